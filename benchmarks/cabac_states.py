@@ -22,17 +22,21 @@ from ..jit.kernel import helper
 from ..standard.cabac_contexts import INITIAL_M_N, N_CONTEXTS
 from . import clips, x264
 
-CLIPS = {  # frames of P, frames of I
-    "BasketballPass_416x240_50": (40, 6), "foreman_352x288_30": (40, 6), "mobile_352x288_30": (30, 4),
-    "city_704x576_30": (14, 2), "driving_1920x1080_30": (6, 1),
+SLICES = "IPB"  # rows of the table
+RUNS = ((1, 0), (250, 0), (250, 3))  # distance of I frames and consecutive B frames of the streams, by row
+CLIPS = {  # frames of each stream
+    "BasketballPass_416x240_50": (6, 40, 40), "foreman_352x288_30": (6, 40, 40), "mobile_352x288_30": (4, 30, 30),
+    "city_704x576_30": (2, 14, 14), "driving_1920x1080_30": (1, 6, 9),
 }  # fmt: skip
 QPS = (15, 19, 23, 27, 31, 35, 39, 43)
 TOOLS = {
-    "bframes": "0", "ref": "1", "me": "hex", "subme": "7", "trellis": "1", "partitions": "all", "8x8dct": "1", "cabac": "1",
+    "ref": "1", "me": "hex", "subme": "7", "trellis": "1", "partitions": "all", "8x8dct": "1", "cabac": "1",
     "ipratio": "1.0", "scenecut": "0", "weightp": "0", "aq-mode": "0", "psy": "0",
+    "pbratio": "1.0", "b-adapt": "0", "b-pyramid": "none",
 }  # fmt: skip
 ROW = 3  # sums of a context: zeros, ones, sum of their states
 FIRST = layout.N_STATE  # of the sums, behind the reader's state
+INITIAL = [3, 0, 0]  # rows of INITIAL_M_N: cabac_init_idc 0
 PRIOR = 400  # bins of a context at a QP in a clip that count as much as the standard's line
 
 _decision = cabac.decision
@@ -51,7 +55,7 @@ def counting_decision(data, s, c, context):
 
 
 def measure() -> dict[tuple[int, int, str], np.ndarray]:
-    """(0 for I or 1 for P, QP, clip) -> int64[N_CONTEXTS, ROW]."""
+    """(place in SLICES, QP, clip) -> int64[N_CONTEXTS, ROW]."""
     cabac.decision = counting_decision
     layout.N_STATE += ROW * N_CONTEXTS
     from ..decoder import picture_decoding
@@ -62,16 +66,18 @@ def measure() -> dict[tuple[int, int, str], np.ndarray]:
 
     def parse_and_add(data, s, p, m, motion):  # type: ignore[no-untyped-def]
         parse(data, s, p, m, motion)
-        key = (int(p[layout.P_SLICE_TYPE] == layout.SLICE_P), int(p[layout.P_QP]), name)
-        sums.setdefault(key, np.zeros((N_CONTEXTS, ROW), np.int64))
-        sums[key] += s[FIRST:].reshape(N_CONTEXTS, ROW)
+        kind = {layout.SLICE_I: 0, layout.SLICE_P: 1, layout.SLICE_B: 2}[int(p[layout.P_SLICE_TYPE])]
+        if kind == 2 or bframes == 0:  # P slices between B slices are left out
+            key = (kind, int(p[layout.P_QP]), name)
+            sums.setdefault(key, np.zeros((N_CONTEXTS, ROW), np.int64))
+            sums[key] += s[FIRST:].reshape(N_CONTEXTS, ROW)
 
     picture_decoding.parse_slice = parse_and_add
     for name, counts in CLIPS.items():
-        for keyint, count in zip((250, 1), counts):
+        for (keyint, bframes), count in zip(RUNS, counts, strict=True):
             clip = clips.load(name, count)
             for qp in QPS:
-                data, _ = x264.run(clip, x264.video_frames(clip), qp, 1, keyint=str(keyint), **TOOLS)
+                data, _ = x264.run(clip, x264.video_frames(clip), qp, 1, keyint=str(keyint), bframes=str(bframes), **TOOLS)
                 for _ in Decoder().decode(data):
                     pass
         print(name, flush=True)
@@ -79,9 +85,9 @@ def measure() -> dict[tuple[int, int, str], np.ndarray]:
 
 
 def fit(sums: dict[tuple[int, int, str], np.ndarray]) -> np.ndarray:
-    """int16[2, N_CONTEXTS, 2]: m and n by slice type (I, P) and context, least squares in preCtxState."""
-    result = INITIAL_M_N[[3, 0]].astype(np.int16)
-    for kind in (0, 1):
+    """int16[3, N_CONTEXTS, 2]: m and n by slice type (SLICES) and context, least squares in preCtxState."""
+    result = INITIAL_M_N[INITIAL].astype(np.int16)
+    for kind in range(len(SLICES)):
         rows = {key: value for key, value in sums.items() if key[0] == kind}
         qp = np.array([key[1] for key in rows], float)
         for k in range(N_CONTEXTS):
@@ -114,17 +120,17 @@ def entropy(sums: np.ndarray) -> float:
 def main() -> None:
     sums = measure()
     table = fit(sums)
-    for kind, name in enumerate("IP"):
+    for kind, name in enumerate(SLICES):
         print(f"# {name} slices: m n by ctxIdx, ten a row")
         for k in range(0, N_CONTEXTS, 10):
             print("   ", "  ".join(f"{m} {n}" for m, n in table[kind, k : k + 10]))
-    for kind, init in ((0, 3), (1, 0)):
+    for kind, init in enumerate(INITIAL):
         for qp in QPS:
             rows = [value for key, value in sums.items() if key[:2] == (kind, qp)]
             least = sum(map(entropy, rows))
             shares = [sum(bits(m_n, qp, row) for row in rows) / least for m_n in (INITIAL_M_N[init], table[kind])]
             shares.append(sum(bits(TYPICAL_M_N[kind], qp, row) for row in rows) / least)
-            print("IP"[kind], qp, "initial {:.3f}, fitted {:.3f}, in use {:.3f} of the least bits".format(*shares))
+            print(SLICES[kind], qp, "initial {:.3f}, fitted {:.3f}, in use {:.3f} of the least bits".format(*shares))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from h264lite.cpu_simd.bundles import (
     CodingTools,
     Deblocking,
     DecisionSettings,
+    Entries,
     InputPlanes,
     InputRgb,
     IntraChoice,
@@ -188,7 +189,7 @@ class Bench:
         data, sizes = DeviceArray(gpu, home.ctypes.data, home.shape, home.dtype, home), gpu.array((rows,), np.int32)
         bins = gpu.array((rows,), np.int32)
         self.time("write_slices", lambda: write_slices(
-            slices, *layout, 1, None, width, sources, macroblocks, CodingTools(1, 0, 0), data, sizes, bins, stream=stream
+            slices, *layout, Entries(1, None), width, sources, macroblocks, CodingTools(1, 0, 0), data, sizes, bins, stream
         ), "10 to 20")  # fmt: skip
         print(f"    {int(sizes.get()[0]) / 1000:.0f} kbit")
 

@@ -19,7 +19,7 @@ from h264lite.cpu_simd import cabac, entropy
 from h264lite.encoder.encoder import Encoder
 from h264lite.jit.kernel import closed_kernel
 
-TOOLS, SIZES, BINS = 8, 10, 11  # arguments of write_slices
+TOOLS, SIZES, BINS = 7, 9, 10  # arguments of write_slices
 
 
 write_slices = entropy.write_slices

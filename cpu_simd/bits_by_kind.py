@@ -13,17 +13,19 @@ from ..standard.cabac_contexts import (
     CODED_BLOCK_BASE,
     CTX_MB_QP_DELTA,
     CTX_MVD_X,
+    CTX_SUB_MB_TYPE_B,
     CTX_SUB_MB_TYPE_P,
     LAST_BASE,
     SIGNIFICANT_BASE,
 )
-from ..standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_16x16, P_16x16
+from ..standard.macroblock import I_PCM, LAST_INTRA, I_4x4, I_16x16, P_16x16
 from .cabac import N_STATES, NEXT_STATE, RANGES, start_contexts
-from .cabac_macroblock import has_qp_delta, macroblock_bins, put_end_of_slice, vector_differences
+from .cabac_macroblock import has_qp_delta, macroblock_bins, put_differences, put_end_of_slice
 from .cabac_slice import STATES_I
 from .cavlc import bit_position, open_sink
-from .cavlc_macroblock import put_inter, put_residual
+from .cavlc_macroblock import put_p_or_b, put_residual
 from .layout import BYPASS, ENTRY_BYTES, MOST_BINS
+from .macroblock_syntax import b_mb_type, skip_type
 from .simd.lanes import bit_length
 
 OTHER, VECTORS, LUMA, CHROMA, N_KINDS = range(5)  # kinds of bits
@@ -35,7 +37,8 @@ def _kinds():
     """uint8[N_STATES]: the kind of a bin by ctxIdx."""
     result = np.full(N_STATES, OTHER, np.uint8)
     result[CTX_SUB_MB_TYPE_P : CTX_SUB_MB_TYPE_P + 3] = VECTORS
-    result[CTX_MVD_X:CTX_MB_QP_DELTA] = VECTORS  # mvd_l0, ref_idx_l0
+    result[CTX_SUB_MB_TYPE_B : CTX_SUB_MB_TYPE_B + 4] = VECTORS
+    result[CTX_MVD_X:CTX_MB_QP_DELTA] = VECTORS  # mvd, ref_idx
     for category, size in enumerate((16, 15, 16, 4, 15, 64)):
         kind = CHROMA if category in (3, 4) else LUMA
         counts = (4, size - 1, size - 1, 9 if category == 3 else 10) if size < 64 else (0, 15, 9, 10)
@@ -78,16 +81,17 @@ def _count_pcm(kinds):
 
 
 @helper
-def _count_cabac(first_mb, end_mb, mb_width, n_ref, frame_params, transform_8x8_mode, m, scratch, kinds):
-    """The slice of macroblocks first_mb .. end_mb - 1; scratch: (bins, contexts, mvd), as put_cabac_slice has them."""
+def _count_cabac(first_mb, end_mb, mb_width, entries, frame_params, transform_8x8_mode, m, scratch, kinds):
+    """The slice of macroblocks first_mb .. end_mb - 1; entries, scratch (bins, contexts, mvd): see put_cabac_slice."""
     bins, contexts, mvd = scratch
+    n_ref, n_ref1 = entries
     previous_qp, after_delta = np.int64(frame_params[0]), False
     start_contexts(contexts, np.int64(frame_params[1]) if n_ref > 0 else STATES_I, previous_qp)
     codi_range = np.int64(FIRST_RANGE)
     for mb in range(first_mb, end_mb):
         if n_ref > 0:
-            vector_differences(mb, first_mb, mb_width, m, mvd)
-        n = macroblock_bins(bins, 0, mb, first_mb, mb_width, n_ref, transform_8x8_mode, previous_qp, after_delta, mvd, m)
+            put_differences(mb, first_mb, mb_width, n_ref1, m, mvd)
+        n = macroblock_bins(bins, 0, mb, first_mb, mb_width, entries, transform_8x8_mode, previous_qp, after_delta, mvd, m)
         if m.mb_type[mb] == I_PCM:
             _count_bins(bins, n, contexts, codi_range, kinds)
             _count_pcm(kinds)
@@ -96,31 +100,41 @@ def _count_cabac(first_mb, end_mb, mb_width, n_ref, frame_params, transform_8x8_
         n = put_end_of_slice(bins, n, mb == end_mb - 1)
         codi_range = _count_bins(bins, n, contexts, codi_range, kinds)
         after_delta = False
-        if has_qp_delta(m, mb):
+        if has_qp_delta(m, mb, skip_type(n_ref1)):
             after_delta = m.qp[mb] != previous_qp
             previous_qp = np.int64(m.qp[mb])
 
 
 @helper
-def _count_cavlc(first_mb, end_mb, mb_width, n_ref, m, out, sink, kinds):
+def _mb_type_bits(m, mb, n_ref1):
+    """Bits of mb_type of an inter macroblock; P_8x8ref0 takes as many as P_8x8."""
+    if n_ref1 is not None:
+        if n_ref1 > 0:
+            return 2 * bit_length(b_mb_type(m, mb) + 1) - 1
+    return 2 * bit_length(np.int64(m.mb_type[mb]) - P_16x16 + 1) - 1
+
+
+@helper
+def _count_cavlc(first_mb, end_mb, mb_width, entries, m, out, sink, kinds):
     """The slice of macroblocks first_mb .. end_mb - 1. Each kind of a macroblock is written to `out` on its own.
 
-    out: uint8[2 ENTRY_BYTES]; sink: see cavlc.py.
+    entries: Entries; out: uint8[2 ENTRY_BYTES]; sink: see cavlc.py.
     """
     limit = 8 * ENTRY_BYTES
+    n_ref, n_ref1 = entries
+    skip = skip_type(n_ref1)
     for mb in range(first_mb, end_mb):
         kind, pattern = np.int64(m.mb_type[mb]), np.int64(m.cbp[mb])
         left, above = mb % mb_width > 0, mb - mb_width >= first_mb
-        if kind == P_SKIP:
+        if kind == skip:
             continue
         if kind == I_PCM:
             _count_pcm(kinds)
             continue
         if kind > LAST_INTRA:
             open_sink(out, 0, sink)
-            put_inter(out, sink, mb, kind, n_ref, m.sub_mb_type, m.ref_idx, m.mv, mb_width, first_mb)
-            mb_type_bits = 2 * bit_length(kind - P_16x16 + 1) - 1  # P_8x8ref0 takes as many as P_8x8
-            kinds[VECTORS] += UNIT * (bit_position(sink) - mb_type_bits)
+            put_p_or_b(out, sink, mb, kind, n_ref, n_ref1, m, mb_width, first_mb)
+            kinds[VECTORS] += UNIT * (bit_position(sink) - _mb_type_bits(m, mb, n_ref1))
         if pattern & 15 or kind == I_16x16:
             open_sink(out, 0, sink)
             put_residual(out, sink, limit, mb, kind, pattern & 15, m.levels, m.total_coeff, left, above, mb_width)
@@ -132,24 +146,26 @@ def _count_cavlc(first_mb, end_mb, mb_width, n_ref, m, out, sink, kinds):
 
 
 @closed_kernel
-def bits_by_kind(slice_rows, frame_params, n_ref, mb_width, macroblocks, tools, kinds):
+def bits_by_kind(slice_rows, frame_params, entries, mb_width, macroblocks, tools, kinds):
     """Bits of a frame in UNITs: of OTHER syntax of macroblocks (CABAC only), VECTORS with ref_idx and sub_mb_type, levels.
 
-    slice_rows, frame_params, n_ref, mb_width, macroblocks, tools: as write_slices has them, whose slices fit their places;
-    kinds: int64[N_KINDS] out. Levels are with coded_block_flag or coeff_token, those of I_PCM its samples.
+    slice_rows, frame_params, entries, mb_width, macroblocks, tools: as write_slices has them, whose slices fit their
+    places; kinds: int64[N_KINDS] out. Levels are with coded_block_flag or coeff_token, those of I_PCM its samples.
     """
     n_mb = len(macroblocks.mb_type)
     cabac = tools.cabac != 0
+    n_ref, n_ref1 = entries
     out, sink = np.zeros(2 * ENTRY_BYTES, np.uint8), np.zeros(3, np.int64)
     bins, contexts = np.empty(MOST_BINS if cabac else 0, np.uint16), np.empty(N_STATES, np.uint8)
     mvd = np.empty((n_mb if cabac and n_ref > 0 else 0, 16, 2), np.int16)
+    mvd1 = np.empty((n_mb if cabac and n_ref1 else 0, 16, 2), np.int16)
     for k in range(N_KINDS):
         kinds[k] = 0
     for n in range(len(slice_rows) - 1):
         first_mb, end_mb = np.int64(slice_rows[n]) * mb_width, np.int64(slice_rows[n + 1]) * mb_width
         if cabac:
-            scratch = bins, contexts, mvd
+            scratch = bins, contexts, (mvd, mvd1)
             mode = tools.transform_8x8_mode
-            _count_cabac(first_mb, end_mb, mb_width, n_ref, frame_params, mode, macroblocks, scratch, kinds)
+            _count_cabac(first_mb, end_mb, mb_width, entries, frame_params, mode, macroblocks, scratch, kinds)
         else:
-            _count_cavlc(first_mb, end_mb, mb_width, n_ref, macroblocks, out, sink, kinds)
+            _count_cavlc(first_mb, end_mb, mb_width, entries, macroblocks, out, sink, kinds)

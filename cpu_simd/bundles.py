@@ -27,6 +27,13 @@ Coarse = namedtuple("Coarse", (
     "reference",
 ))  # fmt: skip
 
+# A source frame as the lookahead sees it: one macroblock is a block of 8x8 samples. h, w: 8 samples a macroblock.
+HalfSize = namedtuple("HalfSize", (
+    "planes",  # uint8[4, h + 2 LOOK_PAD, w + 2 LOOK_PAD], G, b, h, j: half samples to the right, below, both
+    "coarse",  # uint8[h / 2 + 2 COARSE_PAD, w / 2 + 2 COARSE_PAD], means of 4x4 source samples
+    "tiny",  # uint8[h / 8, w / 8], means of 16x16 source samples
+))  # fmt: skip
+
 # Vectors of the frame before, and the distance over which they are continued.
 PreviousMotion = namedtuple("PreviousMotion", (
     "ref_idx",  # int8[n_mb, 4], -1: intra
@@ -101,10 +108,18 @@ DecisionSettings = namedtuple("DecisionSettings", (
     "psy_rd",  # the option in 1 / 256: weight of differences of AC energy in true costs
 ), defaults=(0,))  # fmt: skip
 
+# What mode_decision_b may choose, and how it compares.
+DecisionSettingsB = namedtuple("DecisionSettingsB", (
+    "subme",  # the option
+    "cabac",  # entropy_coding_mode_flag: costs are true ones from BY_COST on only with CABAC
+    "partition_mask",  # as in DecisionSettings
+    "psy_rd",
+), defaults=(0,))  # fmt: skip
+
 # What the divisions of an inter macroblock are compared with, in the units of Searches.cost.
 OtherCosts = namedtuple("OtherCosts", (
     "intra_cost",  # int32[n_mb], least cost of an intra type
-    "skip_limit",  # int32[n_mb], what P_Skip may cost beyond the best choice, see rd_candidates
+    "skip_limit",  # int32[n_mb], what P_Skip may cost beyond the best choice, see rd_candidates and rd_candidates_b
 ))  # fmt: skip
 
 # Types and motion of the macroblocks of a frame.
@@ -147,6 +162,12 @@ StrengthData = namedtuple("StrengthData", (
     "ref_idx1",  # int8[n_mb, 4], of list 1; both empty in streams without B frames
     "mv1",  # int16[n_mb, 16, 2]
 ), defaults=(0, None, 0, NO_WEIGHTS, NO_REF_IDX, NO_MV))  # fmt: skip
+
+# Entries of both lists of a frame's slices.
+Entries = namedtuple("Entries", (
+    "n_ref",  # of list 0, 0 in I frames
+    "n_ref1",  # as in LumaReferences
+))  # fmt: skip
 
 # What macroblock_layer() says of the macroblocks of a frame.
 Macroblocks = namedtuple("Macroblocks", (

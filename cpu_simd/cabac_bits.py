@@ -26,7 +26,7 @@ from ..standard.macroblock import P_8x8, P_8x16, P_16x8, SUB_4x8, SUB_8x4, SUB_8
 from .cabac_typical import ONE_BIT, STATE_BITS, TYPICAL_M_N
 from .simd.lanes import bit_length
 
-I_SLICE, P_SLICE = 0, 1  # rows of TYPICAL_M_N
+I_SLICE, P_SLICE, B_SLICE = 0, 1, 2  # rows of TYPICAL_M_N
 # ctxBlockCat (Table 9-42)
 LUMA_DC_16x16, LUMA_AC_16x16, LUMA_4x4, CHROMA_DC, CHROMA_AC, LUMA_8x8 = range(6)
 
@@ -37,7 +37,7 @@ N_BITS = EMPTY + 7
 
 @helper
 def fill_bits(bits, slice_type, qp):
-    """Bits by slice type (I_SLICE, P_SLICE) and SliceQP_Y: bits int32[N_BITS], element ctxIdx << 1 | bin.
+    """Bits by slice type (I_SLICE, P_SLICE, B_SLICE) and SliceQP_Y: bits int32[N_BITS], element ctxIdx << 1 | bin.
 
     From EMPTY on: coded_block_flag of a block without levels less that of one with levels, the mean of its contexts; for 8x8
     blocks coded_block_pattern. At TABLE_QP: qp.

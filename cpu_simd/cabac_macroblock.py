@@ -4,11 +4,11 @@ A bin is a uint16: ctxIdx << 1 | binVal, with BYPASS and TERMINATE in place of c
 `bins` uint16[] from index `at` on and return the index after them. `left`, `above`: whether those macroblocks are available.
 
 Order of the bins of a macroblock in slice_data() (7.3.4):
-1. mb_skip_flag in P slices; of P_Skip nothing but end_of_slice_flag follows
-2. mb_type; in I_PCM its second bin (third in P slices) is TERMINATE with 1: the engine ends, zeros up to a byte, 384 bytes of
-   samples, the engine begins anew, contexts stay; end_of_slice_flag is its first bin
+1. mb_skip_flag in P and B slices; of P_Skip and B_Skip nothing but end_of_slice_flag follows
+2. mb_type; in I_PCM its second bin (third in P slices, eighth in B slices) is TERMINATE with 1: the engine ends, zeros up to
+   a byte, 384 bytes of samples, the engine begins anew, contexts stay; end_of_slice_flag is its first bin
 3. intra: transform_size_8x8_flag of I_NxN, prediction modes, intra_chroma_pred_mode
-   inter: four sub_mb_type, then all ref_idx, then mvd of each partition, x before y
+   inter: four sub_mb_type, then all ref_idx, then mvd of each partition, x before y (cabac_motion.py, cabac_b.py)
 4. coded_block_pattern but for I_16x16; transform_size_8x8_flag of inter macroblocks
 5. mb_qp_delta, then blocks of levels in the order of residual(): each its coded_block_flag, the pairs significant_coeff_flag
    and last_significant_coeff_flag upwards, levels downwards (prefix, suffix, sign)
@@ -16,7 +16,7 @@ Order of the bins of a macroblock in slice_data() (7.3.4):
 
 No bins of other macroblocks are read, so that all macroblocks can be done at once. Two values come from macroblocks before
 in coding order: QP_Y,PRED and whether mb_qp_delta of the macroblock before is not 0 (has_qp_delta, qp_delta). Vector
-differences of the neighbours are read from `mvd`, which vector_differences fills for each macroblock from its own and its
+differences of the neighbours are read from `mvd`, which put_differences fills for each macroblock from its own and its
 neighbours' vectors: on a GPU for all macroblocks before any bins, on the CPU macroblock by macroblock. That takes less time
 than predicting the neighbours' vectors once more.
 """
@@ -30,81 +30,53 @@ from ..standard.cabac_contexts import (
     CTX_CBP_LUMA,
     CTX_INTRA_CHROMA,
     CTX_MB_QP_DELTA,
+    CTX_MB_TYPE_B_INTRA,
     CTX_MB_TYPE_I,
     CTX_MB_TYPE_P,
     CTX_MB_TYPE_P_INTRA,
-    CTX_MVD_X,
-    CTX_MVD_Y,
     CTX_PREV_INTRA_MODE,
-    CTX_REF_IDX,
     CTX_REM_INTRA_MODE,
     CTX_SKIP_P,
-    CTX_SUB_MB_TYPE_P,
     CTX_TRANSFORM_8x8,
 )
-from ..standard.macroblock import (
-    I_PCM,
-    LAST_INTRA,
-    P_SKIP,
-    I_4x4,
-    I_8x8,
-    I_16x16,
-    P_8x8,
-    P_8x16,
-    P_16x8,
-    SUB_4x4,
-    SUB_8x4,
-    SUB_8x8,
-)
-from .cabac_residual import put_bin, put_exp_golomb, put_residual
-from .layout import BYPASS, TERMINATE
-from .macroblock_syntax import only_8x8_partitions, partition_size, qp_delta, rem_intra4x4_mode, sub_partition_size
-from .mv_prediction import predict_mv
+from ..standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_8x8, I_16x16, P_8x8, P_8x16, P_16x8
+from .cabac_b import b_vector_differences, put_b_mb_type, put_b_motion, put_b_skip_flag
+from .cabac_motion import put_motion, vector_differences
+from .cabac_residual import put_bin, put_residual
+from .layout import TERMINATE
+from .macroblock_syntax import only_8x8_partitions, qp_delta, rem_intra4x4_mode, skip_type
 
 # Effective coded_block_pattern of neighbours for contexts (9.3.3.1.1.4)
 _CBP_UNAVAILABLE, _CBP_PCM = 15, 47
-MVD_PREFIX = 9  # uCoff of mvd (Table 9-34)
 
 
 @helper
-def has_qp_delta(m, mb):
-    """7.3.5: whether macroblock mb has mb_qp_delta."""
+def has_qp_delta(m, mb, skip):
+    """7.3.5: whether macroblock mb has mb_qp_delta; skip: skip_type."""
     kind = m.mb_type[mb]
-    return kind == I_16x16 or (kind != I_PCM and kind != P_SKIP and m.cbp[mb] != 0)
+    return kind == I_16x16 or (kind != I_PCM and kind != skip and m.cbp[mb] != 0)
 
 
 @helper
-def vector_differences(mb, first_mb, mb_width, m, mvd):
-    """7.4.5.1: mvd_l0 of macroblock mb -> mvd int16[n_mb, 16, 2] (x, y), in all 4x4 blocks of a partition; else 0."""
-    kind = np.int64(m.mb_type[mb])
-    if kind <= LAST_INTRA or kind == P_SKIP:
-        for k in range(16):
-            mvd[mb, k, 0] = 0
-            mvd[mb, k, 1] = 0
-        return
-    wide, high = partition_size(kind)
-    for y in range(0, 4, high):
-        for x in range(0, 4, wide):
-            q = y + (x >> 1)
-            ref = np.int64(m.ref_idx[mb, q])
-            bw = wide
-            bh = high
-            if kind == P_8x8:
-                bw, bh = sub_partition_size(m.sub_mb_type[mb, q])
-            for by in range(y, y + high, bh):
-                for bx in range(x, x + wide, bw):
-                    px, py = predict_mv(mb, bx, by, bw, bh, ref, m.ref_idx, m.mv, mb_width, first_mb)
-                    dx = np.int64(m.mv[mb, by * 4 + bx, 0]) - px
-                    dy = np.int64(m.mv[mb, by * 4 + bx, 1]) - py
-                    for j in range(by, by + bh):
-                        for i in range(bx, bx + bw):
-                            mvd[mb, j * 4 + i, 0] = dx
-                            mvd[mb, j * 4 + i, 1] = dy
+def put_differences(mb, first_mb, mb_width, n_ref1, m, mvd):
+    """7.4.5.1: vector differences of macroblock mb in a P or B slice, for contexts and for its own bins.
+
+    n_ref1: entries of list 1, 0 in P slices, None in streams without B frames; mvd: of both lists, see vector_differences.
+    """
+    if n_ref1 is not None:  # None is known while Numba finds types: functions of B macroblocks are not compiled
+        if n_ref1 > 0:
+            b_vector_differences(mb, first_mb, mb_width, m, m.ref_idx, m.mv, mvd[0])
+            b_vector_differences(mb, first_mb, mb_width, m, m.ref_idx1, m.mv1, mvd[1])
+            return
+    vector_differences(mb, first_mb, mb_width, m, mvd[0])
 
 
 @helper
-def put_skip_flag(bins, at, mb, flag, mb_type, left, above, mb_width):
-    """9.3.3.1.1.1: mb_skip_flag of a P slice."""
+def put_skip_flag(bins, at, mb, flag, n_ref1, mb_type, left, above, mb_width):
+    """9.3.3.1.1.1: mb_skip_flag of a P or B slice."""
+    if n_ref1 is not None:
+        if n_ref1 > 0:
+            return put_b_skip_flag(bins, at, mb, flag, mb_type, left, above, mb_width)
     context = CTX_SKIP_P
     if left and mb_type[mb - 1] != P_SKIP:
         context += 1
@@ -114,10 +86,19 @@ def put_skip_flag(bins, at, mb, flag, mb_type, left, above, mb_width):
 
 
 @helper
+def put_inter(bins, at, mb, n_ref, n_ref1, m, mvd, left, above, mb_width):
+    """7.3.5.1, 7.3.5.2: sub_mb_type, ref_idx and mvd of a P or B macroblock."""
+    if n_ref1 is not None:
+        if n_ref1 > 0:
+            return put_b_motion(bins, at, mb, n_ref, n_ref1, m, mvd, left, above, mb_width)
+    return put_motion(bins, at, mb, n_ref, m, mvd[0], left, above, mb_width)
+
+
+@helper
 def put_intra_type(bins, at, kind, pattern, mode, context, step):
     """Tables 9-36, 9-37: mb_type of an intra macroblock that is not I_NxN, after its first bin.
 
-    context: ctxIdx of the first bin after the terminating one; step: 1 in I slices, 0 in P slices, where bins share contexts.
+    context: ctxIdx of the first bin after the terminating one; step: 1 in I slices, 0 in others, where bins share contexts.
     """
     at = put_bin(bins, at, TERMINATE, kind == I_PCM)
     if kind == I_PCM:
@@ -131,23 +112,37 @@ def put_intra_type(bins, at, kind, pattern, mode, context, step):
 
 
 @helper
-def put_mb_type(bins, at, mb, n_ref, m, left, above, mb_width):
-    """9.3.3.1.1.3, Tables 9-36, 9-37: mb_type."""
+def put_inter_mb_type(bins, at, mb, n_ref1, m, left, above, mb_width):
+    """Table 9-37: mb_type of an inter macroblock; the prefix of an intra macroblock. Returns the ctxIdx after that, too."""
+    if n_ref1 is not None:
+        if n_ref1 > 0:
+            return put_b_mb_type(bins, at, mb, m, left, above, mb_width), np.int64(CTX_MB_TYPE_B_INTRA)
     kind = np.int64(m.mb_type[mb])
-    pattern = np.int64(m.cbp[mb])
-    mode = np.int64(m.intra16x16_mode[mb])
+    at = put_bin(bins, at, CTX_MB_TYPE_P, kind <= LAST_INTRA)
     if kind > LAST_INTRA:
-        at = put_bin(bins, at, CTX_MB_TYPE_P, 0)
         halves = kind == P_16x8 or kind == P_8x16
         at = put_bin(bins, at, CTX_MB_TYPE_P + 1, halves)
         if halves:
-            return put_bin(bins, at, CTX_MB_TYPE_P + 3, kind == P_16x8)
-        return put_bin(bins, at, CTX_MB_TYPE_P + 2, kind == P_8x8)
+            at = put_bin(bins, at, CTX_MB_TYPE_P + 3, kind == P_16x8)
+        else:
+            at = put_bin(bins, at, CTX_MB_TYPE_P + 2, kind == P_8x8)
+    return at, np.int64(CTX_MB_TYPE_P_INTRA)
+
+
+@helper
+def put_mb_type(bins, at, mb, entries, m, left, above, mb_width):
+    """9.3.3.1.1.3, Tables 9-36, 9-37: mb_type."""
+    n_ref, n_ref1 = entries
+    kind = np.int64(m.mb_type[mb])
+    pattern = np.int64(m.cbp[mb])
+    mode = np.int64(m.intra16x16_mode[mb])
     is_nxn = kind == I_4x4 or kind == I_8x8
     if n_ref > 0:
-        at = put_bin(bins, at, CTX_MB_TYPE_P, 1)
-        at = put_bin(bins, at, CTX_MB_TYPE_P_INTRA, not is_nxn)
-        return at if is_nxn else put_intra_type(bins, at, kind, pattern, mode, CTX_MB_TYPE_P_INTRA + 1, 0)
+        at, context = put_inter_mb_type(bins, at, mb, n_ref1, m, left, above, mb_width)
+        if kind > LAST_INTRA:
+            return at
+        at = put_bin(bins, at, context, not is_nxn)
+        return at if is_nxn else put_intra_type(bins, at, kind, pattern, mode, context + 1, 0)
     context = CTX_MB_TYPE_I
     if left and m.mb_type[mb - 1] != I_4x4 and m.mb_type[mb - 1] != I_8x8:
         context += 1
@@ -204,110 +199,22 @@ def put_chroma_mode(bins, at, mb, m, left, above, mb_width):
 
 
 @helper
-def put_sub_mb_type(bins, at, sub):
-    """Table 9-37: sub_mb_type of a P macroblock."""
-    at = put_bin(bins, at, CTX_SUB_MB_TYPE_P, sub == SUB_8x8)
-    if sub != SUB_8x8:
-        at = put_bin(bins, at, CTX_SUB_MB_TYPE_P + 1, sub != SUB_8x4)
-        if sub != SUB_8x4:
-            at = put_bin(bins, at, CTX_SUB_MB_TYPE_P + 2, sub != SUB_4x4)
-    return at
-
-
-@helper
-def put_ref_idx(bins, at, mb, q, ref_idx, left, above, mb_width):
-    """9.3.3.1.1.6: ref_idx_l0 of the partition that begins in quadrant q."""
-    inc = 0
-    if q & 1:
-        inc += ref_idx[mb, q - 1] > 0
-    elif left:
-        inc += ref_idx[mb - 1, q + 1] > 0
-    if q & 2:
-        inc += 2 * (ref_idx[mb, q - 2] > 0)
-    elif above:
-        inc += 2 * (ref_idx[mb - mb_width, q + 2] > 0)
-    for _ in range(np.int64(ref_idx[mb, q])):
-        at = put_bin(bins, at, CTX_REF_IDX + inc, 1)
-        inc = (inc >> 2) + 4
-    return put_bin(bins, at, CTX_REF_IDX + inc, 0)
-
-
-@helper
-def put_mvd(bins, at, context, value, total):
-    """9.3.2.3, 9.3.3.1.1.7: a component of mvd_l0; total: absMvdComp, the sum of the magnitudes of the neighbours'."""
-    size = abs(value)
-    first = context + (0 if total < 3 else 1 if total <= 32 else 2)
-    at = put_bin(bins, at, first, size > 0)
-    if size == 0:
-        return at
-    for k in range(1, min(size, MVD_PREFIX)):
-        at = put_bin(bins, at, context + min(2 + k, 6), 1)
-    if size < MVD_PREFIX:
-        at = put_bin(bins, at, context + min(2 + size, 6), 0)
-    else:
-        at = put_exp_golomb(bins, at, size - MVD_PREFIX, 3)
-    return put_bin(bins, at, BYPASS, value < 0)
-
-
-@helper
-def put_difference(bins, at, mb, bx, by, mvd, left, above, mb_width):
-    """7.3.5.1: mvd_l0 of the partition that begins at 4x4 block (bx, by), x then y."""
-    block = by * 4 + bx
-    total_x = 0
-    total_y = 0
-    if bx > 0 or left:
-        n, b = (mb, block - 1) if bx > 0 else (mb - 1, block + 3)
-        total_x += abs(np.int64(mvd[n, b, 0]))
-        total_y += abs(np.int64(mvd[n, b, 1]))
-    if by > 0 or above:
-        n, b = (mb, block - 4) if by > 0 else (mb - mb_width, block + 12)
-        total_x += abs(np.int64(mvd[n, b, 0]))
-        total_y += abs(np.int64(mvd[n, b, 1]))
-    at = put_mvd(bins, at, CTX_MVD_X, np.int64(mvd[mb, block, 0]), total_x)
-    return put_mvd(bins, at, CTX_MVD_Y, np.int64(mvd[mb, block, 1]), total_y)
-
-
-@helper
-def put_motion(bins, at, mb, n_ref, m, mvd, left, above, mb_width):
-    """7.3.5.1, 7.3.5.2: sub_mb_type, ref_idx_l0 and mvd_l0 of a P macroblock."""
-    kind = np.int64(m.mb_type[mb])
-    wide, high = partition_size(kind)
-    if kind == P_8x8:
-        for q in range(4):
-            at = put_sub_mb_type(bins, at, np.int64(m.sub_mb_type[mb, q]))
-    if n_ref > 1:
-        for y in range(0, 4, high):
-            for x in range(0, 4, wide):
-                at = put_ref_idx(bins, at, mb, y + (x >> 1), m.ref_idx, left, above, mb_width)
-    for y in range(0, 4, high):
-        for x in range(0, 4, wide):
-            bw = wide
-            bh = high
-            if kind == P_8x8:
-                bw, bh = sub_partition_size(m.sub_mb_type[mb, y + (x >> 1)])
-            for by in range(y, y + high, bh):
-                for bx in range(x, x + wide, bw):
-                    at = put_difference(bins, at, mb, bx, by, mvd, left, above, mb_width)
-    return at
-
-
-@helper
-def context_cbp(m, mb, available):
-    """9.3.3.1.1.4: the coded_block_pattern that contexts assume of macroblock mb."""
+def context_cbp(m, mb, available, skip):
+    """9.3.3.1.1.4: the coded_block_pattern that contexts assume of macroblock mb; skip: skip_type."""
     if not available:
         return np.int64(_CBP_UNAVAILABLE)
     kind = m.mb_type[mb]
     if kind == I_PCM:
         return np.int64(_CBP_PCM)
-    return np.int64(0) if kind == P_SKIP else np.int64(m.cbp[mb])
+    return np.int64(0) if kind == skip else np.int64(m.cbp[mb])
 
 
 @helper
-def put_cbp(bins, at, mb, m, left, above, mb_width):
+def put_cbp(bins, at, mb, m, skip, left, above, mb_width):
     """9.3.3.1.1.4: coded_block_pattern: four bins of luma, then one or two of chroma."""
     pattern = np.int64(m.cbp[mb])
-    cbp_a = context_cbp(m, mb - 1, left)
-    cbp_b = context_cbp(m, mb - mb_width, above)
+    cbp_a = context_cbp(m, mb - 1, left, skip)
+    cbp_b = context_cbp(m, mb - mb_width, above, skip)
     for q in range(4):
         coded_a = pattern >> (q - 1) & 1 if q & 1 else cbp_a >> (q + 1) & 1
         coded_b = pattern >> (q - 2) & 1 if q & 2 else cbp_b >> (q + 2) & 1
@@ -336,20 +243,23 @@ def put_end_of_slice(bins, at, flag):
 
 
 @helper
-def macroblock_bins(bins, at, mb, first_mb, mb_width, n_ref, transform_8x8_mode, previous_qp, after_delta, mvd, m):
+def macroblock_bins(bins, at, mb, first_mb, mb_width, entries, transform_8x8_mode, previous_qp, after_delta, mvd, m):
     """7.3.4, 7.3.5: the bins of macroblock mb without end_of_slice_flag; of I_PCM those up to the terminating one.
 
-    first_mb: of the slice; previous_qp: QP_Y,PRED; after_delta: see put_qp_delta; mvd: of vector_differences; m: Macroblocks.
+    first_mb: of the slice; entries: Entries; previous_qp: QP_Y,PRED;
+    after_delta: see put_qp_delta; mvd: of put_differences; m: Macroblocks.
     """
     inlined()
+    n_ref, n_ref1 = entries
     kind = np.int64(m.mb_type[mb])
     left = mb % mb_width > 0
     above = mb - mb_width >= first_mb
+    skip = skip_type(n_ref1)
     if n_ref > 0:
-        at = put_skip_flag(bins, at, mb, kind == P_SKIP, m.mb_type, left, above, mb_width)
-        if kind == P_SKIP:
+        at = put_skip_flag(bins, at, mb, kind == skip, n_ref1, m.mb_type, left, above, mb_width)
+        if kind == skip:
             return at
-    at = put_mb_type(bins, at, mb, n_ref, m, left, above, mb_width)
+    at = put_mb_type(bins, at, mb, entries, m, left, above, mb_width)
     if kind == I_PCM:
         return at
     if kind <= LAST_INTRA:
@@ -359,12 +269,12 @@ def macroblock_bins(bins, at, mb, first_mb, mb_width, n_ref, transform_8x8_mode,
             at = put_intra_modes(bins, at, mb, 4 if kind == I_8x8 else 1, m.intra4x4_mode, left, above, mb_width)
         at = put_chroma_mode(bins, at, mb, m, left, above, mb_width)
     else:
-        at = put_motion(bins, at, mb, n_ref, m, mvd, left, above, mb_width)
+        at = put_inter(bins, at, mb, n_ref, n_ref1, m, mvd, left, above, mb_width)
     if kind != I_16x16:
-        at = put_cbp(bins, at, mb, m, left, above, mb_width)
+        at = put_cbp(bins, at, mb, m, skip, left, above, mb_width)
         if kind > LAST_INTRA and transform_8x8_mode and m.cbp[mb] & 15 and only_8x8_partitions(m.sub_mb_type, mb, kind):
             at = put_transform_flag(bins, at, mb, m.transform_8x8, left, above, mb_width)
-    if not has_qp_delta(m, mb):
+    if not has_qp_delta(m, mb, skip):
         return at
     at = put_qp_delta(bins, at, qp_delta(np.int64(m.qp[mb]), previous_qp), after_delta)
     return put_residual(bins, at, mb, m, left, above, mb_width)

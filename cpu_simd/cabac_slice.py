@@ -12,8 +12,9 @@ from ..jit.inlining import inlined, outlined
 from ..jit.kernel import helper
 from ..standard.macroblock import I_PCM
 from .cabac import BYTE, encode_bins, finish_engine, start_contexts, start_engine
-from .cabac_macroblock import has_qp_delta, macroblock_bins, put_end_of_slice, vector_differences
+from .cabac_macroblock import has_qp_delta, macroblock_bins, put_differences, put_end_of_slice
 from .layout import MOST_BINS
+from .macroblock_syntax import skip_type
 
 BATCH = 2048  # bins from which on the engine takes them
 BINS_ROOM = BATCH + MOST_BINS
@@ -26,7 +27,7 @@ Scratch = namedtuple("Scratch", (
     "bins",  # uint16[BINS_ROOM]
     "contexts",  # uint8[N_STATES]
     "engine",  # int64[4], see cabac.py
-    "mvd",  # int16[n_mb, 16, 2], see vector_differences
+    "mvd",  # int16[n_mb, 16, 2] of both lists, see put_differences
 ))  # fmt: skip
 
 
@@ -58,14 +59,15 @@ def put_pcm(out, last, n, mb, mb_width, source, scratch):
 
 
 @helper
-def put_cabac_slice(out, header, first_mb, end_mb, mb_width, n_ref, frame_params, tools, source, m, scratch):
+def put_cabac_slice(out, header, first_mb, end_mb, mb_width, entries, frame_params, tools, source, m, scratch):
     """7.3.4, 7.3.2.11: macroblocks first_mb .. end_mb - 1 and the stop bit, from bit `header` of out on, the first of a byte.
 
-    Returns the bit position after the stop bit, -1 if fewer than SPARE bytes of out are left; and the number of bins of all
-    kinds (BinCountsInNALunits, 7.4.2.10).
+    entries: Entries. Returns the bit position after the stop bit, -1 if fewer than SPARE bytes of
+    out are left; and the number of bins of all kinds (BinCountsInNALunits, 7.4.2.10).
     """
     outlined()
     bins, contexts, engine, mvd = scratch
+    n_ref, n_ref1 = entries
     last = len(out) - SPARE
     previous_qp = np.int64(frame_params[0])
     after_delta = False
@@ -75,9 +77,9 @@ def put_cabac_slice(out, header, first_mb, end_mb, mb_width, n_ref, frame_params
     count = 0
     for mb in range(first_mb, end_mb):
         if n_ref > 0:
-            vector_differences(mb, first_mb, mb_width, m, mvd)
+            put_differences(mb, first_mb, mb_width, n_ref1, m, mvd)
         n = macroblock_bins(
-            bins, n, mb, first_mb, mb_width, n_ref, tools.transform_8x8_mode, previous_qp, after_delta, mvd, m
+            bins, n, mb, first_mb, mb_width, entries, tools.transform_8x8_mode, previous_qp, after_delta, mvd, m
         )  # fmt: skip
         if m.mb_type[mb] == I_PCM:
             if not put_pcm(out, last, n, mb, mb_width, source, scratch):
@@ -85,7 +87,7 @@ def put_cabac_slice(out, header, first_mb, end_mb, mb_width, n_ref, frame_params
             count += n
             n = 0
         after_delta = False
-        if has_qp_delta(m, mb):
+        if has_qp_delta(m, mb, skip_type(n_ref1)):
             after_delta = m.qp[mb] != previous_qp
             previous_qp = np.int64(m.qp[mb])
         n = put_end_of_slice(bins, n, mb == end_mb - 1)

@@ -1,8 +1,8 @@
 """States that CABAC contexts settle to, by slice type and QP: measured numbers, not part of the standard.
 
-Means of the states that bins of libx264's P and I slices meet (core 165, medium, subme 7, trellis 1, 8x8dct), over five
-clips and QP 15 to 43, as a line by QP. Made by benchmarks/cabac_states.py, which says how many bits they come to: 5 to 8 %
-above the frequencies of each clip and QP, where the states that a slice begins with are 11 to 15 % above.
+Means of the states that bins of libx264's I, P and B slices meet (core 165, medium, subme 7, trellis 1, 8x8dct), over five
+clips and QP 15 to 43, as a line by QP. Made by benchmarks/cabac_states.py, which says how many bits they come to: 5 to 9 %
+above the frequencies of each clip and QP, where the states that a slice begins with are 10 to 15 % above.
 """
 
 import numpy as np
@@ -55,13 +55,36 @@ _TABLES = (
         -25 88  -37 94  -23 67  21 -2  35 -24  39 -28  47 -30  48 -25  55 -21  57 -16  54 8  34 55  -6 64  -12 35  -8 33
         -3 25  -3 34  -12 56  -4 56  -2 58  -4 62  -3 69""",
     ),
+    (  # B slices
+        """20 -15  2 54  3 74  20 -15  2 54  3 74  -28 127  -23 104  -6 53  -1 54  7 51  23 33  23 2  21 0  1 9  0 49
+        -37 118  5 57  -13 78  -11 65  1 62  12 49  -4 73  17 50  12 66  14 33  32 -16  30 52  23 68  18 80  -38 130
+        -14 90  2 63  -1 38  -12 66  -4 67  -7 85  -13 70  26 -12  16 29  -4 71  -7 85  -12 97  6 59  6 67  2 80  3 88
+        -5 72  -5 80  -10 90  3 61  3 68  -1 80  1 85  -7 67  -5 74  -4 74  -5 80  -7 72  1 58  7 -4  0 63  0 63  0 63
+        -10 79  6 71  6 83  -1 62  1 67  3 58  0 45  -4 78  -3 96  -29 133  -23 98  -22 98  -15 66  -27 85  -17 89
+        -16 85  -20 106  -10 54  -8 82  -7 81  -23 117  -4 73  -5 89  -7 96  -13 108  -3 43  1 59  0 56  -3 80  -2 66
+        -6 79  -6 78  -19 113  0 65  2 68  1 70  3 75  -2 49  0 66  -4 72  -6 84  1 78  -3 71  -2 77  -4 70  1 56
+        5 51  3 55  3 45  6 43  -8 90  2 61  -5 72  0 67  2 57  -2 76  3 56  -2 77  2 60  10 38  14 34  12 24  13 29
+        13 36  -10 93  -7 73  -2 73  13 46  9 49  -7 100  2 69  -5 72  0 68  -6 71  -6 74  -3 70  -17 69  -10 75
+        -5 75  -4 75  -14 82  -5 83  3 62  -2 63  0 100  2 75  -1 68  4 77  6 59  6 59  -7 66  2 57  10 50  0 50  3 53
+        -2 64  7 61  -4 62  3 68  -3 82  -8 77  5 78  22 8  11 23  12 28  6 37  0 47  2 44  4 48  0 47  4 39  -4 76
+        6 46  0 54  3 54  2 58  4 63  0 67  1 68  7 53  6 52  6 55  11 45  14 36  8 53  -1 82  7 55  -3 78  15 46
+        22 31  -1 84  23 -1  28 -7  30 -6  34 -11  35 -10  36 -7  33 0  31 0  37 -4  42 1  34 9  32 17  37 15  28 30
+        21 67  20 40  7 56  7 72  21 24  20 29  19 32  24 25  24 31  25 33  21 36  21 40  16 57  9 58  12 60  9 75
+        1 84  -6 103  -2 68  6 21  10 20  11 27  5 45  4 46  -1 64  -4 75  -8 82  -17 102  -9 77  4 18  4 34  0 48
+        0 55  -6 59  -7 71  -12 83  -11 87  -30 119  -1 65  -13 49  -5 39  4 25  3 39  -7 58  -1 61  1 64  1 68  -4 82
+        4 65  -13 39  12 16  11 34  6 49  3 47  0 67  -2 80  -12 101  2 56  -12 44  4 21  17 8  5 35  0 43  2 56  0 67
+        -3 75  -7 84  0 0""",
+        """20 31  12 51  9 64  -10 84  -12 76  -13 80  -13 76  -21 84  -10 71  -26 92  -16 78  -22 82  -16 65  -21 63
+        -31 96  -23 86  -38 95  -23 68  21 -5  37 -27  39 -29  48 -31  50 -27  55 -20  59 -17  53 10  37 49  -2 58
+        -13 38  -6 30  -2 24  2 27  -9 52  -2 53  0 55  -1 57  -1 67""",
+    ),
 )  # fmt: skip
 FIRST_8x8 = 399  # the contexts between are of field macroblocks
 
 
 def _typical_m_n() -> np.ndarray:
-    """int16[2, N_CONTEXTS, 2]: I slices, P slices; (m, n)."""
-    result = np.zeros((2, N_CONTEXTS, 2), np.int16)
+    """int16[3, N_CONTEXTS, 2]: I slices, P slices, B slices; (m, n)."""
+    result = np.zeros((3, N_CONTEXTS, 2), np.int16)
     for kind, (first, rest) in enumerate(_TABLES):
         for start, text in ((0, first), (FIRST_8x8, rest)):
             pairs = np.array(text.split(), np.int16).reshape(-1, 2)

@@ -6,8 +6,9 @@ from ..jit.inlining import inlined
 from ..jit.kernel import helper
 from ..standard.cavlc import NC_CLASS, NC_CLASS_CHROMA_DC
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, I_4x4, I_8x8, I_16x16, P_8x8, P_16x16
-from ..standard.tables import CBP_INTER_CODE, CBP_INTRA_CODE, P_INTRA_OFFSET, P_8x8REF0_TYPE, P_16x16_TYPE
+from ..standard.tables import B_INTRA_OFFSET, CBP_INTER_CODE, CBP_INTRA_CODE, P_INTRA_OFFSET, P_8x8REF0_TYPE, P_16x16_TYPE
 from .cavlc import COUNT, bit_position, put, put_block, put_se, put_te, put_ue
+from .cavlc_b import put_b_inter
 from .layout import CB_AC, LUMA_DC
 from .macroblock_syntax import (
     RESIDUAL_ORDER,
@@ -84,10 +85,13 @@ def put_residual(out, sink, limit, mb, kind, cbp, levels, total_coeff, left, abo
 
 
 @helper
-def put_intra(out, sink, mb, kind, pattern, n_ref, m, transform_8x8_mode, left, above, mb_width):
-    """7.3.5, 7.3.5.1: mb_type, prediction modes and coded_block_pattern of an intra macroblock; of I_PCM only mb_type."""
+def put_intra(out, sink, mb, kind, pattern, offset, m, transform_8x8_mode, left, above, mb_width):
+    """7.3.5, 7.3.5.1: mb_type, prediction modes and coded_block_pattern of an intra macroblock; of I_PCM only mb_type.
+
+    offset: number of the slice type's mb_type before those of intra macroblocks.
+    """
     is_nxn = kind == I_4x4 or kind == I_8x8
-    put_ue(out, sink, (P_INTRA_OFFSET if n_ref > 0 else 0) + intra_mb_type(kind, pattern, np.int64(m.intra16x16_mode[mb])))
+    put_ue(out, sink, offset + intra_mb_type(kind, pattern, np.int64(m.intra16x16_mode[mb])))
     if kind == I_PCM:
         return
     if is_nxn:
@@ -137,6 +141,16 @@ def put_inter(out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, fi
 
 
 @helper
+def put_p_or_b(out, sink, mb, kind, n_ref, n_ref1, m, mb_width, first_mb):
+    """7.3.5, 7.3.5.1, 7.3.5.2: mb_type and motion of an inter macroblock; n_ref, n_ref1: see write_slices."""
+    if n_ref1 is not None:  # None is known while Numba finds types: put_b_inter is not compiled
+        if n_ref1 > 0:
+            put_b_inter(out, sink, mb, n_ref, n_ref1, m, mb_width, first_mb)
+            return
+    put_inter(out, sink, mb, kind, n_ref, m.sub_mb_type, m.ref_idx, m.mv, mb_width, first_mb)
+
+
+@helper
 def put_pcm(out, sink, mb, mb_width, source):
     """7.3.5: pcm_alignment_zero_bit and the samples of an I_PCM macroblock."""
     put(out, sink, -sink[COUNT] & 7, 0)
@@ -154,20 +168,23 @@ def put_pcm(out, sink, mb, mb_width, source):
 
 
 @helper
-def put_macroblock(out, sink, limit, mb, first_mb, mb_width, n_ref, previous_qp, source, m, transform_8x8_mode):
+def put_macroblock(out, sink, limit, mb, first_mb, mb_width, entries, previous_qp, source, m, transform_8x8_mode):
     """7.3.5: macroblock_layer() of a macroblock that is not skipped. Returns QP_Y,PRED of the next one.
 
-    limit: see put_residual; previous_qp: QP_Y,PRED; source: Planes; m: Macroblocks; transform_8x8_mode: the flag.
+    limit: see put_residual; entries: Entries; previous_qp: QP_Y,PRED; source: Planes;
+    m: Macroblocks; transform_8x8_mode: the flag.
     """
     inlined()
+    n_ref, n_ref1 = entries
     kind = np.int64(m.mb_type[mb])
     pattern = np.int64(m.cbp[mb])
     left = mb % mb_width > 0
     above = mb - mb_width >= first_mb
     if kind <= LAST_INTRA:
-        put_intra(out, sink, mb, kind, pattern, n_ref, m, transform_8x8_mode, left, above, mb_width)
+        offset = B_INTRA_OFFSET if n_ref1 else P_INTRA_OFFSET if n_ref > 0 else 0
+        put_intra(out, sink, mb, kind, pattern, offset, m, transform_8x8_mode, left, above, mb_width)
     else:
-        put_inter(out, sink, mb, kind, n_ref, m.sub_mb_type, m.ref_idx, m.mv, mb_width, first_mb)
+        put_p_or_b(out, sink, mb, kind, n_ref, n_ref1, m, mb_width, first_mb)
         put_ue(out, sink, np.int64(CBP_INTER_CODE[pattern]))
         if transform_8x8_mode and pattern & 15 and only_8x8_partitions(m.sub_mb_type, mb, kind):
             put(out, sink, 1, np.int64(m.transform_8x8[mb]))

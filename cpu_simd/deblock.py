@@ -62,6 +62,39 @@ def _moved(ref_idx, mv, duplicates, mb_p, p, mb_q, q):
 
 
 @helper
+def _frame_of(ref_idx, first, slots, mb, block):
+    """Slot of the reference of a 4x4 block (raster) in the list whose entries begin at slots[first]; -1: none."""
+    ref = np.int64(ref_idx[mb, (block >> 3) * 2 + ((block >> 1) & 1)])
+    return np.int64(slots[first + ref]) if ref >= 0 else np.int64(-1)
+
+
+@helper
+def _apart(mv_p, mb_p, p, mv_q, mb_q, q):
+    """8.7.2.1: whether the vectors of two 4x4 blocks are at least 4 quarters apart."""
+    return (
+        abs(np.int32(mv_p[mb_p, p, 0]) - np.int32(mv_q[mb_q, q, 0])) >= 4
+        or abs(np.int32(mv_p[mb_p, p, 1]) - np.int32(mv_q[mb_q, q, 1])) >= 4
+    )
+
+
+@helper
+def _moved_in_lists(data, mb_p, p, mb_q, q):
+    """8.7.2.1: as _moved with both lists: other reference frames or numbers of vectors, or vectors apart.
+
+    Frames are compared, whichever list they come from; the vector of an unused list is 0.
+    """
+    p0, p1 = _frame_of(data.ref_idx, 0, data.slots, mb_p, p), _frame_of(data.ref_idx1, data.n_ref, data.slots, mb_p, p)
+    q0, q1 = _frame_of(data.ref_idx, 0, data.slots, mb_q, q), _frame_of(data.ref_idx1, data.n_ref, data.slots, mb_q, q)
+    if not ((p0 == q0 and p1 == q1) or (p0 == q1 and p1 == q0)):
+        return True
+    straight = _apart(data.mv, mb_p, p, data.mv, mb_q, q) or _apart(data.mv1, mb_p, p, data.mv1, mb_q, q)
+    crossed = _apart(data.mv, mb_p, p, data.mv1, mb_q, q) or _apart(data.mv1, mb_p, p, data.mv, mb_q, q)
+    if p0 == p1:
+        return straight and crossed
+    return straight if p0 == q0 else crossed
+
+
+@helper
 def _coded_blocks(total_coeff, transform_8x8, mb):
     """8.7.2.1: bit mask (raster) of the 4x4 blocks of macroblock mb whose transform block has levels."""
     coded = nonzero_lanes(total_coeff, 24 * mb)
@@ -109,6 +142,9 @@ def strengths(mb, mb_width, strength_data, left, top, bs):
                 p = q - step if edge > 0 else q + 3 * step
                 if (coded_q >> q | coded_p >> p) & 1:
                     bs[at + k] = 2
+                elif strength_data.n_ref1:
+                    if _moved_in_lists(strength_data, mb_p, p, mb, q):
+                        bs[at + k] = 1
                 elif _moved(ref_idx, mv, duplicates, mb_p, p, mb, q):
                     bs[at + k] = 1
 

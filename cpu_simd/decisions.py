@@ -43,6 +43,12 @@ BITS_INTRA_8x8 = -12  # the same of Intra_8x8
 BITS_SKIP = 1
 BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
 BITS_LEAST = 2  # of a vector
+# The same of B macroblocks (Tables 7-14, 7-18), by the lists of the parts: list 0, list 1, both
+BITS_B_DIRECT, BITS_B_8x8, BITS_B_INTRA = 2, 10, 32
+BITS_B_16x16 = np.array([4, 4, 6], np.int64)
+BITS_B_16x8 = np.array([[6, 8, 8], [8, 6, 8], [10, 10, 10]], np.int64)
+BITS_B_8x16 = np.array([[6, 8, 8], [8, 8, 10], [10, 10, 10]], np.int64)
+BITS_B_SUB = np.array([1, 3, 3, 5], np.int64)  # by sub_mb_type
 
 # ---- residuals
 # Dead zones as what is added before levels are rounded down, in 1 / ROUNDING of a step: levels are rounded up from
@@ -76,6 +82,12 @@ _CHOICE_LAMBDA = 0.1  # cost of a bit in squared steps
 CHOICE_NEAR = 5  # costs of both transforms are near if they differ by one part in 2^CHOICE_NEAR
 CHOICE_DISTORTION = round(16 / _CHOICE_LAMBDA)  # a squared error of (step / 64)^2 in units of 1 / 256^2 bit
 
+# ---- bipredict
+B_BITS_L0, B_BITS_L1, B_BITS_BI = 1, 2, 3  # of the kind of a part: list 0, list 1, both
+B_REFINED = 2  # lowest subme at which vectors of both lists are refined together
+B_ROUNDS = 2  # of this refinement at most
+B_NOT_ALLOWED = 1 << 28  # cost of a choice that must not be taken
+
 # ---- rd_candidates, and mode_decision by its costs
 BY_COST = 6  # lowest subme with decisions by squared error and bits
 RD_GATE = 3  # a division is coded if its estimated cost is less than the best one's plus one part in 2^RD_GATE
@@ -83,6 +95,10 @@ RD_VECTORS = 7  # lowest subme with true costs of the vectors a quarter sample f
 RD_MOST = 1 << 26  # larger costs count as this
 RD_BITS_INTRA = 8  # of an intra macroblock, besides BITS_INTRA
 RD_CHROMA_LEAST = 12  # least QP_Y - QP_C, negative
+# Of B macroblocks, to find the divisions that are near the best: by kinds of `b_extra`, mb_type with sub_mb_type, the vectors
+# apart; and what a part takes more that both lists predict
+RD_B_BITS = np.array([3, 3, 6, 6, 6, 18, 1], np.int64)
+RD_B_BOTH = 2
 # Squared step of chroma in that of luma, units of 1 / 256, by QP_Y - QP_C + RD_CHROMA_LEAST
 RD_CHROMA_WEIGHT = np.array([round(256 * 2 ** (-(n - RD_CHROMA_LEAST) / 3)) for n in range(64)], np.int64)
 # Psy-RD of strength one: lambda times the difference of energies by orthonormal coefficients as squared error, as in x264.
@@ -102,3 +118,11 @@ _INTRA_LAMBDA = 0.07  # cost of a bit in squared steps: less than elsewhere, sin
 INTRA_ERROR = np.array([round(2**24 / (_INTRA_LAMBDA * 2 ** ((qp - 4) / 3))) for qp in range(N_QP)], np.int64)
 # ctxIdx of bins of mb_type in I slices, with one neighbour that is no I_NxN, and in P slices: see intra_cost.type_bits
 INTRA_TYPE_CONTEXTS = np.array([[4, 6, 9, 10], [17, 18, 20, 20]], np.int64)
+
+# ---- lookahead
+CAMERA_SCALE = 16  # lookahead_camera has one sample a macroblock
+CAMERA_X, CAMERA_Y = 12, 6  # range of lookahead_camera in both directions, macroblocks; at most half the frame
+LOOK_PAD = 40  # border of half-size planes, samples of these
+LOOK_STILL = 64  # a block whose SATD without motion is less has vector 0
+LOOK_VECTOR, LOOK_INTRA = 5, 5  # cost of a vector other than 0 and of two vectors; of intra prediction; in bits
+LOOK_BLOCK = 4  # cost of any block

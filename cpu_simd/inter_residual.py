@@ -3,8 +3,8 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
-from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, P_SKIP
-from .cabac_bits import P_SLICE, LUMA_4x4, fill_bits
+from ..standard.macroblock import B_SKIP, BLOCK_TO_RASTER, I_PCM, LAST_INTRA, P_SKIP
+from .cabac_bits import B_SLICE, P_SLICE, LUMA_4x4, fill_bits
 from .decisions import (
     CHOICE_NEAR,
     DEAD_ZONE_INTER,
@@ -177,15 +177,25 @@ def code_inter(mb, buffers, q, chroma_q, may_be_8x8, rounding, residual):
     return luma + 16 * chroma
 
 
+@helper
+def _clear_motion(mb, ref_idx, mv):
+    """The motion of one list of an intra macroblock."""
+    for k in range(4):
+        ref_idx[mb, k] = -1
+    for k in range(16):
+        mv[mb, k, 0] = 0
+        mv[mb, k, 1] = 0
+
+
 @closed_kernel
 def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec, residual):
     """8.4, 8.5: predicts, codes and reconstructs every inter macroblock of the rows [row0, row1).
 
     Bundles: Planes source and rec, References, Motion, Quantiser, CodingTools, Residual; trellis 1 chooses levels by rate and
-    distortion (rdo_quant, with CABAC trellis), transform_8x8_mode the transform (transform_choice). P_Skip has no residual.
-    A macroblock that takes fewer bits as I_PCM becomes I_PCM (ref_idx -1, mv 0), to be coded by intra().
+    distortion (rdo_quant, with CABAC trellis), transform_8x8_mode the transform (transform_choice). P_Skip and B_Skip have no
+    residual. A macroblock that takes fewer bits as I_PCM becomes I_PCM (ref_idx -1, mv 0), to be coded by intra().
     """
-    mb_type, sub_mb_type, ref_idx, mv = motion.mb_type, motion.sub_mb_type, motion.ref_idx, motion.mv
+    mb_type, sub_mb_type = motion.mb_type, motion.sub_mb_type
     qp, chroma_qp_offset, scaling, has_lists = quantiser
     lists = Lists(scaling, np.int64(SCALING_SET), np.int64(scaling[SCALING_FINER]), has_lists)
     rec_y, rec_u, rec_v = rec
@@ -205,14 +215,14 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
         q = np.int64(qp[mb])
         load_macroblock(source, x0, y0, own)
         predict_inter(mb, x0, y0, references, motion, predicted)
-        if mb_type[mb] == P_SKIP:
+        if mb_type[mb] == P_SKIP or mb_type[mb] == B_SKIP:
             clear_levels(mb, residual)
             cbp[mb] = 0
             store_luma(predicted, rec_y, x0, y0)
             store_chroma(predicted, rec_u, rec_v, x0 // 2, y0 // 2)
             continue
         if (tools.cabac or tools.transform_8x8_mode) and q != bits_qp:
-            fill_bits(bits, P_SLICE, q)
+            fill_bits(bits, B_SLICE if references.n_ref1 else P_SLICE, q)
             if tools.transform_8x8_mode:
                 fill_choice_bits(bits)
             bits_qp = q
@@ -222,8 +232,6 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
         if pcm_is_cheaper(mb, has_lists, residual):
             mb_type[mb] = I_PCM
-            for k in range(4):
-                ref_idx[mb, k] = -1
-            for k in range(16):
-                mv[mb, k, 0] = 0
-                mv[mb, k, 1] = 0
+            _clear_motion(mb, motion.ref_idx, motion.mv)
+            if references.n_ref1:
+                _clear_motion(mb, motion.ref_idx1, motion.mv1)

@@ -11,7 +11,20 @@ import numpy as np
 from ..jit.atomics import fetch_add, give_way, load_acquire, pause, store_release
 from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
-from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4x8, SUB_8x4, SUB_8x8
+from ..standard.macroblock import (
+    B_DIRECT,
+    B_SKIP,
+    P_SKIP,
+    I_16x16,
+    P_8x8,
+    P_8x16,
+    P_16x8,
+    P_16x16,
+    SUB_4x4,
+    SUB_4x8,
+    SUB_8x4,
+    SUB_8x8,
+)
 from ..standard.tables import QUANT_MF
 from .bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets, row_16, strip_16
@@ -407,6 +420,8 @@ def mode_decision(
                         cost = error * RD_SKIP_WEIGHT[q_y] >> 16
                         if cost <= best + skip_limit[mb]:
                             mb_type[mb] = P_SKIP
+                            for q in range(4):
+                                sub_mb_type[mb, q] = SUB_8x8
                             fill_mv_cache(mv_cache, 0, 0, 4, 4, 0, x, y)
                             commit_motion(mv_cache, mb, ref_idx, mv)
             store_release(progress, 1 + my, mx + 1)
@@ -417,6 +432,7 @@ def mode_decision(
 def mark_skipped(slice_first_mb, ref_idx, mv, cbp, mb_width, row0, row1, mb_type):
     """8.4.1.1: turns P_16x16 macroblocks of reference 0 with the P_Skip vector and no coded residual into P_Skip.
 
+    Table 7-14: turns B_Direct_16x16 without coded residual into B_Skip, which has the same motion.
     [row0, row1): macroblock rows; ref_idx and mv of neighbours must be final; writes mb_type: uint8[n_mb].
     """
     for mb in range(row0 * mb_width, row1 * mb_width):
@@ -424,3 +440,5 @@ def mark_skipped(slice_first_mb, ref_idx, mv, cbp, mb_width, row0, row1, mb_type
             x, y = predict_skip_mv(mb, ref_idx, mv, mb_width, np.int64(slice_first_mb[mb // mb_width]))
             if mv[mb, 0, 0] == x and mv[mb, 0, 1] == y:
                 mb_type[mb] = P_SKIP
+        elif mb_type[mb] == B_DIRECT and cbp[mb] == 0:
+            mb_type[mb] = B_SKIP

@@ -6,8 +6,23 @@ from ..jit.kernel import helper
 from ..standard.macroblock import P_8x8, P_8x16, P_16x8
 from ..standard.tables import QUARTER_SAMPLE_PAIRS
 from .simd.blocks import low_2, low_4, low_8
-from .simd.vector import add, average, clip_to_u8, load_u8x8, load_u8x16, mul, plus, shift_right_s, splat_u16x8, store, widen
+from .simd.vector import (
+    add,
+    average,
+    clip_to_u8,
+    load_u8x8,
+    load_u8x16,
+    mul,
+    plus,
+    shift_right_s,
+    splat_like,
+    splat_u16x8,
+    store,
+    widen,
+)
 from .weighting import any_weights, weigh_prediction
+
+AVERAGE = 32  # implicit weight of list 1, of 64, where both predictions count alike (8.4.2.3.1)
 
 
 @helper
@@ -22,12 +37,8 @@ def _store_part(out, at, row, width):
 
 
 @helper
-def _predict_luma(luma, slot, pad, x, y, w, h, mvx, mvy, out, at):
-    """8.4.2.2.1: w x h luma samples at frame position (x, y) moved by (mvx, mvy) quarter samples -> out[at...].
-
-    luma uint8[n_slots, 4, Hp, Wp], planes G, b, h, j with borders of `pad`; out in rows of sixteen. A block beyond the
-    border reads the outermost border samples, which also repeat the frame's edge.
-    """
+def _luma_pair(luma, slot, pad, x, y, h, mvx, mvy):
+    """8.4.2.2.1: offsets in `luma` of the two blocks of h rows whose mean is the prediction; see _predict_luma."""
     height, width = luma.shape[2], luma.shape[3]
     x0 = min(width - 17, max(0, x + pad + (mvx >> 2)))
     y0 = min(height - h - 1, max(0, y + pad + (mvy >> 2)))
@@ -37,9 +48,49 @@ def _predict_luma(luma, slot, pad, x, y, w, h, mvx, mvy, out, at):
     a += QUARTER_SAMPLE_PAIRS[pair, 2] * width + QUARTER_SAMPLE_PAIRS[pair, 1]
     b = planes + QUARTER_SAMPLE_PAIRS[pair, 3] * height * width
     b += QUARTER_SAMPLE_PAIRS[pair, 5] * width + QUARTER_SAMPLE_PAIRS[pair, 4]
+    return a, b
+
+
+@helper
+def _predict_luma(luma, slot, pad, x, y, w, h, mvx, mvy, out, at):
+    """8.4.2.2.1: w x h luma samples at frame position (x, y) moved by (mvx, mvy) quarter samples -> out[at...].
+
+    luma uint8[n_slots, 4, Hp, Wp], planes G, b, h, j with borders of `pad`; out in rows of sixteen. A block beyond the
+    border reads the outermost border samples, which also repeat the frame's edge.
+    """
+    a, b = _luma_pair(luma, slot, pad, x, y, h, mvx, mvy)
+    width = luma.shape[3]
     for i in range(h):
         row = average(load_u8x16(luma, a + i * width), load_u8x16(luma, b + i * width))
         _store_part(out, at + 16 * i, row, w)
+
+
+@helper
+def _store_chroma_part(out, at, row, width):
+    """Stores the first `width` (8, 4 or 2) samples of a row."""
+    if width == 8:
+        store(out, at, row)
+    elif width == 4:
+        store(out, at, low_4(row))
+    else:
+        store(out, at, low_2(row))
+
+
+@helper
+def _chroma_at(chroma, plane, pad, x, y, h, mvx, mvy):
+    """Offset in `chroma` of the block of h rows that the vector points to, whole samples; see _predict_chroma."""
+    height, width = chroma.shape[2], chroma.shape[3]
+    x0 = min(width - 9, max(0, x + pad + (mvx >> 3)))
+    y0 = min(height - h - 1, max(0, y + pad + (mvy >> 3)))
+    return plane * height * width + y0 * width + x0
+
+
+@helper
+def _chroma_weights(mvx, mvy):
+    """8.4.2.2.2: weights of the samples A, B, C and D, each u16x8."""
+    fx, fy = mvx & 7, mvy & 7
+    wa, wb = splat_u16x8((8 - fx) * (8 - fy)), splat_u16x8(fx * (8 - fy))
+    return wa, wb, splat_u16x8((8 - fx) * fy), splat_u16x8(fx * fy)
 
 
 @helper
@@ -49,32 +100,137 @@ def _predict_chroma(chroma, plane, pad, x, y, w, h, mvx, mvy, out, at):
     chroma uint8[n_slots, 2, Hp, Wp] with borders of `pad` chroma samples; plane = 2 * slot + component; out in rows of
     sixteen.
     """
-    height, width = chroma.shape[2], chroma.shape[3]
-    x0 = min(width - 9, max(0, x + pad + (mvx >> 3)))
-    y0 = min(height - h - 1, max(0, y + pad + (mvy >> 3)))
-    from_at = plane * height * width + y0 * width + x0
-    fx, fy = mvx & 7, mvy & 7
-    wa, wb = splat_u16x8((8 - fx) * (8 - fy)), splat_u16x8(fx * (8 - fy))
-    wc, wd = splat_u16x8((8 - fx) * fy), splat_u16x8(fx * fy)
+    width = chroma.shape[3]
+    from_at = _chroma_at(chroma, plane, pad, x, y, h, mvx, mvy)
+    wa, wb, wc, wd = _chroma_weights(mvx, mvy)
     a, b = widen(load_u8x8(chroma, from_at)), widen(load_u8x8(chroma, from_at + 1))
     for i in range(h):
         from_at += width
         c, d = widen(load_u8x8(chroma, from_at)), widen(load_u8x8(chroma, from_at + 1))
         total = add(add(mul(a, wa), mul(b, wb)), add(mul(c, wc), mul(d, wd)))
-        row = clip_to_u8(shift_right_s(plus(total, 32), 6))
-        to = at + 16 * i
-        if w == 8:
-            store(out, to, row)
-        elif w == 4:
-            store(out, to, low_4(row))
-        else:
-            store(out, to, low_2(row))
+        _store_chroma_part(out, at + 16 * i, clip_to_u8(shift_right_s(plus(total, 32), 6)), w)
         a, b = c, d
 
 
 @helper
+def _weighted_sum(first, second, weight):
+    """8.4.2.3.2: two rows of samples by implicit weights: logWD 5, no offset; weight: -64..128, of `second`, of 64.
+
+    The sum before the shift is in -16320..32672: it fits into 16 bits.
+    """
+    a, b = widen(first), widen(second)
+    total = add(mul(a, splat_like(a, 64 - weight)), mul(b, splat_like(b, weight)))
+    return clip_to_u8(shift_right_s(plus(total, 32), 6))
+
+
+@helper
+def _predict_luma_twice(luma, pair0, pair1, weight, w, h, out, at):
+    """8.4.2.3: w x h luma samples from both lists -> out[at...]; pair0, pair1: of _luma_pair; weight: of list 1, of 64."""
+    (a0, b0), (a1, b1) = pair0, pair1
+    width = luma.shape[3]
+    for i in range(h):
+        first = average(load_u8x16(luma, a0 + i * width), load_u8x16(luma, b0 + i * width))
+        second = average(load_u8x16(luma, a1 + i * width), load_u8x16(luma, b1 + i * width))
+        if weight == AVERAGE:
+            _store_part(out, at + 16 * i, average(first, second), w)
+        else:
+            _store_part(out, at + 16 * i, _weighted_sum(first, second, weight), w)
+
+
+@helper
+def _chroma_row(chroma, at, width, weights):
+    """8.4.2.2.2: eight predicted samples, those at chroma[at...] with their neighbours right and below."""
+    wa, wb, wc, wd = weights
+    a, b = widen(load_u8x8(chroma, at)), widen(load_u8x8(chroma, at + 1))
+    c, d = widen(load_u8x8(chroma, at + width)), widen(load_u8x8(chroma, at + width + 1))
+    total = add(add(mul(a, wa), mul(b, wb)), add(mul(c, wc), mul(d, wd)))
+    return clip_to_u8(shift_right_s(plus(total, 32), 6))
+
+
+@helper
+def _predict_chroma_twice(chroma, at0, at1, vectors, weight, w, h, out, at):
+    """8.4.2.3: w x h chroma samples from both lists -> out[at...]; at0, at1: of _chroma_at; vectors: x, y of both lists."""
+    weights0, weights1 = _chroma_weights(vectors[0], vectors[1]), _chroma_weights(vectors[2], vectors[3])
+    width = chroma.shape[3]
+    for i in range(h):
+        first = _chroma_row(chroma, at0 + i * width, width, weights0)
+        second = _chroma_row(chroma, at1 + i * width, width, weights1)
+        if weight == AVERAGE:
+            _store_chroma_part(out, at + 16 * i, average(first, second), w)
+        else:
+            _store_chroma_part(out, at + 16 * i, _weighted_sum(first, second, weight), w)
+
+
+@helper
+def _same_motion(mb, p, q, motion):
+    """Whether quadrants p and q of a B macroblock have the same references and vectors in both lists."""
+    ref_idx, mv, ref_idx1, mv1 = motion.ref_idx, motion.mv, motion.ref_idx1, motion.mv1
+    i, k = 4 * (p & 2) + 2 * (p & 1), 4 * (q & 2) + 2 * (q & 1)  # their first 4x4 blocks
+    if ref_idx[mb, p] != ref_idx[mb, q] or ref_idx1[mb, p] != ref_idx1[mb, q]:
+        return False
+    if mv[mb, i, 0] != mv[mb, k, 0] or mv[mb, i, 1] != mv[mb, k, 1]:
+        return False
+    return mv1[mb, i, 0] == mv1[mb, k, 0] and mv1[mb, i, 1] == mv1[mb, k, 1]
+
+
+@helper
+def implicit_weight(references, entry0, entry1):
+    """8.4.2.3.1: weight of the prediction from entry1 of list 1, of 64, beside one from entry0 of list 0."""
+    n_ref1 = len(references.slots) - references.n_ref  # References.n_ref1 is None in streams without B frames
+    return np.int64(references.bi_weights[entry0 * n_ref1 + entry1])
+
+
+@helper
+def _predict_b_part(mb, q, x, y, w, h, references, motion, out):
+    """8.4.2: w x h luma samples at (x, y), and their chroma, with the motion of quadrant q, the first in this rectangle."""
+    luma, chroma, slots, pad = references.luma, references.chroma, references.slots, references.pad
+    block = 4 * (q & 2) + 2 * (q & 1)
+    entry0, entry1 = np.int64(motion.ref_idx[mb, q]), np.int64(motion.ref_idx1[mb, q])
+    mvx, mvy = np.int64(motion.mv[mb, block, 0]), np.int64(motion.mv[mb, block, 1])
+    mvx1, mvy1 = np.int64(motion.mv1[mb, block, 0]), np.int64(motion.mv1[mb, block, 1])
+    slot, slot1 = np.int64(slots[max(entry0, 0)]), np.int64(slots[references.n_ref + max(entry1, 0)])
+    to, to_chroma = 64 * (q & 2) + 8 * (q & 1), 256 + 32 * (q & 2) + 4 * (q & 1)
+    if entry0 >= 0 and entry1 >= 0:
+        weight = implicit_weight(references, entry0, entry1)
+        pair0 = _luma_pair(luma, slot, pad, x, y, h, mvx, mvy)
+        pair1 = _luma_pair(luma, slot1, pad, x, y, h, mvx1, mvy1)
+        _predict_luma_twice(luma, pair0, pair1, weight, w, h, out, to)
+        for c in range(2):
+            at0 = _chroma_at(chroma, 2 * slot + c, pad // 2, x // 2, y // 2, h // 2, mvx, mvy)
+            at1 = _chroma_at(chroma, 2 * slot1 + c, pad // 2, x // 2, y // 2, h // 2, mvx1, mvy1)
+            vectors = mvx, mvy, mvx1, mvy1
+            _predict_chroma_twice(chroma, at0, at1, vectors, weight, w // 2, h // 2, out, to_chroma + 8 * c)
+        return
+    if entry0 < 0:
+        slot, mvx, mvy = slot1, mvx1, mvy1
+    _predict_luma(luma, slot, pad, x, y, w, h, mvx, mvy, out, to)
+    for c in range(2):
+        plane, at = 2 * slot + c, to_chroma + 8 * c
+        _predict_chroma(chroma, plane, pad // 2, x // 2, y // 2, w // 2, h // 2, mvx, mvy, out, at)
+
+
+@helper
+def _predict_b(mb, x0, y0, references, motion, out):
+    """8.4.2: macroblock mb of a B frame, of any type, in few rectangles of quadrants with the same motion."""
+    across = _same_motion(mb, 0, 1, motion) and _same_motion(mb, 2, 3, motion)
+    down = _same_motion(mb, 0, 2, motion) and _same_motion(mb, 1, 3, motion)
+    w, h = 16 if across else 8, 16 if down else 8
+    for q in range(4):
+        x, y = 8 * (q & 1), 4 * (q & 2)
+        if (across and x) or (down and y):
+            continue
+        _predict_b_part(mb, q, x0 + x, y0 + y, w, h, references, motion, out)
+
+
+@helper
 def predict_inter(mb, x0, y0, references, motion, out):
-    """8.4.2: all partitions, weighted, of macroblock mb at (x0, y0) -> out uint8[384], rows of sixteen (transform.py)."""
+    """8.4.2: all partitions, weighted, of macroblock mb at (x0, y0) -> out uint8[384], rows of sixteen (transform.py).
+
+    In a B frame mb_type is not read: both lists of Motion say what each quadrant is predicted from.
+    """
+    if references.n_ref1:
+        _predict_b(mb, x0, y0, references, motion, out)
+        return
     ref_luma, ref_chroma, ref_slots, pad = references.luma, references.chroma, references.slots, references.pad
     weights = references.weights
     mb_type, sub_mb_type, ref_idx, mv = motion.mb_type, motion.sub_mb_type, motion.ref_idx, motion.mv

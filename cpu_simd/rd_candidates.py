@@ -148,13 +148,19 @@ def _add_to_search(mb, shape, extra, n_ref, cost):
 
 
 @helper
-def _true_cost(x0, y0, references, motion, residue, q_y, q_c, lam, transform_8x8_mode):
-    """Cost of a division in units of SATD, without the bits of its motion, and that of the error of chroma without levels."""
-    predict_inter(0, x0, y0, references, motion, residue.predicted)
+def residual_cost(residue, q_y, q_c, lam, may_be_8x8):
+    """Cost of the residual in units of SATD, and that of the error of chroma without levels."""
     chroma, without = chroma_of(residue, q_y, q_c)
-    may_be_8x8 = transform_8x8_mode != 0 and only_8x8_partitions(motion.sub_mb_type, 0, motion.mb_type[0])
     cost = (chroma + luma_of(residue, q_y, may_be_8x8)) * lam // ONE_BIT
     return min(cost, RD_MOST), min(without * lam // ONE_BIT, RD_MOST)
+
+
+@helper
+def _true_cost(x0, y0, references, motion, residue, q_y, q_c, lam, transform_8x8_mode):
+    """residual_cost of a division, without the bits of its motion."""
+    predict_inter(0, x0, y0, references, motion, residue.predicted)
+    may_be_8x8 = transform_8x8_mode != 0 and only_8x8_partitions(motion.sub_mb_type, 0, motion.mb_type[0])
+    return residual_cost(residue, q_y, q_c, lam, may_be_8x8)
 
 
 @helper
@@ -202,8 +208,10 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
     lists = Lists(scaling, np.int64(SCALING_SET), np.int64(scaling[SCALING_FINER]), has_lists)
     intra_cost, skip_limit = other_costs
     mb_width = source.y.shape[1] // 16
-    types, sub_types = np.zeros(1, np.uint8), np.zeros((1, 4), np.uint8)
-    motion = Motion(types, sub_types, np.zeros((1, 4), np.int8), np.zeros((1, 16, 2), np.int16))
+    motion = Motion(
+        np.zeros(1, np.uint8), np.zeros((1, 4), np.uint8), np.zeros((1, 4), np.int8), np.zeros((1, 16, 2), np.int16),
+        np.zeros((0, 4), np.int8), np.zeros((0, 16, 2), np.int16),
+    )  # fmt: skip
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     residue = Residue(
         np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(768, np.int16), np.zeros(96, np.int32),

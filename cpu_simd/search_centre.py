@@ -103,8 +103,10 @@ def vector_costs(lam, cost):
 
 
 @helper
-def coarse_vector(source, reference, mx, my, cost, best, position):
+def coarse_vector(source, reference, mx, my, cost, best, position, centre_x=0, centre_y=0):
     """Returns the best vector (x, y), in coarse samples, of the 8x8 coarse samples round macroblock (mx, my).
+
+    The search window lies at (centre_x, centre_y), from where the vector is counted.
 
     cost: from vector_costs; best, position: uint16[1, 16], scratch.
     """
@@ -115,7 +117,7 @@ def coarse_vector(source, reference, mx, my, cost, best, position):
     for dy in range(-COARSE_Y, COARSE_Y):
         for g in range(2 * COARSE_X // 16):
             total = load_u16x16(cost, (dy + COARSE_Y) * 2 * COARSE_X + g * 16)
-            window = at + dy * stride + g * 16 - COARSE_X
+            window = at + (centre_y + dy) * stride + centre_x + g * 16 - COARSE_X
             for y in range(8):
                 block = load_twice(source, at + y * stride)
                 samples = load_overlapping(reference, window + y * stride)

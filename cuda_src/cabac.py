@@ -33,7 +33,8 @@ Slices = namedtuple("Slices", (
     "frame_params",  # int32[>= HEADER_BITS + n]: SliceQPY, cabac_init_idc, bits of the header of each slice
     "n_ref",
     "mb_width",
-))  # fmt: skip
+    "n_ref1",  # entries of list 1; 0 or None: no B slices
+), defaults=(None,))  # fmt: skip
 
 # What write_slices tells of each slice.
 Sizes = namedtuple("Sizes", (
@@ -85,7 +86,13 @@ def _entries_per_chunk(slices: Slices) -> int:
 def _entry_arguments(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int) -> list[Any]:
     """The first arguments of kernels that make bins."""
     frame = [slices.first_mb, slices.frame_params, slices.n_ref, slices.mb_width]
-    return [*frame, *macroblocks[:-2], transform_8x8_mode, _entries(slices)]
+    list1 = [slices.n_ref1, macroblocks.ref_idx1, macroblocks.mv1] if slices.n_ref1 else []
+    return [*frame, *macroblocks[:-2], transform_8x8_mode, *list1, _entries(slices)]
+
+
+def _module(slices: Slices) -> str:
+    """The kernels that make bins."""
+    return "cabac_bins_b" if slices.n_ref1 else "cabac_bins"
 
 
 def make_bins(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int, stream: Any = None) -> Bins:
@@ -103,11 +110,11 @@ def make_bins(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int,
     places = device.scratch("bin places", (entries,), np.int32, stream)
     kept = device.scratch("kept bins", (entries, MOST), np.uint16, stream)
     state, blocks = _entry_arguments(slices, macroblocks, transform_8x8_mode), -(-entries // WARPS)
-    device.launch("cabac_bins", "make_bins", (blocks,), (32 * WARPS,), [*state, counts, kept], stream)
+    device.launch(_module(slices), "make_bins", (blocks,), (32 * WARPS,), [*state, counts, kept], stream)
     arguments = [slices.rows, slices.mb_width, shared, counts, places, *bins[1:]]
     device.launch("cabac_bins", "place_bins", (n,), (SUMMERS,), arguments, stream)
     arguments = [*state, slices.rows, bins.slice_chunks, counts, places, kept, bins.symbols]
-    device.launch("cabac_bins", "gather_bins", (-(-blocks // n), n), (32 * WARPS,), arguments, stream)
+    device.launch(_module(slices), "gather_bins", (-(-blocks // n), n), (32 * WARPS,), arguments, stream)
     return bins
 
 
@@ -134,7 +141,7 @@ def code_bins(slices: Slices, bins: Bins, source: Planes, sizes: Sizes, stream: 
     range_table, next_table, initial = _tables(device)
 
     blocks = max(1, min(BLOCKS * device.multiprocessors, chunks) // n)
-    rows, frame_params, n_ref, mb_width = slices[1:]
+    rows, frame_params, n_ref, mb_width = slices[1:5]
     layout = bins.slice_chunks
     launch("cabac_states", "count_contexts", blocks, THREADS, layout, bins.chunk_bins, bins.symbols, counts)
     launch("cabac_states", "sum_contexts", COLUMNS // 32, SUMMERS, layout, counts, totals)
@@ -175,7 +182,7 @@ def write_cabac_slices(
     state = _entry_arguments(slices, macroblocks, transform_8x8_mode)
     own = device.scratch("bins of an entry", (mb_height, MOST_BINS), np.uint16, stream)
     arguments = [*state, slices.rows, bins.slice_chunks, *_tables(device), *source, own, cells, *sizes]
-    device.launch("cabac_bins", "code_bin_by_bin", (n,), (32,), arguments, stream)
+    device.launch(_module(slices), "code_bin_by_bin", (n,), (32,), arguments, stream)
     write_bytes(slices, cells, sizes, slice_data, stream)
 
 

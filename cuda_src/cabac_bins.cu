@@ -40,6 +40,7 @@ DEVICE void tell_chunks(const unsigned *counts, int first, int entry, int at, in
   if ((ends || counts[entry] & PCM) && (at + count) % CHUNK) chunk_bins[first + (at + count) / CHUNK] = (at + count) % CHUNK;
 }
 
+#ifndef B_SLICES  // it serves all slices
 // The place of each entry, int32[entries], from the slice's first place on; and the chunks: see cabac.py. A block a slice
 extern "C" __global__ void __launch_bounds__(SCAN) place_bins(const int *slices, int mb_width, int entries_per_chunk,
     const unsigned *counts, int *places, int *chunk_bins, int *chunk_begins, int2 *slice_chunks) {
@@ -60,6 +61,8 @@ extern "C" __global__ void __launch_bounds__(SCAN) place_bins(const int *slices,
   }
   if (threadIdx.x == 0) slice_chunks[slice] = make_int2(first_chunk, fits ? chunks : 0);
 }
+
+#endif
 
 // The bins at their places: uint16[chunks, CHUNK]. grid: any number, slices
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) gather_bins(STATE_PARAMETERS, int entries, const int *slices,

@@ -22,7 +22,7 @@ DEVICE int sum_below(int v, int width, int lane) {
 }
 DEVICE int increments_8x8(int i) { return __ldg(INCREMENTS_8x8 + 4 * (i & 3) + (i >> 4)) >> (8 * (i >> 2 & 3)) & 255; }
 
-// A table of bits of the first `count` contexts, by one warp; slice: 0 I, 1 P. For the trellis with the bits of zeros.
+// A table of bits of the first `count` contexts, by one warp; slice: 0 I, 1 P, 2 B. For the trellis with the bits of zeros.
 template <bool ZEROS>
 DEVICE void fill_bits(unsigned *bits, int count, int slice, int qp, int lane) {
   for (int k = lane; k < count; k += 32) {

@@ -2,6 +2,7 @@
 // end_of_slice_flag, which comes before the next macroblock. Each lane has a part, in the order of lanes: its bins are counted,
 // and stored after those of the lanes before.
 #pragma once
+#include "cabac_b.cuh"
 #include "cabac_tables.cuh"
 #include "macroblock_state.cuh"
 #include "mv_prediction.cuh"
@@ -92,9 +93,14 @@ DEVICE void put_type(Sink &sink, const State &s, const Own &o) {
   const int type_a = o.left ? s.mb_type[o.mb - 1] : -1, type_b = o.above ? s.mb_type[o.mb - s.mb_width] : -1;
   if (o.mb > o.first_mb) sink.put(TERMINATE, 0);
   if (s.n_ref) {
-    sink.put(CTX_SKIP_P + (o.left && type_a != P_SKIP) + (o.above && type_b != P_SKIP), o.kind == P_SKIP);
-    if (o.kind == P_SKIP) return;
-    sink.put(CTX_MB_TYPE_P, o.kind <= LAST_INTRA);
+    sink.put((IS_B ? CTX_SKIP_B : CTX_SKIP_P) + (o.left && type_a != SKIP) + (o.above && type_b != SKIP), o.kind == SKIP);
+    if (o.kind == SKIP) return;
+    if (IS_B) put_b_type(sink, o.kind <= LAST_INTRA ? B_INTRA_PREFIX : b_mb_type(s, o), type_a, type_b);
+    else sink.put(CTX_MB_TYPE_P, o.kind <= LAST_INTRA);
+  }
+  if (IS_B && o.kind > LAST_INTRA) {
+    for (int q = 0; o.kind == B_8x8 && q < 4; q++) put_b_sub_type(sink, s.sub_mb_type[4 * size_t(o.mb) + q]);
+    return;
   }
   if (o.kind > LAST_INTRA) {
     const bool halves = o.kind == P_16x8 || o.kind == P_8x16;
@@ -104,9 +110,10 @@ DEVICE void put_type(Sink &sink, const State &s, const Own &o) {
       for (int q = 0; q < 4; q++) put_sub_type(sink, s.sub_mb_type[4 * size_t(o.mb) + q]);
     return;
   }
-  const int first = s.n_ref ? CTX_MB_TYPE_P_INTRA : CTX_MB_TYPE_I + (o.left && !is_nxn(type_a)) + (o.above && !is_nxn(type_b));
+  constexpr int inter_prefix = IS_B ? CTX_MB_TYPE_B_INTRA : CTX_MB_TYPE_P_INTRA;
+  const int first = s.n_ref ? inter_prefix : CTX_MB_TYPE_I + (o.left && !is_nxn(type_a)) + (o.above && !is_nxn(type_b));
   sink.put(first, !is_nxn(o.kind));
-  if (!is_nxn(o.kind)) put_intra_type(sink, s, o, s.n_ref ? CTX_MB_TYPE_P_INTRA + 1 : CTX_MB_TYPE_I + 3, s.n_ref ? 0 : 1);
+  if (!is_nxn(o.kind)) put_intra_type(sink, s, o, s.n_ref ? inter_prefix + 1 : CTX_MB_TYPE_I + 3, s.n_ref ? 0 : 1);
   else if (s.transform_8x8_mode) put_transform_flag(sink, s, o);
 }
 
@@ -155,7 +162,7 @@ DEVICE void partition_at(const State &s, int mb, int kind, int bx, int by, int &
 // 7.4.5.1: mvd_l0 of the partition that has a 4x4 block of a macroblock
 DEVICE unsigned difference_at(const State &s, int mb, int first_mb, int raster) {
   const int kind = s.mb_type[mb];
-  if (kind <= LAST_INTRA || kind == P_SKIP) return 0;
+  if (kind <= LAST_INTRA || kind == SKIP) return 0;
   int bw, bh;
   partition_at(s, mb, kind, raster & 3, raster >> 2, bw, bh);
   const int bx = raster & 3 & -bw, by = raster >> 2 & -bh;
@@ -174,6 +181,11 @@ struct Difference {
 };
 DEVICE Difference lane_difference(const State &s, const Own &o, int raster) {
   const int lane = threadIdx.x & 31, k = lane & 3;
+  if (IS_B) {
+    unsigned own, a, b;
+    b_lane_difference(s, o, own, a, b);
+    return {x_of(own), y_of(own), abs(x_of(a)) + abs(x_of(b)), abs(y_of(a)) + abs(y_of(b))};
+  }
   // lanes 0 to 15 have the own blocks in raster order, four each those beside them to the left and above
   unsigned found = 0;
   if (lane < 16) found = difference_at(s, o.mb, o.first_mb, lane);
@@ -200,7 +212,7 @@ DEVICE void put_chroma_mode(Sink &sink, const State &s, const Own &o) {
 DEVICE int context_pattern(const State &s, int mb, bool available) {
   if (!available) return 15;
   const int kind = s.mb_type[mb];
-  return kind == I_PCM ? 47 : kind == P_SKIP ? 0 : s.cbp[mb];
+  return kind == I_PCM ? 47 : kind == SKIP ? 0 : s.cbp[mb];
 }
 template <class Sink>
 DEVICE void put_pattern(Sink &sink, const State &s, const Own &o) {
@@ -228,16 +240,27 @@ DEVICE void put_qp_delta(Sink &sink, const QpDelta &qp) {
 template <class Sink>
 DEVICE void put_head(Sink &sink, const State &s, const Own &o, const QpDelta &qp, const Difference &mvd) {
   const int lane = threadIdx.x & 31, q = lane - REF_LANES, k = lane - BLOCK_LANES;
-  const bool inter = o.kind > LAST_INTRA && o.kind != P_SKIP;
+  const bool inter = o.kind > LAST_INTRA && o.kind != SKIP;
   if (lane == TYPE_LANE) put_type(sink, s, o);
-  if (lane == TYPE_LANE || o.kind == P_SKIP || o.kind == I_PCM) return;
+  if (lane == TYPE_LANE || o.kind == SKIP || o.kind == I_PCM) return;
+  if (IS_B && inter && lane <= B_LAST_LANE) {
+    const int place = (lane - B_REF_LANES) & 7, list = place >> 2, quadrant = place & 3;
+    if (!begins_partition(o.kind, quadrant) || !has_vector(s, o.mb, o.kind, quadrant, list)) return;
+    if (lane < B_MVD_LANES) {
+      if ((list ? s.n_ref1 : s.n_ref) > 1) put_b_ref_idx(sink, s, o, quadrant, list);
+      return;
+    }
+    put_mvd(sink, CTX_MVD_X, mvd.x, mvd.total_x);
+    put_mvd(sink, CTX_MVD_Y, mvd.y, mvd.total_y);
+    return;
+  }
   if (k < 0) {
     const int wide = o.kind == P_8x16 || o.kind == P_8x8 ? 2 : 4, high = o.kind == P_16x8 || o.kind == P_8x8 ? 2 : 4;
-    if (inter && s.n_ref > 1 && (q & 1) * 2 % wide == 0 && (q >> 1) * 2 % high == 0) put_ref_idx(sink, s, o, q);
+    if (!IS_B && inter && s.n_ref > 1 && (q & 1) * 2 % wide == 0 && (q >> 1) * 2 % high == 0) put_ref_idx(sink, s, o, q);
   } else if (k < 16) {
     const int raster = int(BLOCK_TO_RASTER_DIGITS >> (4 * k) & 15), bx = raster & 3, by = raster >> 2;
     if (o.kind == I_4x4 || (o.kind == I_8x8 && k % 4 == 0)) put_mode(sink, s, o, raster);
-    if (!inter) return;
+    if (!inter || IS_B) return;
     int bw, bh;
     partition_at(s, o.mb, o.kind, bx, by, bw, bh);
     if (bx % bw || by % bh) return;

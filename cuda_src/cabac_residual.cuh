@@ -48,7 +48,7 @@ DEVICE int dc_flag(const State &s, const Own &o, int mb, int block, bool availab
   if (!available) return o.kind <= LAST_INTRA;
   const int kind = s.mb_type[mb];
   if (kind == I_PCM) return 1;
-  if (block == LUMA_DC ? kind != I_16x16 : kind == P_SKIP || s.cbp[mb] >> 4 == 0) return 0;
+  if (block == LUMA_DC ? kind != I_16x16 : kind == SKIP || s.cbp[mb] >> 4 == 0) return 0;
   const unsigned mask = nonzero_levels(s.levels + (size_t(mb) * N_LEVEL_BLOCKS + block) * 16);
   return (mask & (block == LUMA_DC ? 0xffffu : 15u)) != 0;
 }

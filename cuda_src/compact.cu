@@ -27,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) compact_masks(const uint8_
     const size_t mb = size_t(row) * mb_width + mx;
     const int kind = mb_type[mb];
     unsigned mask = 0;
-    if (kind != I_PCM && kind != P_SKIP) {
+    if (kind != I_PCM && kind != P_SKIP && kind != B_SKIP) {
       const uint2 *coded = reinterpret_cast<const uint2 *>(total_coeff + 24 * mb);
 #pragma unroll
       for (int i = 0; i < 3; i++) {

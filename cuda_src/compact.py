@@ -26,7 +26,7 @@ def compact(
 ) -> None:
     """Not part of the standard: a mask of the blocks that may have levels, and these blocks packed.
 
-    In order of macroblocks and of `levels`; none of I_PCM and P_Skip. The host reads the index, then that number of blocks.
+    In order of macroblocks and of `levels`; none of I_PCM and skipped ones. The host reads the index, then that many blocks.
     """
     device, mb_height = levels.device, levels.shape[0] // mb_width
     counts = device.scratch("compact counts", (mb_height,), np.uint32, stream)

@@ -27,6 +27,14 @@ struct State {
   int duplicates;  // entries of RefPicList0 up to this number are one frame
 };
 
+// List 1 of B frames, and the slots of the entries of both lists
+struct SecondList {
+  const int *slots;  // of list 0, then from n_ref on of list 1
+  const signed char *ref_idx;
+  const short2 *mv;
+  int n_ref;
+};
+
 // 8.7.2.1: which 4x4 blocks are of transform blocks with levels, as bits: 0..15 of macroblock mb, raster; 16..23 the right two columns
 // of macroblock `left`, 24..31 the lower two rows of `above`, raster. The four blocks of a quadrant hold the levels of an 8x8 block.
 DEVICE unsigned coded_blocks(const State &s, int mb, int left, int above, int lane) {
@@ -43,29 +51,51 @@ DEVICE unsigned coded_blocks(const State &s, int mb, int left, int above, int la
   return coded;
 }
 
-// 8.7.2.1: bS of the edge between 4x4 blocks bp of macroblock mp and bq of mq; at_edge: between macroblocks; coded: either is coded
-DEVICE unsigned strength(const State &s, int mp, int bp, int mq, int bq, bool at_edge, bool coded) {
-  if (s.mb_type[mp] <= LAST_INTRA || s.mb_type[mq] <= LAST_INTRA) return at_edge ? 4 : 3;
-  if (coded) return 2;
-  int rp = (bp >> 3) * 2 + (bp >> 1 & 1), rq = (bq >> 3) * 2 + (bq >> 1 & 1);
-  if (max(int(s.ref_idx[mp * 4 + rp]), s.duplicates) != max(int(s.ref_idx[mq * 4 + rq]), s.duplicates)) return 1;
-  short2 vp = s.mv[mp * 16 + bp], vq = s.mv[mq * 16 + bq];
-  return abs(vp.x - vq.x) >= 4 || abs(vp.y - vq.y) >= 4;
+DEVICE bool apart(short2 a, short2 b) { return abs(a.x - b.x) >= 4 || abs(a.y - b.y) >= 4; }
+
+// Slots of the references of block b of a macroblock in both lists, -1 where one is not used
+DEVICE int2 frames_of(const State &s, const SecondList &second, int mb, int b) {
+  const int at = mb * 4 + (b >> 3) * 2 + (b >> 1 & 1), r0 = s.ref_idx[at], r1 = second.ref_idx[at];
+  return make_int2(r0 < 0 ? -1 : second.slots[r0], r1 < 0 ? -1 : second.slots[second.n_ref + r1]);
 }
 
+// 8.7.2.1 in B slices: whether blocks have other reference frames, from whichever list, or vectors apart; unused vectors are 0
+DEVICE bool moved_in_lists(const State &s, const SecondList &second, int mp, int bp, int mq, int bq) {
+  const int2 p = frames_of(s, second, mp, bp), q = frames_of(s, second, mq, bq);
+  if (!((p.x == q.x && p.y == q.y) || (p.x == q.y && p.y == q.x))) return true;
+  const short2 p0 = s.mv[mp * 16 + bp], p1 = second.mv[mp * 16 + bp], q0 = s.mv[mq * 16 + bq], q1 = second.mv[mq * 16 + bq];
+  const bool straight = apart(p0, q0) || apart(p1, q1), crossed = apart(p0, q1) || apart(p1, q0);
+  return p.x == p.y ? straight && crossed : p.x == q.x ? straight : crossed;
+}
+
+// 8.7.2.1: bS of the edge between 4x4 blocks bp of macroblock mp and bq of mq; at_edge: between macroblocks; coded: either is coded
+template <bool B>
+DEVICE unsigned strength(const State &s, const SecondList &second, int mp, int bp, int mq, int bq, bool at_edge, bool coded) {
+  if (s.mb_type[mp] <= LAST_INTRA || s.mb_type[mq] <= LAST_INTRA) return at_edge ? 4 : 3;
+  if (coded) return 2;
+  if (B) return moved_in_lists(s, second, mp, bp, mq, bq);
+  int rp = (bp >> 3) * 2 + (bp >> 1 & 1), rq = (bq >> 3) * 2 + (bq >> 1 & 1);
+  if (max(int(s.ref_idx[mp * 4 + rp]), s.duplicates) != max(int(s.ref_idx[mq * 4 + rq]), s.duplicates)) return 1;
+  return apart(s.mv[mp * 16 + bp], s.mv[mq * 16 + bq]);
+}
+
+struct Where {
+  const int *slice_first_mb;
+  int mb_width, chroma_qp_offset, alpha_offset, beta_offset, disable_idc, row0;
+};
+
 // records uint32[n_mb, 12] of macroblock rows [row0, row0 + gridDim.y). One warp a macroblock; lane = direction, edge, block.
-extern "C" __global__ void deblock_strengths(const uint8_t *mb_type, const signed char *ref_idx, const short2 *mv,
-    const uint8_t *total_coeff, const uint8_t *transform_8x8, int duplicates, const uint8_t *qp, const int *slice_first_mb, int mb_width, int chroma_qp_offset,
-    int alpha_offset, int beta_offset, int disable_idc, int row0, unsigned *records) {
-  wait_for_the_kernel_before();
-  const State s = {mb_type, total_coeff, transform_8x8, qp, ref_idx, mv, duplicates};
+template <bool B>
+DEVICE void write_records(const State &s, const SecondList &second, const Where &where, unsigned *records) {
+  const auto [slice_first_mb, mb_width, chroma_qp_offset, alpha_offset, beta_offset, disable_idc, row0] = where;
+  const uint8_t *mb_type = s.mb_type, *qp = s.qp;
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * int(blockDim.x >> 5) + int(threadIdx.x >> 5);
   const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx;
   if (mx >= mb_width) return;
   const bool left = disable_idc != 1 && mx > 0;
   const bool above = disable_idc != 1 && my > 0 && (disable_idc != 2 || mb - mb_width >= slice_first_mb[my]);
   const int direction = lane >> 4, edge = lane >> 2 & 3, k = lane & 3;
-  const bool large = transform_8x8[mb];  // 8.7: then luma has no edges 1 and 3; chroma has only 0 and 2 in any case
+  const bool large = s.transform_8x8[mb];  // 8.7: then luma has no edges 1 and 3; chroma has only 0 and 2 in any case
   const bool exists = edge ? disable_idc != 1 && !(large && edge & 1) : direction ? above : left;
   const unsigned coded = coded_blocks(s, mb, left ? mb - 1 : mb, above ? mb - mb_width : mb, lane);
   unsigned bs = 0;
@@ -74,7 +104,7 @@ extern "C" __global__ void deblock_strengths(const uint8_t *mb_type, const signe
     int mp = edge ? mb : direction ? mb - mb_width : mb - 1;
     int bp = direction ? ((edge + 3) & 3) * 4 + k : k * 4 + ((edge + 3) & 3);
     const int before = edge ? bp : direction ? 28 + k : 17 + 2 * k;  // of bp in `coded`
-    bs = strength(s, mp, bp, mb, bq, edge == 0, (coded >> bq | coded >> before) & 1);
+    bs = strength<B>(s, second, mp, bp, mb, bq, edge == 0, (coded >> bq | coded >> before) & 1);
   }
   unsigned word = bs << (4 * (lane & 7));
   for (int d = 1; d < 8; d *= 2) word |= __shfl_xor_sync(FULL_WARP, word, d);
@@ -89,6 +119,24 @@ extern "C" __global__ void deblock_strengths(const uint8_t *mb_type, const signe
     }
     to[4 + lane] = thresholds(a, b, alpha_offset, beta_offset);
   }
+}
+
+extern "C" __global__ void deblock_strengths(const uint8_t *mb_type, const signed char *ref_idx, const short2 *mv,
+    const uint8_t *total_coeff, const uint8_t *transform_8x8, int duplicates, const uint8_t *qp, const int *slice_first_mb, int mb_width, int chroma_qp_offset,
+    int alpha_offset, int beta_offset, int disable_idc, int row0, unsigned *records) {
+  wait_for_the_kernel_before();
+  const State s = {mb_type, total_coeff, transform_8x8, qp, ref_idx, mv, duplicates};
+  write_records<false>(s, {}, {slice_first_mb, mb_width, chroma_qp_offset, alpha_offset, beta_offset, disable_idc, row0}, records);
+}
+
+// The same in B frames
+extern "C" __global__ void deblock_strengths_b(const uint8_t *mb_type, const signed char *ref_idx, const short2 *mv,
+    const uint8_t *total_coeff, const uint8_t *transform_8x8, int n_ref, const int *slots, const signed char *ref_idx1, const short2 *mv1, const uint8_t *qp,
+    const int *slice_first_mb, int mb_width, int chroma_qp_offset, int alpha_offset, int beta_offset, int disable_idc, int row0, unsigned *records) {
+  wait_for_the_kernel_before();
+  const State s = {mb_type, total_coeff, transform_8x8, qp, ref_idx, mv, 0};
+  const SecondList second = {slots, ref_idx1, mv1, n_ref};
+  write_records<true>(s, second, {slice_first_mb, mb_width, chroma_qp_offset, alpha_offset, beta_offset, disable_idc, row0}, records);
 }
 
 // Runs the steps of a schedule: uint32[steps, 32], one line a lane, ~0 for none. A line: bits 0-11 place of q0 in the tile,

@@ -19,6 +19,7 @@ CHROMA = (8, 28, 4, 2)
 CHROMA_PLANE = 20 * 28
 TILE = 2  # macroblocks a side: a larger tile has less halo; 2x2 macroblocks fill the steps of a warp
 RECORD = 12
+OF_LISTS = StrengthData._fields.index("n_ref")  # from this member on: what B frames need
 BLOCK_TILES = 4  # a block of threads; two warps each
 PITCH = 1 << 10  # stride of sample numbers: more than a row has
 
@@ -126,9 +127,12 @@ def strengths(
     """8.7.2.1, 8.7.2.2: uint32[n_mb, 12]: bS of all edges and the thresholds of each kind of edge."""
     device = strength_data.mb_type.device
     records = device.scratch("deblock records", (strength_data.mb_type.shape[0], RECORD), np.uint32, stream)
-    arguments = [*strength_data[:6], quantiser.qp, slice_first_mb, mb_width, quantiser.chroma_offset]
+    kernel, of_lists = "deblock_strengths", [strength_data.duplicates]
+    if strength_data.n_ref1:
+        kernel, of_lists = "deblock_strengths_b", list(strength_data[OF_LISTS:])
+    arguments = [*strength_data[:5], *of_lists, quantiser.qp, slice_first_mb, mb_width, quantiser.chroma_offset]
     arguments += [*deblocking, row0, records]
-    device.launch("deblock", "deblock_strengths", (-(-mb_width // 4), row1 - row0), (128,), arguments, stream)
+    device.launch("deblock", kernel, (-(-mb_width // 4), row1 - row0), (128,), arguments, stream)
     return records
 
 

@@ -3,6 +3,7 @@
 // total_coeff, types and vectors of neighbours are known, so that only bit positions depend on earlier macroblocks. A row has
 // mb_width + 1 entries: its macroblocks, and the bits after the last one if a slice ends there. An entry has ROOM words; the
 // first bit is the highest of a word. `lengths` are in bits, with ALIGNED if the samples of I_PCM follow at the next byte.
+#include "b_macroblock.cuh"
 #include "cavlc.cuh"
 #include "macroblock_state.cuh"
 #include "moves.cuh"
@@ -21,8 +22,8 @@ DEVICE void look_back(const State &s, int mb, int first_mb, int &run, int &qp) {
   qp = __ldg(s.frame_params);
   bool ran = false;
   for (int end = mb; end > first_mb; end -= 32) {
-    const int i = end - 1 - lane, kind = i < first_mb ? P_SKIP : int(s.mb_type[i]);
-    const unsigned coded = __ballot_sync(FULL_WARP, kind != P_SKIP);
+    const int i = end - 1 - lane, kind = i < first_mb ? SKIP : int(s.mb_type[i]);
+    const unsigned coded = __ballot_sync(FULL_WARP, kind != SKIP);
     const unsigned residual = __ballot_sync(FULL_WARP, has_residual(s, i, kind));
     if (coded && !ran) run = mb - (end - 1 - (__ffs(int(coded)) - 1)) - 1;
     ran |= coded != 0;
@@ -75,8 +76,8 @@ DEVICE bool has_transform_flag(const State &s, const Own &o, bool inter) {
 // What a lane has of all that comes before residual(): lane 0 types, lane 1 references, 2 to 17 modes or vectors of the
 // blocks in decoding order, 18 the rest. In two codes, in sequence
 DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code &c, Code &after) {
-  const int lane = threadIdx.x & 31, offset = s.n_ref ? P_INTRA_OFFSET : 0, k = lane - 2;
-  const bool inter = o.kind > LAST_INTRA && o.kind != P_SKIP;
+  const int lane = threadIdx.x & 31, offset = IS_B ? B_INTRA_OFFSET : s.n_ref ? P_INTRA_OFFSET : 0, k = lane - 2;
+  const bool inter = o.kind > LAST_INTRA && o.kind != SKIP;
   const uint8_t *sub = s.sub_mb_type + 4 * size_t(o.mb);
   const unsigned refs = inter ? *reinterpret_cast<const unsigned *>(s.ref_idx + 4 * size_t(o.mb)) : 0;
   const bool ref0 = s.n_ref > 1 && o.kind == P_8x8 && refs == 0;
@@ -86,17 +87,31 @@ DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code 
     if (o.kind == I_16x16)
       append_ue(after, unsigned(offset + 1 + s.intra16x16_mode[o.mb] + 4 * (o.pattern >> 4) + (o.pattern & 15 ? 12 : 0)));
     else if (!inter) append_ue(after, unsigned(offset + (o.kind == I_PCM ? I_PCM_TYPE : I_NxN_TYPE)));
+    else if (IS_B) append_ue(after, unsigned(b_mb_type(s, o)));
     else append_ue(after, unsigned(ref0 ? P_8x8REF0_TYPE : o.kind - P_16x16 + P_16x16_TYPE));
-    if (o.kind == P_8x8)
+    if (o.kind == (IS_B ? B_8x8 : P_8x8))
       for (int q = 0; q < 4; q++) append_ue(after, sub[q]);
     if (s.transform_8x8_mode && (o.kind == I_4x4 || o.kind == I_8x8)) append(after, o.kind == I_8x8, 1);
-  } else if (lane == 1 && inter && s.n_ref > 1 && !ref0) {
+  } else if (IS_B && lane == 1) {
+    for (int q = 0; inter && q < 4; q++) {
+      if (!begins_partition(o.kind, q)) continue;
+      if (s.n_ref > 1 && has_vector(s, o.mb, o.kind, q, 0)) append_te(c, refs_of(s, o.mb, 0)[q], s.n_ref - 1);
+      if (s.n_ref1 > 1 && has_vector(s, o.mb, o.kind, q, 1)) append_te(after, refs_of(s, o.mb, 1)[q], s.n_ref1 - 1);
+    }
+  } else if (!IS_B && lane == 1 && inter && s.n_ref > 1 && !ref0) {
     for (int q = 0; q < 4; q++)
       if ((q & 1) * 2 % wide == 0 && (q >> 1) * 2 % high == 0) append_te(c, int(refs >> (8 * q) & 255), s.n_ref - 1);
   } else if (k >= 0 && k < 16) {
     const int raster = int(BLOCK_TO_RASTER_DIGITS >> (4 * k) & 15), bx = raster & 3, by = raster >> 2;
     if (o.kind == I_4x4 || (o.kind == I_8x8 && k % 4 == 0)) put_mode(s, o, raster, c);
-    if (inter) {
+    if (IS_B && inter) {  // the quadrants of list 0, then of list 1
+      const int q = k & 3, list = k >> 2;
+      if (list < 2 && begins_partition(o.kind, q) && has_vector(s, o.mb, o.kind, q, list)) {
+        const unsigned mvd = b_difference(s, o.mb, o.first_mb, q, list);
+        append_se(c, x_of(mvd));
+        append_se(after, y_of(mvd));
+      }
+    } else if (inter) {
       const int part = o.kind == P_8x8 ? sub[k >> 2] : SUB_8x8;
       const int bw = part == SUB_4x8 || part == SUB_4x4 ? 1 : wide, bh = part == SUB_8x4 || part == SUB_4x4 ? 1 : high;
       if (bx % bw == 0 && by % bh == 0) put_mvd(s, o, bx, by, bw, bh, c, after);
@@ -145,19 +160,20 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
     int mb_width, int entries, const uint8_t *source_y, const uint8_t *source_u, const uint8_t *source_v, const uint8_t *mb_type,
     const uint8_t *sub_mb_type, const signed char *ref_idx, const unsigned *mv, const signed char *intra4x4_mode,
     const uint8_t *intra16x16_mode, const uint8_t *intra_chroma_mode, const uint8_t *cbp, const uint8_t *qp, const short *levels,
-    const uint8_t *total_coeff, const uint8_t *transform_8x8, int transform_8x8_mode, unsigned *lengths, unsigned *words) {
+    const uint8_t *total_coeff, const uint8_t *transform_8x8, int transform_8x8_mode LIST1_PARAMETERS, unsigned *lengths,
+    unsigned *words) {
   wait_for_the_kernel_before();
   SHARED(unsigned, memory, WARPS * ROOM);
   const State s = {slice_first_mb, frame_params, n_ref, mb_width, mb_type, sub_mb_type, ref_idx, mv, intra4x4_mode,
-                   intra16x16_mode, intra_chroma_mode, cbp, qp, levels, total_coeff, transform_8x8, transform_8x8_mode};
+                   intra16x16_mode, intra_chroma_mode, cbp, qp, levels, total_coeff, transform_8x8, transform_8x8_mode LIST1};
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, entry = int(blockIdx.x) * WARPS + warp;
   if (entry >= entries) return;
   unsigned *own = memory + warp * ROOM, *out = words + size_t(entry) * ROOM;
   const int row = entry / (mb_width + 1), mx = entry % (mb_width + 1), mb = row * mb_width + mx, first_mb = slice_first_mb[row];
   const bool behind_row = mx == mb_width;
   const bool ends = behind_row && (entry + 1 == entries || slice_first_mb[row + 1] != first_mb);
-  const Own o = {mb, first_mb, behind_row ? P_SKIP : int(mb_type[mb]), behind_row ? 0 : int(cbp[mb]), mx > 0, mb - mb_width >= first_mb};
-  if (o.kind == P_SKIP && !ends) {
+  const Own o = {mb, first_mb, behind_row ? SKIP : int(mb_type[mb]), behind_row ? 0 : int(cbp[mb]), mx > 0, mb - mb_width >= first_mb};
+  if (o.kind == SKIP && !ends) {
     if (lane == 0) lengths[entry] = 0;
     return;
   }
@@ -204,6 +220,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
   if (lane == 0) lengths[entry] = length > 32 * ROOM ? TOO_LONG : unsigned(length) | (o.kind == I_PCM ? ALIGNED : 0);
 }
 
+#ifndef B_SLICES  // one of each serves all slices
 DEVICE Move move_of(unsigned length) { return {int(length & ~ALIGNED), length & ALIGNED ? SAMPLE_BITS : -1}; }
 
 // Position of each entry in bits of its slice; a block of threads a slice. slices: int32[n + 1], first rows, then mb_height;
@@ -271,3 +288,4 @@ extern "C" __global__ void __launch_bounds__(PACK) pack_slices(const int *slices
     to[size_t(begin) * ROOM + at] = __byte_perm(out, 0, 0x0123);
   }
 }
+#endif

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu_simd.bundles import CodingTools, Macroblocks, Planes
+from ..cpu_simd.bundles import CodingTools, Entries, Macroblocks, Planes
 from ..cpu_simd.layout import ENTRY_BYTES
 from .cabac import Sizes, Slices, write_cabac_slices
 from .runtime.device import DeviceArray
@@ -17,8 +17,7 @@ def write_slices(
     slice_first_mb: DeviceArray,  # int32[mb_height]
     slice_rows: DeviceArray,  # int32[n + 1]: first macroblock row of each slice; mb_height
     frame_params: DeviceArray,  # int32[>= HEADER_BITS + n]: SliceQPY, cabac_init_idc, bits of the header of each slice
-    n_ref: int,
-    n_ref1: int | None,  # entries of list 1; None: there are no B frames
+    entries: Entries,
     mb_width: int,
     source: Planes,  # for I_PCM
     macroblocks: Macroblocks,
@@ -32,20 +31,24 @@ def write_slices(
 
     The bits of their headers are 0, and emulation prevention is left to the reader of the bytes.
     """
+    n_ref, n_ref1 = entries
     if tools.cabac:
-        frame, sizes = Slices(slice_first_mb, slice_rows, frame_params, n_ref, mb_width), Sizes(slice_sizes, slice_bins)
+        frame = Slices(slice_first_mb, slice_rows, frame_params, n_ref, mb_width, n_ref1)
+        sizes = Sizes(slice_sizes, slice_bins)
         write_cabac_slices(frame, source, macroblocks, tools.transform_8x8_mode, slice_data, sizes, stream)
         return
     device, mb_height, slices = source.y.device, slice_first_mb.shape[0], slice_rows.shape[0] - 1
-    entries = mb_height * (mb_width + 1)
-    lengths = device.scratch("slice lengths", (entries,), np.uint32, stream)
-    positions = device.scratch("slice positions", (entries,), np.uint32, stream)
-    words = device.scratch("slice words", (entries, ENTRY_BYTES), np.uint8, stream)
-    arguments = [slice_first_mb, frame_params, n_ref, mb_width, entries, *source, *macroblocks[:-2]]
-    arguments += [tools.transform_8x8_mode or 0, lengths, words]
-    device.launch("entropy", "code_macroblocks", (-(-entries // WARPS),), (32 * WARPS,), arguments, stream)
+    count = mb_height * (mb_width + 1)
+    lengths = device.scratch("slice lengths", (count,), np.uint32, stream)
+    positions = device.scratch("slice positions", (count,), np.uint32, stream)
+    words = device.scratch("slice words", (count, ENTRY_BYTES), np.uint8, stream)
+    arguments = [slice_first_mb, frame_params, n_ref, mb_width, count, *source, *macroblocks[:-2]]
+    list1 = [n_ref1, macroblocks.ref_idx1, macroblocks.mv1] if n_ref1 else []
+    arguments += [tools.transform_8x8_mode or 0, *list1, lengths, words]
+    module, blocks = "entropy_b" if n_ref1 else "entropy", -(-count // WARPS)
+    device.launch(module, "code_macroblocks", (blocks,), (32 * WARPS,), arguments, stream)
     arguments = [slice_rows, frame_params, mb_width, lengths, positions, slice_sizes]
     device.launch("entropy", "place_macroblocks", (slices,), (SCAN,), arguments, stream)
-    grid = (max(1, 4 * entries // WORDS // slices), slices)
+    grid = (max(1, 4 * count // WORDS // slices), slices)
     arguments = [slice_rows, frame_params, mb_width, lengths, positions, slice_sizes, words, slice_data]
     device.launch("entropy", "pack_slices", grid, (PACK,), arguments, stream)

@@ -1,4 +1,4 @@
-"""Inter macroblocks on the GPU, prediction to reconstruction: launches inter_residual.cu."""
+"""Inter macroblocks on the GPU, prediction to reconstruction: launches inter_residual.cu, in B frames inter_residual_b.cu."""
 
 from typing import Any
 
@@ -33,8 +33,11 @@ def inter_residual(
     arguments += [mb_width, mb_height, row0, quantiser.chroma_offset, tools.trellis, fraction(tools.dead_zone_inter)]
     arguments += [motion.sub_mb_type, quantiser.qp, motion.mb_type, motion.ref_idx, motion.mv, *rec, *residual]
     grid = (-(-mb_width // WARPS), row1 - row0)
-    kernel = "inter_residual_8x8" if tools.transform_8x8_mode else "inter_residual"
+    module = "inter_residual_b" if references.n_ref1 else "inter_residual"
+    if references.n_ref1:
+        arguments += [motion.ref_idx1, motion.mv1, references.bi_weights, references.n_ref, references.n_ref1]
+    kernel = module + ("_8x8" if tools.transform_8x8_mode else "")
     kernel += "_trellis" if tools.trellis and tools.cabac else ""
     if quantiser.has_lists:
         kernel, arguments = kernel + "_lists", [*arguments, quantiser.scaling]
-    source.y.device.launch("inter_residual", kernel, grid, (32 * WARPS,), arguments, stream)
+    source.y.device.launch(module, kernel, grid, (32 * WARPS,), arguments, stream)

@@ -3,6 +3,18 @@
 #include "simd.cuh"
 #include "tables.cuh"
 
+// Modules for B slices define B_SLICES before they include their kernels: those for other slices have no code for B macroblocks.
+#ifdef B_SLICES
+constexpr bool IS_B = true;
+#define LIST1_PARAMETERS , int n_ref1, const signed char *ref_idx1, const unsigned *mv1
+#define LIST1 , n_ref1, ref_idx1, mv1
+#else
+constexpr bool IS_B = false;
+#define LIST1_PARAMETERS
+#define LIST1
+#endif
+constexpr int SKIP = IS_B ? B_SKIP : P_SKIP;
+
 struct State {
   const int *__restrict__ slice_first_mb, *__restrict__ frame_params;
   int n_ref, mb_width;
@@ -14,6 +26,9 @@ struct State {
   const short *__restrict__ levels;
   const uint8_t *__restrict__ total_coeff, *__restrict__ transform_8x8;
   int transform_8x8_mode;
+  int n_ref1;  // these for B slices only
+  const signed char *__restrict__ ref_idx1;
+  const unsigned *__restrict__ mv1;
 };
 
 // The macroblock of a warp
@@ -22,7 +37,7 @@ struct Own {
   bool left, above;
 };
 
-DEVICE bool has_residual(const State &s, int mb, int kind) { return kind == I_16x16 || (kind != P_SKIP && kind != I_PCM && s.cbp[mb]); }
+DEVICE bool has_residual(const State &s, int mb, int kind) { return kind == I_16x16 || (kind != SKIP && kind != I_PCM && s.cbp[mb]); }
 
 // 8.3.1.1: the predicted mode of an Intra 4x4 block
 DEVICE int predicted_mode(const State &s, const Own &o, int raster) {

@@ -66,6 +66,38 @@ DEVICE void predict_chroma(const uint8_t *plane, int width, int height, int pad,
   for (int i = 0; i < 4; i++) out[i] = word[i];
 }
 
+// 8.4.2.2.2 for the 4x4 block of chroma of quadrant q, with one vector. plane with its border
+DEVICE void predict_chroma_4x4(const uint8_t *plane, int width, int height, int pad, int x0, int y0, int q, short2 v, unsigned *out) {
+  const int x = clip3(0, width - 9, x0 + pad + (v.x >> 3)) + 4 * (q & 1), y = clip3(0, height - 9, y0 + pad + (v.y >> 3)) + 4 * (q >> 1);
+  const int fx = v.x & 7, fy = v.y & 7;
+  const int wa = (8 - fx) * (8 - fy), wb = fx * (8 - fy), wc = (8 - fx) * fy, wd = fx * fy;
+  int above[5];
+#pragma unroll
+  for (int c = 0; c < 5; c++) above[c] = __ldg(plane + size_t(y) * width + x + c);
+#pragma unroll
+  for (int r = 0; r < 4; r++) {
+    int below[5], value[4];
+#pragma unroll
+    for (int c = 0; c < 5; c++) below[c] = __ldg(plane + size_t(y + r + 1) * width + x + c);
+#pragma unroll
+    for (int c = 0; c < 4; c++) value[c] = (wa * above[c] + wb * above[c + 1] + wc * below[c] + wd * below[c + 1] + 32) >> 6;
+    out[r] = pack4(value[0], value[1], value[2], value[3]);
+#pragma unroll
+    for (int c = 0; c < 5; c++) above[c] = below[c];
+  }
+}
+
+constexpr int HALF_WEIGHT = 32;  // implicit weight of list 1, of 64, where both predictions count alike
+
+// 8.4.2.3: four samples predicted from both lists; weight: implicit, of list 1, of 64
+DEVICE unsigned weigh_both(unsigned first, unsigned second, int weight) {
+  if (weight == HALF_WEIGHT) return average4(first, second);
+  int s[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) s[i] = clip255((byte_of(first, i) * (64 - weight) + byte_of(second, i) * weight + 32) >> 6);
+  return pack4(s[0], s[1], s[2], s[3]);
+}
+
 // Whether the prediction of the macroblock at (x0, y0) with vector (x, y) lies in the padded frame and is legal
 DEVICE bool inside(int x, int y, int x0, int y0, int width, int height, int pad, int max_mv_y) {
   const int left = x0 + (x >> 2), top = y0 + (y >> 2);

@@ -4,18 +4,15 @@
 // One warp a macroblock. The searched partitions are weighed a lane each; then for each division that is near the best by
 // estimates, one lane a 4x4 block: 0..15 luma in raster order, 16..19 Cb, 20..23 Cr.
 #include "bit_costs.cuh"
-#include "either_transform.cuh"
 #include "motion_compensation.cuh"
+#include "rd_cost.cuh"
 #include "weighting.cuh"
 
 constexpr int WARPS = 4;
 constexpr int FAR = 1 << 30, WHOLE = 0, UPPER = 1, LEFT = 2, QUARTERS = 3;  // divisions: 16x16, 16x8, 8x16, 8x8
 
 // Of one macroblock, in shared memory
-struct alignas(16) Macroblock {
-  int exchange[EXCHANGE_8x8];
-  uint16_t ratios[16 * 32];
-  unsigned bits[N_INTER_BITS];
+struct alignas(16) Macroblock : Residue {
   int cost[41], satd[41];  // of the searched partitions in the best reference of each 8x8 block or larger one
   short2 searched[41];
   int ref[9];            // of partitions 32 to 40
@@ -91,8 +88,6 @@ DEVICE int2 choose_quarters(const Frame &f, Macroblock &m, int lam, int lane) {
   return make_int2(__reduce_add_sync(FULL_WARP, best), __reduce_add_sync(FULL_WARP, satd));
 }
 
-// The 8x8 quadrant of the lane's block
-DEVICE int own_quadrant(int lane) { return lane < 16 ? (lane >> 3) * 2 + (lane >> 1 & 1) : lane & 3; }
 // The partition of a division that has the lane's block
 DEVICE int own_part(const Macroblock &m, int shape, int lane) {
   const int q = own_quadrant(lane);
@@ -124,79 +119,6 @@ DEVICE void differences(const Frame &f, Macroblock &m, int kind, int ref, short2
   if (lane < 24) weigh_block(f.weights, ref, lane < 16, plane, predicted);
 #pragma unroll
   for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
-}
-
-DEVICE long long lesser(long long a, long long b) { return a < b ? a : b; }
-struct ChromaCost {
-  long long best, without;  // see chroma_of in cpu_simd/rd_cost.py
-};
-// c: levels of the lane's block, chroma in lanes 16 to 23, DC 0; dc_of: its DC before the second transform
-template <class Lists>
-DEVICE ChromaCost chroma_of(const Lists &lists, const int *c, int dc_of, const Macroblock &m, int qp, int qp_c, int lane) {
-  const bool active = lane >= 16 && lane < 24;
-  const uint16_t *ratios = m.ratios + lane;
-  int none = 0, some = 0, total = 0;
-#pragma unroll
-  for (int i = 1; i < 16; i++) {
-    const int ratio = ratios[32 * i], left = short(ratio - (abs(c[digit(ZIGZAG_4x4_DIGITS, i)]) << 6));  // 16 bits, as on the CPU
-    const int dropped = min(ratio, CHOICE_MOST_RATIO), kept = min(abs(left), CHOICE_MOST_RATIO);
-    none += dropped * dropped;
-    some += kept * kept;
-  }
-  const Masks own = masks_of(c);
-  if (own.coded) total = block_bits(c, own, 1, m.bits + AT_SIGNIFICANT_4 - 1, m.bits + AT_LAST_4 - 1, m.bits + AT_LEVEL_4);
-  total += mean_bits(m.bits + AT_CODED_4, own.coded != 0);
-  const bool any_ac = __any_sync(FULL_WARP, active && own.coded);
-  // the second transform and its levels
-  const int value = hadamard_2x2(dc_of, lane), level = quantise_dc(lists, value, qp_c, fraction_of(DEAD_ZONE_INTER));
-  const int ratio = int(unsigned(abs(value)) * unsigned(lists.dc_multiplier(qp_c)) >> (10 + qp_c / 6 - lists.finer()));
-  const int dropped = min(ratio, CHOICE_MOST_RATIO), kept = min(abs(ratio - 64 * abs(level)), CHOICE_MOST_RATIO);
-  int levels[4], of_dc = 0;
-#pragma unroll
-  for (int k = 0; k < 4; k++) levels[k] = __shfl_sync(FULL_WARP, level, (lane & ~3) + k);
-  const bool any_level = levels[0] | levels[1] | levels[2] | levels[3], any_dc = __any_sync(FULL_WARP, active && any_level);
-  if (active && !(lane & 3)) of_dc = mean_bits(m.bits + AT_CODED_3, any_level) + dc_bits(levels, m.bits);
-  const auto sum = [&](int v) { return (long long)(__reduce_add_sync(FULL_WARP, active ? v : 0)); };
-  const long long ac_none = sum(none), ac_some = sum(some), dc_none = sum(dropped * dropped), dc_some = sum(kept * kept);
-  const long long ac_bits = sum(total), all_dc_bits = sum(of_dc);
-  const long long weight = (long long)(CHOICE_DISTORTION) * RD_CHROMA_WEIGHT[max(0, qp - qp_c + RD_CHROMA_LEAST)];
-  const unsigned *any = m.bits + AT_CHROMA_PATTERN;
-  ChromaCost cost;
-  cost.without = (ac_none + dc_none) * weight >> 16;
-  cost.best = cost.without + mean_bits(any, false);
-  if (any_dc) {
-    const long long with_dc = ((ac_none + dc_some) * weight >> 16) + all_dc_bits + mean_bits(any, true) + mean_bits(any + 4, false);
-    cost.best = lesser(cost.best, with_dc);
-  }
-  if (any_ac) {
-    const long long all = ((ac_some + dc_some) * weight >> 16) + all_dc_bits + ac_bits + mean_bits(any, true) + mean_bits(any + 4, true);
-    cost.best = lesser(cost.best, all);
-  }
-  return cost;
-}
-
-// Weight of energies, and that of the lane's source block
-struct Psy {
-  int strength, energy;
-};
-// Levels of the lane's block are 0 if its quadrant is not in `pattern`
-DEVICE void drop_levels(int *c, int pattern, int lane) {
-#pragma unroll
-  for (int i = 0; i < 16; i++) c[i] = pattern >> own_quadrant(lane) & 1 ? c[i] : 0;
-}
-// Cost of the difference in energy of the reconstructed luma, in 1 / 256 bit. c: residual samples of the lanes k < 16
-DEVICE long long psy_cost(const int *c, const unsigned *predicted, const Psy &psy, int qp, int lane) {
-  unsigned rows[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    int s[4];
-#pragma unroll
-    for (int j = 0; j < 4; j++) s[j] = clip255(byte_of(predicted[i], j) + c[4 * i + j]);
-    rows[i] = pack4(s[0], s[1], s[2], s[3]);
-  }
-  const int difference = abs(sum_of_quadrant(ac_energy(rows) - psy.energy));
-  const int total = __reduce_add_sync(FULL_WARP, lane < 16 && !(lane & 5) ? difference : 0);
-  return (long long)(total) * psy.strength * PSY_BITS[qp] >> 16;
 }
 
 // Macroblock rows [row0, row0 + gridDim.y); arguments as the launcher says. PSY: psy_rd is not 0; Lists: of scaling lists, see
@@ -235,18 +157,8 @@ DEVICE void weigh_divisions(const Lists &all_lists, const uint8_t *__restrict__ 
   const int best = __ffs(int(__ballot_sync(FULL_WARP, estimate == least))) - 1;
   const unsigned near = 1u | 1u << best | __ballot_sync(FULL_WARP, estimate < least + (least >> RD_GATE));
   __syncwarp();
-  // the source of the lane's block
-  unsigned source[4] = {0, 0, 0, 0};
-  if (lane < 24) {
-    const bool luma = lane < 16;
-    const int stride = luma ? mb_width * 16 : mb_width * 8;
-    const uint8_t *plane = luma ? src_y : lane & 4 ? src_v : src_u;
-    const size_t at = luma ? size_t(my * 16 + (lane & ~3)) * stride + mx * 16 + 4 * (lane & 3)
-                           : size_t(my * 8 + 2 * (lane & 2)) * stride + mx * 8 + 4 * (lane & 1);
-#pragma unroll
-    for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>(plane + at + i * stride));
-  }
-  const int own_qp = lane < 16 ? qp_y : qp_c;
+  unsigned source[4];
+  load_source(src_y, src_u, src_v, mb_width, mx, my, lane, source);
   const Psy psy = {psy_rd, PSY ? ac_energy(source) : 0};
   const auto lists = of_block(all_lists, SCALING_SET, lane < 16, lane >> 2 & 1);
   int without = 0;
@@ -266,44 +178,12 @@ DEVICE void weigh_divisions(const Lists &all_lists, const uint8_t *__restrict__ 
       if (!inside(v.x, v.y, mx * 16, my * 16, mb_width * 16, mb_height * 16, pad, max_mv_y)) continue;
     }
     const int kind = shape == WHOLE ? P_16x16 : shape == UPPER ? P_16x8 : shape == LEFT ? P_8x16 : P_8x8;
-    int c[16], pattern;
+    int c[16];
     unsigned predicted[4];
     differences(f, m, kind, m.ref[shape == QUARTERS ? own_quadrant(lane) : k - 32], v, mx, my, source, lane, predicted, c);
-    long long luma = 1ll << 50;
-    if (transform_8x8_mode && (shape != QUARTERS || !*reinterpret_cast<const unsigned *>(m.sub))) {
-      int rows[8], parts[16];
-      forward_8x8(c, rows, m.exchange, lane);
-      quantise_8x8(lists, rows, qp_y, AS_ROUNDED, fraction_of(DEAD_ZONE_INTER), parts, m.ratios + lane, {m.exchange, m.bits}, lane);
-      int any = 0;
-#pragma unroll
-      for (int p = 0; p < 16; p++) any |= parts[p];
-      if (__any_sync(FULL_WARP, any)) {
-        luma = luma_cost(parts, m.ratios + lane, true, m.bits, m.exchange, lane, pattern);
-        if (PSY) {
-          drop_levels(parts, pattern, lane);
-          parts_to_rows(parts, rows, m.exchange, lane);
-          const auto quantiser = row_quantiser(lists, SCALING_SET, qp_y, 0, lane & 7);
-#pragma unroll
-          for (int i = 0; i < 8; i++) rows[i] = scale(quantiser, i, rows[i]);
-          inverse_8x8(rows, parts, m.exchange, lane);
-          luma += psy_cost(parts, predicted, psy, qp_y, lane);
-        }
-      }
-    }
-    forward_4x4(c);
-    const int dc = c[0];
-    store_ratios(lists, c, own_qp, m.ratios + lane);
-    quantise_4x4(lists, c, own_qp, fraction_of(DEAD_ZONE_INTER), lane >= 16);
-    long long luma_4x4 = luma_cost(c, m.ratios + lane, false, m.bits, m.exchange, lane, pattern);
-    const ChromaCost chroma = chroma_of(lists, c, dc, m, qp_y, qp_c, lane);
-    if (PSY) {
-      drop_levels(c, pattern, lane);
-      scale_4x4(lists, c, qp_y);
-      inverse_4x4(c);
-      luma_4x4 += psy_cost(c, predicted, psy, qp_y, lane);
-    }
-    luma = lesser(luma, luma_4x4);
-    const int cost = int(lesser((chroma.best + luma) * lam / ONE_BIT, RD_MOST));
+    const bool may_be_8x8 = transform_8x8_mode && (shape != QUARTERS || !*reinterpret_cast<const unsigned *>(m.sub));
+    const ResidualCost found = residual_cost<PSY>(lists, c, predicted, true, may_be_8x8, {qp_y, qp_c, lam}, psy, m, lane);
+    const int cost = found.all;
     if (n >= 0) {
       const int all = cost + lam * mvd_bits(v.x - middle.x, v.y - middle.y);
       if (all < cheapest_moved) {
@@ -317,7 +197,7 @@ DEVICE void weigh_divisions(const Lists &all_lists, const uint8_t *__restrict__ 
     if (lane == 0) m.extra[shape] = extra;
     if (shape == WHOLE) {
       whole = extra;
-      without = extra - int(lesser(chroma.without * lam / ONE_BIT, RD_MOST));
+      without = extra - found.without;
     }
   }
   __syncwarp();

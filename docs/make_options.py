@@ -87,8 +87,8 @@ def refused_rows() -> list[str]:
 
 def accepted(row: Unbuilt) -> str:
     """The accepted values of an option, or the opposite of a switch."""
-    special = {"min_keyint": "up to `--keyint`", "no_mixed_refs": "`--mixed-refs`; with `--ref 1` both",
-               "direct": "`spatial`, `1`; without B frames `none`, `0`", "scenecut": "`0`, `--no-scenecut`"}  # fmt: skip
+    special = {"no_mixed_refs": "`--mixed-refs`; with `--ref 1` both",
+               "direct": "`spatial`, `1`; without B frames `none`, `0`"}  # fmt: skip
     if row.name in special:
         return special[row.name]
     if not row.is_switch:

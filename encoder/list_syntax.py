@@ -53,6 +53,13 @@ def _modifications(
     return entries
 
 
+def relations(spec: FrameSpec) -> tuple[tuple[int, ...], ...]:
+    """What the syntax of lists and marking follows from: the references before the frame, and which it uses and leaves."""
+    index, number, count = spec.coding_index, spec.frame_num, spec.pic_order_cnt
+    lists = [tuple([index - other for other in frames]) for frames in (spec.list0, spec.list1, spec.references_after)]
+    return *lists, *[(index - one, number - its, count - other) for one, its, other in spec.held]
+
+
 def marking_operations(spec: FrameSpec, max_num_ref_frames: int) -> list[MarkingOperation]:
     """7.3.3.3: which references become unused; empty where the sliding window (8.2.5.3) does the same."""
     dropped = [frame for frame in spec.held if frame.coding_index not in spec.references_after]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu_simd.bundles import CodingTools, Macroblocks
+from ..cpu_simd.bundles import CodingTools, Entries, Macroblocks
 from ..cpu_simd.ssd import totals
 from ..jit.compiling import clock
 from ..scheduler.check import TwinDiffers
@@ -269,7 +269,8 @@ class Pipeline:
         rows = np.array([*(row0 for row0, _ in spec.slices), config.mb_height], np.int32)
         macroblocks = Macroblocks(*(frame.results[name] for name in Macroblocks._fields))
         tools = CodingTools(config.trellis, int(config.transform_8x8_mode), int(config.cabac))
-        bits_by_kind(rows, frame.frame_params, spec.n_ref, config.mb_width, macroblocks, tools, kinds)
+        n_ref1 = spec.n_ref1 if config.lists == 2 else None
+        bits_by_kind(rows, frame.frame_params, Entries(spec.n_ref, n_ref1), config.mb_width, macroblocks, tools, kinds)
         vectors, luma, chroma = ((kinds[[VECTORS, LUMA, CHROMA]] + UNIT // 2) // UNIT).tolist()
         return bits - vectors - luma - chroma, vectors, luma, chroma
 

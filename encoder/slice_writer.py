@@ -41,13 +41,14 @@ from ..standard.syntax import (
     write_sps,
 )
 from .info_sei import info_sei
-from .list_syntax import marking_operations, modifications
+from .list_syntax import marking_operations, modifications, relations
 from .settings.config import Config
 from .settings.scaling_lists import scaling_syntax
 
 ALL_SLICES_ALIKE = 5  # Table 7-6: slice_type + 5 means that all slices of the picture have this type
 LOG2_MAX_FRAME_NUM = 8
 LOG2_MAX_PIC_ORDER_CNT_LSB = 8  # half is more than between references one after another: 2 * (2 * MOST_B + 1) at most
+MOST_KINDS = 4096  # of headers that are kept
 WEIGHTED_BIPRED_IMPLICIT = 2  # weighted_bipred_idc
 SLICE_TYPES = {"P": P, "B": B, "I": I}
 PRIMARY_PIC_TYPES = {"I": 0, "P": 1, "B": 2}  # Table 7-5: I slices only; I and P slices; I, P and B slices
@@ -184,25 +185,28 @@ class SliceWriter:
         return units
 
     def headers(self, spec: FrameSpec) -> SliceHeaders:
-        """The headers of the slices of a frame, made once for frames that differ in frame_num only, whose length is fixed; in
-        streams with B frames for each frame.
+        """The headers of the slices of a frame, made once for frames that differ in nothing but frame_num and
+        pic_order_cnt_lsb, whose length is fixed.
         """
-        if self.config.bframes:
-            return self._headers_of(spec)
         kind = (
             spec.frame_type, spec.is_idr, spec.is_idr * spec.idr_pic_id, spec.is_reference,
             (len(spec.list0), spec.duplicates), spec.qp, spec.cabac_init_idc, spec.slices, spec.weights,
+            relations(spec) if self.config.bframes else (),
         )  # fmt: skip
         if kind not in self._headers:
-            self._headers[kind] = self._headers_of(spec)
-        return self._headers[kind]
-
-    def _headers_of(self, spec: FrameSpec) -> SliceHeaders:
-        numbers, bits, shifts = zip(*(self._header_as_number(spec, row0) for row0, _ in spec.slices))
-        return SliceHeaders(bits, numbers, shifts)
+            if len(self._headers) == MOST_KINDS:
+                self._headers.clear()
+            numbers, bits, shifts = zip(*(self._header_as_number(spec, row0) for row0, _ in spec.slices))
+            self._headers[kind] = SliceHeaders(bits, numbers, shifts)
+        made = self._headers[kind]
+        if spec.is_idr or not self.config.bframes:
+            return made
+        lsb = spec.pic_order_cnt % (1 << LOG2_MAX_PIC_ORDER_CNT_LSB)  # the element after frame_num
+        places = [shift - LOG2_MAX_PIC_ORDER_CNT_LSB for shift in made.shifts]
+        return made._replace(numbers=tuple([number | lsb << place for number, place in zip(made.numbers, places)]))
 
     def _header_as_number(self, spec: FrameSpec, row0: int) -> tuple[int, int, int]:
-        """A slice header as a number, its bits, the place of frame_num; see SliceHeaders."""
+        """A slice header with pic_order_cnt_lsb 0 as a number, its bits, the place of frame_num; see SliceHeaders."""
         last = 0 if spec.is_idr else (1 << self._log2_max_frame_num) - 1
         made = [self._written_header(spec, row0, frame_num) for frame_num in (0, last)]
         bits = made[0].position
@@ -245,7 +249,6 @@ class SliceWriter:
             slice_type=SLICE_TYPES[spec.frame_type] + ALL_SLICES_ALIKE,
             frame_num=frame_num,
             idr_pic_id=spec.idr_pic_id,
-            pic_order_cnt_lsb=spec.pic_order_cnt % (1 << LOG2_MAX_PIC_ORDER_CNT_LSB),
             direct_spatial_mv_pred_flag=1,
             cabac_init_idc=spec.cabac_init_idc,
             slice_qp_delta=spec.qp - config.qp,

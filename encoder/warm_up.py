@@ -22,7 +22,10 @@ IN_BACKGROUND = (
     "mark_skipped",
 )  # fmt: skip
 # files of kernels that an option needs
-_ON_DEMAND = {"step_search", "neighbour_vectors", "rd_candidates", "rd_decision", "weighting"}
+_OF_B_FRAMES = {"bipredict", "mode_decision_b", "colocated"}
+_ON_DEMAND = _OF_B_FRAMES | {
+    "step_search", "neighbour_vectors", "rd_candidates", "rd_candidates_b", "rd_decision", "weighting",
+}
 
 
 def will_compile(config: Config | None = None) -> bool:
@@ -44,6 +47,8 @@ def _needed(config: Config | None) -> set[str]:
         options = (
             ("step_search", config.me == "step"), ("neighbour_vectors", by_bits and config.cabac),
             ("rd_candidates", by_bits and config.cabac),
+            ("rd_candidates_b", by_bits and config.cabac and config.lists == 2),
+            *((name, config.lists == 2) for name in sorted(_OF_B_FRAMES)),
             ("rd_decision", by_bits and not config.cabac), ("weighting", config.weightp),
             ("bits_by_kind", config.bits_by_kind),
         )  # fmt: skip

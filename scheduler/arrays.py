@@ -189,6 +189,7 @@ def _by_name(rows: Iterable[Any]) -> Any:
 
 
 _DEBLOCKED = {"deblock": (1, 1)}
+_ABOVE = {"rd_candidates_b": (1, 0)}  # of neighbours, for direct prediction
 _SKIP_VECTOR = {"mark_skipped": (1, 0), **_DEBLOCKED}
 ARRAYS: dict[str, ArrayRow] = _by_name((
     ArrayRow("mb_type", RESULT, per_mb(), np.uint8, "names in standard/macroblock.py", _DEBLOCKED),
@@ -227,7 +228,8 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
     ArrayRow("rec_u", WORKSPACE, Plane(8), np.uint8, "Cb", _DEBLOCKED),
     ArrayRow("rec_v", WORKSPACE, Plane(8), np.uint8, "Cr", _DEBLOCKED),
     ArrayRow("intra_cost", WORKSPACE, per_mb(), np.int32, "least cost of an intra type, in the units of search_cost"),
-    ArrayRow("skip_limit", WORKSPACE, per_mb(), np.int32, "what P_Skip may cost beyond the best choice (rd_candidates)"),
+    ArrayRow("skip_limit", WORKSPACE, per_mb(), np.int32, "what skipping may cost beyond the best choice in P frames; what "
+             "its chroma costs in B frames (rd_candidates, rd_candidates_b)"),
     ArrayRow("intra_modes", WORKSPACE, per_mb(16), np.uint8, "its type and modes (cpu_simd/intra_estimate.py)"),
     ArrayRow("coarse_source", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "means of 4x4 samples", {"search_centre": (1, 1)}),
     ArrayRow("coarse_reference", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "the same", {"search_centre": (3, 3)}),
@@ -239,9 +241,12 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
              {"neighbour_vectors": (1, 1)}),
     ArrayRow("whole_mv", WORKSPACE, per_mb(2), np.int16, "of undivided macroblocks in the searched reference",
              {"neighbour_vectors_again": (1, 1)}),
-    ArrayRow("b_cost", BIPREDICTION, of_second_list(N_B_CHOICES), np.int32, "SATD of each choice (cpu_simd/layout.py)"),
-    ArrayRow("b_ref", BIPREDICTION, of_second_list(N_B_CHOICES, 2), np.int8, "its entries of both lists, -1: not used"),
-    ArrayRow("b_mv", BIPREDICTION, of_second_list(N_B_CHOICES, 2, 2), np.int16, "its vectors, quarter samples (x, y)"),
+    ArrayRow("b_cost", BIPREDICTION, of_second_list(N_B_CHOICES), np.int32, "SATD of each choice (cpu_simd/layout.py)",
+             _ABOVE),
+    ArrayRow("b_ref", BIPREDICTION, of_second_list(N_B_CHOICES, 2), np.int8, "its entries of both lists, -1: not used",
+             _ABOVE),
+    ArrayRow("b_mv", BIPREDICTION, of_second_list(N_B_CHOICES, 2, 2), np.int16, "its vectors, quarter samples (x, y)",
+             _ABOVE),
     ArrayRow("b_extra", BIPREDICTION, of_second_list(N_B_EXTRAS), np.int32, "true costs less SATD (cpu_simd/layout.py)"),
     ArrayRow("kept_ref_idx", KEPT, of_second_list(4), np.int8, "ref_idx of a decoded frame"),
     ArrayRow("kept_mv", KEPT, of_second_list(16, 2), np.int16, "mv of a decoded frame"),
@@ -252,13 +257,14 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
     ArrayRow("cr", REFERENCE, Plane(8, padded=True), np.uint8, "Cr"),
 ))  # fmt: skip
 
+_PREDICTED = dict.fromkeys(("rd_candidates", "rd_candidates_b", "inter_residual"), ALL_ROWS)
 _VECTORS = dict.fromkeys(("subpel_refine", "neighbour_vectors", "neighbour_vectors_again"), ALL_ROWS)
 VIEWS: dict[str, View] = _by_name((
     View("reference_y", (("luma", SEARCHED_REF),), dict.fromkeys(("search_centre", "full_search", "step_search"), ALL_ROWS)),
     View("reference_luma", (("luma", SEARCHED_REF), ("half", SEARCHED_REF)), _VECTORS),
     View("unweighted_luma", (("luma", SEARCHED_REF), ("half", SEARCHED_REF))),
-    View("ref_luma", (("luma", ALL_REFS), ("half", ALL_REFS)), dict.fromkeys(("rd_candidates", "inter_residual"), ALL_ROWS)),
-    View("ref_chroma", (("cb", ALL_REFS), ("cr", ALL_REFS)), dict.fromkeys(("rd_candidates", "inter_residual"), ALL_ROWS)),
+    View("ref_luma", (("luma", ALL_REFS), ("half", ALL_REFS)), _PREDICTED),
+    View("ref_chroma", (("cb", ALL_REFS), ("cr", ALL_REFS)), _PREDICTED),
     View("decoded_luma", (("luma", CURRENT),), {"interpolate": (1, 1)}),
     View("decoded_half", (("half", CURRENT),)),
     *(View(f"{name}_{plane}", ((base, CURRENT),)) for name in ("decoded", "out")  # out: without borders
@@ -336,6 +342,7 @@ READ_MODIFY_WRITE: dict[str, tuple[str, ...]] = {
     "neighbour_vectors": ("predictor", "search_cost", "search_mv"),
     "neighbour_vectors_again": ("predictor", "search_cost", "search_mv"),
     "rd_candidates": ("all_cost", "all_mv", "intra_cost"),
+    "rd_candidates_b": ("intra_cost",),
     "weight_reference": ("reference_luma",),
     "inter_residual": ("mb_type", "ref_idx", "mv"),
     "intra": STAGES["intra"].written,

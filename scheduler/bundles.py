@@ -14,6 +14,8 @@ from ..cpu_simd.bundles import (
     CodingTools,
     Deblocking,
     DecisionSettings,
+    DecisionSettingsB,
+    Entries,
     InputPlanes,
     InputRgb,
     IntraChoice,
@@ -57,11 +59,13 @@ BUNDLES = {bundle.name: bundle for bundle in (
     Bundle("kept", KeptMotion, "kept_ref_idx kept_mv kept_still"),
     Bundle("other_costs", OtherCosts, "intra_cost skip_limit"),
     Bundle("decision_settings", DecisionSettings, "subme trellis max_mv_y partition_mask psy_rd"),
+    Bundle("decision_settings_b", DecisionSettingsB, "subme cabac partition_mask psy_rd"),
     Bundle("motion", Motion, "mb_type sub_mb_type ref_idx mv ref_idx1 mv1"),
     Bundle("intra_choice", IntraChoice, "mb_type intra4x4_mode intra16x16_mode intra_chroma_mode"),
     Bundle("residual", Residual, "levels total_coeff transform_8x8 cbp"),
     Bundle("strength_data", StrengthData, "mb_type ref_idx mv total_coeff transform_8x8 duplicates n_ref1 n_ref ref_slots "
            "ref_idx1 mv1"),
+    Bundle("entries", Entries, "n_ref n_ref1"),
     Bundle("macroblocks", Macroblocks, "mb_type sub_mb_type ref_idx mv intra4x4_mode intra16x16_mode intra_chroma_mode "
            "cbp qp levels total_coeff transform_8x8 ref_idx1 mv1"),
     Bundle("tools", CodingTools, "trellis transform_8x8_mode cabac dead_zone_inter dead_zone_intra intra_8x8 subme"),

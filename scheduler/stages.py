@@ -167,20 +167,20 @@ TABLE = (
         "bipredict", "bipredict.bipredict", ROWS, "encoder",
         "source_y luma_references searches qp decision_settings row0 row1 candidates",
         "candidates",
-        optional=True, only=CPU,
+        optional=True,
     ),
     Stage(
         "rd_candidates_b", "rd_candidates_b.rd_candidates_b", ROWS, "encoder",
         "source references quantiser decision_settings tools row0 row1 candidates other_costs",
         "b_extra other_costs",
-        optional=True, only=CPU,
+        optional=True,
     ),
     Stage(
         "mode_decision_b", "mode_decision_b.mode_decision_b", TICKETS, "encoder",
-        "source references candidates colocated_still other_costs slice_first_mb qp decision_settings progress row0 row1 "
+        "source references candidates colocated_still other_costs slice_first_mb qp decision_settings_b progress row0 row1 "
         "motion",
         "progress motion",
-        optional=True, only=CPU,
+        optional=True,
     ),
     Stage(
         "rd_decision", "rd_decision.rd_decision", TICKETS, "encoder",
@@ -211,9 +211,9 @@ TABLE = (
     ),
     Stage(
         "keep_motion", "colocated.keep_motion", EVEN, "8.4.1.2.2",
-        "motion row0 row1 kept",
+        "motion mb_width row0 row1 kept",
         "kept",
-        optional=True, only=CPU,
+        optional=True,
     ),
     Stage("extend_luma", "interpolate.extend_borders", FRAME, "8.4.2.2", "decoded_y pad", "decoded_y"),
     Stage(
@@ -276,15 +276,15 @@ TABLE = (
     ),
     Stage(  # after the other results, on the host or for the download
         "write_slices", "entropy.write_slices", FRAME, "7.3.4, 9.2, 9.3",
-        "slice_first_mb slice_rows frame_params n_ref n_ref1 mb_width source macroblocks tools slice_data slice_sizes "
-        "slice_bins",
+        "slice_first_mb slice_rows frame_params entries mb_width source macroblocks tools slice_data slice_sizes slice_bins",
         "slice_data slice_sizes slice_bins",
         D2H, after="extend_luma", deferred=True,
     ),
 )  # fmt: skip
 
 STAGES = {stage.name: stage for stage in TABLE}
-MORE_KERNELS = {"entropy": ("cabac_bins", "cabac_states", "cabac")}  # by file of cuda_src
+# By file of cuda_src
+MORE_KERNELS = {"entropy": ("cabac_bins", "cabac_states", "cabac"), "inter_residual": ("inter_residual_b",)}
 ENTROPY_STAGE = "write_slices"  # of each frame: writes its slice data
 
 

@@ -4,8 +4,8 @@ import numpy as np
 
 
 def named(kind, state):
-    """A bundle of this class from arrays by the names of its fields."""
-    return kind(*(state[name] for name in kind._fields))
+    """A bundle of this class from arrays by the names of its fields; fields that are not there keep their defaults."""
+    return kind(**{name: state[name] for name in kind._fields if name in state})
 
 
 def uploaded(device, bundle):

@@ -1,15 +1,16 @@
 """A slow writer of slice data by CABAC in plain Python, from 7.3.4, 7.3.5 and 9.3 word by word; random states with 8x8."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from h264lite.cpu_simd.bundles import CodingTools, Macroblocks, Planes
+from h264lite.cpu_simd.bundles import CodingTools, Entries, Macroblocks, Planes
 from h264lite.cpu_simd.layout import CB_DC, CR_DC, ENTRY_BYTES, HEADER_BITS, LUMA_DC
 from h264lite.standard import cabac_contexts as tables
 from h264lite.standard import macroblock as mbk
 
 from . import naive
-from .naive_entropy import State, random_state
+from .naive_entropy import SKIPPED, State, random_state
 
 INTRA_NXN = (mbk.I_4x4, mbk.I_8x8)
 INTRA = (*INTRA_NXN, mbk.I_16x16, mbk.I_PCM)
@@ -148,7 +149,7 @@ class Slice:
             self.mb = mb
             self.kind = int(state.mb_type[mb])
             self.cbp = int(state.cbp[mb])
-            coded = self.kind not in (mbk.P_SKIP, mbk.I_PCM) and (self.cbp or self.kind == mbk.I_16x16)
+            coded = self.kind not in (*SKIPPED, mbk.I_PCM) and (self.cbp or self.kind == mbk.I_16x16)
             if not state.n_ref or self.skip_flag():
                 self.layer(qp, after)
             after = bool(coded) and int(state.qp[mb]) != qp
@@ -207,17 +208,26 @@ class Slice:
 
     def mb_type(self) -> None:
         """Tables 9-36, 9-37."""
-        kind, engine, in_p = self.kind, self.engine, self.s.n_ref > 0
+        kind, engine = self.kind, self.engine
         if kind not in INTRA:
             bins = {mbk.P_16x16: "000", mbk.P_16x8: "011", mbk.P_8x16: "010", mbk.P_8x8: "001"}[kind]
             engine.text(bins, 14, 15, 17 if bins[1] == "1" else 16)
-            return
-        if in_p:
+        elif self.s.n_ref:
             engine.decision(14, 1)
-            engine.decision(17, kind not in INTRA_NXN)
+            self.intra_mb_type(17)
         else:
             inc = sum(other is not None and other not in INTRA_NXN for other in self.types())
             engine.decision(3 + inc, kind not in INTRA_NXN)
+            self.intra_mb_type_rest((6, 7, 9, 10), (6, 7, 8, 9, 10))
+
+    def intra_mb_type(self, first: int) -> None:
+        """The suffix of mb_type in P and B slices, whose ctxIdxOffset is `first`."""
+        self.engine.decision(first, self.kind not in INTRA_NXN)
+        self.intra_mb_type_rest([first + k for k in (1, 2, 3, 3)], [first + k for k in (1, 2, 2, 3, 3)])
+
+    def intra_mb_type_rest(self, without_chroma: Sequence[int], with_chroma: Sequence[int]) -> None:
+        """Table 9-36 after the first bin; ctxIdx of the bins after the terminating one."""
+        kind, engine = self.kind, self.engine
         if kind in INTRA_NXN:
             return
         engine.terminate(kind == mbk.I_PCM)
@@ -225,11 +235,7 @@ class Slice:
             return
         luma, chroma, mode = int(self.cbp & 15 > 0), self.cbp >> 4, int(self.s.intra16x16_mode[self.mb])
         bins = f"{luma}{('0', '10', '11')[chroma]}{mode >> 1}{mode & 1}"
-        if in_p:
-            contexts = (18, 19, 20, 20) if chroma == 0 else (18, 19, 19, 20, 20)
-        else:
-            contexts = (6, 7, 9, 10) if chroma == 0 else (6, 7, 8, 9, 10)
-        engine.text(bins, *contexts)
+        engine.text(bins, *(with_chroma if chroma else without_chroma))
 
     def pcm(self) -> None:
         s, mb = self.s, self.mb
@@ -288,11 +294,14 @@ class Slice:
         self.engine.unary(int(self.s.ref_idx[self.mb, y * 2 + x]), [54 + inc, 58, 59])
 
     def vector(self, bx: int, by: int, bw: int, bh: int) -> None:
-        """9.3.3.1.1.7."""
-        s, mb, engine = self.s, self.mb, self.engine
+        s, mb = self.s, self.mb
         ref = int(s.ref_idx[mb, by // 2 * 2 + bx // 2])
         predicted = naive.predict_mv(mb, bx, by, bw, bh, ref, s.ref_idx, s.mv, s.mb_width, self.first)
-        mvd = s.mv[mb, by * 4 + bx].astype(int) - np.array([int(p) for p in predicted])
+        self.difference(s.mv[mb, by * 4 + bx].astype(int) - np.array([int(p) for p in predicted]), bx, by, bw, bh)
+
+    def difference(self, mvd: np.ndarray, bx: int, by: int, bw: int, bh: int) -> None:
+        """9.3.3.1.1.7: mvd of a partition; sets self.mvd in its blocks."""
+        engine = self.engine
         blocks = [block for block in self.blocks_around(bx, by, 4) if block is not None]
         for i, base in ((0, 40), (1, 47)):
             total = sum(abs(int(self.mvd[n, at, i])) for n, at in blocks)
@@ -303,7 +312,7 @@ class Slice:
                 engine.exp_golomb(abs(value) - 9, 3)
             if value:
                 engine.bypass(value < 0)
-        self.mvd[mb].reshape(4, 4, 2)[by : by + bh, bx : bx + bw] = mvd
+        self.mvd[self.mb].reshape(4, 4, 2)[by : by + bh, bx : bx + bw] = mvd
 
     def coded_block_pattern(self) -> None:
         """9.3.3.1.1.4."""
@@ -312,13 +321,13 @@ class Slice:
             inc = 0
             for weight, block in zip((1, 2), self.blocks_around(q % 2, q // 2, 2)):
                 if block is not None and s.mb_type[block[0]] != mbk.I_PCM:
-                    skipped = s.mb_type[block[0]] == mbk.P_SKIP
+                    skipped = s.mb_type[block[0]] in SKIPPED
                     inc += weight * (skipped or not int(s.cbp[block[0]]) >> block[1] & 1)
             self.engine.decision(73 + inc, cbp >> q & 1)
         chroma = []
         for n in self.around():
             kind = None if n is None else int(s.mb_type[n])
-            chroma.append(2 if kind == mbk.I_PCM else 0 if n is None or kind == mbk.P_SKIP else int(s.cbp[n]) >> 4)
+            chroma.append(2 if kind == mbk.I_PCM else 0 if n is None or kind in SKIPPED else int(s.cbp[n]) >> 4)
         self.engine.decision(77 + (chroma[0] > 0) + 2 * (chroma[1] > 0), cbp >> 4 > 0)
         if cbp >> 4:
             self.engine.decision(81 + (chroma[0] == 2) + 2 * (chroma[1] == 2), cbp >> 4 == 2)
@@ -401,12 +410,12 @@ class Slice:
 
 
 def slices(
-    state: State, rows: list[int], headers: list[int], slice_qp: int, init: int, mode_8x8: bool
+    state: State, rows: list[int], headers: list[int], slice_qp: int, init: int, mode_8x8: bool, writer: type = Slice
 ) -> list[tuple[str, int]]:
-    """Each slice, zeros for its header of so many bytes, up to the stop bit; and its bins."""
+    """Each slice, zeros for its header of so many bytes, up to the stop bit; and its bins. writer: Slice, or one like it."""
     found = []
     for row0, row1, header in zip(rows, rows[1:], headers):
-        engine = Slice(state, row0 * state.mb_width, row1 * state.mb_width, slice_qp, init, mode_8x8).engine
+        engine = writer(state, row0 * state.mb_width, row1 * state.mb_width, slice_qp, init, mode_8x8).engine
         found.append(("0" * 8 * header + engine.bits, engine.bins))
     return found
 
@@ -425,7 +434,8 @@ def written(
     sizes, bins = upload(np.zeros(height, np.int32)), upload(np.zeros(height, np.int32))
     layout = upload(first), upload(np.array(rows, np.int32)), upload(params)
     tools = CodingTools(0, int(mode_8x8), 1)
-    kernel(*layout, state.n_ref, None, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, sizes, bins)
+    entries = Entries(state.n_ref, state.n_ref1)
+    kernel(*layout, entries, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, sizes, bins)
     if upload is not np.copy:
         data, sizes, bins = data.get(), sizes.get(), bins.get()
     assert (data[height * pitch :] == 0xA5).all()

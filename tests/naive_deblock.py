@@ -18,17 +18,35 @@ def has_levels(state, mb, block):
 
 
 def boundary_strength(state, mb_p, block_p, mb_q, block_q, mb_edge):
-    """8.7.2.1 for progressive frames of P and I slices; blocks in raster order."""
+    """8.7.2.1 for progressive frames; blocks in raster order. Of B slices `state` has the lists as `slots` of both."""
     if state["mb_type"][mb_p] <= LAST_INTRA or state["mb_type"][mb_q] <= LAST_INTRA:
         return 4 if mb_edge else 3
     if has_levels(state, mb_p, block_p) or has_levels(state, mb_q, block_q):
         return 2
     quadrant = [0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3]
+    if "slots" in state:
+        return int(moved_in_lists(state, [(mb_p, block_p), (mb_q, block_q)], quadrant))
     entries = (state["ref_idx"][mb, quadrant[block]] for mb, block in ((mb_p, block_p), (mb_q, block_q)))
     if len({max(int(entry), state["duplicates"]) for entry in entries}) == 2:
         return 1
     difference = state["mv"][mb_p, block_p].astype(int) - state["mv"][mb_q, block_q].astype(int)
     return int(max(abs(difference)) >= 4)
+
+
+def moved_in_lists(state, blocks, quadrant):
+    """8.7.2.1 for B slices: whether references or vectors of two blocks differ."""
+    found = []  # of each block: (frame, vector) of each list that it uses
+    for mb, block in blocks:
+        refs = [int(state[name][mb, quadrant[block]]) for name in ("ref_idx", "ref_idx1")]
+        vectors = [state[name][mb, block].astype(int).tolist() for name in ("mv", "mv1")]
+        found.append([(int(state["slots"][n][ref]), vectors[n]) for n, ref in enumerate(refs) if ref >= 0])
+    p, q = found
+    if sorted(frame for frame, _ in p) != sorted(frame for frame, _ in q):
+        return True
+    pairings = [list(zip(p, q)), list(zip(p, q[::-1]))]  # which vectors refer to the same frame
+    same = [pairing for pairing in pairings if all(one[0] == other[0] for one, other in pairing)]
+    apart = [any(abs(a - b) >= 4 for one, other in pairing for a, b in zip(one[1], other[1])) for pairing in same]
+    return all(apart)
 
 
 def filter_line(p, q, strength, qp_average, offset_a, offset_b, chroma):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from h264lite.cpu_simd.bundles import CodingTools, Macroblocks, Planes
+from h264lite.cpu_simd.bundles import CodingTools, Entries, Macroblocks, Planes
 from h264lite.cpu_simd.layout import CB_DC, CR_DC, ENTRY_BYTES, HEADER_BITS, LUMA_DC
 from h264lite.standard import cavlc
 from h264lite.standard import macroblock as mbk
@@ -13,6 +13,7 @@ from h264lite.standard.tables import CBP_INTER, CBP_INTRA
 from . import naive
 
 INTRA = (mbk.I_4x4, mbk.I_16x16, mbk.I_PCM)  # types that the encoder writes
+SKIPPED = (mbk.P_SKIP, mbk.B_SKIP)
 INTER = (mbk.P_16x16, mbk.P_16x8, mbk.P_8x16, mbk.P_8x8, mbk.P_SKIP)
 
 
@@ -113,6 +114,16 @@ class State:
     rec_u: np.ndarray
     rec_v: np.ndarray
     transform_8x8_mode: int = 0
+    n_ref1: int | None = None  # as write_slices has it; see naive_b.BState
+
+    def inter(self, mb: int, first_mb: int) -> str:
+        """mb_type, sub_mb_type, ref_idx and mvd of an inter macroblock."""
+        return _inter(self, mb, first_mb)
+
+    @property
+    def intra_offset(self) -> int:
+        """mb_type of I_NxN."""
+        return 5 if self.n_ref else 0
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         return tuple(value for value in vars(self).values() if isinstance(value, np.ndarray))
@@ -175,7 +186,7 @@ def _make_8x8(state: State, mb: int) -> None:
 def _has_8x8_flag(state: State, mb: int) -> bool:
     """7.3.5: of an inter macroblock, if transform_8x8_mode_flag is 1."""
     whole = state.mb_type[mb] != mbk.P_8x8 or not state.sub_mb_type[mb].any()
-    return state.mb_type[mb] in INTER and bool(state.cbp[mb] & 15) and bool(whole)
+    return state.mb_type[mb] > mbk.LAST_INTRA and bool(state.cbp[mb] & 15) and bool(whole)
 
 
 def _random_vectors(rng, state: State, mb: int) -> None:
@@ -313,7 +324,7 @@ def slice_data(state: State, first_mb: int, end_mb: int, slice_qp: int, position
     sizes = []
     for mb in range(first_mb, end_mb):
         kind = int(state.mb_type[mb])
-        if kind == mbk.P_SKIP:
+        if kind in SKIPPED:
             skipped += 1
             sizes.append(0)
             continue
@@ -322,7 +333,7 @@ def slice_data(state: State, first_mb: int, end_mb: int, slice_qp: int, position
             skipped = 0
         start = len(bits)
         cbp = int(state.cbp[mb])
-        offset = 5 if state.n_ref else 0
+        offset = state.intra_offset
         if kind == mbk.I_PCM:
             bits += ue(offset + 25)
             bits += "0" * (-(position + len(bits)) % 8)
@@ -340,7 +351,7 @@ def slice_data(state: State, first_mb: int, end_mb: int, slice_qp: int, position
             name = 1 + int(state.intra16x16_mode[mb]) + 4 * (cbp >> 4) + (12 if cbp & 15 else 0)
             bits += ue(offset + name) + chroma_mode
         else:
-            bits += _inter(state, mb, first_mb) + ue(CBP_INTER.tolist().index(cbp))
+            bits += state.inter(mb, first_mb) + ue(CBP_INTER.tolist().index(cbp))
             if state.transform_8x8_mode and _has_8x8_flag(state, mb):
                 bits += u(1, int(state.transform_8x8[mb]))
         if cbp or kind == mbk.I_16x16:
@@ -364,7 +375,7 @@ def slices(state: State, rows: list[int], headers: list[int], slice_qp: int) -> 
         too_long, skipped = False, 0
         for kind, size in zip(state.mb_type[first:end].tolist(), sizes):
             skipped += 1
-            if kind != mbk.P_SKIP:
+            if kind not in SKIPPED:
                 too_long |= size + (len(ue(skipped - 1)) if state.n_ref else 0) > 8 * ENTRY_BYTES
                 skipped = 0
         found.append(None if too_long else "0" * header + text.rstrip("0"))
@@ -384,7 +395,8 @@ def written(
     layout = upload(first), upload(np.array(rows, np.int32)), upload(params)
     bins = upload(np.zeros(height, np.int32))
     tools = CodingTools(0, state.transform_8x8_mode, 0)
-    kernel(*layout, state.n_ref, None, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, sizes, bins)
+    entries = Entries(state.n_ref, state.n_ref1)
+    kernel(*layout, entries, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, sizes, bins)
     if upload is not np.copy:
         data, sizes = data.get(), sizes.get()
     assert (data[height * pitch :] == 0xA5).all()

@@ -271,8 +271,36 @@ def weighted(planes, ref_idx, weights):
     return planes
 
 
-def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictures=(), weights=()):
-    """What a decoder reconstructs from the state arrays, before deblocking; I_PCM samples from `source`."""
+def predict_b(lists, state, mb, x0, y0, weights):
+    """8.4.2.3: the three predictions of a macroblock of a B frame.
+
+    lists: of (y, u, v) over ref_idx of list 0, and of list 1; weights[refIdxL0][refIdxL1]: implicit weight of list 1, of 64.
+    """
+    alone = []
+    for pictures, suffix in zip(lists, ("", "1")):
+        of_list = {"mv": state["mv" + suffix], "ref_idx": np.maximum(state["ref_idx" + suffix], 0)}
+        alone.append(predict_inter(pictures, of_list, mb, x0, y0))
+    out = []
+    for first, second in zip(*alone):
+        side = len(first) // 2
+        both = np.zeros_like(first)
+        for y, x in np.ndindex(first.shape):
+            q = 2 * (y // side) + x // side
+            ref0, ref1 = state["ref_idx"][mb, q], state["ref_idx1"][mb, q]
+            if ref0 >= 0 and ref1 >= 0:
+                w1 = int(weights[ref0][ref1])
+                both[y, x] = clip1((first[y, x] * (64 - w1) + second[y, x] * w1 + 2**5) >> 6)
+            else:
+                both[y, x] = first[y, x] if ref0 >= 0 else second[y, x]
+        out.append(both)
+    return out
+
+
+def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictures=(), weights=(), lists=None):
+    """What a decoder reconstructs from the state arrays, before deblocking; I_PCM samples from `source`.
+
+    pictures, weights: of P frames; lists: both lists of a B frame, whose implicit weights are `weights`.
+    """
     height, width = shape
     rec = [np.zeros((height, width), int)] + [np.zeros((height // 2, width // 2), int) for _ in range(2)]
     mb_width = width // 16
@@ -288,7 +316,9 @@ def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictu
                 plane[y : y + size, x : x + size] = samples[y : y + size, x : x + size]
             continue
         inter = None
-        if kind > LAST_INTRA:
+        if kind > LAST_INTRA and lists:
+            inter = predict_b(lists, state, mb, x0, y0, weights)
+        elif kind > LAST_INTRA:
             inter = weighted(predict_inter(pictures, state, mb, x0, y0), state["ref_idx"][mb], weights)
         if kind == I_4x4:
             for block in range(16):

@@ -122,14 +122,14 @@ def cabac_bit_header() -> str:
     lines.append(f"constexpr int AT_INTRA_TYPE = {at}, AT_PREV_MODE = {at + 4}, AT_REM_MODE = {at + 5};")
     lines.append(f"constexpr int AT_CHROMA_MODE = {at + 6};")
     modes = c.CTX_PREV_INTRA_MODE, c.CTX_REM_INTRA_MODE, c.CTX_INTRA_CHROMA + 1, c.CTX_INTRA_CHROMA + 3
-    by_slice = [[*contexts, *kind, *modes] for kind in INTRA_TYPE_CONTEXTS]
+    by_slice = [[*contexts, *INTRA_TYPE_CONTEXTS[kind], *modes] for kind in (0, 1, 1)]
     # 4x4 parts of an 8x8 block, four positions a word: ctxIdxInc of significant_coeff_flag, of last_significant_coeff_flag
     increments = np.append(c.SIGNIFICANT_INC_8x8, 0) | c.LAST_INC_8x8 << 4
     words = increments.reshape(16, 4).T.astype(np.uint8).copy().view(np.uint32)
     lines += [
         f"constexpr int N_RESIDUAL_CONTEXTS = {len(by_slice[0])}, N_RESIDUAL_BITS = {before + len(by_slice[0])};",
         f"constexpr int FIRST_CONTEXT = {before}, ONE_BIT = {ONE_BIT};",
-        _table("__device__ const", "RESIDUAL_M_N", np.stack([TYPICAL_M_N[k, by_slice[k]] for k in range(2)])),
+        _table("__device__ const", "RESIDUAL_M_N", np.stack([TYPICAL_M_N[k, by_slice[k]] for k in range(3)])),
         _table("__device__ const", "STATE_BITS", STATE_BITS),
         "__device__ const unsigned INCREMENTS_8x8[16] = {" + ", ".join(f"{word:#010x}" for word in words.ravel()) + "};",
     ]

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...scheduler.frame_spec import MOST_ENTRIES, FrameSpec, I, P
 from ..settings.config import Config
+from .adaptive_types import AdaptiveTypes
 from .fixed_types import FixedTypes, TypeSource
 from .frame_order import CABAC_INIT_IDC, FrameOrder, Slices
 
@@ -22,7 +23,7 @@ class FrameTypes:
     def __init__(self, config: Config, slices: Slices) -> None:
         self._config, self._slices = config, slices
         self._last: FrameSpec | None = None
-        self._types: TypeSource | None = FixedTypes(config) if config.bframes else None
+        self._types = _type_source(config)
         self._order = FrameOrder(config, slices)
 
     def add(self, luma: np.ndarray | None = None, sizes: Sequence[int] = ()) -> list[FrameSpec]:
@@ -64,3 +65,10 @@ class FrameTypes:
             self._config.qp, CABAC_INIT_IDC, references, (index, *references)[: self._config.ref], self._slices, (),
             DISTANCES[: len(references)],
         )  # fmt: skip
+
+
+def _type_source(config: Config) -> TypeSource | None:
+    """By costs where scene cuts or the number of B frames depend on them; None: `FrameTypes.next` decides."""
+    if config.b_adapt or config.scenecut:
+        return AdaptiveTypes.of(config, config.b_pyramid != "none")
+    return FixedTypes(config) if config.bframes else None

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
+_SCENECUT = 40  # default with B frames
 MB_A_THREAD = 100  # macroblocks of a frame for each thread: with fewer an encode gets slower
 
 
@@ -60,6 +61,11 @@ class Config:
     bframes: int  # most B frames between two others
     b_pyramid: str  # none, normal or dyadic (pyramid.py)
     weightb: bool  # implicit weights in B frames
+    b_adapt: int  # 0 without B frames
+    b_bias: int
+    scenecut: int  # 0: none
+    min_keyint: int  # resolved: at least 1, at most keyint
+    rc_lookahead: int  # frames
     weightp: int  # 1, 2: weighted_pred_flag; 2: repeats_references
     transform_8x8_mode: bool
     deblock: bool
@@ -168,13 +174,13 @@ class Config:
 
     @property
     def holds_frames(self) -> bool:
-        """Whether frames wait until later ones have come: coding order is not display order."""
-        return self.lists == 2
+        """Whether frames wait until later ones have come: for their types, or since coding order is not display order."""
+        return self.lists == 2 or self.decides_by_samples
 
     @property
     def decides_by_samples(self) -> bool:
         """Whether types and order of frames follow from their samples, so that one place reads all frames in order."""
-        return False  # but from the settings alone
+        return self.b_adapt > 0 or self.scenecut > 0
 
     @property
     def dpb_frames(self) -> int:
@@ -236,6 +242,7 @@ class Config:
                 raise OptionError(f"{name} is missing")
         _settle_deblocking(values, options)
         _settle_profile(values, options)
+        _settle_types(values, options)
         if values["me"] != "step" and options.get("step_grid") is not None:
             raise OptionError("has no effect without --me step", "step-grid")
         width, height = values["width"], values["height"]
@@ -289,7 +296,7 @@ class Config:
 
 def check_fields(rows: Iterable[Option]) -> None:
     """TypeError that names the options of the encoder for which Config has no field; called at import."""
-    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb"}
+    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut"}
     known = {entry.name for entry in fields(Config)} | parts_of_others
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:
@@ -334,6 +341,31 @@ def _settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
     values["transform_8x8_mode"] = values["profile"] == "high" and not without_8x8
     if not values["transform_8x8_mode"]:
         values["partitions"] -= {"i8x8"}
+
+
+def _settle_types(values: dict[str, Any], options: dict[str, Any]) -> None:
+    """Turn no_scenecut and the default of scenecut into `scenecut`, which excludes several GOPs at once; resolve min_keyint.
+
+    Without B frames the default is no scene cuts, and b_adapt decides nothing.
+    """
+    if values.pop("no_scenecut"):
+        if values["scenecut"]:
+            raise OptionError("contradicts scenecut: give one of them", "no-scenecut")
+        values["scenecut"] = 0
+    if values["scenecut"] is None:
+        values["scenecut"] = _SCENECUT if values["bframes"] else 0
+    if not values["bframes"]:
+        values["b_adapt"] = 0
+    keyint, least = values["keyint"], values["min_keyint"]
+    if least > keyint:
+        raise OptionError(f"{least}: not in 0..{keyint} (IDR frames are at most --keyint {keyint} apart)", "min-keyint")
+    values["min_keyint"] = least or max(1, min(keyint // 10, int(values["fps"])))
+    if values["scenecut"]:
+        if values["gops"] > 1:
+            raise OptionError(
+                f"{values['gops']}: where GOPs begin is known one after another; several at once need --scenecut 0", "gops"
+            )
+        values["gops"] = 1
 
 
 def _gops_for(gops: int, devices: tuple[str, ...]) -> int:

@@ -19,6 +19,12 @@ class EncoderOptions(TypedDict, total=False):
     ref: int | None
     bframes: int | None
     b_pyramid: str | None
+    b_adapt: int | None
+    b_bias: int | None
+    scenecut: int | None
+    no_scenecut: bool | None
+    min_keyint: int | str | None
+    rc_lookahead: int | None
     slices: int | None
     no_deblock: bool | None
     no_cabac: bool | None

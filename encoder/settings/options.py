@@ -190,6 +190,17 @@ OPTIONS: tuple[Option, ...] = (
     Option("b_pyramid", "Frame types", read_grid, "normal", "which B frames are references: none; normal, the middle one "
            "of several; dyadic, also the middle of each half and so on (a longer delay)",
            choices={"none": "none", "0": "none", "normal": "normal", "2": "normal", "dyadic": "dyadic"}),
+    Option("b_adapt", "Frame types", read_int, 1, "how many B frames lie between two others: 0 always --bframes, 1 by their "
+           "costs, 2 by those of all ways to divide the frames ahead (slower)", "INT", 0, 2),
+    Option("b_bias", "Frame types", read_int, 0, "the more, the more B frames by --b-adapt", "INT", -100, 100),
+    Option("scenecut", "Frame types", read_int, None, "new scenes begin with an I frame, an IDR frame from --min-keyint on: "
+           "the more, the more frames count as new scenes; 0 none. 40 with B frames, else 0", "INT", 0, 100),
+    Option("no_scenecut", "Frame types", read_flag, False, "--scenecut 0"),
+    Option("min_keyint", "Frame types", read_count, "auto", "smallest distance of IDR frames; auto = a tenth of --keyint, at "
+           "most a second", "INT", 0, MOST, short="i"),
+    Option("rc_lookahead", "Frame types", read_int, 40, "frames that --b-adapt 2 looks ahead, at least --bframes + 1", "INT",
+           0, 250),
+
     Option("slices", "Frame types", read_int, 1, "slices per frame, whole macroblock rows each", "INT", 1, 1055),
     Option("no_deblock", "Frame types", read_flag, False, "switch the deblocking filter off"),
     Option("deblock", "Frame types", read_deblock, (0, 0), "deblocking offsets, strength and threshold, -6..6 each",

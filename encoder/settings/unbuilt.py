@@ -5,10 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .option_types import read_keyint
-
 _NO_RATE = "the quantiser is constant, see --qp"
-_FIXED_B = "as many B frames as --bframes says lie between two others"
 _SPATIAL = "direct prediction of B frames is spatial"
 _WEIGHTB = "see --no-weightb"
 _NO_CABAC = "entropy coding is CAVLC in Baseline profile, see --profile and --no-cabac"
@@ -17,7 +14,7 @@ _MATRICES = "scaling matrices come from a file, see --cqm"
 _NO_ADAPT = "the quantiser is constant within a frame"
 _NO_INTERLACE = "frames are progressive"
 _NO_PSY = "see --psy-rd"
-_IDR = "IDR frames come by --keyint alone"
+_IDR = "IDR frames come by --keyint and --scenecut"
 _TIMES = "the frame rate is constant, see --fps"
 _LUMA_SEARCH = "the motion search takes luma alone"
 _SLICES = "see --slices"
@@ -27,14 +24,12 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
     _NO_RATE: {
         "crf": "", "bitrate": "", "vbv_maxrate": "0", "vbv_bufsize": "0", "vbv_init": "", "crf_max": "0", "qpmin": "0",
         "qpmax": "51 69", "qpstep": "", "ratetol": "", "pass": "", "stats": "", "qcomp": "", "cplxblur": "", "qblur": "",
-        "zones": "", "qpfile": "", "nal_hrd": "none", "rc_lookahead": "0", "sync_lookahead": "0", "lookahead_threads": "",
+        "zones": "", "qpfile": "", "nal_hrd": "none", "sync_lookahead": "0", "lookahead_threads": "",
     },
     _NO_ADAPT: {"aq_mode": "0", "aq_strength": "0"},
-    _FIXED_B: {"b_adapt": "0", "b_bias": "0"},
     _SPATIAL: {"direct": "spatial 1"},
     _MATRICES: {name: "" for name in ("cqmfile", "cqm4", "cqm4i", "cqm4p", "cqm8", "cqm8i", "cqm8p")},
     _NO_INTERLACE: {"pulldown": "none"},
-    _IDR: {"scenecut": "0", "min_keyint": ""},
     "presets have no tunings": {"tune": "psnr"},
     "input is 8-bit I420": {"input_csp": "i420", "input_depth": "8", "input_fmt": ""},
     "output is 8-bit 4:2:0": {"output_csp": "i420", "output_depth": "8"},
@@ -91,7 +86,7 @@ _ALWAYS: dict[str, tuple[str, ...]] = {
 _TOOLS_OF_PROFILES = {"cabac": ("main", "high"), "8x8dct": ("high",)}
 
 # Switches without an opposite: accepted, refused.
-_ACCEPTED: dict[str, tuple[str, ...]] = {_IDR: ("no_scenecut",), _WEIGHTB: ("weightb",)}
+_ACCEPTED: dict[str, tuple[str, ...]] = {_WEIGHTB: ("weightb",)}
 _REFUSED: dict[str, tuple[str, ...]] = {
     "use --trellis 0": ("no_trellis",),
     "use --progress none": ("no_progress",),
@@ -99,7 +94,7 @@ _REFUSED: dict[str, tuple[str, ...]] = {
     "the ending of the output's name decides: .264 is Annex B": ("annexb",),
 }
 
-SHORT = {"B": "bitrate", "i": "min_keyint", "p": "pass", "w": "weightb", "8": "8x8dct", "o": "output"}
+SHORT = {"B": "bitrate", "p": "pass", "w": "weightb", "8": "8x8dct", "o": "output"}
 VALUES = {  # of options that are built
     ("me", ("dia", "hex", "umh", "tesa")): "fsbm (esa) and step are built",
     ("b_pyramid", ("strict", "1")): "P frames may predict from the B frames before them, see --b-pyramid normal",
@@ -119,8 +114,6 @@ class Unbuilt:
 
     def accepts(self, value: Any, other: Callable[[str], Any]) -> bool:
         """Whether `value` asks for nothing that is not built. other: the value in use of an option that is built."""
-        if self.name == "min_keyint":
-            return _within(value, other("keyint"))
         if self.name in _TOOLS_OF_PROFILES:
             return value is True and other("profile") in _TOOLS_OF_PROFILES[self.name] and other(f"no_{self.name}") is False
         if self.name == "weightb" and value is True:
@@ -132,14 +125,6 @@ class Unbuilt:
         if self.is_switch:
             return isinstance(value, bool) and value in self.neutral
         return not isinstance(value, bool) and _parts(value) in map(_parts, self.neutral)
-
-
-def _within(value: Any, keyint: int) -> bool:
-    """Whether IDR frames that are `keyint` frames apart are at least `value` frames apart; auto is x264's choice."""
-    try:
-        return str(value) in ("auto", "0") or read_keyint(value) <= keyint
-    except Exception:  # objects of the caller may raise anything
-        return False
 
 
 def _parts(value: Any) -> tuple[Any, ...]:
@@ -169,10 +154,9 @@ def _rows() -> Iterator[Unbuilt]:
                 yield Unbuilt(f"no_{name}", why, (not always,), is_switch=True)
     for name, why in (("cabac", _NO_CABAC), ("8x8dct", _NO_8X8)):
         yield Unbuilt(name, why, (), is_switch=True)
-    for table, neutral in ((_ACCEPTED, (True,)), (_REFUSED, ())):
-        for why, switches in table.items():
-            for name in switches:
-                yield Unbuilt(name, why, neutral, is_switch=True)
+    for why, switches in _REFUSED.items():
+        for name in switches:
+            yield Unbuilt(name, why, (), is_switch=True)
 
 
 UNBUILT = {row.name: row for row in _rows()}

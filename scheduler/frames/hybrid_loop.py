@@ -103,7 +103,7 @@ class HybridLoop:
     def previous_in(self, memory: str) -> PreviousFrame | None:
         """The last frame in a memory."""
         frame = self.previous.get(memory)
-        return None if frame is None else PreviousFrame(frame.ref_idx, frame.mv, self.previous_distances)
+        return None if frame is None else PreviousFrame.of(frame, self.previous_distances)
 
     def source_sums(self, frame: HostFrame) -> np.ndarray:
         """See FrameExecutor."""

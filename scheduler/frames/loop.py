@@ -13,7 +13,7 @@ from ...cpu_simd.scaling import scaling_table
 from ..arrays import INTRA_FILL, SECOND_FILL, Size
 from ..cuda_executor import CudaExecutor
 from ..executor import Executor, deferred_call
-from ..frame_spec import NO_WEIGHTS, FrameSpec
+from ..frame_spec import MOST_ENTRIES, NO_WEIGHTS, FrameSpec
 from ..stages import ENTROPY_STAGE, frame_steps
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, References, Workspace
@@ -68,7 +68,7 @@ class Arrays:
         """
         weights = self.constants["unweighted"] if params is None else params[WEIGHTS:HEADER_BITS]
         references, spec, constant = self.references, frame.spec, self._constant
-        previous = previous or PreviousFrame(device_frame.ref_idx, device_frame.mv, ())
+        previous = previous or PreviousFrame.of(device_frame, ())
         state = self.constants | device_frame.arrays | self.workspace.arrays() | self.decoded_state(slot) | {
             "n_ref": spec.n_ref,
             "n_ref1": None,
@@ -151,6 +151,12 @@ class PreviousFrame(NamedTuple):
     mv: Any
     distances: tuple[int, ...]
 
+    @classmethod
+    def of(cls, frame: Frame, distances: tuple[int, ...]) -> "PreviousFrame":
+        """distances: as in FrameSpec. Numbers follow that no block refers to, so that frames with fewer entries are alike."""
+        last = distances[-1] if distances else 0
+        return cls(frame.ref_idx, frame.mv, (*distances, *range(last + 1, last + 1 + MOST_ENTRIES - len(distances))))
+
 
 class FrameLoop(Protocol):
     """Runs the stages of frames, one frame at a time, from source to results and reference."""
@@ -184,7 +190,7 @@ class Loop:
         with self.executor.at_work():
             coded = self._code(frame, slot, lists)
             ready = self.executor.download_of(frame.ring_slot)
-        self.previous = PreviousFrame(coded.ref_idx, coded.mv, frame.spec.distances)
+        self.previous = PreviousFrame.of(coded, frame.spec.distances)
         self._distances[slot] = frame.spec.distances
         self.dpb.end(frame.spec, slot)
         return ready
@@ -230,7 +236,7 @@ class Loop:
             if self.config.lists == 2:
                 self.executor.run([(("keep_motion",), {})], state | frame.arrays | self.references.kept[slot], {})
                 self._distances[slot] = frame.spec.distances
-        self.previous = None if previous is None else PreviousFrame(previous.ref_idx, previous.mv, previous.spec.distances)
+        self.previous = None if previous is None else PreviousFrame.of(previous, previous.spec.distances)
 
     def _stages(
         self, frame: Frame, device_frame: Frame, slot: int, lists: tuple[int, ...],

@@ -5,11 +5,11 @@ from math import log2
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bits_by_kind import CHROMA, LUMA, N_KINDS, OTHER, UNIT, VECTORS, bits_by_kind
-from h264lite.cpu_simd.bundles import CodingTools, Macroblocks
+from h264lite.cpu_simd.bundles import CodingTools, Entries, Macroblocks
 from h264lite.cpu_simd.layout import CB_DC, HEADER_BITS
 from h264lite.standard import macroblock as mbk
 
-from .. import naive_cabac, naive_entropy
+from .. import naive_b, naive_cabac, naive_entropy
 
 SEED = 4711
 CASES = ((3, 4, 0, 0.3, 40), (4, 3, 1, 0.3, 40), (3, 4, 2, 0.1, 1000), (7, 1, 16, 0.05, 1))
@@ -19,8 +19,8 @@ def counted(state, rows, qp, init, cabac, mode_8x8):
     kinds = np.full(N_KINDS, 99, np.int64)
     params = np.array([qp, init] + [0] * HEADER_BITS, np.int32)
     tools = CodingTools(0, int(mode_8x8), int(cabac))
-    arrays = Macroblocks(*state.arrays()[: len(Macroblocks._fields)])
-    bits_by_kind(np.array(rows, np.int32), params, state.n_ref, state.mb_width, arrays, tools, kinds)
+    arrays = Macroblocks(*state.arrays()[:-3])
+    bits_by_kind(np.array(rows, np.int32), params, Entries(state.n_ref, state.n_ref1), state.mb_width, arrays, tools, kinds)
     return kinds
 
 
@@ -48,8 +48,8 @@ class CountingEngine(naive_cabac.Engine):
         super().bypass(value)
 
 
-class CountingSlice(naive_cabac.Slice):
-    """Says to the engine what it writes."""
+class Counting:
+    """Says to the engine what a slice writes."""
 
     def _as(self, kind, write, *args):
         before, self.engine.kind = self.engine.kind, kind
@@ -67,18 +67,37 @@ class CountingSlice(naive_cabac.Slice):
         return self._as(CHROMA if category in (3, 4) else LUMA, super().block, category, levels)
 
 
+class CountingSlice(Counting, naive_cabac.Slice):
+    """Of a P or I frame."""
+
+
+class CountingBSlice(Counting, naive_b.BSlice):
+    """Of a B frame."""
+
+
+def b_state(rng, width, height, n_ref, qp, density, largest, mode_8x8):
+    """A random state with as many entries in list 1."""
+    return naive_b.random_b_state(rng, width, height, n_ref, n_ref, qp, density, largest, mode_8x8=int(mode_8x8))
+
+
 @pytest.mark.parametrize("mode_8x8", (False, True))
+@pytest.mark.parametrize("is_b", (False, True))
 @pytest.mark.parametrize("case", CASES)
-def test_cabac(case, mode_8x8, monkeypatch):
+def test_cabac(case, is_b, mode_8x8, monkeypatch):
     width, height, n_ref, density, largest = case
+    if is_b and not n_ref:
+        return
     monkeypatch.setattr(naive_cabac, "Engine", CountingEngine)
     for seed in range(2):
         rng = np.random.default_rng([SEED, seed])
         qp, init = int(rng.integers(0, 52)), int(rng.integers(0, 3))
         make = naive_cabac.random_state_8x8 if mode_8x8 else naive_cabac.random_state
         state = make(rng, width, height, n_ref, qp, density, largest)
+        writer = CountingSlice
+        if is_b:
+            state, writer = b_state(rng, width, height, n_ref, qp, density, largest, mode_8x8), CountingBSlice
         rows = sorted({0, height // 2, height})
-        written = [CountingSlice(state, width * a, width * b, qp, init, mode_8x8).engine for a, b in zip(rows, rows[1:])]
+        written = [writer(state, width * a, width * b, qp, init, mode_8x8).engine for a, b in zip(rows, rows[1:])]
         pcm = int((state.mb_type == mbk.I_PCM).sum())
         expected = np.sum([engine.sums for engine in written], axis=0) * UNIT
         expected[[LUMA, CHROMA]] += UNIT * 8 * pcm * np.array((256, 128))
@@ -98,25 +117,31 @@ def naive_kinds(state, rows):
             kind = int(state.mb_type[mb])
             if kind == mbk.I_PCM:
                 kinds[[LUMA, CHROMA]] += 8 * 256, 8 * 128
-            elif kind != mbk.P_SKIP:
+            elif kind not in naive_entropy.SKIPPED:
                 both = len(naive_entropy._residual(state, mb, first_mb))
                 kept, state.cbp[mb] = int(state.cbp[mb]), state.cbp[mb] & 15
                 luma = len(naive_entropy._residual(state, mb, first_mb))
                 state.cbp[mb] = kept
                 kinds[[LUMA, CHROMA]] += luma, both - luma
-            if kind in naive_entropy.INTER and kind != mbk.P_SKIP:
+            if kind > mbk.LAST_INTRA and kind not in naive_entropy.SKIPPED:
                 type_bits = 1 if kind == mbk.P_16x16 else 3 if kind in (mbk.P_16x8, mbk.P_8x16) else 5
-                kinds[VECTORS] += len(naive_entropy._inter(state, mb, first_mb)) - type_bits
+                if kind > mbk.B_SKIP:
+                    type_bits = len(naive_entropy.ue(state.number(mb)))
+                kinds[VECTORS] += len(state.inter(mb, first_mb)) - type_bits
     return kinds * UNIT
 
 
+@pytest.mark.parametrize("is_b", (False, True))
 @pytest.mark.parametrize("case", CASES)
-def test_cavlc(case):
+def test_cavlc(case, is_b):
     width, height, n_ref, density, largest = case
+    if is_b and not n_ref:
+        return
     for seed, mode_8x8 in ((0, 0), (1, 1)):
         rng = np.random.default_rng([SEED, seed])
         qp = int(rng.integers(0, 52))
-        state = naive_entropy.random_state(rng, width, height, n_ref, qp, density, largest, mode_8x8)
+        make = b_state if is_b else naive_entropy.random_state
+        state = make(rng, width, height, n_ref, qp, density, largest, mode_8x8)
         rows = sorted({0, height // 2, height})
         assert counted(state, rows, qp, 0, False, mode_8x8).tolist() == naive_kinds(state, rows).tolist()
         assert not state.levels[:, CB_DC, 4:].any()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd import cabac_bits
-from h264lite.cpu_simd.cabac_bits import EMPTY, I_SLICE, N_BITS, ONE_BIT, P_SLICE, STATE_BITS, fill_bits
+from h264lite.cpu_simd.cabac_bits import B_SLICE, EMPTY, I_SLICE, N_BITS, ONE_BIT, P_SLICE, STATE_BITS, fill_bits
 from h264lite.cpu_simd.cabac_typical import TYPICAL_M_N
 from h264lite.standard import cabac_contexts as tables
 from h264lite.standard.macroblock import P_8x8, P_8x16, P_16x8, P_16x16
@@ -27,7 +27,7 @@ def test_bits_of_states():
     assert abs(STATE_BITS[126, 0] / ONE_BIT - np.log2(1 / 0.01875)) < 0.1
 
 
-@pytest.mark.parametrize("slice_type", [I_SLICE, P_SLICE])
+@pytest.mark.parametrize("slice_type", [I_SLICE, P_SLICE, B_SLICE])
 def test_fill_bits_is_a_line_by_qp(slice_type):
     table = np.zeros(N_BITS, np.int32)
     for qp in (0, 26, 51):

@@ -6,7 +6,7 @@ import h264lite.cpu_simd.deblock as stage
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
-from h264lite.standard.macroblock import LAST_INTRA, P_SKIP, P_16x16
+from h264lite.standard.macroblock import B_SKIP, LAST_INTRA, P_SKIP, B_8x8, P_16x16
 
 from ..naive_deblock import deblock_picture
 
@@ -28,6 +28,23 @@ def random_state(rng, n_mb, intra_share, qp_low, qp_high):
     return state
 
 
+def random_b_state(rng, n_mb, *numbers):
+    """As random_state with both lists: the same frame may be in both, and lists are often unused."""
+    state = random_state(rng, n_mb, *numbers)
+    inter = state["mb_type"] > LAST_INTRA
+    state["mb_type"][inter] = rng.integers(B_SKIP, B_8x8 + 1, inter.sum())
+    state["slots"] = [rng.permutation(3).tolist(), rng.permutation(3).tolist()]
+    state["ref_idx1"] = rng.integers(-1, 3, (n_mb, 4)).astype(np.int8)
+    one, both = rng.integers(0, 3, (n_mb, 4)), rng.integers(-1, 3, (n_mb, 4))
+    state["ref_idx"] = np.where(state["ref_idx1"] < 0, one, both).astype(np.int8)
+    state["mv1"] = rng.integers(-3, 4, (n_mb, 16, 2)).astype(np.int16)
+    for refs, vectors in (("ref_idx", "mv"), ("ref_idx1", "mv1")):
+        state[refs][~inter] = -1
+        blocks = state[refs].reshape(n_mb, 2, 2).repeat(2, 1).repeat(2, 2).reshape(n_mb, 16)
+        state[vectors][blocks < 0] = 0
+    return state
+
+
 def random_planes(rng, height, width, kind):
     planes = []
     for h, w in ((height, width), (height // 2, width // 2), (height // 2, width // 2)):
@@ -45,7 +62,11 @@ def random_planes(rng, height, width, kind):
 def arguments(state, offsets, idc, upload=lambda array: array):
     """mb_type to Deblocking; offsets: of chroma QP, alpha, beta."""
     *arrays, qp = (upload(state[name]) for name in ("mb_type", "ref_idx", "mv", "total_coeff", "transform_8x8", "qp"))
-    return StrengthData(*arrays, state["duplicates"]), Quantiser(qp, offsets[0]), Deblocking(*offsets[1:], idc)
+    lists = ()
+    if "slots" in state:
+        slots = upload(np.array([*state["slots"][0], *state["slots"][1]], np.int32))
+        lists = 3, 3, slots, upload(state["ref_idx1"]), upload(state["mv1"])
+    return StrengthData(*arrays, state["duplicates"], *lists), Quantiser(qp, offsets[0]), Deblocking(*offsets[1:], idc)
 
 
 def run(planes, state, offsets, idc, slice_first_mb, bands):
@@ -60,12 +81,13 @@ def run(planes, state, offsets, idc, slice_first_mb, bands):
 
 @pytest.mark.parametrize("kind", ["noise", "steps", "bright"])
 @pytest.mark.parametrize("intra_share", [0.0, 0.3, 1.0])
-def test_equals_the_definition(kind, intra_share):
+@pytest.mark.parametrize("made", [random_state, random_b_state])
+def test_equals_the_definition(made, kind, intra_share):
     rng = np.random.default_rng(seed := 11)
     print("seed", seed)
     mb_width, mb_height = 4, 5
     for qp_low, qp_high, idc in ((0, 51, 0), (24, 40, 0), (30, 51, 2), (40, 51, 1)):
-        state = random_state(rng, mb_width * mb_height, intra_share, qp_low, qp_high)
+        state = made(rng, mb_width * mb_height, intra_share, qp_low, qp_high)
         planes = random_planes(rng, 16 * mb_height, 16 * mb_width, kind)
         offsets = (int(rng.integers(-12, 13)), 2 * int(rng.integers(-6, 7)), 2 * int(rng.integers(-6, 7)))
         slice_first_mb = np.array([0, 0, 2 * mb_width, 2 * mb_width, 4 * mb_width], np.int32)

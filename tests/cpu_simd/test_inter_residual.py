@@ -7,11 +7,27 @@ import pytest
 from h264lite.cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, References, Residual
 from h264lite.cpu_simd.inter_residual import inter_residual
 from h264lite.cpu_simd.interpolate import interpolate
+from h264lite.cpu_simd.motion_compensation import predict_inter
+from h264lite.jit.kernel import closed_kernel
 from h264lite.scheduler.frame_spec import NO_WEIGHTS, UNWEIGHTED, Weights
-from h264lite.standard.macroblock import I_PCM, P_SKIP, I_4x4, P_8x8, P_8x16, P_16x8, P_16x16
+from h264lite.standard.macroblock import (
+    B_DIRECT,
+    B_SKIP,
+    I_PCM,
+    LAST_INTRA,
+    P_SKIP,
+    B_8x8,
+    B_16x16,
+    I_4x4,
+    P_8x8,
+    P_8x16,
+    P_16x8,
+    P_16x16,
+)
 
+from ..b_macroblocks import make_intra, random_motion, with_lists
 from ..bundles import named
-from ..naive_reconstruction import check_counts, decode_picture, partition_vectors
+from ..naive_reconstruction import check_counts, decode_picture, partition_vectors, predict_b
 from .test_intra import compare, empty_state, picture
 
 PAD = 48
@@ -161,3 +177,107 @@ def test_lone_levels_far_up_the_scan(qp):
         rec = run(planes, state, pool, 0, [0, 3])
         check_counts(state)
         compare(decode_picture(state, planes, (48, 64), 0, np.zeros(3, np.int32), [reference]), rec)
+
+
+def b_references(rng, pictures, n_ref, n_ref1, average=False):
+    """(References of a B frame over these frames, both lists of frames, implicit weights [n_ref][n_ref1])."""
+    order = rng.integers(0, len(pictures), n_ref + n_ref1)
+    weights = np.full((n_ref, n_ref1), 32) if average else rng.choice([-64, -9, 0, 31, 32, 33, 64, 128], (n_ref, n_ref1))
+    pool = with_lists(reference_pool(pictures), n_ref, order + 1, weights)
+    return pool, ([pictures[k] for k in order[:n_ref]], [pictures[k] for k in order[n_ref:]]), weights
+
+
+@closed_kernel
+def predicted_by(references, motion, mb_width, out):
+    for mb in range(len(motion.mb_type)):
+        predict_inter(mb, 16 * (mb % mb_width), 16 * (mb // mb_width), references, motion, out[mb])
+
+
+@pytest.mark.parametrize("kind", ["noise", "extremes"])
+@pytest.mark.parametrize("largest", [1, 40, 700, 8000])
+def test_prediction_of_b_macroblocks(kind, largest):
+    """All types, one list and both, all weights, across borders and far beyond them."""
+    rng = np.random.default_rng(seed := 34 + largest)
+    print("seed", seed)
+    pictures = [picture(rng, 32, 48, kind) for _ in range(3)]
+    for n_ref, n_ref1 in ((1, 1), (3, 2)):
+        pool, lists, weights = b_references(rng, pictures, n_ref, n_ref1)
+        state = empty_state(6)
+        random_motion(rng, state, (n_ref, n_ref1), largest)
+        out = np.full((6, 384), 7, np.uint8)
+        predicted_by(pool, named(Motion, state), 3, out)
+        for mb in range(6):
+            luma, cb, cr = predict_b(lists, state, mb, 16 * (mb % 3), 16 * (mb // 3), weights)
+            np.testing.assert_array_equal(out[mb, :256].reshape(16, 16), luma)
+            np.testing.assert_array_equal(out[mb, 256:].reshape(8, 16), np.hstack([cb, cr]))
+
+
+def test_extreme_weights_of_extreme_samples():
+    """Each weight -64..128 with samples 0 and 255 in both lists: no sum leaves 16 bits."""
+    levels = [0, 1, 128, 254, 255]
+    pictures = [[np.full((16, 16), v, np.uint8), np.full((8, 8), v, np.uint8), np.full((8, 8), v, np.uint8)] for v in levels]
+    pool = reference_pool(pictures)
+    state = empty_state(1)
+    state |= {"sub_mb_type": np.zeros((1, 4), np.uint8), "ref_idx1": np.zeros((1, 4), np.int8)}
+    state["mv1"], state["mb_type"][:] = np.zeros((1, 16, 2), np.int16), B_16x16
+    out = np.zeros((1, 384), np.uint8)
+    for first in range(5):
+        for second in range(5):
+            for weight in range(-64, 129):
+                of_both = with_lists(pool, 1, [1 + first, 1 + second], [[weight]])
+                predicted_by(of_both, named(Motion, state), 1, out)
+                value = (levels[first] * (64 - weight) + levels[second] * weight + 32) >> 6
+                assert (out == min(255, max(0, value))).all(), (first, second, weight)
+
+
+@pytest.mark.parametrize("tools", [BASELINE, CodingTools(0, 1, 1), CodingTools(1, 1, 1)])
+def test_reconstruction_of_b_macroblocks_is_the_decoders(tools):
+    rng = np.random.default_rng(seed := 35)
+    print("seed", seed)
+    used, skipped, turned = 0, 0, 0
+    for kind, qp in (("noise", 0), ("waves", 14), ("waves", 26), ("extremes", 35), ("waves", 51)):
+        pictures = [picture(rng, 48, 48, kind) for _ in range(3)]
+        pool, lists, weights = b_references(rng, pictures, 2, 1, average=qp == 26)
+        state = empty_state(9)
+        random_motion(rng, state, (2, 1), 30)
+        make_intra(state, [4], I_4x4)
+        state["qp"][:] = np.clip(qp + rng.integers(-2, 3, 9), 0, 51)
+        planes = picture(rng, 48, 48, kind)
+        if kind == "waves":
+            planes = [np.clip(p + rng.integers(-4, 5, p.shape), 0, 255).astype(np.uint8) for p in pictures[0]]
+        rec = run(planes, state, pool, 2, [0, 1, 3], tools)
+        skip = state["mb_type"] == B_SKIP
+        assert not np.any(state["cbp"][skip]) and not np.any(state["levels"][skip])
+        skipped += np.count_nonzero(skip)
+        of_both = (state["transform_8x8"] == 1) & np.isin(state["mb_type"], [B_DIRECT, B_8x8])
+        used += np.count_nonzero(of_both)
+        intra = state["mb_type"] <= LAST_INTRA
+        turned += np.count_nonzero(state["mb_type"] == I_PCM)
+        for suffix in ("", "1"):
+            assert (state["ref_idx" + suffix][intra] == -1).all() and not np.any(state["mv" + suffix][intra])
+        assert state["mb_type"][4] == I_4x4 and (state["levels"][4] == 77).all() and (rec[0][16:32, 16:32] == 55).all()
+        state["transform_8x8"][intra], state["mb_type"][4] = 0, I_PCM
+        for name in ("levels", "total_coeff", "cbp"):
+            state[name][intra] = 16 if name == "total_coeff" else 0
+        check_counts(state)
+        expected = decode_picture(state, planes, (48, 48), 2, np.zeros(3, np.int32), weights=weights, lists=lists)
+        for mb in np.flatnonzero(intra):  # intra( ) codes those
+            for a, b, size in zip(expected, rec, (16, 8, 8)):
+                y, x = size * (mb // 3), size * (mb % 3)
+                a[y : y + size, x : x + size] = b[y : y + size, x : x + size]
+        compare(expected, rec)
+    assert (used > 0) == bool(tools.transform_8x8_mode) and skipped and turned
+
+
+def test_p_frames_beside_b_frames_are_the_same():
+    """n_ref1 0 in place of None: explicit weights, sub-partitions; list 1 stays as it is."""
+    rng = np.random.default_rng(36)
+    pictures = [picture(rng, 48, 48, "waves") for _ in range(2)]
+    planes, pool = picture(rng, 48, 48, "waves"), reference_pool(pictures, WEIGHTS[:2])
+    one, other = (random_state(np.random.default_rng(2), 9, 2, 20) for _ in range(2))
+    one["qp"][:] = other["qp"][:] = 30
+    other["ref_idx1"], other["mv1"] = np.full((9, 4), -1, np.int8), np.zeros((9, 16, 2), np.int16)
+    compare(run(planes, one, pool, 0, [0, 3]), run(planes, other, pool._replace(n_ref1=0), 0, [0, 3]))
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+    assert (other["ref_idx1"] == -1).all() and not np.any(other["mv1"])

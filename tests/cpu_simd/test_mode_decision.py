@@ -19,7 +19,7 @@ from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.intra_estimate import intra_estimate
 from h264lite.cpu_simd.mode_decision import mark_skipped, mode_decision
 from h264lite.cpu_simd.subpel_refine import subpel_refine
-from h264lite.standard.macroblock import P_SKIP, I_16x16, P_16x8, P_16x16
+from h264lite.standard.macroblock import B_DIRECT, B_SKIP, P_SKIP, B_8x8, B_16x16, I_16x16, P_16x8, P_16x16
 
 from .. import naive
 from ..bundles import named
@@ -157,3 +157,12 @@ def test_mark_skipped():
         np.testing.assert_array_equal(mb_type, expected)
         marked += (expected == P_SKIP).sum()
     assert marked > 10
+
+
+def test_direct_macroblocks_without_residual_are_skipped():
+    """Table 7-14: in B frames only B_Direct_16x16 becomes B_Skip."""
+    mb_type = np.array([B_DIRECT, B_DIRECT, B_16x16, B_8x8, B_SKIP, I_16x16], np.uint8)
+    cbp = np.array([0, 16, 0, 0, 0, 0], np.uint8)
+    ref_idx, mv = np.zeros((6, 4), np.int8), np.zeros((6, 16, 2), np.int16)
+    mark_skipped(np.zeros(2, np.int32), ref_idx, mv, cbp, 3, 0, 2, mb_type)
+    assert mb_type.tolist() == [B_SKIP, B_DIRECT, B_16x16, B_8x8, B_SKIP, I_16x16]

@@ -8,7 +8,7 @@ from h264lite.cpu_simd import deblock as cpu
 from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
 from h264lite.cuda_src import deblock as cuda
 
-from ..cpu_simd.test_deblock import arguments, random_planes, random_state
+from ..cpu_simd.test_deblock import arguments, random_b_state, random_planes, random_state
 from ..cuda_emulator.fixtures import device  # noqa: F401
 
 KINDS = ("noise", "steps", "bright")
@@ -28,9 +28,8 @@ def on_gpu(device, planes, state, offsets, idc, slice_first_mb, pad, launch):  #
         for p, b in zip(planes, (pad, pad // 2, pad // 2))
     ]
     rec = [device.upload(p) for p in planes]
-    arrays = [device.upload(state[n]) for n in ("mb_type", "ref_idx", "mv", "total_coeff", "transform_8x8", "qp")]
-    arrays.insert(5, state["duplicates"])
-    launch(rec, arrays, offsets, idc, device.upload(slice_first_mb), out)
+    data, quantiser, _ = arguments(state, offsets, idc, device.upload)
+    launch(rec, [*data, quantiser.qp], offsets, idc, device.upload(slice_first_mb), out)
     result = []
     for p, o, b in zip(planes, out, (pad, pad // 2, pad // 2)):
         whole = o.get()
@@ -59,7 +58,7 @@ def compare(got, want):
         assert len(wrong) == 0, f"plane {name}: {len(wrong)} wrong, first (y, x) = {wrong[0]}"
 
 
-def frames(kind):
+def frames(kind, made=random_state):
     """Small frames: (planes, state, offsets, disable_idc, slice_first_mb) of each."""
     seed = 31
     print("seed", seed)
@@ -72,7 +71,7 @@ def frames(kind):
         (6, 1, 0.2, 30, 45, 0),
         (2, 2, 0.2, 40, 51, 1),
     ):
-        state = random_state(rng, mb_width * mb_height, intra, low, high)
+        state = made(rng, mb_width * mb_height, intra, low, high)
         planes = random_planes(rng, 16 * mb_height, 16 * mb_width, kind)
         offsets = (int(rng.integers(-12, 13)), 2 * int(rng.integers(-6, 7)), 2 * int(rng.integers(-6, 7)))
         yield planes, state, offsets, idc, np.array([k // 2 * 2 * mb_width for k in range(mb_height)], np.int32)
@@ -87,8 +86,9 @@ def large_frames():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_twin(device, kind):  # noqa: F811
-    for frame in frames(kind):
+@pytest.mark.parametrize("made", [random_state, random_b_state])
+def test_twin(device, kind, made):  # noqa: F811
+    for frame in frames(kind, made):
         mb_height, want = len(frame[-1]), expected(*frame)
         for bands in ([0, mb_height], list(range(mb_height + 1))):
             compare(on_gpu(device, *frame, 16, by_bands(bands)), want)

@@ -7,16 +7,18 @@ import pytest
 from h264lite.cpu_simd import inter_residual as cpu
 from h264lite.cpu_simd.bundles import CodingTools, Motion, Planes, Residual
 from h264lite.cuda_src.inter_residual import inter_residual
-from h264lite.standard.macroblock import LAST_INTRA, P_SKIP, I_4x4
+from h264lite.standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4
 
+from ..b_macroblocks import B_TYPES, make_intra, random_motion
 from ..bundles import named, uploaded
-from ..cpu_simd.test_inter_residual import WEIGHTS, random_state, reference_pool
-from ..cpu_simd.test_intra import picture
+from ..cpu_simd.test_inter_residual import WEIGHTS, b_references, random_state, reference_pool
+from ..cpu_simd.test_intra import empty_state, picture
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..scaling_lists import lists_named, quantiser_of
 
 READ = ("sub_mb_type", "qp")
 WRITTEN = ("mb_type", "ref_idx", "mv", "levels", "total_coeff", "transform_8x8", "cbp")
+WRITTEN_1 = ("ref_idx1", "mv1")  # in B frames
 
 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "waves"])
@@ -72,3 +74,43 @@ def compare(device, kind, largest, transform_8x8_mode, of):  # noqa: F811
         used += np.count_nonzero(want["transform_8x8"][want["mb_type"] > LAST_INTRA])
     if not transform_8x8_mode or (kind == "waves" and of == "flat"):
         assert (used > 0) == bool(transform_8x8_mode)
+
+
+@pytest.mark.parametrize(("kind", "largest"), [("noise", 130), ("extremes", 9), ("waves", 30), ("waves", 3000)])
+@pytest.mark.parametrize("tools", [CodingTools(1, 0, 0), CodingTools(1, 0, 1), CodingTools(0, 1, 1), CodingTools(1, 1, 1)])
+@pytest.mark.parametrize("of", ["flat", "default"])
+def test_b_frames(device, kind, largest, tools, of):  # noqa: F811
+    """All types of B macroblocks, entries and implicit weights; all kernels."""
+    rng = np.random.default_rng(seed := 44 + largest)
+    print("seed", seed)
+    found, turned, used = set(), 0, 0
+    for width, height, qp in ((48, 32, 0), (80, 32, 26), (16, 48, 38)):
+        n_mb = width * height // 256
+        pictures = [picture(rng, height, width, kind) for _ in range(3)]
+        pool, _, _ = b_references(rng, pictures, 2, 2, average=qp == 26)
+        planes = [np.clip(p + rng.integers(-4, 5, p.shape), 0, 255).astype(np.uint8) for p in pictures[0]]
+        state = empty_state(n_mb)
+        random_motion(rng, state, (2, 2), largest)
+        make_intra(state, np.flatnonzero(rng.random(n_mb) < 0.1), I_4x4)
+        state["qp"][:] = np.clip(qp + rng.integers(-2, 3, n_mb), 0, 51)
+        found |= set(state["mb_type"].tolist())
+        lists = lists_named(of, rng)
+        gpu = {name: device.upload(state[name]) for name in (*READ, *WRITTEN, *WRITTEN_1)}
+        source, rec = Planes(*planes), Planes(*(np.full_like(p, 55) for p in planes))
+        gpu_source, references, out = (uploaded(device, bundle) for bundle in (source, pool, rec))
+        for run, arrays, upload, *frame in (
+            (cpu.inter_residual, state, np.array, source, pool, rec),
+            (inter_residual, gpu, device.upload, gpu_source, references, out),
+        ):
+            quantiser = quantiser_of(arrays["qp"], 3, lists, upload)
+            for rows in ((0, 1), (1, height // 16)):
+                of_frame = frame[2], named(Residual, arrays)
+                run(frame[0], frame[1], named(Motion, arrays), quantiser, tools, *rows, *of_frame)
+        for name in (*WRITTEN, *WRITTEN_1):
+            np.testing.assert_array_equal(gpu[name].get(), state[name], err_msg=name)
+        for name, a, b in zip("yuv", out, rec):
+            np.testing.assert_array_equal(a.get(), b, err_msg=name)
+        turned += np.count_nonzero(state["mb_type"] == I_PCM)
+        used += np.count_nonzero(state["transform_8x8"][state["mb_type"] > LAST_INTRA])
+    assert found >= {*B_TYPES} and turned
+    assert kind != "waves" or (used > 0) == bool(tools.transform_8x8_mode)

@@ -7,6 +7,7 @@ from h264lite.cpu_simd import mode_decision as cpu
 from h264lite.cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, OtherCosts, Searches
 from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cuda_src import mode_decision as cuda
+from h264lite.standard.macroblock import B_DIRECT
 
 from .. import naive
 from ..bundles import blank, uploaded
@@ -92,11 +93,13 @@ def test_twin(device, kind, n_ref):  # noqa: F811
             cuda.mode_decision(*d_read, settings, None, *rows_at_once, d_out)
         for name, a, b in zip(("mb_type", "sub_mb_type", "ref_idx", "mv"), d_out, out):
             np.testing.assert_array_equal(a.get(), b, err_msg=name)
-        prior, d_prior = out[2:], d_out[2:]
-        cbp = rng.integers(0, 2, n_mb).astype(np.uint8)
-        cpu.mark_skipped(first, *prior, cbp, mb_width, 0, rows, out[0])
-        cuda.mark_skipped(d_read[4], *d_prior, device.upload(cbp), mb_width, 0, rows, d_out[0])
-        np.testing.assert_array_equal(d_out[0].get(), out[0])
+        prior, d_prior = (out.ref_idx, out.mv), (d_out.ref_idx, d_out.mv)
+        cbp, mb_type = rng.integers(0, 2, n_mb).astype(np.uint8), out.mb_type.copy()
+        mb_type[rng.random(n_mb) < 0.2] = B_DIRECT  # never beside P macroblocks, which does not matter here
+        d_mb_type = device.upload(mb_type)
+        cpu.mark_skipped(first, *prior, cbp, mb_width, 0, rows, mb_type)
+        cuda.mark_skipped(d_read[4], *d_prior, device.upload(cbp), mb_width, 0, rows, d_mb_type)
+        np.testing.assert_array_equal(d_mb_type.get(), mb_type)
 
 
 def check_two_slices(device, seed):  # noqa: F811

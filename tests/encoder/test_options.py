@@ -330,9 +330,9 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
         for value in row.neutral:
             assert config(**{name: value}) == config(), name
     for options in ({"psy_rd": (0, 0)}, {"psy_rd": "0.00:0.00"}, {"bframes": 0}, {"aq_mode": "0"}, {"crf": None},
-                    {"min_keyint": 250}, {"min_keyint": "auto"}, {"no_mixed_refs": True}, {"threads": "auto"},
-                    {"weightb": True}, {"direct": "none"}, {"direct": 0}, {"pbratio": 1.3}, {"b_pyramid": "2"},
-                    {"b_pyramid": 2}):  # fmt: skip
+                    {"min_keyint": "auto"}, {"min_keyint": 0}, {"scenecut": 0}, {"no_scenecut": True}, {"b_adapt": 2},
+                    {"no_mixed_refs": True}, {"threads": "auto"}, {"weightb": True}, {"direct": "none"}, {"direct": 0},
+                    {"pbratio": 1.3}, {"b_pyramid": "2"}, {"b_pyramid": 2}):  # fmt: skip
         assert config(**options) == config(), options
     for profile, name in (("main", "cabac"), ("high", "cabac"), ("high", "8x8dct")):
         assert config(profile=profile, **{name: True}) == config(profile=profile)
@@ -340,12 +340,28 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
             config(profile="baseline", **{name: True})
         with pytest.raises(OptionError, match="see --profile"):
             config(profile=profile, **{name: True, f"no_{name}": True})
-    for options in ({"min_keyint": 251}, {"min_keyint": 25, "keyint": 24}, {"no_mixed_refs": True, "ref": 2}, {"cabac": 0},
-                    {"no_mixed_refs": True, "preset": "slower"}, {"min_keyint": RaisesAlways()},
+    for options in ({"no_mixed_refs": True, "ref": 2}, {"cabac": 0}, {"no_mixed_refs": True, "preset": "slower"},
                     {"aq_mode": RaisesAlways()}):  # fmt: skip
         with pytest.raises(OptionError, match="is not supported yet") as caught:
             config(**options)
         assert caught.value.option == next(iter(options)).replace("_", "-")
+
+
+def test_frame_types_are_settled():
+    found = config(bframes=3, b_adapt=2, fps=60)
+    assert (found.scenecut, found.b_adapt, found.min_keyint, found.gops) == (40, 2, 25, 1)
+    assert (config().scenecut, config().b_adapt, config().gops) == (0, 0, 0)
+    assert config(scenecut=40).scenecut == 40 and config(bframes=3, no_scenecut=True).scenecut == 0
+    assert [config(keyint=keyint, fps=24).min_keyint for keyint in (5, 100, 250, "infinite")] == [1, 10, 24, 24]
+    assert config(min_keyint=250).min_keyint == 250
+    for options, name in (({"min_keyint": 251}, "min-keyint"), ({"min_keyint": 25, "keyint": 24}, "min-keyint"),
+                          ({"scenecut": 40, "no_scenecut": True}, "no-scenecut"), ({"scenecut": 40, "gops": 2}, "gops"),
+                          ({"min_keyint": RaisesAlways()}, "min-keyint"), ({"b_bias": 101}, "b-bias"),
+                          ({"b_adapt": 3}, "b-adapt"), ({"scenecut": -1}, "scenecut"),
+                          ({"rc_lookahead": 251}, "rc-lookahead")):  # fmt: skip
+        with pytest.raises(OptionError) as caught:
+            config(**options)
+        assert caught.value.option == name
 
 
 def test_all_refused_options_are_in_one_message():

@@ -143,7 +143,7 @@ def _value(row: Option, rng: random.Random) -> object:
 
 def run(case: Case, numpy: GuardedNumpy) -> Result:
     """Encode and decode it."""
-    frame.Frame.__init__.__defaults__ = (numpy.zeros,)  # bound before the stand-in was
+    frame.Frame.__init__.__defaults__ = (numpy.zeros, *frame.Frame.__init__.__defaults__[1:])  # bound before the stand-in was
     frame.References.allocate.__func__.__defaults__ = (numpy.zeros,)
     try:
         encoder = h264lite.Encoder(case.width, case.height, keep_reconstruction=True, **case.options)

@@ -1,0 +1,305 @@
+"""Costs of the macroblocks of source frames in half size: from earlier frames, later ones, both, and by intra prediction.
+
+Not part of the standard. A macroblock is a block of 8x8 samples of half-size planes (half_size.py). Vectors are in source
+samples, which are half samples there. Costs are SATD + bits: a lambda of 1.
+"""
+
+import numpy as np
+
+from ..jit.kernel import closed_kernel, helper
+from .bit_costs import mvd_bits
+from .cost import strip_satd
+from .decisions import (
+    CAMERA_SCALE,
+    CAMERA_X,
+    CAMERA_Y,
+    COARSE_SCALE,
+    COARSE_X,
+    COARSE_Y,
+    LOOK_BLOCK,
+    LOOK_INTRA,
+    LOOK_PAD,
+    LOOK_STILL,
+    LOOK_VECTOR,
+)
+from .intra_prediction_8x8 import EDGE_8x8, predict_8x8
+from .mv_prediction import median
+from .search_centre import clamp, coarse_vector, vector_costs
+from .simd.blocks import join
+from .simd.lanes import sum_of_lanes
+from .simd.vector import average, load_u8x8, sub, widen
+from .subpel_refine import NEIGHBOURS
+
+_NO_BITS = 2  # what mvd_bits takes for a vector like its predictor
+_DIRECT_SHIFT = 8  # of the position of a B frame between two others
+
+
+@helper
+def _pair(samples, at, distance):
+    """Row of eight samples at `at` and that `distance` further: half a row of four 4x4 blocks each."""
+    return join(load_u8x8(samples, at), load_u8x8(samples, at + distance))
+
+
+@helper
+def _block(samples, at, stride):
+    """The 8x8 samples at samples[at]: rows 0 to 3, each with the row four below it."""
+    return (
+        widen(_pair(samples, at, 4 * stride)), widen(_pair(samples, at + stride, 4 * stride)),
+        widen(_pair(samples, at + 2 * stride, 4 * stride)), widen(_pair(samples, at + 3 * stride, 4 * stride)),
+    )  # fmt: skip
+
+
+@helper
+def _satd(current, samples, at, stride):
+    """SATD of a block of _block against the 8x8 samples at samples[at]."""
+    rows = _block(samples, at, stride)
+    d0, d1, d2, d3 = sub(rows[0], current[0]), sub(rows[1], current[1]), sub(rows[2], current[2]), sub(rows[3], current[3])
+    return sum_of_lanes(strip_satd(d0, d1, d2, d3))
+
+
+@helper
+def _mean(a, at_a, b, at_b, distance):
+    """widen(_pair) of the mean of two predictions."""
+    return widen(average(_pair(a, at_a, distance), _pair(b, at_b, distance)))
+
+
+@helper
+def _satd_of_mean(current, a, at_a, b, at_b, stride):
+    """_satd against the rounded mean of two blocks."""
+    d0 = sub(_mean(a, at_a, b, at_b, 4 * stride), current[0])
+    d1 = sub(_mean(a, at_a + stride, b, at_b + stride, 4 * stride), current[1])
+    d2 = sub(_mean(a, at_a + 2 * stride, b, at_b + 2 * stride, 4 * stride), current[2])
+    d3 = sub(_mean(a, at_a + 3 * stride, b, at_b + 3 * stride, 4 * stride), current[3])
+    return sum_of_lanes(strip_satd(d0, d1, d2, d3))
+
+
+@helper
+def _moved(origin, x, y, plane_size, stride):
+    """Offset of the block at `origin` of plane G, moved by (x, y) source samples."""
+    return origin + ((y & 1) * 2 + (x & 1)) * plane_size + (y >> 1) * stride + (x >> 1)
+
+
+@helper
+def _inside(x, y, mx, my, mb_width, mb_height):
+    """Whether macroblock (mx, my) moved by (x, y) source samples stays within the borders of the reference."""
+    left, top = 8 * mx + (x >> 1), 8 * my + (y >> 1)
+    return (
+        left >= -LOOK_PAD and left + 8 <= 8 * mb_width + LOOK_PAD and top >= -LOOK_PAD and top + 8 <= 8 * mb_height + LOOK_PAD
+    )
+
+
+@closed_kernel
+def lookahead_camera(current, reference, camera):
+    """Motion of the whole frame, coarsely -> camera: int16[2], in samples of quarter-size frames.
+
+    current, reference: HalfSize. The least mean difference of what both frames have in common, which is at least half the
+    width and height; the first on a tie, rows from above, with no motion before all.
+    """
+    here, there = current.tiny, reference.tiny
+    height, width = here.shape
+    range_x, range_y = min(CAMERA_X, width // 2), min(CAMERA_Y, height // 2)
+    best_x, best_y, least, area = 0, 0, np.int64(0), np.int64(height) * width
+    for n in range((2 * range_y + 1) * (2 * range_x + 1) + 1):
+        x = (n - 1) % (2 * range_x + 1) - range_x if n else 0
+        y = (n - 1) // (2 * range_x + 1) - range_y if n else 0
+        x0, x1 = max(0, -x), min(width, width - x)
+        common = (np.int64(height) - abs(y)) * (x1 - x0)
+        most = (least * common + area - 1) // area if n else np.int64(1 << 40)  # a total from here on is not less
+        total = np.int64(0)
+        for v in range(max(0, -y), min(height, height - y)):
+            row = np.int32(0)
+            for u in range(x1 - x0):
+                row += abs(np.int32(here[v, x0 + u]) - np.int32(there[v + y, x0 + x + u]))
+            total += row
+            if total >= most:
+                break
+        if total < most:
+            best_x, best_y, least, area = x, y, total, common
+    camera[0], camera[1] = best_x * (CAMERA_SCALE // COARSE_SCALE), best_y * (CAMERA_SCALE // COARSE_SCALE)
+
+
+@closed_kernel
+def lookahead_search(current, reference, camera, row0, row1, vector):
+    """First round for macroblock rows [row0, row1), from whole samples; all macroblocks at once.
+
+    current, reference: HalfSize; camera: of lookahead_camera; vector (out): int16[n_mb, 2], source samples. Candidates are
+    0, the best vector around that of the camera by SAD of quarter-size frames, then a half-size sample around the better one:
+    the least SATD + bits against 0, the first on a tie.
+    """
+    planes, others = current.planes, reference.planes
+    stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
+    mb_height, mb_width = current.tiny.shape
+    cost = np.empty(4 * COARSE_Y * COARSE_X, np.uint16)
+    best, position = np.empty((1, 16), np.uint16), np.empty((1, 16), np.uint16)
+    vector_costs(1, cost)
+    for mb in range(row0 * mb_width, row1 * mb_width):
+        mx, my = mb % mb_width, mb // mb_width
+        origin = (LOOK_PAD + 8 * my) * stride + LOOK_PAD + 8 * mx
+        block = _block(planes, origin, stride)
+        best_x, best_y, least = np.int64(0), np.int64(0), np.int64(_satd(block, others, origin, stride))
+        if least >= LOOK_STILL:
+            least += _NO_BITS
+            # the macroblock stays within the frame there, so that the search stays within the borders
+            cx, cy = clamp(camera[0], -4 * mx, 4 * (mb_width - 1 - mx)), clamp(camera[1], -4 * my, 4 * (mb_height - 1 - my))
+            x, y = coarse_vector(current.coarse, reference.coarse, mx, my, cost, best, position, cx, cy)
+            x, y = COARSE_SCALE * (cx + x), COARSE_SCALE * (cy + y)
+            value = _satd(block, others, _moved(origin, x, y, plane_size, stride), stride) + mvd_bits(2 * x, 2 * y, 0, 0)
+            if value < least:
+                best_x, best_y, least = x, y, value
+            centre_x, centre_y = best_x, best_y
+            for k in range(1, 9):
+                x, y = centre_x + 2 * NEIGHBOURS[k, 0], centre_y + 2 * NEIGHBOURS[k, 1]
+                value = _satd(block, others, _moved(origin, x, y, plane_size, stride), stride) + mvd_bits(2 * x, 2 * y, 0, 0)
+                if value < least:
+                    best_x, best_y, least = x, y, value
+        vector[mb, 0], vector[mb, 1] = best_x, best_y
+
+
+@helper
+def _predictor(mb, mx, mb_width, vector):
+    """8.4.1.3.1 with the first round's vectors to the left, above, above right; 0 where there is none."""
+    zero = np.int64(0), np.int64(0)
+    a = (np.int64(vector[mb - 1, 0]), np.int64(vector[mb - 1, 1])) if mx > 0 else zero
+    if mb < mb_width:
+        return a
+    b = np.int64(vector[mb - mb_width, 0]), np.int64(vector[mb - mb_width, 1])
+    c = zero
+    if mx < mb_width - 1:
+        c = np.int64(vector[mb - mb_width + 1, 0]), np.int64(vector[mb - mb_width + 1, 1])
+    return median(a[0], b[0], c[0]), median(a[1], b[1], c[1])
+
+
+@helper
+def _add(x, y, tried, n):
+    """Stores (x, y) as tried[n] if it is not among those before. Returns how many there are."""
+    for i in range(n):
+        if tried[i, 0] == x and tried[i, 1] == y:
+            return n
+    tried[n, 0], tried[n, 1] = x, y
+    return n + 1
+
+
+@helper
+def _collect(mb, mx, my, mb_width, mb_height, vector, tried):
+    """0, the macroblock's own vector and those of its eight neighbours, different ones -> tried; how many."""
+    n = _add(np.int64(vector[mb, 0]), np.int64(vector[mb, 1]), tried, _add(0, 0, tried, 0))
+    for k in range(1, 9):
+        dx, dy = NEIGHBOURS[k, 0], NEIGHBOURS[k, 1]
+        if 0 <= mx + dx < mb_width and 0 <= my + dy < mb_height:
+            other = mb + dy * mb_width + dx
+            x, y = np.int64(vector[other, 0]), np.int64(vector[other, 1])
+            if _inside(x, y, mx, my, mb_width, mb_height):
+                n = _add(x, y, tried, n)
+    return n
+
+
+@closed_kernel
+def lookahead_refine(current, reference, vector, row0, row1, mv, cost):
+    """Second round for macroblock rows [row0, row1), down to half samples; all macroblocks at once.
+
+    vector: int16[n_mb, 2], of lookahead_search for all rows. Out: mv int16[n_mb, 2], source samples; cost uint16[n_mb], SATD
+    + bits against the predictor of the first round's vectors. Candidates are 0, the own vector, those of the neighbours in
+    raster order, then a source sample around the best: the least cost, the first on a tie.
+    """
+    planes, others = current.planes, reference.planes
+    stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
+    mb_height, mb_width = current.tiny.shape
+    tried = np.empty((10, 2), np.int64)
+    for mb in range(row0 * mb_width, row1 * mb_width):
+        mx, my = mb % mb_width, mb // mb_width
+        origin = (LOOK_PAD + 8 * my) * stride + LOOK_PAD + 8 * mx
+        block = _block(planes, origin, stride)
+        best_x, best_y, least = np.int64(0), np.int64(0), np.int64(1 << 20)
+        if vector[mb, 0] == 0 and vector[mb, 1] == 0:
+            still = np.int64(_satd(block, others, origin, stride))
+            if still < LOOK_STILL:
+                least = still
+        if least >= LOOK_STILL:
+            px, py = _predictor(mb, mx, mb_width, vector)
+            for n in range(_collect(mb, mx, my, mb_width, mb_height, vector, tried)):
+                x, y = tried[n, 0], tried[n, 1]
+                at = _moved(origin, x, y, plane_size, stride)
+                value = _satd(block, others, at, stride) + mvd_bits(2 * x, 2 * y, 2 * px, 2 * py)
+                if value < least:
+                    best_x, best_y, least = x, y, value
+            centre_x, centre_y = best_x, best_y
+            for k in range(1, 9):
+                x, y = centre_x + NEIGHBOURS[k, 0], centre_y + NEIGHBOURS[k, 1]
+                if not _inside(x, y, mx, my, mb_width, mb_height):
+                    continue
+                at = _moved(origin, x, y, plane_size, stride)
+                value = _satd(block, others, at, stride) + mvd_bits(2 * x, 2 * y, 2 * px, 2 * py)
+                if value < least:
+                    best_x, best_y, least = x, y, value
+            least += (LOOK_VECTOR if best_x != 0 or best_y != 0 else 0) - _NO_BITS
+        mv[mb, 0], mv[mb, 1] = best_x, best_y
+        cost[mb] = least + LOOK_BLOCK
+
+
+@helper
+def _predict_plane(plane, x, y, out, to):
+    """8.3.4.4 for the 8x8 block at (x, y) -> out[to...], rows of eight."""
+    across, down = np.int64(0), np.int64(0)
+    for k in range(4):
+        across += (k + 1) * (np.int64(plane[y - 1, x + 4 + k]) - np.int64(plane[y - 1, x + 2 - k]))
+        down += (k + 1) * (np.int64(plane[y + 4 + k, x - 1]) - np.int64(plane[y + 2 - k, x - 1]))
+    a = 16 * (np.int64(plane[y + 7, x - 1]) + np.int64(plane[y - 1, x + 7]))
+    b, c = (34 * across + 32) >> 6, (34 * down + 32) >> 6
+    for v in range(8):
+        for u in range(8):
+            out[to + 8 * v + u] = min(255, max(0, (a + b * (u - 3) + c * (v - 3) + 16) >> 5))
+
+
+@closed_kernel
+def lookahead_intra(current, row0, row1, cost):
+    """Cost of macroblock rows [row0, row1) by intra prediction from source samples -> cost: uint16[n_mb].
+
+    current: HalfSize. The least SATD of the modes of 8.3.2.2, all of whose neighbours count as available, and of 8.3.4.4.
+    """
+    plane = current.planes[0]
+    stride = plane.shape[1]
+    mb_width = current.tiny.shape[1]
+    edge, out = np.empty(EDGE_8x8, np.uint8), np.empty(640, np.uint8)
+    for mb in range(row0 * mb_width, row1 * mb_width):
+        x, y = LOOK_PAD + 8 * (mb % mb_width), LOOK_PAD + 8 * (mb // mb_width)
+        block = _block(plane, y * stride + x, stride)
+        predict_8x8(plane, x, y, True, True, True, 511, edge, out)
+        _predict_plane(plane, x, y, out, 576)
+        least = np.int64(1 << 20)
+        for mode in range(10):
+            least = min(least, np.int64(_satd(block, out, 64 * mode, 8)))
+        cost[mb] = least + LOOK_INTRA + LOOK_BLOCK
+
+
+@closed_kernel
+def lookahead_both(frames, position, motions, row0, row1, cost):
+    """Cost of macroblock rows [row0, row1) of a B frame between two frames -> cost: uint16[n_mb].
+
+    frames: HalfSize of the B frame, of the earlier, of the later frame; position: int, distance from the earlier frame to the
+    B frame over that to the later one, in 1 / 256; motions: of the B frame from the earlier one, from the later one, of the
+    later frame from the earlier one, each (mv, cost) of lookahead_refine. The least of no motion; of the vectors of the later
+    frame's macroblock, scaled; of each list; of both lists.
+    """
+    current, earlier, later = frames
+    (mv0, cost0), (mv1, cost1), (direct, _) = motions
+    planes, before, after = current.planes, earlier.planes, later.planes
+    stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
+    mb_height, mb_width = current.tiny.shape
+    for mb in range(row0 * mb_width, row1 * mb_width):
+        mx, my = mb % mb_width, mb // mb_width
+        origin = (LOOK_PAD + 8 * my) * stride + LOOK_PAD + 8 * mx
+        block = _block(planes, origin, stride)
+        least = np.int64(_satd_of_mean(block, before, origin, after, origin, stride))
+        dx, dy = np.int64(direct[mb, 0]), np.int64(direct[mb, 1])
+        if dx != 0 or dy != 0:
+            x = (dx * position + (1 << (_DIRECT_SHIFT - 1))) >> _DIRECT_SHIFT
+            y = (dy * position + (1 << (_DIRECT_SHIFT - 1))) >> _DIRECT_SHIFT
+            if _inside(x - dx, y - dy, mx, my, mb_width, mb_height):  # the other one ends between here and a place inside
+                at_0 = _moved(origin, x, y, plane_size, stride)
+                at_1 = _moved(origin, x - dx, y - dy, plane_size, stride)
+                least = min(least, np.int64(_satd_of_mean(block, before, at_0, after, at_1, stride)))
+        x0, y0, x1, y1 = np.int64(mv0[mb, 0]), np.int64(mv0[mb, 1]), np.int64(mv1[mb, 0]), np.int64(mv1[mb, 1])
+        if x0 != 0 or y0 != 0 or x1 != 0 or y1 != 0:
+            at_0, at_1 = _moved(origin, x0, y0, plane_size, stride), _moved(origin, x1, y1, plane_size, stride)
+            least = min(least, np.int64(_satd_of_mean(block, before, at_0, after, at_1, stride)) + LOOK_VECTOR)
+        cost[mb] = min(least + LOOK_BLOCK, min(np.int64(cost0[mb]), np.int64(cost1[mb])))

@@ -1,0 +1,304 @@
+// Inter macroblocks: motion compensation, residual, transform, quantisation, reconstruction (8.4, 8.5).
+//
+// One warp a macroblock, one lane a 4x4 block: 0..15 luma in raster order, 16..19 Cb, 20..23 Cr. A block never leaves its
+// lane's registers; what concerns several blocks (coded_block_pattern, chroma DC) goes by exchange between lanes. With the 8x8
+// transform (kernels with 8x8 in their names) a lane has a part of an 8x8 block's levels in place of a 4x4 block of luma. B
+// frames have kernels of their own, inter_residual_b.cu, so that those of P frames need no registers for list 1.
+#pragma once
+#include "either_transform.cuh"
+#include "motion_compensation.cuh"
+#include "weighting.cuh"
+
+constexpr int WARPS = 4;
+constexpr int WORST = 1 << 30;  // more than any cost
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr int RESIDENT = 3;  // minimum blocks a multiprocessor with the choice of the transform: here four would spill registers
+#else
+constexpr int RESIDENT = 4;
+#endif
+
+// List 1 of P frames
+struct NoList1 {
+  static constexpr bool ANY = false;
+};
+
+// List 1 of B frames; `mv` and `ref_idx` as those of list 0, bi_weights: int32[n_ref * n_ref1], its implicit weights, of 64
+struct List1 {
+  static constexpr bool ANY = true;
+  signed char *ref_idx;
+  short2 *mv;
+  const int *bi_weights;
+  int n_ref, n_ref1;
+};
+
+// EITHER: luma by the 4x4 or the 8x8 transform. FOR_CABAC: levels are chosen by the trellis. Arguments as the launcher says;
+// macroblock rows [row0, row0 + gridDim.y). Lists: of scaling lists, see transform.cuh. Second: NoList1 or List1.
+template <bool EITHER, bool FOR_CABAC, class Lists, class Second>
+DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const Scratch &scratch, const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,
+    const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,
+    const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,
+    int chroma_qp_offset, int trellis, int dead_zone, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp,
+    uint8_t *mb_type, signed char *ref_idx, short2 *mv,
+    uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) {
+  SHARED(uint16_t, ratios, WARPS * 16 * 32);
+  const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
+  if (mx >= mb_width) return;
+  const int mb = my * mb_width + mx, qp_y = load_before_the_wait(qp + mb);
+  wait_for_the_kernel_before();
+  const int kind = mb_type[mb];
+  if (kind <= LAST_INTRA) return;
+  const bool luma = lane < 16, active = lane < 24, skipped = kind == (Second::ANY ? B_SKIP : P_SKIP);
+  const int plane = lane >> 2 & 1, q = lane & 3;  // of chroma lanes
+  const int bx = lane & 3, by = lane >> 2 & 3;    // of luma lanes
+  const int width = mb_width * 16, height = mb_height * 16;
+  const uint8_t *sub = sub_mb_type + 4 * mb;
+  unsigned predicted[4] = {0, 0, 0, 0}, source[4] = {0, 0, 0, 0};
+  uint8_t *rec = nullptr;
+  int stride = width;
+  const int quadrant = luma ? (by >> 1) * 2 + (bx >> 1) : q;
+  const auto predict = [&](int entry, short2 v, unsigned *samples) {  // from an entry of either list; v: of a chroma quadrant
+    const size_t slot = ref_slots[entry];
+    if (luma) {
+      const int wide = width + 2 * pad, high = height + 2 * pad;
+      predict_luma(ref_luma + slot * 4 * wide * high, wide, high, pad, mx * 16, my * 16, bx, by, partition_of(kind, sub, bx, by), v,
+                   samples);
+    } else if (active) {
+      const int wide = width / 2 + pad, high = height / 2 + pad;
+      const uint8_t *from = ref_chroma + (slot * 2 + plane) * wide * high;
+      if constexpr (Second::ANY) predict_chroma_4x4(from, wide, high, pad / 2, mx * 8, my * 8, q, v, samples);
+      else predict_chroma(from, wide, high, pad / 2, mx * 8, my * 8, q, kind, sub, mv + 16 * mb, samples);
+    }
+  };
+  if (luma) {
+    const size_t at = size_t(my * 16 + 4 * by) * stride + mx * 16 + 4 * bx;
+#pragma unroll
+    for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>(src_y + at + i * stride));
+    rec = rec_y + at;
+  } else if (active) {
+    stride = width / 2;
+    const size_t at = size_t(my * 8 + 4 * (q >> 1)) * stride + mx * 8 + 4 * (q & 1);
+#pragma unroll
+    for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>((plane ? src_v : src_u) + at + i * stride));
+    rec = (plane ? rec_v : rec_u) + at;
+  }
+  if constexpr (Second::ANY) {
+    const int block = 16 * mb + (luma ? lane : 8 * (q >> 1) + 2 * (q & 1));
+    if (active) {
+      const int ref_0 = ref_idx[4 * mb + quadrant], ref_1 = list_1.ref_idx[4 * mb + quadrant];
+      if (ref_0 >= 0) predict(ref_0, mv[block], predicted);
+      if (ref_1 >= 0) {
+        unsigned second[4];
+        predict(list_1.n_ref + ref_1, list_1.mv[block], second);
+        const int weight = ref_0 < 0 ? 0 : __ldg(list_1.bi_weights + ref_0 * list_1.n_ref1 + ref_1);
+#pragma unroll
+        for (int i = 0; i < 4; i++) predicted[i] = ref_0 < 0 ? second[i] : weigh_both(predicted[i], second[i], weight);
+      }
+    }
+  } else if (active) {
+    predict(ref_idx[4 * mb + quadrant], mv[16 * mb + (luma ? lane : 0)], predicted);
+    weigh_block(weights, ref_idx[4 * mb + quadrant], luma, plane, predicted);
+  }
+  int c[16];
+#pragma unroll
+  for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
+  const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], own_qp = luma ? qp_y : qp_c;
+  const auto lists = of_block(all_lists, SCALING_SET, luma, plane);
+  uint16_t *own_ratios = ratios + (threadIdx.x >> 5) * 16 * 32 + lane;
+  bool either = false, is_8x8 = false, try_4x4 = true;
+  unsigned parts_8x8[8];  // levels, two a word
+  int rows[8], cost = 0, cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
+  const Choice how = FOR_CABAC ? TRELLIS : trellis ? BY_CAVLC : AS_ROUNDED;
+  if (EITHER || FOR_CABAC) {
+    fill_bits<true>(scratch.bits, N_INTER_CONTEXTS, Second::ANY ? 2 : 1, qp_y, lane);
+  }
+  if (EITHER) {  // 7.3.5: NoSubMbPartSizeLessThan8x8Flag
+    either = !skipped && (kind != P_8x8 || !*reinterpret_cast<const unsigned *>(sub));
+    if (either) forward_8x8(c, rows, scratch.exchange, lane);
+  }
+  forward_4x4(c);
+  if (EITHER && either) {  // as in _code_either of cpu_simd/inter_residual.py
+    int chosen[16];
+    bool any = false, try_8x8 = true;
+#pragma unroll 1
+    for (int turn = 0; turn < (how == AS_ROUNDED || !try_8x8 ? 2 : 3); turn++) {  // both rounded, then 8x8 with chosen levels
+      if (turn) {
+        quantise_8x8(lists, rows, qp_y, turn == 2 ? how : AS_ROUNDED, dead_zone, chosen, own_ratios, scratch, lane);
+      } else {
+        store_ratios(lists, c, own_qp, own_ratios);
+#pragma unroll
+        for (int p = 0; p < 16; p++) chosen[p] = c[p];
+        quantise_4x4(lists, chosen, own_qp, dead_zone, !luma);
+      }
+      int found;
+      const int value = luma_cost(chosen, own_ratios, turn, scratch.bits, scratch.exchange, lane, found);
+      any |= luma && count_levels(chosen);
+      (turn ? cost_8x8 : cost) = value;
+      (turn ? pattern_8x8 : pattern) = found;
+      if (turn == 1 && how != AS_ROUNDED) {
+        any = __any_sync(FULL_WARP, any);
+        try_4x4 = any && cost <= cost_8x8 + (cost_8x8 >> CHOICE_NEAR);
+        try_8x8 = any && cost_8x8 < cost + (cost >> CHOICE_NEAR);
+      }
+    }
+    if (!try_8x8) cost_8x8 = WORST;
+#pragma unroll
+    for (int p = 0; p < 16; p++)
+      if (!try_4x4 && luma) c[p] = 0;
+#pragma unroll
+    for (int p = 0; p < 8; p++) parts_8x8[p] = (unsigned(chosen[2 * p]) & 0xffff) | unsigned(chosen[2 * p + 1]) << 16;
+  }
+  // chroma DC
+  const int dc_coefficient = hadamard_2x2(c[0], lane);
+  int dc = quantise_dc(lists, dc_coefficient, qp_c, FOR_CABAC ? fraction_of(DEAD_ZONE_NEAREST) : fraction_of(DEAD_ZONE_INTER));
+  if (FOR_CABAC && !skipped) {  // lanes 24 and 25: chroma DC
+    const bool is_dc = lane >= 24;
+    const int first = luma || is_dc ? 0 : 1;
+    __syncwarp();
+    if (active) store_ratios(lists, c, own_qp, own_ratios);
+    if (active && !luma) own_ratios[32 * q + 24 + plane - lane] = uint16_t(dc_ratio(lists, dc_coefficient, qp_c));
+    __syncwarp();
+    const BlockContexts at = is_dc ? contexts_chroma_dc(scratch.bits) : contexts_4x4(scratch.bits, !luma);
+    const int factor = luma ? TRELLIS_INTER : chroma_factor(TRELLIS_INTER, qp_y, qp_c);
+    const auto cost_of_error = is_dc ? of_block(all_lists, SCALING_SET, false, lane & 1).dc_cost(factor) : lists.cost(factor, first);
+    const unsigned path = choose_levels(own_ratios + 32 * first, 32, is_dc ? 4 : 16 - first, scratch.bits, at, cost_of_error,
+                                        lane < 26);
+    if (!luma) c[0] = 0;
+    quantise_lowered(lists, c, own_qp, path << first);
+    if (__shfl_sync(FULL_WARP, path, 24 + plane) >> q & 1) dc -= dc > 0 ? 1 : -1;
+  }
+  if (luma || !active || skipped) dc = 0;
+  const bool any_dc = __any_sync(FULL_WARP, dc);
+  const bool clipped = __any_sync(FULL_WARP, abs(dc) >= CLIPPED<Lists>);
+  if (how == BY_CAVLC) quantise_weighed(lists, c, own_qp, luma ? 0 : 1, own_ratios);
+  if (how == AS_ROUNDED) quantise_4x4(lists, c, own_qp, luma ? dead_zone : fraction_of(DEAD_ZONE_INTER), !luma);
+  if (EITHER && either) {
+    if (how != AS_ROUNDED) cost = try_4x4 ? luma_cost(c, own_ratios, false, scratch.bits, scratch.exchange, lane, pattern) : WORST;
+    if (!try_4x4) pattern = 0;
+    is_8x8 = cost_8x8 < cost;
+    if (is_8x8) {
+      pattern = pattern_8x8;
+#pragma unroll
+      for (int p = 0; p < 16; p++)
+        if (luma) c[p] = p & 1 ? int(parts_8x8[p >> 1]) >> 16 : int(short(parts_8x8[p >> 1]));
+    }
+  }
+  // what is not worth its bits
+  int score = decimate_score(c), group = score;
+  if (luma) {  // a quadrant's blocks are lanes that differ in bits 0 and 2
+    group += __shfl_xor_sync(0xffffu, group, 1);
+    group += __shfl_xor_sync(0xffffu, group, 4);
+  } else {  // a plane's in bits 0 and 1
+    group += __shfl_xor_sync(0xffff0000u, group, 1);
+    group += __shfl_xor_sync(0xffff0000u, group, 2);
+  }
+  bool kept = active && !skipped && group >= (!luma ? THRESHOLD_CHROMA : FOR_CABAC ? TRELLIS_THRESHOLD_8x8 : THRESHOLD_8x8);
+  const unsigned total = __reduce_add_sync(FULL_WARP, luma && kept ? unsigned(score) : 0u);
+  if (luma && total < (FOR_CABAC ? TRELLIS_THRESHOLD_16x16 : THRESHOLD_16x16)) kept = false;
+  if (EITHER && either && luma) kept = pattern >> (by & 2 | bx >> 1) & 1;
+  const unsigned votes = __ballot_sync(FULL_WARP, kept);
+  const int luma_cbp = int((votes & 1) | (votes >> 1 & 2) | (votes >> 6 & 4) | (votes >> 7 & 8));  // lanes 0, 2, 8, 10
+  const int chroma_cbp = votes >> 16 & 0xff ? 2 : any_dc ? 1 : 0;
+  if (!kept)
+#pragma unroll
+    for (int p = 0; p < 16; p++) c[p] = 0;
+  bool too_large = clipped;  // DC levels, and those of 8x8 blocks; all with scaling lists that are not flat
+  if (Lists::ANY || (EITHER && is_8x8)) {
+    bool any = false;
+#pragma unroll
+    for (int p = 0; p < 16; p++) any |= (luma || Lists::ANY) && abs(c[p]) >= CLIPPED<Lists>;
+    too_large |= __any_sync(FULL_WARP, any);
+  }
+  const int count = active ? count_levels(c) : 0;
+  short *to = levels + size_t(mb) * N_LEVEL_BLOCKS * 16;
+  if (active) {
+    total_coeff[mb * 24 + lane] = uint8_t(count);
+    store_levels(to + 16 * (luma ? digit(RASTER_TO_BLOCK_DIGITS, lane) : lane), c);
+  }
+  // the DC blocks: four levels and twelve zeros each, eight bytes a lane
+  const int d0 = __shfl_sync(FULL_WARP, dc, lane & ~3), d1 = __shfl_sync(FULL_WARP, dc, (lane & ~3) + 1);
+  const int d2 = __shfl_sync(FULL_WARP, dc, (lane & ~3) + 2), d3 = __shfl_sync(FULL_WARP, dc, (lane & ~3) + 3);
+  if (lane >= 16 && lane < 28) {
+    uint2 v = {0, 0};
+    if (lane < 24 && q == 0) v = {(unsigned(d0) & 0xffff) | unsigned(d1) << 16, (unsigned(d2) & 0xffff) | unsigned(d3) << 16};
+    const int block = lane < 24 ? CB_DC + plane : LUMA_DC;
+    reinterpret_cast<uint2 *>(to + 16 * block)[q] = v;
+  }
+  // I_PCM where the levels cost more
+  const int all = int(__reduce_add_sync(FULL_WARP, unsigned(count + (dc != 0))));
+  bool pcm = too_large;
+  if (all > FEW_LEVELS) {
+    int bits = active ? bits_at_most(c) : 0;
+    if (lane == 24 || lane == 25) bits = 0;
+    // the chroma DC blocks, as if their four levels were a block in scan order
+    int block[16];
+#pragma unroll
+    for (int i = 0; i < 16; i++) block[i] = 0;
+    block[digit(ZIGZAG_4x4_DIGITS, 0)] = d0;
+    block[digit(ZIGZAG_4x4_DIGITS, 1)] = d1;
+    block[digit(ZIGZAG_4x4_DIGITS, 2)] = d2;
+    block[digit(ZIGZAG_4x4_DIGITS, 3)] = d3;
+    if (lane == 16 || lane == 20) bits += bits_at_most(block);
+    pcm |= __reduce_add_sync(FULL_WARP, unsigned(bits)) > unsigned(PCM_BITS);
+  }
+  // reconstruction
+  int scaled_dc = hadamard_2x2(dc, lane);
+  scaled_dc = ((scaled_dc * lists.dc_scale(qp_c)) << (qp_c / 6)) >> 5;
+  int x[8];  // a row of an 8x8 block
+  if (EITHER && is_8x8) parts_to_rows(c, x, scratch.exchange, lane);
+  scale_4x4(lists, c, own_qp);
+  if (!luma) c[0] = scaled_dc;
+  inverse_4x4(c);
+  if (EITHER && is_8x8) {
+    const auto quantiser = row_quantiser(lists, SCALING_SET, qp_y, fraction_of(DEAD_ZONE_INTER), lane & 7);
+#pragma unroll
+    for (int k = 0; k < 8; k++) x[k] = scale(quantiser, k, x[k]);
+    inverse_8x8(x, c, scratch.exchange, lane);
+  }
+  if (active) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      int s[4];
+#pragma unroll
+      for (int j = 0; j < 4; j++) s[j] = clip255(byte_of(predicted[i], j) + c[4 * i + j]);
+      *reinterpret_cast<unsigned *>(rec + size_t(i) * stride) = pack4(s[0], s[1], s[2], s[3]);
+    }
+  }
+  __syncwarp();
+  if (lane == 0) {
+    cbp[mb] = uint8_t(luma_cbp + 16 * chroma_cbp);
+    transform_8x8[mb] = EITHER && is_8x8 && pattern;
+    if (pcm) mb_type[mb] = I_PCM;
+  }
+  if (pcm) {
+    if (lane < 4) ref_idx[4 * mb + lane] = -1;
+    if (lane < 16) mv[16 * mb + lane] = make_short2(0, 0);
+    if constexpr (Second::ANY) {
+      if (lane < 4) list_1.ref_idx[4 * mb + lane] = -1;
+      if (lane < 16) list_1.mv[16 * mb + lane] = make_short2(0, 0);
+    }
+  }
+}
+
+#define NO_MORE
+#define SCALING , const short *__restrict__ scaling
+#define INTER_RESIDUAL(name, either, cabac, lists, list_1, more, ...)                                                                                         \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
+      const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,              \
+      const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,           \
+      int chroma_qp_offset, int trellis, int dead_zone, const uint8_t *__restrict__ sub_mb_type,                                    \
+      const uint8_t *__restrict__ qp, uint8_t *mb_type, signed char *ref_idx, short2 *mv,                                           \
+      uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp more) {  \
+    Scratch scratch = {nullptr, nullptr};                                                                                           \
+    const int warp = int(threadIdx.x >> 5);                                                                                         \
+    if constexpr (either) {                                                                                                         \
+      SHARED(int, exchange, WARPS *EXCHANGE_8x8);                                                                                   \
+      scratch.exchange = exchange + warp * EXCHANGE_8x8;                                                                            \
+    }                                                                                                                               \
+    if constexpr (either || cabac) {                                                                                                \
+      SHARED(unsigned, bits, WARPS *N_INTER_BITS);                                                                                  \
+      scratch.bits = bits + warp * N_INTER_BITS;                                                                                    \
+    }                                                                                                                               \
+    code_macroblock<either, cabac>(lists, list_1, scratch, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, mb_width, mb_height,\
+                                   row0, chroma_qp_offset, trellis, dead_zone, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels,\
+                                   total_coeff, transform_8x8, cbp);                                                                \
+  }

@@ -1,0 +1,242 @@
+// Costs of the macroblocks of half-size frames, from earlier frames, later ones and both: twin of cpu_simd/lookahead.py, which
+// explains it. A macroblock is a block of 8x8 samples; four lanes have a 4x4 block each, so that a warp tries eight vectors at once.
+#include "bit_costs.cuh"
+#include "mv_prediction.cuh"
+#include "tables.cuh"
+
+constexpr int WARPS = 4;
+constexpr int NO_BITS = 2;  // what mvd_bits takes for a vector like its predictor
+constexpr int ORDER = 4;    // bits of a key below the cost: order of the trials
+constexpr int FAR = 1 << 20;  // cost of a vector that may not be tried
+
+// Sizes of the planes
+struct Frame {
+  int mb_width, mb_height, stride, plane_size;
+  DEVICE Frame(int mb_width, int mb_height)
+      : mb_width(mb_width), mb_height(mb_height), stride(8 * mb_width + 2 * LOOK_PAD),
+        plane_size((8 * mb_height + 2 * LOOK_PAD) * stride) {}
+  DEVICE int origin(int mx, int my) const { return (LOOK_PAD + 8 * my) * stride + LOOK_PAD + 8 * mx; }
+  // of a block at `origin`, moved by (x, y) source samples
+  DEVICE int moved(int origin, int x, int y) const {
+    return origin + ((y & 1) * 2 + (x & 1)) * plane_size + (y >> 1) * stride + (x >> 1);
+  }
+  DEVICE bool inside(int x, int y, int mx, int my) const {
+    const int left = 8 * mx + (x >> 1), top = 8 * my + (y >> 1);
+    return left >= -LOOK_PAD && left + 8 <= 8 * mb_width + LOOK_PAD && top >= -LOOK_PAD && top + 8 <= 8 * mb_height + LOOK_PAD;
+  }
+  // to the lane's 4x4 block
+  DEVICE int quarter(int lane) const { return 4 * (lane >> 1 & 1) * stride + 4 * (lane & 1); }
+};
+DEVICE void load_rows(const uint8_t *samples, int stride, unsigned *rows) {
+#pragma unroll
+  for (int i = 0; i < 4; i++) rows[i] = load_word(samples + i * stride);
+}
+// Sum over the four lanes of a macroblock
+DEVICE int of_four(int sum) {
+  sum += __shfl_xor_sync(FULL_WARP, sum, 1);
+  return sum + __shfl_xor_sync(FULL_WARP, sum, 2);
+}
+// SATD of the macroblock whose transform is `own`, against the samples at `at` of four lanes
+DEVICE int satd(const Transformed &own, const uint8_t *at, int stride) {
+  unsigned rows[4];
+  load_rows(at, stride, rows);
+  return of_four(int(satd_4x4(own, rows)));
+}
+
+// Motion of the frame n, in macroblocks: none, then rows from above
+DEVICE int2 candidate(int n, int width, int height) {
+  const int range_x = min(CAMERA_X, width / 2), range_y = min(CAMERA_Y, height / 2), wide = 2 * range_x + 1;
+  if (n == 0) return make_int2(0, 0);
+  return make_int2((n - 1) % wide - range_x, (n - 1) / wide - range_y);
+}
+
+// Sum of differences of candidate blockIdx.x -> totals
+extern "C" __global__ void camera_totals(const uint8_t *__restrict__ here, const uint8_t *__restrict__ there, int width, int height,
+    int *totals) {
+  SHARED(int, sums, 4);
+  wait_for_the_kernel_before();
+  const int2 v = candidate(int(blockIdx.x), width, height);
+  const int x0 = max(0, -v.x), y0 = max(0, -v.y), wide = width - abs(v.x), count = wide * (height - abs(v.y));
+  int total = 0;
+  for (int i = int(threadIdx.x); i < count; i += int(blockDim.x)) {
+    const int x = x0 + i % wide, y = y0 + i / wide;
+    total += abs(int(here[y * width + x]) - int(there[(y + v.y) * width + x + v.x]));
+  }
+  total = __reduce_add_sync(FULL_WARP, total);
+  if ((threadIdx.x & 31) == 0) sums[threadIdx.x >> 5] = total;
+  __syncthreads();
+  if (threadIdx.x == 0) totals[blockIdx.x] = sums[0] + sums[1] + sums[2] + sums[3];
+}
+
+// The candidate with the least mean -> camera. One warp
+extern "C" __global__ void camera_choice(const int *__restrict__ totals, int width, int height, int count, short2 *camera) {
+  wait_for_the_kernel_before();
+  const auto area_of = [&](int n) {
+    const int2 v = candidate(n, width, height);
+    return (long long)(width - abs(v.x)) * (height - abs(v.y));
+  };
+  const auto better = [&](int a, int b) {  // totals of samples and areas stay below 2^31 and 2^23
+    const long long left = totals[a] * area_of(b), right = totals[b] * area_of(a);
+    return left < right || (left == right && a < b);
+  };
+  int best = min(int(threadIdx.x), count - 1);
+  for (int n = int(threadIdx.x) + 32; n < count; n += 32)
+    if (better(n, best)) best = n;
+#pragma unroll
+  for (int step = 16; step; step >>= 1) {
+    const int other = __shfl_xor_sync(FULL_WARP, best, step);
+    if (better(other, best)) best = other;
+  }
+  const int2 v = candidate(best, width, height);
+  if (threadIdx.x == 0) camera[0] = make_short2(short(v.x * (CAMERA_SCALE / COARSE_SCALE)), short(v.y * (CAMERA_SCALE / COARSE_SCALE)));
+}
+
+// The best candidate of the coarse frames: rank in raster order. own, window: the 8x8 coarse samples round the macroblock, and
+// those at the same place plus the centre; a lane has a column of candidates
+DEVICE int coarse_rank(const uint8_t *own, const uint8_t *window, int stride, int lane) {
+  unsigned block[8][2], samples[8][2], best = ~0u;
+  window += lane - COARSE_X - COARSE_Y * stride;
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    block[i][0] = load_word(own + i * stride);
+    block[i][1] = load_word(own + i * stride + 4);
+    samples[i][0] = load_word(window + i * stride);
+    samples[i][1] = load_word(window + i * stride + 4);
+  }
+#pragma unroll 4
+  for (int dy = 0; dy < 2 * COARSE_Y; dy++) {
+    unsigned total = unsigned(mvd_bits(lane - COARSE_X, dy - COARSE_Y));
+#pragma unroll
+    for (int i = 0; i < 8; i++) total = sad4(samples[i][0], block[i][0], sad4(samples[i][1], block[i][1], total));
+    best = min(best, total << 10 | unsigned(dy * 2 * COARSE_X + lane));
+    if (dy == 2 * COARSE_Y - 1) break;
+#pragma unroll
+    for (int i = 0; i < 7; i++) {
+      samples[i][0] = samples[i + 1][0];
+      samples[i][1] = samples[i + 1][1];
+    }
+    samples[7][0] = load_word(window + (dy + 8) * stride);
+    samples[7][1] = load_word(window + (dy + 8) * stride + 4);
+  }
+  return int(__reduce_min_sync(FULL_WARP, best) & 1023);
+}
+
+// Macroblock rows [row0, row1); arguments as the launcher says
+extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_search(const uint8_t *__restrict__ planes,
+    const uint8_t *__restrict__ coarse, const uint8_t *__restrict__ others, const uint8_t *__restrict__ other_coarse,
+    const short2 *__restrict__ camera, int mb_width, int mb_height, int row0, int row1, unsigned *vector) {
+  wait_for_the_kernel_before();
+  const int lane = int(threadIdx.x & 31), mb = row0 * mb_width + int(blockIdx.x) * WARPS + int(threadIdx.x >> 5);
+  if (mb >= row1 * mb_width) return;
+  const Frame frame(mb_width, mb_height);
+  const int mx = mb % mb_width, my = mb / mb_width, origin = frame.origin(mx, my) + frame.quarter(lane);
+  unsigned rows[4];
+  load_rows(planes + origin, frame.stride, rows);
+  const Transformed own = transformed(rows);
+  const auto cost_of = [&](int x, int y) {
+    return satd(own, others + frame.moved(origin, x, y), frame.stride) + mvd_bits(2 * x, 2 * y);
+  };
+  int best_x = 0, best_y = 0, least = cost_of(0, 0);
+  if (least - NO_BITS >= LOOK_STILL) {
+    const int cx = max(-4 * mx, min(4 * (mb_width - 1 - mx), camera[0].x));
+    const int cy = max(-4 * my, min(4 * (mb_height - 1 - my), camera[0].y));
+    const int stride = 4 * mb_width + 2 * COARSE_PAD, at = (COARSE_PAD + 4 * my - 2) * stride + COARSE_PAD + 4 * mx - 2;
+    const int rank = coarse_rank(coarse + at, other_coarse + at + cy * stride + cx, stride, lane);
+    const int x = COARSE_SCALE * (cx + rank % (2 * COARSE_X) - COARSE_X), y = COARSE_SCALE * (cy + rank / (2 * COARSE_X) - COARSE_Y);
+    const int value = cost_of(x, y);
+    if (value < least) {
+      best_x = x;
+      best_y = y;
+      least = value;
+    }
+    const int n = (lane >> 2) + (lane >= 16), near_x = best_x + 2 * (n % 3 - 1), near_y = best_y + 2 * (n / 3 - 1);
+    const int key = cost_of(near_x, near_y) << ORDER | (lane >> 2);
+    const int first = __reduce_min_sync(FULL_WARP, key);
+    if (first >> ORDER < least) {
+      const int from = 4 * (first & ((1 << ORDER) - 1));
+      best_x = __shfl_sync(FULL_WARP, near_x, from);
+      best_y = __shfl_sync(FULL_WARP, near_y, from);
+    }
+  }
+  if (lane == 0) vector[mb] = vector_of(best_x, best_y);
+}
+
+// Macroblock rows [row0, row1); arguments as the launcher says
+extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_refine(const uint8_t *__restrict__ planes,
+    const uint8_t *__restrict__ others, const unsigned *__restrict__ vector, int mb_width, int mb_height, int row0, int row1,
+    unsigned *mv, uint16_t *cost) {
+  wait_for_the_kernel_before();
+  const int lane = int(threadIdx.x & 31), mb = row0 * mb_width + int(blockIdx.x) * WARPS + int(threadIdx.x >> 5);
+  if (mb >= row1 * mb_width) return;
+  const Frame frame(mb_width, mb_height);
+  const int mx = mb % mb_width, my = mb / mb_width, origin = frame.origin(mx, my) + frame.quarter(lane);
+  unsigned rows[4];
+  load_rows(planes + origin, frame.stride, rows);
+  const Transformed own = transformed(rows);
+  // lane 0: no motion; lane 1: the own vector; from lane 2 on those of the neighbours in raster order
+  const int k = lane - 2 + (lane >= 6), dx = k % 3 - 1, dy = k / 3 - 1;
+  const bool around = lane >= 2 && lane < 10 && mx + dx >= 0 && mx + dx < mb_width && my + dy >= 0 && my + dy < mb_height;
+  const unsigned v = lane == 1 ? vector[mb] : around ? vector[mb + dy * mb_width + dx] : 0;
+  const unsigned a = __shfl_sync(FULL_WARP, v, 5), b = __shfl_sync(FULL_WARP, v, 3), c = __shfl_sync(FULL_WARP, v, 4);
+  const unsigned predictor = my > 0 ? median(a, b, c) : a;
+  const int px = x_of(predictor), py = y_of(predictor);
+  const unsigned legal = __ballot_sync(FULL_WARP, lane < 2 || (around && frame.inside(x_of(v), y_of(v), mx, my)));
+  const int still = satd(own, others + origin, frame.stride);
+  int best = 0, least = still;
+  if (__shfl_sync(FULL_WARP, v, 1) || still >= LOOK_STILL) {
+    const auto key_of = [&](unsigned tried, bool may, int order) {
+      const int x = may ? x_of(tried) : 0, y = may ? y_of(tried) : 0;
+      const int value = satd(own, others + frame.moved(origin, x, y), frame.stride) + mvd_bits(2 * (x - px), 2 * (y - py));
+      return (may ? value : FAR) << ORDER | order;
+    };
+    const int group = lane >> 2;
+    const unsigned early = __shfl_sync(FULL_WARP, v, group), late = __shfl_sync(FULL_WARP, v, 8 + (group & 1));
+    int key = key_of(early, legal >> group & 1, group);
+    key = min(key, key_of(late, legal >> (8 + (group & 1)) & 1, 8 + (group & 1)));
+    key = __reduce_min_sync(FULL_WARP, key);
+    best = int(__shfl_sync(FULL_WARP, v, key & ((1 << ORDER) - 1)));
+    least = key >> ORDER;
+    const int n = group + (group >= 4);
+    const unsigned near = vector_of(x_of(unsigned(best)) + n % 3 - 1, y_of(unsigned(best)) + n / 3 - 1);
+    key = __reduce_min_sync(FULL_WARP, key_of(near, frame.inside(x_of(near), y_of(near), mx, my), group));
+    if (key >> ORDER < least) {
+      best = int(__shfl_sync(FULL_WARP, near, 4 * (key & ((1 << ORDER) - 1))));
+      least = key >> ORDER;
+    }
+    least += (best ? LOOK_VECTOR : 0) - NO_BITS;
+  }
+  if (lane == 0) {
+    mv[mb] = unsigned(best);
+    cost[mb] = uint16_t(least + LOOK_BLOCK);
+  }
+}
+
+// Macroblock rows [row0, row1), four lanes a macroblock; arguments as the launcher says
+extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_both(const uint8_t *__restrict__ planes,
+    const uint8_t *__restrict__ earlier, const uint8_t *__restrict__ later, int position, const unsigned *__restrict__ mv0,
+    const uint16_t *__restrict__ cost0, const unsigned *__restrict__ mv1, const uint16_t *__restrict__ cost1,
+    const unsigned *__restrict__ direct, int mb_width, int mb_height, int row0, int row1, uint16_t *cost) {
+  wait_for_the_kernel_before();
+  const int lane = int(threadIdx.x & 31), last = row1 * mb_width - 1;
+  const int found = row0 * mb_width + int(blockIdx.x * blockDim.x + threadIdx.x) / 4, mb = min(found, last);
+  const Frame frame(mb_width, mb_height);
+  const int mx = mb % mb_width, my = mb / mb_width, origin = frame.origin(mx, my) + frame.quarter(lane);
+  unsigned rows[4];
+  load_rows(planes + origin, frame.stride, rows);
+  const Transformed own = transformed(rows);
+  const auto cost_of = [&](int x0, int y0, int x1, int y1) {
+    unsigned a[4], b[4];
+    load_rows(earlier + frame.moved(origin, x0, y0), frame.stride, a);
+    load_rows(later + frame.moved(origin, x1, y1), frame.stride, b);
+#pragma unroll
+    for (int i = 0; i < 4; i++) a[i] = average4(a[i], b[i]);
+    return of_four(int(satd_4x4(own, a)));
+  };
+  const int dx = x_of(direct[mb]), dy = y_of(direct[mb]), x = (dx * position + 128) >> 8, y = (dy * position + 128) >> 8;
+  const bool may = frame.inside(x - dx, y - dy, mx, my);
+  int least = cost_of(0, 0, 0, 0);
+  least = min(least, cost_of(may ? x : 0, may ? y : 0, may ? x - dx : 0, may ? y - dy : 0));
+  const unsigned v0 = mv0[mb], v1 = mv1[mb];
+  least = min(least, cost_of(x_of(v0), y_of(v0), x_of(v1), y_of(v1)) + (v0 || v1 ? LOOK_VECTOR : 0));
+  if ((lane & 3) == 0 && found <= last) cost[mb] = uint16_t(min(least + LOOK_BLOCK, min(int(cost0[mb]), int(cost1[mb]))));
+}

@@ -1,0 +1,38 @@
+"""Mode decision of B frames on the GPU: launches mode_decision_b.cu."""
+
+from typing import Any
+
+import numpy as np
+
+from ..cpu_simd.bundles import Candidates, DecisionSettingsB, Motion, OtherCosts, Planes, References
+from ..cpu_simd.decisions import BY_COST
+from .runtime.device import DeviceArray
+
+COUNTERS = 2  # words of `progress` before those of the rows
+
+
+def mode_decision_b(
+    source: Planes,
+    references: References,
+    candidates: Candidates,
+    colocated_still: DeviceArray,  # uint8[n_mb]
+    other_costs: OtherCosts,
+    slice_first_mb: DeviceArray,  # int32[mb_height]
+    qp: DeviceArray,  # uint8[n_mb]
+    settings: DecisionSettingsB,
+    progress: Any,  # for the CPU; not used here
+    row0: int,
+    row1: int,
+    motion: Motion,
+    stream: Any = None,
+) -> None:
+    """Not part of the standard: twin of cpu_simd.mode_decision_b.mode_decision_b."""
+    height, width = source.y.shape
+    device, rows = source.y.device, row1 - row0
+    counters = device.scratch("progress of mode decision of B frames", (COUNTERS + rows,), np.int32, stream, zeros=True)
+    by_cost = int(settings.subme >= BY_COST and settings.cabac != 0)
+    arguments = [source.y, references.luma, references.slots, references.bi_weights, references.pad, references.n_ref]
+    arguments += [references.n_ref1, candidates.cost, candidates.ref, candidates.mv, candidates.extra, colocated_still]
+    arguments += [*other_costs, slice_first_mb, qp, int(settings.subme >= 3), by_cost, settings.psy_rd]
+    arguments += [settings.partition_mask, width // 16, height // 16, row0, counters, *motion]
+    device.launch("mode_decision_b", "mode_decision_b", (rows,), (32,), arguments, stream)

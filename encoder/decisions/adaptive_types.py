@@ -1,0 +1,219 @@
+"""Frame types by the content: scene cuts, and how many B frames lie between two others. Not part of the standard.
+
+Pure functions of integers: the types of a stream depend on its frames and the settings alone, not on threads or on when
+frames come.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from ..settings.config import Config
+from .lookahead import FrameCosts
+
+FIXED, FAST, BEST = 0, 1, 2  # b_adapt
+_B_SHARE, _B_OF = 100, 120  # a B frame counts as this share of its cost: it has a coarser quantiser
+_LEAST = Fraction(1, 4)  # the bias of scene cuts min_keyint frames behind an IDR frame, part of that at keyint
+_SHORT = Fraction(1, 4)  # the part of min_keyint, and the part of that bias, below which there is no less
+_FLASH = Fraction(1, 200)  # frames before and behind a flash resemble each other from this bias on, for each of scenecut
+_GUARD = 2  # frames: flashes are shorter
+
+
+class Costs(Protocol):
+    """What the decisions ask; see FrameCosts, which is one."""
+
+    def add(self, luma: np.ndarray) -> None:
+        """The next frame."""
+
+    def forget(self, before: int) -> None:
+        """Frames before this one are not asked for any more."""
+
+    def intra(self, frame: int) -> int:
+        """By intra prediction."""
+
+    def p(self, reference: int, frame: int) -> int:
+        """From an earlier frame."""
+
+    def p_of_levels(self, reference: int, frame: int) -> int:
+        """The same as if brightness and contrast were equal."""
+
+    def b(self, earlier: int, later: int, frame: int) -> int:
+        """From both."""
+
+
+@dataclass(frozen=True)
+class TypeRules:
+    """Settings of the decisions; names are those of the options."""
+
+    keyint: int
+    min_keyint: int
+    scenecut: int  # 0: none
+    bframes: int
+    b_adapt: int  # FIXED, FAST, BEST
+    b_bias: int
+    rc_lookahead: int  # frames
+    pyramid: bool  # a B frame in the middle of several is a reference of the others
+
+    @classmethod
+    def of(cls, config: Config, pyramid: bool) -> "TypeRules":
+        """Those of an encode."""
+        return cls(
+            config.keyint, config.min_keyint, config.scenecut, config.bframes, config.b_adapt, config.b_bias,
+            config.rc_lookahead, pyramid,
+        )  # fmt: skip
+
+    @property
+    def guard(self) -> int:
+        """Frames on each side of a scene cut that must differ."""
+        return max(_GUARD, self.bframes + 1) if self.b_adapt == BEST else _GUARD
+
+    @property
+    def window(self) -> int:
+        """Frames behind the last decided one that the next decision takes into account."""
+        longest = self.bframes + 1
+        return max(longest, self.rc_lookahead - self.guard + 1) if self.b_adapt == BEST else longest
+
+
+class AdaptiveTypes:
+    """Types of the frames of a stream in display order: IDR, I, P, B. Frames before IDR and I, and the last one, are never B.
+
+    As few frames as possible are kept: those of `window` and `guard`.
+    """
+
+    def __init__(self, rules: TypeRules, costs: Costs) -> None:
+        """costs: of no frame yet."""
+        self._rules, self._costs = rules, costs
+        self._count = 0  # frames added
+        self._settled = 0  # frames of which it is known whether they are IDR or I
+        self._breaks: dict[int, str] = {}  # those that are, from _anchor on
+        self._last_idr = 0
+        self._anchor = -1  # the last decided frame; never B
+        self._runs: dict[tuple[int, int], int] = {}  # costs, by first and last frame
+
+    @classmethod
+    def of(cls, config: Config, pyramid: bool) -> "AdaptiveTypes":
+        """For an encode. pyramid: see TypeRules."""
+        return cls(TypeRules.of(config, pyramid), FrameCosts(config.width, config.height))
+
+    def add(self, luma: np.ndarray) -> list[str]:
+        """The types that become known with the next frame, uint8[H, W] of display size, in display order; maybe none."""
+        self._costs.add(luma)
+        self._count += 1
+        return list(self._decided(False))
+
+    def flush(self) -> list[str]:
+        """The types of all other frames: none follows."""
+        return list(self._decided(True))
+
+    def _decided(self, end: bool) -> Iterator[str]:
+        self._settle(end)
+        while length := self._next_run(end):
+            self._anchor += length
+            yield from (length - 1) * ["B"]
+            yield self._breaks.pop(self._anchor, "P")
+            self._runs = {run: cost for run, cost in self._runs.items() if run[0] >= self._anchor}
+        self._costs.forget(min(self._anchor, self._settled - self._rules.guard))
+
+    def _settle(self, end: bool) -> None:
+        """Finds the IDR and I frames among those whose guard is there."""
+        while self._settled < self._count - (0 if end else self._rules.guard - 1):
+            frame = self._settled
+            length = frame - self._last_idr
+            if frame == 0 or length >= self._rules.keyint:
+                self._breaks[frame] = "IDR"
+            elif self._rules.scenecut and self._is_cut(frame, length):
+                self._breaks[frame] = "IDR" if length >= self._rules.min_keyint else "I"
+            if self._breaks.get(frame) == "IDR":
+                self._last_idr = frame
+            self._settled += 1
+
+    def _is_cut(self, frame: int, length: int) -> bool:
+        """Whether a scene begins: no frame shortly before resembles the first, and no frame of it the one before.
+
+        A flash ends with a frame like the one before it, so that neither its first frame nor the one behind it is a cut.
+        """
+        guard, bias = self._rules.guard, cut_bias(self._rules, length)
+        after = [(frame - 1, later) for later in range(frame + 1, min(frame + guard, self._count))]
+        before = [(earlier, frame) for earlier in range(frame - 2, max(frame - guard, 0) - 1, -1)]
+        if not self._differ(frame - 1, frame, bias):
+            return False
+        bias = max(bias, self._rules.scenecut * _FLASH)
+        return all(self._differ(*pair, bias) for pair in (*after, *before))
+
+    def _differ(self, earlier: int, later: int, bias: Fraction) -> bool:
+        """Whether prediction gains so little that frames belong to different scenes: no more than `bias` of all bits."""
+        least = (1 - bias) * self._costs.intra(later)
+        return self._costs.p(earlier, later) >= least and self._costs.p_of_levels(earlier, later) >= least
+
+    def _next_run(self, end: bool) -> int:
+        """Frames up to the next one that is not B, with it; 0: not known yet."""
+        start = self._anchor + 1
+        if start >= self._settled:
+            return 0
+        if start in self._breaks:
+            return 1
+        behind = min(self._breaks, default=self._settled if end else start + self._rules.window)
+        last = min(behind - 1, self._anchor + self._rules.window)  # no B frame
+        if last >= self._settled:
+            return 0
+        if not self._rules.bframes:
+            return 1
+        if self._rules.b_adapt == FIXED:
+            return min(self._rules.bframes + 1, last - self._anchor)
+        return self._fast_run(last) if self._rules.b_adapt == FAST else self._best_run(last)
+
+    def _fast_run(self, last: int) -> int:
+        """A frame is B if that costs less than P, with a P frame behind it in both cases."""
+        frame = self._anchor + 1
+        while frame < last and frame - self._anchor <= self._rules.bframes:
+            as_p = self._run_cost(self._anchor, frame) + self._costs.p(frame, frame + 1)
+            if self._run_cost(self._anchor, frame + 1) >= as_p:
+                break
+            frame += 1
+        return frame - self._anchor
+
+    def _best_run(self, last: int) -> int:
+        """The first run of the cheapest way to divide the frames up to `last` into runs; of equal ways the shorter runs."""
+        costs, firsts = {self._anchor: 0}, {self._anchor: 0}  # of the ways to a frame, and the lengths of their first runs
+        for to in range(self._anchor + 1, last + 1):
+            best = -1
+            for start in range(to - 1, max(self._anchor, to - self._rules.bframes - 1) - 1, -1):
+                if best >= 0 and costs[start] + self._costs.p(start, to) >= best:
+                    continue
+                cost = costs[start] + self._run_cost(start, to)
+                if best < 0 or cost < best:
+                    best = cost
+                    firsts[to] = firsts[start] or to - self._anchor
+            costs[to] = best
+        return firsts[last]
+
+    def _run_cost(self, start: int, to: int) -> int:
+        """Of a P frame and the B frames between it and the last frame that is not B."""
+        if (start, to) not in self._runs:
+            middle = (start + to) // 2
+            ends = [start, middle, to] if self._rules.pyramid and to - start > 2 else [start, to]
+            cost = self._b_cost(start, to, middle) if len(ends) > 2 else 0
+            for earlier, later in zip(ends, ends[1:]):
+                cost += sum(self._b_cost(earlier, later, frame) for frame in range(earlier + 1, later))
+            self._runs[start, to] = cost + self._costs.p(start, to)
+        return self._runs[start, to]
+
+    def _b_cost(self, earlier: int, later: int, frame: int) -> int:
+        return self._costs.b(earlier, later, frame) * _B_SHARE // (_B_OF + self._rules.b_bias)
+
+
+def cut_bias(rules: TypeRules, length: int) -> Fraction:
+    """A frame is like no earlier one if its cost as P is at least 1 minus this of that by intra prediction.
+
+    length: frames since the last IDR frame, below keyint. The longer the GOP, the easier a new one begins.
+    """
+    most, shortest, longest = Fraction(rules.scenecut, 100), rules.min_keyint, rules.keyint
+    least = most if shortest == longest else most * _LEAST
+    if length <= shortest * _SHORT:
+        return least * _SHORT
+    if length <= shortest:
+        return least * length / shortest
+    return least + (most - least) * (length - shortest) / (longest - shortest)

@@ -1,0 +1,121 @@
+"""Costs of source frames in half size, before they are coded: what the decisions about frame types compare.
+
+Not part of the standard. Integers that depend on two or three source frames alone: neither on the order of the questions nor
+on threads. Every pair of frames is searched once, when it is first asked for.
+"""
+
+from math import isqrt
+
+import numpy as np
+
+from ...cpu_simd.bundles import HalfSize
+from ...cpu_simd.decisions import LOOK_PAD
+from ...cpu_simd.half_size import half_size, half_size_arrays
+from ...cpu_simd.lookahead import lookahead_both, lookahead_camera, lookahead_intra, lookahead_refine, lookahead_search
+
+_LEVEL_SHIFT = 6  # contrast between two frames in 1 / 64
+_MOST_CONTRAST = 4 << _LEVEL_SHIFT
+Motion = tuple[np.ndarray, np.ndarray]  # vectors int16[n_mb, 2], source samples; costs uint16[n_mb]
+
+
+class FrameCosts:
+    """Costs of the frames of a stream, by their numbers in display order, in bits at a lambda of 1 (cpu_simd/lookahead.py).
+
+    Those of a frame are sums over its macroblocks without those at the border, which predict worse than they will.
+    """
+
+    def __init__(self, width: int, height: int) -> None:
+        """width, height: of the display, in luma samples."""
+        self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
+        self._first = self._count = 0  # frames that are kept: from _first on, before _count
+        self._frames: dict[int, HalfSize] = {}
+        self._intra: dict[int, np.ndarray] = {}
+        self._motions: dict[tuple[int, int], Motion] = {}  # by frame and reference
+        self._b: dict[tuple[int, int, int], int] = {}
+
+    def add(self, luma: np.ndarray) -> None:
+        """The next frame, uint8[H, W]; it is not kept."""
+        frame = half_size_arrays(self._mb_width, self._mb_height)
+        half_size(np.ascontiguousarray(luma), 0, self._mb_height, frame)
+        intra = np.empty(self._mb_width * self._mb_height, np.uint16)
+        lookahead_intra(frame, 0, self._mb_height, intra)
+        self._frames[self._count], self._intra[self._count] = frame, intra
+        self._count += 1
+
+    def forget(self, before: int) -> None:
+        """Frees the frames before number `before`, which are not asked for any more."""
+        if before <= self._first:
+            return
+        for number in range(self._first, min(before, self._count)):
+            del self._frames[number], self._intra[number]
+        self._first = before
+        self._motions = {pair: motion for pair, motion in self._motions.items() if min(pair) >= before}
+        self._b = {frames: cost for frames, cost in self._b.items() if min(frames) >= before}
+
+    def intra(self, frame: int) -> int:
+        """The frame by intra prediction alone."""
+        return self._sum(self._intra[frame])
+
+    def p(self, reference: int, frame: int) -> int:
+        """The frame as P, each macroblock from the reference or by intra prediction."""
+        return self._sum(np.minimum(self._motion(frame, reference)[1], self._intra[frame]))
+
+    def p_of_levels(self, reference: int, frame: int) -> int:
+        """As p, from the reference with the frame's mean and contrast: fades and flashes cost what their motion costs."""
+        motion = self._search(self._frames[frame], _with_levels(self._frames[reference], self._frames[frame]))
+        return self._sum(np.minimum(motion[1], self._intra[frame]))
+
+    def b(self, earlier: int, later: int, frame: int) -> int:
+        """The frame as B between two others."""
+        key = earlier, later, frame
+        if key not in self._b:
+            frames = self._frames[frame], self._frames[earlier], self._frames[later]
+            motions = self._motion(frame, earlier), self._motion(frame, later), self._motion(later, earlier)
+            position = (((frame - earlier) << 8) + (later - earlier) // 2) // (later - earlier)
+            cost = np.empty(self._mb_width * self._mb_height, np.uint16)
+            lookahead_both(frames, position, motions, 0, self._mb_height, cost)
+            self._b[key] = self._sum(cost)
+        return self._b[key]
+
+    def _motion(self, frame: int, reference: int) -> Motion:
+        key = frame, reference
+        if key not in self._motions:
+            self._motions[key] = self._search(self._frames[frame], self._frames[reference])
+        return self._motions[key]
+
+    def _search(self, frame: HalfSize, reference: HalfSize) -> Motion:
+        n_mb = self._mb_width * self._mb_height
+        first, mv, cost = np.empty((n_mb, 2), np.int16), np.empty((n_mb, 2), np.int16), np.empty(n_mb, np.uint16)
+        camera = np.empty(2, np.int16)
+        lookahead_camera(frame, reference, camera)
+        lookahead_search(frame, reference, camera, 0, self._mb_height, first)
+        lookahead_refine(frame, reference, first, 0, self._mb_height, mv, cost)
+        return mv, cost
+
+    def _sum(self, costs: np.ndarray) -> int:
+        """Without the macroblocks at the border, if there are others."""
+        costs = costs.reshape(self._mb_height, self._mb_width)
+        if self._mb_width > 2 and self._mb_height > 2:
+            costs = costs[1:-1, 1:-1]
+        return int(costs.sum(dtype=np.int64))
+
+
+def _with_levels(reference: HalfSize, frame: HalfSize) -> HalfSize:
+    """The reference, each sample replaced so that mean and standard deviation become those of the frame."""
+    (total, variance), (wanted, wanted_variance) = _levels(reference), _levels(frame)
+    count = reference.planes[0, LOOK_PAD:-LOOK_PAD, LOOK_PAD:-LOOK_PAD].size
+    contrast = isqrt((wanted_variance << 2 * _LEVEL_SHIFT) // variance) if variance else 0
+    contrast = min(contrast, _MOST_CONTRAST)
+    mean = (wanted << _LEVEL_SHIFT) // count + (1 << (_LEVEL_SHIFT - 1))
+    table = [((value * count - total) * contrast // count + mean) >> _LEVEL_SHIFT for value in range(256)]
+    levels = np.array([min(255, max(0, value)) for value in table], np.uint8)
+    return HalfSize(*(levels[samples] for samples in reference))
+
+
+def _levels(frame: HalfSize) -> tuple[int, int]:
+    """Sum of the half-size samples; their variance times the square of their number."""
+    samples = frame.planes[0, LOOK_PAD:-LOOK_PAD, LOOK_PAD:-LOOK_PAD]
+    counts = np.bincount(samples.reshape(-1), minlength=256).tolist()
+    total = sum(value * n for value, n in enumerate(counts))
+    squares = sum(value * value * n for value, n in enumerate(counts))
+    return total, samples.size * squares - total * total

@@ -1,0 +1,121 @@
+"""The lookahead's half-size frames and costs against their definitions: any size, motion beyond borders, split of rows."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd.half_size import half_size, half_size_arrays
+from h264lite.cpu_simd.lookahead import (
+    lookahead_both,
+    lookahead_camera,
+    lookahead_intra,
+    lookahead_refine,
+    lookahead_search,
+)
+
+from .. import naive_lookahead
+
+SEED = 41
+SIZES = [(64, 48), (33, 17), (100, 70), (16, 16)]
+KINDS = ["pan", "fast pan", "noise", "still", "flat", "opposite"]
+
+
+def textured(rng, height, width):
+    """Noise at several scales."""
+    total = np.zeros((height, width))
+    for scale in (32, 16, 8, 4, 1):
+        noise = rng.normal(0, 6 + scale, (height // scale + 1, width // scale + 1))
+        total += np.kron(noise, np.ones((scale, scale)))[:height, :width]
+    return np.clip(total + 128, 0, 255).astype(np.uint8)
+
+
+def frames(kind, width, height):
+    """Three uint8[H, W] in display order."""
+    rng = np.random.default_rng([SEED, KINDS.index(kind)])
+    if kind == "noise":
+        return rng.integers(0, 256, (3, height, width)).astype(np.uint8)
+    if kind == "opposite":
+        return np.stack([np.full((height, width), 255 * (n % 2), np.uint8) for n in range(3)])
+    if kind == "flat":
+        return np.full((3, height, width), 77, np.uint8)
+    step = {"pan": (7, -3), "fast pan": (40, 22), "still": (0, 0)}[kind]
+    big = textured(rng, height + 200, width + 200)
+    parts = [big[100 + n * step[1] :, 100 + n * step[0] :][:height, :width] for n in range(3)]
+    return np.clip(np.stack(parts).astype(int) + rng.integers(-1, 2, (3, height, width)), 0, 255).astype(np.uint8)
+
+
+def half(luma, splits=1):
+    rows, columns = -(-luma.shape[0] // 16), -(-luma.shape[1] // 16)
+    out = half_size_arrays(columns, rows)
+    for part in out:
+        part[...] = 99
+    for row0, row1 in spans(rows, splits):
+        half_size(luma, row0, row1, out)
+    return out
+
+
+def spans(rows, splits):
+    edges = np.linspace(0, rows, splits + 1).astype(int).tolist()
+    return [(a, b) for a, b in zip(edges, edges[1:]) if a < b][::-1]
+
+
+def searched(current, reference, splits=1):
+    """camera, first vectors, (mv, cost)."""
+    rows, columns = current.tiny.shape
+    n_mb = rows * columns
+    camera, first = np.empty(2, np.int16), np.empty((n_mb, 2), np.int16)
+    mv, cost = np.empty((n_mb, 2), np.int16), np.empty(n_mb, np.uint16)
+    lookahead_camera(current, reference, camera)
+    for row0, row1 in spans(rows, splits):
+        lookahead_search(current, reference, camera, row0, row1, first)
+    for row0, row1 in spans(rows, splits):
+        lookahead_refine(current, reference, first, row0, row1, mv, cost)
+    return camera, first, (mv, cost)
+
+
+@pytest.mark.parametrize(("width", "height"), [*SIZES, (37, 90), (1, 1)])
+def test_half_size_frames(width, height):
+    luma = np.random.default_rng(SEED).integers(0, 256, (height, width)).astype(np.uint8)
+    for splits in (1, 2, 5):
+        for found, expected in zip(half(luma, splits), naive_lookahead.half_size(luma), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_against_the_definition(kind, width, height):
+    lumas = frames(kind, width, height)
+    fast, slow = [half(luma) for luma in lumas], [naive_lookahead.half_size(luma) for luma in lumas]
+    found, expected = [], []
+    for frame, reference in ((1, 0), (1, 2), (2, 0)):
+        camera, first, motion = searched(fast[frame], fast[reference])
+        moved = naive_lookahead.camera(slow[frame], slow[reference])
+        assert tuple(camera) == moved
+        vectors = naive_lookahead.first_round(slow[frame], slow[reference], moved)
+        np.testing.assert_array_equal(first, list(vectors.values()))
+        both = naive_lookahead.second_round(slow[frame], slow[reference], vectors)
+        np.testing.assert_array_equal(motion[0], [v for v, _ in both.values()])
+        np.testing.assert_array_equal(motion[1], [c for _, c in both.values()])
+        for splits in (2, 3):
+            _, again, split = searched(fast[frame], fast[reference], splits)
+            assert (again == first).all() and all((a == b).all() for a, b in zip(split, motion))
+        found.append(motion)
+        expected.append(both)
+    rows, n_mb = fast[0].tiny.shape[0], fast[0].tiny.size
+    cost = np.empty(n_mb, np.uint16)
+    for position in (128, 64):
+        for row0, row1 in spans(rows, 2):
+            lookahead_both((fast[1], fast[0], fast[2]), position, tuple(found), row0, row1, cost)
+        np.testing.assert_array_equal(cost, naive_lookahead.both(slow[1], slow[0], slow[2], position, expected))
+    for row0, row1 in spans(rows, 2):
+        lookahead_intra(fast[1], row0, row1, cost)
+    np.testing.assert_array_equal(cost, naive_lookahead.intra(slow[1]))
+
+
+@pytest.mark.parametrize("step", [(7, -3), (31, 12), (-90, 40), (-150, 0)])
+def test_motion_of_the_camera_is_found(step):
+    big = textured(np.random.default_rng(SEED), 500, 900)
+    height, width, (x, y) = 240, 400, step
+    a, b = (half(np.ascontiguousarray(big[130 + dy :, 250 + dx :][:height, :width])) for dx, dy in ((0, 0), step))
+    mv = searched(b, a)[2][0].reshape(height // 16, width // 16, 2)
+    inside = mv[max(0, -y // 16) + 1 :, :][: height // 16 - abs(y) // 16 - 3]
+    right = inside[:, max(0, -x) // 16 + 1 : width // 16 - max(0, x) // 16 - 1]
+    assert (right == step).all(2).mean() > 0.9

@@ -1,0 +1,31 @@
+"""CUDA bipredict gives the bits of its CPU twin: entries, implicit weights, partitions, subme, illegal vectors, rows."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd import bipredict as cpu
+from h264lite.cpu_simd.bundles import DecisionSettings
+from h264lite.cuda_src import bipredict as cuda
+
+from ..bundles import blank as blank_on
+from ..bundles import uploaded
+from ..cpu_simd.test_bipredict import CASES, MAX_MV_Y, SEED, blank, case
+from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..quantiser import varying
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "n_ref", "n_ref1", "spread", "weights", "subme", "mask"), [*CASES, (144, 16, 1, 2, 15, "plain", 4, 7)]
+)
+def test_twin(device, width, height, n_ref, n_ref1, spread, weights, subme, mask):  # noqa: F811
+    rng = np.random.default_rng([SEED, width, height])
+    source, references, searches = case(rng, width, height, n_ref, n_ref1, spread, weights)
+    rows, n_mb = height // 16, width * height // 256
+    qp, settings, expected = varying(rng, n_mb), DecisionSettings(subme, 0, MAX_MV_Y, mask), blank(n_mb)
+    qp[: n_mb // 2] //= 2
+    cpu.bipredict(source, references, searches, qp, settings, 0, rows, expected)
+    read = device.upload(source), uploaded(device, references), uploaded(device, searches), device.upload(qp)
+    found = blank_on(device, expected)
+    for row in range(rows):
+        cuda.bipredict(*read, settings, row, row + 1, found)
+    for name in expected._fields:
+        np.testing.assert_array_equal(getattr(found, name).get(), getattr(expected, name), err_msg=name)

@@ -1,0 +1,89 @@
+"""Stage write_slices on the GPU for B slices: what the CPU gives, by CAVLC and CABAC, for random states and slices."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd import entropy
+from h264lite.cuda_src import cabac
+from h264lite.cuda_src import entropy as cuda_entropy
+from h264lite.standard.cavlc import MAX_LEVEL
+from h264lite.standard.macroblock import B_DIRECT, B_SKIP
+
+from .. import naive_b, naive_cabac, naive_entropy
+from ..cuda_emulator.fixtures import device  # noqa: F401
+
+SEED = 8714
+
+CASES = [  # mb_width, mb_height, n_ref, n_ref1, density, largest level
+    (5, 4, 1, 1, 0.3, 40),
+    (3, 4, 2, 1, 0.1, MAX_LEVEL),
+    (5, 3, 1, 3, 0.05, 2),
+    (1, 5, 4, 2, 0.5, 5),
+    (7, 3, 16, 16, 0.05, 1),
+]
+
+
+def states(case, mode_8x8):
+    """Random states with the QP of their slices; one ends in a run of B_Skip."""
+    mb_width, mb_height, n_ref, n_ref1, density, largest = case
+    for seed in range(2):
+        rng = np.random.default_rng([SEED, seed])
+        qp = int(rng.integers(0, 52))
+        state = naive_b.random_b_state(rng, mb_width, mb_height, n_ref, n_ref1, qp, density, largest, mode_8x8=mode_8x8)
+        if seed == 1:
+            state.mb_type[-3:] = B_SKIP
+        for rows in ([0, mb_height], sorted({0, mb_height // 2, mb_height})):
+            yield rng, state, qp, rows, [int(n) for n in rng.integers(0, 100, len(rows) - 1)]
+
+
+@pytest.mark.parametrize("mode_8x8", (0, 1))
+@pytest.mark.parametrize("case", CASES)
+def test_cavlc(device, case, mode_8x8):  # noqa: F811
+    for _, *arguments in ((rng, state, rows, headers, qp) for rng, state, qp, rows, headers in states(case, mode_8x8)):
+        expected = naive_entropy.written(entropy.write_slices, *arguments)
+        assert naive_entropy.written(cuda_entropy.write_slices, *arguments, device.upload) == expected
+
+
+@pytest.mark.parametrize("mode_8x8", (0, 1))
+@pytest.mark.parametrize("case", CASES)
+def test_cabac(device, case, mode_8x8):  # noqa: F811
+    for rng, state, qp, rows, headers in states(case, mode_8x8):
+        arguments = state, rows, headers, qp, int(rng.integers(0, 3)), bool(mode_8x8)
+        expected = naive_cabac.written(entropy.write_slices, *arguments)
+        assert naive_cabac.written(cuda_entropy.write_slices, *arguments, device.upload) == expected
+
+
+@pytest.mark.parametrize("small", (1, cabac.SMALL))
+def test_more_bins_than_places(device, monkeypatch, small):  # noqa: F811
+    """Levels of which each takes many bins but few bits are coded bin by bin; and entries that share chunks."""
+    monkeypatch.setattr(cabac, "SMALL", small)
+    state = naive_b.random_b_state(np.random.default_rng(SEED), 4, 3, 2, 2, 26, 0.05, 2)
+    state.mb_type[:8], state.cbp[:8], state.levels[:8], state.total_coeff[:8] = B_DIRECT, 15, 0, 0
+    state.levels[:8, :16], state.total_coeff[:8, :16] = 16, 16
+    arguments = state, [0, 2, 3], [5, 6], 26, 0, False
+    expected = naive_cabac.written(entropy.write_slices, *arguments)
+    assert expected[0][1] > 10 * cabac.CHUNK > expected[1][1]
+    assert naive_cabac.written(cuda_entropy.write_slices, *arguments, device.upload) == expected
+
+
+@pytest.mark.parametrize("is_cabac", (False, True))
+def test_p_slices_of_streams_with_b_frames(device, is_cabac):  # noqa: F811
+    """n_ref1 0 in place of None."""
+    rng = np.random.default_rng(SEED)
+    state = naive_entropy.random_state(rng, 4, 3, 2, 26, 0.2, 20)
+    naive, rest = (naive_cabac, (0, False)) if is_cabac else (naive_entropy, ())
+    expected = naive.written(entropy.write_slices, state, [0, 3], [5], 26, *rest)
+    state.n_ref1 = 0
+    assert naive.written(cuda_entropy.write_slices, state, [0, 3], [5], 26, *rest, device.upload) == expected
+
+
+@pytest.mark.parametrize("is_cabac", (False, True))
+def test_long_runs(device, is_cabac):  # noqa: F811
+    """More than a look at 32 macroblocks back."""
+    state = naive_b.random_b_state(np.random.default_rng(SEED), 20, 4, 1, 1, 26, 0.05, 2)
+    state.mb_type[1:] = B_SKIP
+    state.cbp[1:] = 0
+    state.mb_type[69] = state.mb_type[0]
+    naive, rest = (naive_cabac, (0, False)) if is_cabac else (naive_entropy, ())
+    arguments = state, [0, 4], [5], 26, *rest
+    expected = naive.written(entropy.write_slices, *arguments)
+    assert naive.written(cuda_entropy.write_slices, *arguments, device.upload) == expected

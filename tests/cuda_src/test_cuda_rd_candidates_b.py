@@ -1,0 +1,57 @@
+"""CUDA rd_candidates_b gives the bits of its CPU twin: divisions, lists, weights, transforms, QPs, content."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd import rd_candidates_b as cpu
+from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, OtherCosts, Planes
+from h264lite.cuda_src.rd_candidates_b import rd_candidates_b
+
+from ..bundles import blank, uploaded
+from ..cpu_simd.test_intra import picture
+from ..cpu_simd.test_rd_candidates_b import b_pool, choices, noisy
+from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..scaling_lists import lists_named, quantiser_of
+
+
+@pytest.mark.parametrize(
+    ("kind", "lists", "transform_8x8_mode", "psy_rd"),
+    [("noise", "flat", 0, 0), ("extremes", "flat", 1, 0), ("waves", "flat", 1, 0), ("waves", "flat", 0, 256),
+     ("waves", "flat", 1, 2560), ("noise", "wild", 1, 0), ("waves", "default", 1, 200)],
+)  # fmt: skip
+def test_twin(device, kind, lists, transform_8x8_mode, psy_rd):  # noqa: F811
+    rng = np.random.default_rng(seed := 7 + transform_8x8_mode)
+    print("seed", seed)
+    own = 0
+    for width, height, qp, partition_mask, weights in (
+        (48, 48, 4, 31, (32, 32)), (80, 32, 26, 15, (21, 128)), (48, 32, 35, 31, (-64, 43)), (32, 32, 51, 3, (32, 20)),
+        (16, 32, 20, 1, (32, 32)),
+    ):  # fmt: skip
+        n_mb, rows = width * height // 256, height // 16
+        pictures = [picture(rng, height, width, kind) for _ in range(3)]
+        planes = picture(rng, height, width, kind)
+        if kind == "waves":
+            pictures = [noisy(rng, pictures[0], 5) for _ in range(3)]
+            planes = noisy(rng, pictures[0], 4)
+        pool, source = b_pool(pictures, weights), Planes(*planes)
+        candidates = choices(rng, planes, pool)
+        far = rng.random(candidates.cost.shape) < 0.1
+        candidates.cost[far] = 1 << 28
+        candidates.mv[:] += rng.integers(-200, 201, (n_mb, 1, 1, 2), np.int16) * (rng.random((n_mb, 1, 1, 1)) < 0.3)
+        candidates.mv[candidates.ref < 0] = 0
+        qps = np.clip(qp + rng.integers(-2, 3, n_mb), 0, 51).astype(np.uint8)
+        intra = np.where(rng.random(n_mb) < 0.5, 1 << 20, rng.integers(100, 9000, n_mb)).astype(np.int32)
+        limit, offset = np.full(n_mb, 77, np.int32), int(rng.integers(-12, 13))
+        settings, tools = DecisionSettings(6, 1, 128, partition_mask, psy_rd), CodingTools(1, transform_8x8_mode, 1)
+        given, out = lists_named(lists, rng), [device.upload(intra), device.upload(limit)]
+        fixed = [uploaded(device, bundle) for bundle in (source, pool)]
+        on_gpu = uploaded(device, candidates)._replace(extra=blank(device, candidates).extra)
+        how = quantiser_of(qps, offset, given)
+        cpu.rd_candidates_b(source, pool, how, settings, tools, 0, rows, candidates, OtherCosts(intra, limit))
+        how = quantiser_of(device.upload(qps), offset, given, device.upload)
+        for row in range(rows):
+            rd_candidates_b(*fixed, how, settings, tools, row, row + 1, on_gpu, OtherCosts(*out))
+        np.testing.assert_array_equal(out[1].get(), limit, err_msg="skip_limit")
+        np.testing.assert_array_equal(on_gpu.extra.get(), candidates.extra, err_msg="extra")
+        np.testing.assert_array_equal(out[0].get(), intra, err_msg="intra_cost")
+        own += sum(len(set(row)) > 1 for row in candidates.extra.tolist())
+    assert own

@@ -1,0 +1,236 @@
+"""Adaptive frame types: made clips get sensible types, the best division into runs is the best, memory is bounded."""
+
+from fractions import Fraction
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+from h264lite.encoder.decisions.adaptive_types import BEST, FAST, FIXED, AdaptiveTypes, TypeRules, cut_bias
+from h264lite.encoder.decisions.lookahead import FrameCosts
+
+from ..sequences import clip
+
+SEED, WIDTH, HEIGHT = 43, 112, 96
+LETTERS = {"IDR": "K"}
+
+
+def rules(**changes):
+    """The defaults of the options with three B frames, but for changes."""
+    defaults = {"keyint": 250, "min_keyint": 25, "scenecut": 40, "bframes": 3, "b_adapt": FAST, "b_bias": 0,
+                "rc_lookahead": 40, "pyramid": True}  # fmt: skip
+    return TypeRules(**defaults | changes)
+
+
+def types(lumas, **changes):
+    """A letter a frame, K for IDR; what the decisions keep is bounded."""
+    costs, found = FrameCosts(lumas[0].shape[1], lumas[0].shape[0]), []
+    chosen = rules(**changes)
+    decisions = AdaptiveTypes(chosen, costs)
+    most = chosen.window + chosen.guard - 1
+    for n, luma in enumerate(lumas):
+        found += decisions.add(luma)
+        assert n + 1 - len(found) <= most
+        assert len(costs._frames) <= most + max(chosen.guard, 1) + 1
+    found += decisions.flush()
+    assert decisions.flush() == []
+    return "".join(LETTERS.get(kind, kind) for kind in found)
+
+
+@cache
+def scene(number):
+    """uint8 of a scene larger than a frame: noise whose spectrum falls as that of photographs does, and grain."""
+    rng = np.random.default_rng([SEED, number])
+    shape = HEIGHT + 160, WIDTH + 320
+    frequency = np.hypot(*np.meshgrid(np.fft.fftfreq(shape[0]), np.fft.rfftfreq(shape[1]), indexing="ij"))
+    frequency[0, 0] = 1
+    smooth = np.fft.irfft2(np.fft.rfft2(rng.normal(0, 1, shape)) / frequency**1.2, shape)
+    return np.clip(128 + 40 * smooth / smooth.std(), 0, 255).astype(np.uint8)
+
+
+def pan(number, frames, x=2, y=1):
+    """Frames of a scene, each (x, y) samples further."""
+    return [scene(number)[n * y :, n * x :][:HEIGHT, :WIDTH] for n in range(frames)]
+
+
+def noise(frames):
+    rng = np.random.default_rng(SEED)
+    return list(rng.integers(0, 256, (frames, HEIGHT, WIDTH)).astype(np.uint8))
+
+
+def faded(lumas, first, length):
+    """The frames from `first` on lose nine tenths of their brightness in `length` frames."""
+    return [(luma * (1 - 0.9 * min(max(n - first, 0), length) / length)).astype(np.uint8) for n, luma in enumerate(lumas)]
+
+
+@pytest.mark.parametrize("b_adapt", [FAST, BEST])
+def test_what_does_not_move_gets_most_b_frames(b_adapt):
+    still = [np.ascontiguousarray(scene(0)[:HEIGHT, :WIDTH])] * 17
+    assert types(still, b_adapt=b_adapt) == "K" + 4 * "BBBP"
+    assert types(still, b_adapt=b_adapt, bframes=7) == "K" + 2 * "BBBBBBBP"
+    assert types(pan(0, 17), b_adapt=b_adapt).count("B") >= 10
+
+
+def test_a_stream_ends_with_no_b_frame():
+    still = [np.ascontiguousarray(scene(0)[:HEIGHT, :WIDTH])]
+    for b_adapt in (FIXED, FAST, BEST):
+        for n in range(1, 12):
+            found = types(n * still, b_adapt=b_adapt)
+            assert len(found) == n and found[-1] != "B" and "BBBB" not in found and found[0] == "K"
+    assert types(12 * still, b_adapt=FIXED) == "KBBBPBBBPBBP"
+    assert types(3 * still, bframes=0) == "KPP"
+
+
+@pytest.mark.parametrize("b_adapt", [FIXED, FAST, BEST])
+@pytest.mark.parametrize("at", [1, 6, 25, 31])
+def test_a_cut_is_found_at_its_frame(b_adapt, at):
+    found = types([*pan(0, at), *pan(1, 10)], b_adapt=b_adapt, keyint=60)
+    assert [n for n, kind in enumerate(found) if kind in "KI"] == [0, at]
+    assert found[at] == ("K" if at >= 25 else "I") and found[at - 1] != "B"
+    assert "I" not in types([*pan(0, at), *pan(1, 10)], b_adapt=b_adapt, scenecut=0)
+    without_b = types([*pan(0, at), *pan(1, 10)], bframes=0, keyint=60, b_adapt=0)
+    assert without_b == "K" + (at - 1) * "P" + found[at] + 9 * "P"
+
+
+@pytest.mark.parametrize(("b_adapt", "length"), [(FAST, 1), (BEST, 1), (BEST, 3)])
+def test_flashes_are_no_cuts(b_adapt, length):
+    lumas = pan(0, 40)
+    other = pan(1, 40)
+    for n in range(30, 30 + length):
+        lumas[n] = other[n]
+    assert types(lumas, b_adapt=b_adapt).strip("K").count("K") == 0
+    lumas = pan(0, 40)
+    lumas[30] = np.full_like(lumas[30], 255)
+    assert not set(types(lumas, b_adapt=b_adapt)[1:]) & set("KI")
+
+
+def test_fades_are_no_cuts():
+    for lumas in (faded(pan(0, 40), 28, 8), faded(pan(0, 40), 28, 8)[::-1], faded(pan(0, 40), 20, 20)):
+        for b_adapt in (FAST, BEST):
+            assert not set(types(lumas, b_adapt=b_adapt)[1:]) & set("KI")
+
+
+@pytest.mark.parametrize("b_adapt", [FAST, BEST])
+def test_frames_without_anything_in_common_are_scenes_of_their_own(b_adapt):
+    lumas = [pan(n, 1)[0] for n in range(12)]
+    assert types(lumas, scenecut=100, b_adapt=b_adapt) == "K" + 11 * "I"
+    assert types(lumas, scenecut=100, b_adapt=b_adapt, min_keyint=1) == 12 * "K"
+
+
+def test_idr_frames_are_keyint_apart_at_most():
+    found = types(pan(0, 40), keyint=10, min_keyint=1)
+    assert [n for n, kind in enumerate(found) if kind == "K"] == [0, 10, 20, 30]
+    assert all(found[n - 1] != "B" for n in (10, 20, 30))
+    found = types([*pan(0, 15), *pan(1, 20)], keyint=10, min_keyint=1)
+    assert [n for n, kind in enumerate(found) if kind == "K"] == [0, 10, 15, 25]
+    assert set(types(pan(0, 4), keyint=1)) == {"K"}
+
+
+def test_bias_moves_the_number_of_b_frames():
+    lumas = noise(6) + pan(0, 12, 9, 5)
+    counts = [types(lumas, b_bias=bias, scenecut=0, b_adapt=BEST).count("B") for bias in (-100, 0, 100)]
+    assert counts[0] < counts[1] <= counts[2] and counts[0] < counts[2]
+
+
+def test_threshold_of_cuts():
+    for keyint, least in ((250, 25), (250, 1), (30, 30), (1000, 24)):
+        chosen = rules(keyint=keyint, min_keyint=least)
+        high = Fraction(40, 100)
+        low = high if keyint == least else high / 4
+        for length in range(1, keyint):
+            if length <= Fraction(least, 4):
+                expected = low / 4
+            elif length <= least:
+                expected = low * length / least
+            else:
+                expected = low + (high - low) * (length - least) / (keyint - least)
+            assert cut_bias(chosen, length) == expected
+
+
+class Table:
+    """Costs of pairs and triples of frames by chance, as integers; asked only about frames that are there."""
+
+    def __init__(self, seed):
+        self._seed, self._count, self._first = seed, 0, 0
+
+    def add(self, luma):
+        self._count += 1
+
+    def forget(self, before):
+        self._first = max(self._first, before)
+
+    def _chance(self, least, most, *frames):
+        assert self._first <= min(frames) and max(frames) < self._count
+        return int(np.random.default_rng([self._seed, *frames]).integers(least, most))
+
+    def intra(self, frame):
+        return self._chance(1000, 2000, frame)
+
+    def p(self, reference, frame):
+        return self._chance(300, 900, reference, frame) + 150 * (frame - reference)
+
+    def p_of_levels(self, reference, frame):
+        return self.p(reference, frame)
+
+    def b(self, earlier, later, frame):
+        assert earlier < frame < later
+        return self._chance(200, 900, earlier, later, frame)
+
+
+def path_cost(table, ends, pyramid, share):
+    """Of runs that end at `ends`, the first of which begins there."""
+    total = 0
+    for start, to in zip(ends, ends[1:]):
+        total += table.p(start, to)
+        middle = (start + to) // 2
+        for frame in range(start + 1, to):
+            between = start, to
+            if pyramid and to - start > 2 and frame != middle:
+                between = (start, middle) if frame < middle else (middle, to)
+            total += table.b(*between, frame) * 100 // share
+    return total
+
+
+@pytest.mark.parametrize("pyramid", [False, True])
+@pytest.mark.parametrize("bframes", [1, 2, 4])
+def test_the_best_division_into_runs(bframes, pyramid):
+    for seed in range(12):
+        frames = 9 + seed % 3
+        table = Table(seed)
+        decisions = AdaptiveTypes(rules(bframes=bframes, b_adapt=BEST, pyramid=pyramid, scenecut=0, b_bias=seed), table)
+        found = [kind for _ in range(frames) for kind in decisions.add(None)] + decisions.flush()
+        table = Table(seed)
+        table._count = frames
+        best = None
+        for kinds in product("BP", repeat=frames - 2):
+            path = "K" + "".join(kinds) + "P"
+            if (bframes + 1) * "B" in path:
+                continue
+            ends = [n for n, kind in enumerate(path) if kind != "B"]
+            cost = path_cost(table, ends, pyramid, 120 + seed)
+            if best is None or cost < best[0]:
+                best = cost, path
+        assert "".join(LETTERS.get(kind, kind) for kind in found) == best[1]
+
+
+def test_types_do_not_depend_on_what_is_known_beyond_the_window():
+    """Types that are known before the end stay; frames beyond the lookahead have no say."""
+    for b_adapt, scenecut in product((FIXED, FAST, BEST), (0, 90)):
+        chosen = {"b_adapt": b_adapt, "scenecut": scenecut, "rc_lookahead": 8, "keyint": 50, "min_keyint": 5}
+        whole = AdaptiveTypes(rules(**chosen), Table(5))
+        found = [kind for _ in range(60) for kind in whole.add(None)] + whole.flush()
+        assert len(found) == 60
+        for length in (1, 7, 23, 51):
+            part = AdaptiveTypes(rules(**chosen), Table(5))
+            early = [kind for _ in range(length) for kind in part.add(None)]
+            assert early == found[: len(early)] and len(early) >= length - 12
+            assert len(early) + len(part.flush()) == length
+
+
+@pytest.mark.parametrize("name", ["foreman_352x288_30", "mobile_352x288_30", "BasketballPass_416x240_50"])
+def test_real_clips_have_no_cuts_and_many_b_frames(name):
+    source = clip(name)
+    lumas = [np.ascontiguousarray(frame[: source.height]) for frame in source.pictures(30)]
+    for b_adapt in (FAST, BEST):
+        found = types(lumas, b_adapt=b_adapt)
+        assert found[0] == "K" and not set(found[1:]) & set("KI") and found.count("B") >= 15
