@@ -14,7 +14,7 @@ from h264lite.scheduler.frames.ring import FrameRing
 from .. import round_trip
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 10
-OPTIONS = {"qp": 28, "device": "cpu"}
+OPTIONS = {"qp": 28, "device": "cpu", "b_adapt": 0, "scenecut": 0}
 TOOLS = (
     {"bframes": 1}, {"bframes": 2, "b_pyramid": "none"}, {"bframes": 3, "ref": 2, "keyint": 6},
     {"bframes": 5, "b_pyramid": "dyadic", "ref": 3}, {"bframes": 2, "no_cabac": True, "slices": 2},
@@ -54,6 +54,32 @@ def test_decoders_agree(clip, options):
     assert "B" in {packet.frame_type for packet in packets}
     for other in ({"threads": 3}, {"threads": 2, "gops": 2}):
         assert [packet.data for packet in packets_of(clip, **options, **other)] == [packet.data for packet in packets]
+
+
+ADAPTIVE = (
+    {"bframes": 0, "scenecut": 40}, {"bframes": 3, "b_adapt": 1}, {"bframes": 2, "scenecut": 40, "keyint": 7, "ref": 3},
+    {"bframes": 3, "b_adapt": 2, "scenecut": 40, "min_keyint": 4},
+    {"bframes": 4, "b_adapt": 2, "rc_lookahead": 5, "b_pyramid": "none"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("options", ADAPTIVE, ids=str)
+def test_types_by_content(clip, options):
+    """Frames wait for the lookahead; scenes begin with I frames, or IDR frames far enough from the last."""
+    scenes = [*clip[:6], *([255 - plane for plane in planes] for planes in clip[:7]), *clip[:2]]
+    packets = packets_of(scenes, threads=1, **options)
+    check(packets)
+    assert [packet.data for packet in packets_of(scenes, threads=3, **options)] == [packet.data for packet in packets]
+    intra = sorted(packet.pts for packet in packets if packet.frame_type == "I")
+    assert intra[0] == 0 and ("scenecut" not in options or {6, 13} <= set(intra))
+
+
+def test_types_by_content_in_lanes(clip):
+    """The front decides, lanes encode; a raw file too."""
+    options = {"bframes": 3, "b_adapt": 2, "keyint": 4}
+    expected = packets_of(clip, **options)
+    check(expected)
+    assert [packet.data for packet in packets_of(clip, gops=3, threads=2, **options)] == [p.data for p in expected]
 
 
 @pytest.mark.parametrize("frames", (1, 2, 3, 4, 5))
