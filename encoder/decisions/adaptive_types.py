@@ -98,8 +98,9 @@ class AdaptiveTypes:
         """For an encode. pyramid: see TypeRules."""
         return cls(TypeRules.of(config, pyramid), FrameCosts(config.width, config.height))
 
-    def add(self, luma: np.ndarray) -> list[str]:
+    def add(self, luma: np.ndarray | None) -> list[str]:
         """The types that become known with the next frame, uint8[H, W] of display size, in display order; maybe none."""
+        assert luma is not None, "types by costs need the samples"
         self._costs.add(luma)
         self._count += 1
         return list(self._decided(False))
