@@ -2,16 +2,22 @@
 
 import io
 import json
+import sys
+import types
 
 import h264lite
 import numpy as np
 import pytest
 from h264lite.cli.cli import main
+from h264lite.cuda_src.runtime.device import Device
 from h264lite.scheduler.devices import GpuLost
 from h264lite.scheduler.frames.loop import Loop
 from h264lite.scheduler.frames.ring import FrameRing
 
 from .. import round_trip
+from ..cuda_emulator.fixtures import driver, gpu  # noqa: F401
+from .test_cuda_frames import Array
+from .test_writer import Tensor
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 10
 OPTIONS = {"qp": 28, "device": "cpu", "b_adapt": 0, "scenecut": 0}
@@ -134,6 +140,34 @@ def test_ssim_is_of_the_frame(clip):
     with h264lite.Encoder(WIDTH, HEIGHT, 30, ssim=True, bframes=3, **OPTIONS) as encoder:
         rows = [row for planes in clip for _, row in encoder.push(tuple(planes))] + [row for _, row in encoder.drain()]
     assert len(rows) == FRAMES and min(row.ssim for row in rows) > 0.8
+
+
+SCENES = {"bframes": 0, "scenecut": 40, "ref": 2}
+
+
+def test_scene_cuts_on_other_devices(driver, clip):  # noqa: F811
+    scenes = [*clip[:4], *([255 - plane for plane in planes] for planes in clip[:5])]
+    expected = packets_of(scenes, **SCENES)
+    assert [packet.pts for packet in expected if packet.frame_type == "I"] == [0, 4]
+    for device in ("cuda", "hybrid"):
+        found = packets_of(scenes, threads=2, **{**SCENES, "device": device})
+        assert [packet.data for packet in found] == [packet.data for packet in expected]
+
+
+def test_frames_in_gpu_memory(gpu, clip, monkeypatch):  # noqa: F811
+    """They cannot wait there: refused by name one by one, else copied to the host."""
+    with Device() as device, h264lite.Encoder(WIDTH, HEIGHT, 30, **{**OPTIONS, **SCENES, "device": "cuda"}) as encoder:
+        frame = tuple(Array(device.upload(plane)) for plane in clip[0])
+        with pytest.raises(h264lite.InputError, match=r"wait for later ones.*bframes=0"):
+            encoder.encode(frame)
+    module = types.SimpleNamespace(
+        Tensor=Tensor, strided="strided", cuda=types.SimpleNamespace(current_stream=lambda device: 1)
+    )
+    monkeypatch.setitem(sys.modules, "torch", module)
+    grey, options = np.stack([planes[0] for planes in clip]), {"qp": 28, "bframes": 2, "layout": "THW"}
+    with pytest.warns(RuntimeWarning, match="2 exists for the CPU only"):
+        found = h264lite.write_video(None, Tensor(grey, []), 24, **options)
+    assert found == h264lite.write_video(None, grey, 24, device="cpu", **options)
 
 
 @pytest.mark.parametrize("at", (3, 6, 9))
