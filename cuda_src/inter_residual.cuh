@@ -65,7 +65,8 @@ DEVICE void predict_b(const List1 &list_1, const uint8_t *ref_luma, const uint8_
 // macroblock rows [row0, row0 + gridDim.y). Lists: of scaling lists, see transform.cuh. Second: NoList1 or List1.
 template <bool EITHER, bool FOR_CABAC, class Lists, class Second>
 DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const Scratch &scratch,
-    const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,
+    const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v,
+    const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,
     const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,
     int chroma_qp_offset, int trellis, int dead_zone, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp,
     uint8_t *mb_type, signed char *ref_idx, short2 *mv,
