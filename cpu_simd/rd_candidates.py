@@ -202,8 +202,10 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
     lists = Lists(scaling, np.int64(SCALING_SET), np.int64(scaling[SCALING_FINER]), has_lists)
     intra_cost, skip_limit = other_costs
     mb_width = source.y.shape[1] // 16
-    types, sub_types = np.zeros(1, np.uint8), np.zeros((1, 4), np.uint8)
-    motion = Motion(types, sub_types, np.zeros((1, 4), np.int8), np.zeros((1, 16, 2), np.int16))
+    motion = Motion(
+        np.zeros(1, np.uint8), np.zeros((1, 4), np.uint8), np.zeros((1, 4), np.int8), np.zeros((1, 16, 2), np.int16),
+        np.zeros((0, 4), np.int8), np.zeros((0, 16, 2), np.int16),
+    )  # fmt: skip
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     residue = Residue(
         np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(768, np.int16), np.zeros(96, np.int32),
