@@ -113,6 +113,12 @@ TABLE = (
         "source_y reference_y pad row0 row1 coarse",
         "coarse",
     ),
+    Stage(  # where frames of a list may be far apart
+        "camera", "search_centre.camera", FRAME, "encoder",
+        "coarse camera",
+        "camera",
+        optional=True,
+    ),
     Stage(
         "search_centre", "search_centre.search_centre", ROWS, "encoder",
         "source_y reference_y pad coarse previous qp merange max_mv_y row0 row1 start",
@@ -177,7 +183,7 @@ TABLE = (
     ),
     Stage(
         "mode_decision_b", "mode_decision_b.mode_decision_b", TICKETS, "encoder",
-        "source references candidates colocated_still other_costs slice_first_mb qp decision_settings_b progress row0 row1 "
+        "source references candidates colocated_still other_costs slice_first_mb decision_settings_b progress row0 row1 "
         "motion",
         "progress motion",
         optional=True,
@@ -311,7 +317,7 @@ def load_launchers() -> None:
 
 def frame_steps(
     n_ref: int, me: str = "fsbm", for_download: tuple[str, ...] = (), subme: int = 0, cabac: bool = False,
-    weighted: tuple[int, ...] = (), n_ref1: int = 0, keeps_motion: bool = False,
+    weighted: tuple[int, ...] = (), n_ref1: int = 0, keeps_motion: bool = False, b_stream: bool = False,
 ) -> list[tuple[tuple[str, ...], int]]:
     """The steps of a frame, in order: (stages of a step, entry of both lists that they search or -1).
 
@@ -332,6 +338,8 @@ def frame_steps(
         if ref in weighted:
             steps.append((("weight_reference",), ref))
         steps.append((("subsample",), ref))
+        if b_stream:
+            steps.append((("camera",), ref))
         if by_cost:  # rounds of their own, since each reads the vectors of the rows around
             steps += [(search, ref), (("neighbour_vectors",), ref)]
             search_end: tuple[str, ...] = ("neighbour_vectors_again",)
