@@ -30,7 +30,6 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
     _SPATIAL: {"direct": "spatial 1"},
     _MATRICES: {name: "" for name in ("cqmfile", "cqm4", "cqm4i", "cqm4p", "cqm8", "cqm8i", "cqm8p")},
     _NO_INTERLACE: {"pulldown": "none"},
-    "presets have no tunings": {"tune": "psnr"},
     "input is 8-bit I420": {"input_csp": "i420", "input_depth": "8", "input_fmt": ""},
     "output is 8-bit 4:2:0": {"output_csp": "i420", "output_depth": "8"},
     "samples keep their range, see --range": {"input_range": "auto"},
@@ -154,9 +153,10 @@ def _rows() -> Iterator[Unbuilt]:
                 yield Unbuilt(f"no_{name}", why, (not always,), is_switch=True)
     for name, why in (("cabac", _NO_CABAC), ("8x8dct", _NO_8X8)):
         yield Unbuilt(name, why, (), is_switch=True)
-    for why, switches in _REFUSED.items():
-        for name in switches:
-            yield Unbuilt(name, why, (), is_switch=True)
+    for switches_by_reason, neutral in ((_ACCEPTED, (True,)), (_REFUSED, ())):
+        for why, switches in switches_by_reason.items():
+            for name in switches:
+                yield Unbuilt(name, why, neutral, is_switch=True)
 
 
 UNBUILT = {row.name: row for row in _rows()}
