@@ -19,7 +19,7 @@ class Change:
 
 
 _DOUBLED = Change("twice that of the preset if it is not 1", lambda ref: min(_MOST_FRAMES, 2 * ref) if ref > 1 else ref)
-_TWO_MORE = Change("2 more than in the preset if it is not 0", lambda bframes: min(_MOST_FRAMES, bframes + 2) if bframes else 0)
+_TWO_MORE = Change("2 more than in the preset if it is not 0", lambda count: min(_MOST_FRAMES, count + 2) if count else 0)
 
 TUNES: dict[str, dict[str, Any]] = {
     "psnr": {"psy_rd": 0},

@@ -105,3 +105,12 @@ def test_ssim_is_of_the_frame(clip):
     with h264lite.Encoder(WIDTH, HEIGHT, 30, ssim=True, bframes=3, **OPTIONS) as encoder:
         rows = [row for planes in clip for _, row in encoder.push(tuple(planes))] + [row for _, row in encoder.drain()]
     assert len(rows) == FRAMES and min(row.ssim for row in rows) > 0.8
+
+
+@pytest.mark.parametrize("options", ({}, {"slices": 2, "keyint": 3}), ids=str)
+def test_a_packet_for_each_call_with_zerolatency(clip, options):
+    """The bytes are those of the same options without the tune."""
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, threads=3, tune="zerolatency", **OPTIONS, **options) as encoder:
+        found = [encoder.encode(tuple(planes)) for planes in clip]
+        assert [len(packets) for packets in found] == FRAMES * [1] and encoder.flush() == []
+    assert [packet.data for (packet,) in found] == [packet.data for packet in packets_of(clip, **options)]
