@@ -9,7 +9,6 @@
 constexpr int TICKETS = 0, ENDED = 1, DECIDED = 2;  // words of `progress`: rows taken, rows ended, macroblocks decided in each row
 // Divisions by pairs of lanes: 8x8, 16x8, 8x16, then 16x16 from list 0, from list 1, from both
 constexpr int QUARTERS = 0, UPPER = 1, LEFT = 2, WHOLE = 3, DIVISIONS = 6;
-constexpr int AVERAGE = 32;  // an implicit weight, of 64: the prediction is the rounded average
 
 struct FrameB {  // the kernel's arguments, as the launcher says
   const uint8_t *source, *luma;
@@ -47,15 +46,6 @@ DEVICE Direct direct_motion(const Motion *mv_cache, int still) {
   return {{ref, v}, ref == 0 ? still : 0};
 }
 
-// 8.4.2.3: four samples from both lists
-DEVICE unsigned weigh_both(unsigned a, unsigned b, int w1) {
-  if (w1 == AVERAGE) return average4(a, b);
-  int s[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) s[i] = clip255((byte_of(a, i) * (64 - w1) + byte_of(b, i) * w1 + 32) >> 6);
-  return pack4(s[0], s[1], s[2], s[3]);
-}
-
 // Direct luma of block lane & 15 -> samples, in both halves of the lanes. direct: of this half's list
 DEVICE void predict_direct(const FrameB &f, const Direct &direct, int x0, int y0, unsigned *samples) {
   const int lane = threadIdx.x & 31, k = lane & 15, list = lane >> 4, bx = k & 3, by = k >> 2;
@@ -68,7 +58,7 @@ DEVICE void predict_direct(const FrameB &f, const Direct &direct, int x0, int y0
     predict_luma(f.luma + slot * 4 * width * height, width, height, f.pad, x0, y0, bx, by, {bx & 2, by & 2, 2, 2}, v, mine);
   }
   const int other = __shfl_xor_sync(FULL_WARP, own.ref, 16), ref0 = list ? other : own.ref, ref1 = list ? own.ref : other;
-  const int w1 = min(ref0, ref1) >= 0 ? __ldg(f.bi_weights + ref0 * f.n_ref1 + ref1) : AVERAGE;
+  const int w1 = min(ref0, ref1) >= 0 ? __ldg(f.bi_weights + ref0 * f.n_ref1 + ref1) : HALF_WEIGHT;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     const unsigned others = __shfl_xor_sync(FULL_WARP, mine[i], 16), first = list ? others : mine[i], second = list ? mine[i] : others;

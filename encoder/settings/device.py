@@ -15,10 +15,8 @@ SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): smaller frames have too few pa
 
 def _needs_cpu(me: str, subme: int, cabac: bool, bframes: int, asked: str = "cuda") -> tuple[str, str, str] | None:
     """(option, its value, the alternative) if an option needs stages that GPUs, or the asked hybrid, lack."""
-    if bframes:  # B frames have kernels for the CPU alone
-        return "bframes", str(bframes), "0"
-    if asked == "hybrid":
-        return None
+    if asked == "hybrid":  # no plan has B frames yet
+        return ("bframes", str(bframes), "0") if bframes else None
     if subme >= BY_BITS and not cabac:
         return "subme", str(subme), f"at most {BY_BITS - 1}"
     return ("me", "step", "fsbm") if me == "step" else None
