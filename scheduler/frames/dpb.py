@@ -23,7 +23,7 @@ class DecodedPictureBuffer:
         return self._free_slot(spec.is_reference), tuple([self._slots[index] for index in (*spec.list0, *spec.list1)])
 
     def _free_slot(self, is_reference: bool) -> int:
-        """A slot that no reference uses; that of the previous frame, which may still be downloaded, only if there is no other.
+        """A slot that no reference uses; that of the last frame, which may still be downloaded, only if there is no other.
 
         References take the first one, others the last one: the fewer combinations of slots, the more frames are alike, for
         which a GPU replays a recording.
