@@ -91,6 +91,7 @@ B_NOT_ALLOWED = 1 << 28  # cost of a choice that must not be taken
 # ---- rd_candidates, and mode_decision by its costs
 BY_COST = 6  # lowest subme with decisions by squared error and bits
 RD_GATE = 3  # a division is coded if its estimated cost is less than the best one's plus one part in 2^RD_GATE
+BY_COST_INTRA = 7  # lowest subme with true costs of intra macroblocks in P and B frames too
 RD_VECTORS = 7  # lowest subme with true costs of the vectors a quarter sample from the best one
 RD_MOST = 1 << 26  # larger costs count as this
 RD_BITS_INTRA = 8  # of an intra macroblock, besides BITS_INTRA
@@ -99,6 +100,7 @@ RD_CHROMA_LEAST = 12  # least QP_Y - QP_C, negative
 # apart; and what a part takes more that both lists predict
 RD_B_BITS = np.array([3, 3, 6, 6, 6, 18, 1], np.int64)
 RD_B_BOTH = 2
+RD_B_SKIP = 8  # bits by which skipping is preferred in B frames, from which little or nothing is predicted; by experiment
 # Squared step of chroma in that of luma, units of 1 / 256, by QP_Y - QP_C + RD_CHROMA_LEAST
 RD_CHROMA_WEIGHT = np.array([round(256 * 2 ** (-(n - RD_CHROMA_LEAST) / 3)) for n in range(64)], np.int64)
 # Psy-RD of strength one: lambda times the difference of energies by orthonormal coefficients as squared error, as in x264.
