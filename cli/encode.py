@@ -133,7 +133,7 @@ def run_encode(
         stack.enter_context(compiling.messages_to(run.tell))
         if config.device != "cuda" and will_compile(config):
             run.info(f"compiled in {compile_for(config):.0f} s")
-        if config.device == "cuda" and cuda_kernels_will_compile():
+        if config.device == "cuda" and cuda_kernels_will_compile(config.lists):
             run.info("first run on this GPU: its kernels are compiled, once; up to a minute")
         run.trace = Trace() if sinks.timeline or sinks.chart else None
         tell_plan(run, config, reports["verbose"])

@@ -211,8 +211,8 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
 
     The candidates are zero, the co-located vector of the previous frame, and the best vector of a search on the coarse
     frames around the motion of the whole frame, with its eight neighbours two samples away; the lowest SAD + lam * bits
-    wins, on a tie the earlier candidate. The window, 3 samples more for interpolation, and every vector refined from it stay within the padded frame and the
-    limits of the level.
+    wins, on a tie the earlier candidate. The window, 3 samples more for interpolation, and every vector refined from it stay
+    within the padded frame and the limits of the level.
     """
     height, width = source.shape
     mb_width = width // 16

@@ -191,7 +191,7 @@ OPTIONS: tuple[Option, ...] = (
 
     Option("keyint", "Frame types", read_keyint, 250, "largest distance of IDR frames, or infinite", "INT", short="I"),
     Option("ref", "Frame types", read_int, 1, "reference frames of a P frame (slower)", "INT", 1, 16, short="r"),
-    Option("bframes", "Frame types", read_int, 0, "B frames between two others, a tool of Main and High profile (CPU alone)",
+    Option("bframes", "Frame types", read_int, 0, "B frames between two others, a tool of Main and High profile",
            "INT", 0, 16, short="b"),
     Option("b_pyramid", "Frame types", read_grid, "normal", "which B frames are references: none; normal, the middle one "
            "of several; dyadic, also the middle of each half and so on (a longer delay)",
