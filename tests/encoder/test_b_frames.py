@@ -30,6 +30,7 @@ ALL_B = {"b_adapt": 0, "scenecut": 0, "device": "cpu", "threads": 1}  # as many 
 TOOLS = (
     {"bframes": 3}, {"bframes": 2, "no_cabac": True, "subme": 4, "weightp": 2, "slices": 2},
     {"bframes": 7, "b_pyramid": "dyadic", "subme": 7, "ref": 3, "no_weightb": True}, {"bframes": 1, "subme": 2, "me": "step"},
+    {"bframes": 2, "no_cabac": True, "no_8x8dct": True},
 )  # fmt: skip
 GOLDEN = {
     "": "b6d7f649017365ea",
