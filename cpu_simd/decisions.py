@@ -99,6 +99,7 @@ RD_CHROMA_LEAST = 12  # least QP_Y - QP_C, negative
 # apart; and what a part takes more that both lists predict
 RD_B_BITS = np.array([3, 3, 6, 6, 6, 18, 1], np.int64)
 RD_B_BOTH = 2
+RD_B_SKIP = 8  # bits by which skipping is preferred in B frames, from which little or nothing is predicted; by experiment
 # Squared step of chroma in that of luma, units of 1 / 256, by QP_Y - QP_C + RD_CHROMA_LEAST
 RD_CHROMA_WEIGHT = np.array([round(256 * 2 ** (-(n - RD_CHROMA_LEAST) / 3)) for n in range(64)], np.int64)
 # Psy-RD of strength one: lambda times the difference of energies by orthonormal coefficients as squared error, as in x264.

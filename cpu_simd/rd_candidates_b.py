@@ -13,7 +13,7 @@ from .bit_costs import mvd_bits, ref_idx_bits
 from .bundles import Motion
 from .cabac_bits import B_SLICE, ONE_BIT, fill_bits
 from .cost import strip_satd
-from .decisions import LAMBDA, NOT_WORTH, RD_B_BITS, RD_B_BOTH, RD_BITS_INTRA, RD_GATE, RD_MOST
+from .decisions import LAMBDA, NOT_WORTH, RD_B_BITS, RD_B_BOTH, RD_B_SKIP, RD_BITS_INTRA, RD_GATE, RD_MOST
 from .layout import (
     B_EXTRA_DIRECT,
     B_QUADRANT,
@@ -193,7 +193,7 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
     to SATD is that of the best by estimates.
 
     Writes candidates.extra; intra_cost: the difference of the best division is added; skip_limit: the cost of the squared
-    error of chroma without a residual at direct prediction, in units of SATD.
+    error of chroma without a residual at direct prediction, in units of SATD, less RD_B_SKIP bits.
     """
     n_ref, n_ref1, partition_mask = references.n_ref, references.n_ref1, settings.partition_mask
     qp, chroma_qp_offset, scaling, has_lists = quantiser
@@ -252,7 +252,7 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
                 _, error = chroma_of(residue, q_y, q_c)
                 without = min(error * lam // ONE_BIT, RD_MOST)
             if n == 0:
-                skip_limit[mb] = without
+                skip_limit[mb] = without - lam * RD_B_SKIP
         for shape in range(N_B_EXTRAS):
             candidates.extra[mb, shape] = extras[best if extras[shape] == FAR else shape]
         if intra_cost[mb] < NOT_WORTH:

@@ -31,11 +31,42 @@ struct List1 {
   int n_ref, n_ref1;
 };
 
+// 8.4.2: the block of a lane of macroblock mb of a B frame, from list 0, list 1 or both
+DEVICE void predict_b(const List1 &list_1, const uint8_t *ref_luma, const uint8_t *ref_chroma, const int *ref_slots,
+                      const signed char *ref_idx, const short2 *mv, int pad, int mb, int mb_width, int mb_height, int lane,
+                      unsigned *predicted) {
+  const int mx = mb % mb_width, my = mb / mb_width, bx = lane & 3, by = lane >> 2 & 3, plane = lane >> 2 & 1, q = lane & 3;
+  const bool luma = lane < 16;
+  const int quadrant = 4 * mb + (luma ? (by >> 1) * 2 + (bx >> 1) : q), block = 16 * mb + (luma ? lane : 8 * (q >> 1) + 2 * (q & 1));
+  const int ref_0 = ref_idx[quadrant], ref_1 = list_1.ref_idx[quadrant];
+  unsigned first[4];
+#pragma unroll
+  for (int n = 0; n < 2; n++) {
+    if ((n ? ref_1 : ref_0) < 0) continue;
+    const size_t slot = ref_slots[n ? list_1.n_ref + ref_1 : ref_0];
+    const short2 v = (n ? list_1.mv : mv)[block];
+    if (luma) {  // as if the vector were the macroblock's: where that changes the limits, all samples of a row or column are equal
+      const int wide = mb_width * 16 + 2 * pad, high = mb_height * 16 + 2 * pad;
+      predict_luma(ref_luma + slot * 4 * wide * high, wide, high, pad, mx * 16, my * 16, bx, by, {0, 0, 4, 4}, v, predicted);
+    } else {
+      const int wide = mb_width * 8 + pad, high = mb_height * 8 + pad;
+      predict_chroma_4x4(ref_chroma + (slot * 2 + plane) * wide * high, wide, high, pad / 2, mx * 8, my * 8, q, v, predicted);
+    }
+#pragma unroll
+    for (int i = 0; i < 4 && n == 0; i++) first[i] = predicted[i];
+  }
+  if ((ref_0 | ref_1) < 0) return;
+  const int weight = __ldg(list_1.bi_weights + ref_0 * list_1.n_ref1 + ref_1);
+#pragma unroll
+  for (int i = 0; i < 4; i++) predicted[i] = weigh_both(first[i], predicted[i], weight);
+}
+
 // EITHER: luma by the 4x4 or the 8x8 transform. FOR_CABAC: levels are chosen by the trellis. Arguments as the launcher says;
 // macroblock rows [row0, row0 + gridDim.y). Lists: of scaling lists, see transform.cuh. Second: NoList1 or List1.
 template <bool EITHER, bool FOR_CABAC, class Lists, class Second>
-DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const Scratch &scratch, const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,
-    const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,
+DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const Scratch &scratch,
+    const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v,
+    const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,
     const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,
     int chroma_qp_offset, int trellis, int dead_zone, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp,
     uint8_t *mb_type, signed char *ref_idx, short2 *mv,
@@ -56,47 +87,34 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
   uint8_t *rec = nullptr;
   int stride = width;
   const int quadrant = luma ? (by >> 1) * 2 + (bx >> 1) : q;
-  const auto predict = [&](int entry, short2 v, unsigned *samples) {  // from an entry of either list; v: of a chroma quadrant
-    const size_t slot = ref_slots[entry];
-    if (luma) {
-      const int wide = width + 2 * pad, high = height + 2 * pad;
-      predict_luma(ref_luma + slot * 4 * wide * high, wide, high, pad, mx * 16, my * 16, bx, by, partition_of(kind, sub, bx, by), v,
-                   samples);
-    } else if (active) {
-      const int wide = width / 2 + pad, high = height / 2 + pad;
-      const uint8_t *from = ref_chroma + (slot * 2 + plane) * wide * high;
-      if constexpr (Second::ANY) predict_chroma_4x4(from, wide, high, pad / 2, mx * 8, my * 8, q, v, samples);
-      else predict_chroma(from, wide, high, pad / 2, mx * 8, my * 8, q, kind, sub, mv + 16 * mb, samples);
-    }
-  };
   if (luma) {
+    if constexpr (!Second::ANY) {
+      const size_t slot = ref_slots[ref_idx[4 * mb + quadrant]];
+      const int wide = width + 2 * pad, high = height + 2 * pad;
+      predict_luma(ref_luma + slot * 4 * wide * high, wide, high, pad, mx * 16, my * 16, bx, by, partition_of(kind, sub, bx, by),
+                   mv[16 * mb + lane], predicted);
+    }
     const size_t at = size_t(my * 16 + 4 * by) * stride + mx * 16 + 4 * bx;
 #pragma unroll
     for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>(src_y + at + i * stride));
     rec = rec_y + at;
   } else if (active) {
     stride = width / 2;
+    if constexpr (!Second::ANY) {
+      const size_t slot = ref_slots[ref_idx[4 * mb + q]];
+      const int wide = width / 2 + pad, high = height / 2 + pad;
+      predict_chroma(ref_chroma + (slot * 2 + plane) * wide * high, wide, high, pad / 2, mx * 8, my * 8, q, kind, sub, mv + 16 * mb,
+                     predicted);
+    }
     const size_t at = size_t(my * 8 + 4 * (q >> 1)) * stride + mx * 8 + 4 * (q & 1);
 #pragma unroll
     for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>((plane ? src_v : src_u) + at + i * stride));
     rec = (plane ? rec_v : rec_u) + at;
   }
   if constexpr (Second::ANY) {
-    const int block = 16 * mb + (luma ? lane : 8 * (q >> 1) + 2 * (q & 1));
-    if (active) {
-      const int ref_0 = ref_idx[4 * mb + quadrant], ref_1 = list_1.ref_idx[4 * mb + quadrant];
-      if (ref_0 >= 0) predict(ref_0, mv[block], predicted);
-      if (ref_1 >= 0) {
-        unsigned second[4];
-        predict(list_1.n_ref + ref_1, list_1.mv[block], second);
-        const int weight = ref_0 < 0 ? 0 : __ldg(list_1.bi_weights + ref_0 * list_1.n_ref1 + ref_1);
-#pragma unroll
-        for (int i = 0; i < 4; i++) predicted[i] = ref_0 < 0 ? second[i] : weigh_both(predicted[i], second[i], weight);
-      }
-    }
-  } else if (active) {
-    predict(ref_idx[4 * mb + quadrant], mv[16 * mb + (luma ? lane : 0)], predicted);
-    weigh_block(weights, ref_idx[4 * mb + quadrant], luma, plane, predicted);
+    if (active) predict_b(list_1, ref_luma, ref_chroma, ref_slots, ref_idx, mv, pad, mb, mb_width, mb_height, lane, predicted);
+  } else {
+    if (active) weigh_block(weights, ref_idx[4 * mb + quadrant], luma, plane, predicted);
   }
   int c[16];
 #pragma unroll

@@ -47,15 +47,6 @@ DEVICE Direct direct_motion(const Motion *mv_cache, int still) {
   return {{ref, v}, ref == 0 ? still : 0};
 }
 
-// 8.4.2.3: four samples from both lists
-DEVICE unsigned weigh_both(unsigned a, unsigned b, int w1) {
-  if (w1 == AVERAGE) return average4(a, b);
-  int s[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) s[i] = clip255((byte_of(a, i) * (64 - w1) + byte_of(b, i) * w1 + 32) >> 6);
-  return pack4(s[0], s[1], s[2], s[3]);
-}
-
 // Direct luma of block lane & 15 -> samples, in both halves of the lanes. direct: of this half's list
 DEVICE void predict_direct(const FrameB &f, const Direct &direct, int x0, int y0, unsigned *samples) {
   const int lane = threadIdx.x & 31, k = lane & 15, list = lane >> 4, bx = k & 3, by = k >> 2;

@@ -162,7 +162,7 @@ DEVICE void weigh_choices(const Lists &all_lists, const Frame &f) {
   const int of_best = __shfl_sync(FULL_WARP, own, best);
   if (lane < N_B_EXTRAS) f.choices.extra[size_t(mb) * N_B_EXTRAS + lane] = near >> lane & 1 ? own : of_best;
   if (lane == 0) {
-    f.skip_limit[mb] = without;
+    f.skip_limit[mb] = without - lam * RD_B_SKIP;
     if (f.intra_cost[mb] < NOT_WORTH) f.intra_cost[mb] += of_best + lam * RD_BITS_INTRA;
   }
 }

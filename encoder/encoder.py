@@ -192,8 +192,8 @@ class Encoder:
 
     @property
     def takes_gpu_frames(self) -> bool:
-        """Whether frames may lie on the GPU: it has one, encodes one GOP at a time, in display order, and SSIM needs no
-        frames on the host.
+        """Whether frames may lie on the GPU: it has one, encodes one GOP at a time, no frame waits for later ones, and
+        SSIM needs no frames on the host.
         """
         return self.config.device != "cpu" and self.lanes is None and not self.config.ssim and bool(self._pipeline.on_gpu)
 

@@ -60,10 +60,16 @@ class Pairs(FrameTypes):
 
 def install(monkeypatch, types=Pairs):
     """All encoders made from now on code frames in that order."""
-    plain = slice_writer.sequence_parameter_set
+    plain_set, plain_headers = slice_writer.sequence_parameter_set, SliceWriter.headers
+    bits = slice_writer.LOG2_MAX_PIC_ORDER_CNT_LSB
 
     def with_order(config):
-        return replace(plain(config), pic_order_cnt_type=0)
+        return replace(plain_set(config), pic_order_cnt_type=0)
+
+    def with_number(self, spec):
+        made, lsb = plain_headers(self, spec), spec.pic_order_cnt % (1 << bits)  # the element after frame_num
+        numbers = [number | (lsb << shift) >> bits for number, shift in zip(made.numbers, made.shifts)]
+        return made._replace(numbers=tuple(numbers))
 
     Pairs.instances = []
     monkeypatch.setattr("h264lite.encoder.held_frames.FrameTypes", types)
@@ -71,4 +77,4 @@ def install(monkeypatch, types=Pairs):
     monkeypatch.setattr(Config, "frames_back", property(lambda self: 2 * self.ref))
     monkeypatch.setattr(Config, "max_num_reorder_frames", property(lambda self: DELAY))
     monkeypatch.setattr(slice_writer, "sequence_parameter_set", with_order)
-    monkeypatch.setattr(SliceWriter, "headers", SliceWriter._headers_of)  # each frame has a number of its own
+    monkeypatch.setattr(SliceWriter, "headers", with_number)

@@ -99,14 +99,15 @@ class AdaptiveTypes:
         return cls(TypeRules.of(config, pyramid), FrameCosts(config.width, config.height))
 
     def add(self, luma: np.ndarray | None) -> list[str]:
-        """The types that become known with the next frame, uint8[H, W] of display size, in display order; maybe none."""
-        assert luma is not None, "types by costs need the samples"
+        """See TypeSource. Raises TypeError without samples."""
+        if luma is None:
+            raise TypeError("types of frames by their samples need these")
         self._costs.add(luma)
         self._count += 1
         return list(self._decided(False))
 
     def flush(self) -> list[str]:
-        """The types of all other frames: none follows."""
+        """See TypeSource."""
         return list(self._decided(True))
 
     def _decided(self, end: bool) -> Iterator[str]:

@@ -240,7 +240,7 @@ class Gops:
             self.queue.end()
 
     def cut(self) -> None:
-        """Start no more frames; finish those in flight."""
+        """Start no more frames; finish those in flight, and those that are displayed before one of these."""
         self.queue.end(cut=True)
 
     def _close_lanes(self) -> None:

@@ -25,12 +25,20 @@ Waiting = tuple[FrameSpec, np.ndarray | Read]
 
 @dataclass
 class Gop:
-    """The frames of a GOP that wait, and the number that a lane has taken; closed: a later GOP has begun."""
+    """The frames of a GOP that wait, and the number that a lane has taken; closed: a later GOP has begun; shown: the last
+    frame in display order that was taken.
+    """
 
     number: int
     waiting: deque[Waiting]
     taken: int = 0
     closed: bool = False
+    shown: int = -1
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether the next frame is displayed before one that was taken."""
+        return bool(self.waiting) and self.waiting[0][0].display_index < self.shown
 
 
 class GopQueue:
@@ -125,7 +133,7 @@ class GopQueue:
                 del self._finished[number]
 
     def end(self, cut: bool = False) -> None:
-        """No frame follows; cut: start no more frames, finish those in flight."""
+        """No frame follows; cut: start no more frames but those that are displayed before one in flight; finish these."""
         with self._lock:
             self._ended = True
             self._end_gop = -1 if cut else self._end_gop
@@ -154,16 +162,18 @@ class GopQueue:
         with self._changed:
             waiting = gop.waiting
             most = most if waiting and callable(waiting[0][1]) else 1
-            count = 0 if self._is_cut(gop.number) else min(most, len(waiting))
+            count = 0 if self._is_over(gop) else min(most, len(waiting))
             if self.waiting > self.room // 2 >= self.waiting - count:
                 self._wake_caller()  # room for frames again
             gop.taken += count
-            return [waiting.popleft() for _ in range(count)]
+            taken = [waiting.popleft() for _ in range(count)]
+            gop.shown = max([gop.shown, *(spec.display_index for spec, _ in taken)])
+            return taken
 
     def is_over(self, gop: Gop) -> bool:
         """Whether no frame of the GOP follows."""
         with self._changed:
-            over = self._is_cut(gop.number) or ((gop.closed or self._ended) and not gop.waiting)
+            over = self._is_over(gop) or ((gop.closed or self._ended) and not gop.waiting)
             if over:
                 self._gops.pop(gop.number, None)
             return over
@@ -214,6 +224,10 @@ class GopQueue:
             self._notify()
 
     # ---- with the lock held
+    def _is_over(self, gop: Gop) -> bool:
+        """Whether the GOP is cut, and no frame is missing before the last one."""
+        return self._is_cut(gop.number) and not gop.has_gap
+
     def _is_cut(self, number: int) -> bool:
         return self._end_gop is not None and number >= self._end_gop
 

@@ -344,7 +344,7 @@ def _settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
 
 
 def _settle_types(values: dict[str, Any], options: dict[str, Any]) -> None:
-    """Turn no_scenecut and the default of scenecut into `scenecut`, which excludes several GOPs at once; resolve min_keyint.
+    """Turn no_scenecut and the default of scenecut into `scenecut`; resolve min_keyint.
 
     Without B frames the default is no scene cuts, and b_adapt decides nothing.
     """
@@ -360,12 +360,6 @@ def _settle_types(values: dict[str, Any], options: dict[str, Any]) -> None:
     if least > keyint:
         raise OptionError(f"{least}: not in 0..{keyint} (IDR frames are at most --keyint {keyint} apart)", "min-keyint")
     values["min_keyint"] = least or max(1, min(keyint // 10, int(values["fps"])))
-    if values["scenecut"]:
-        if values["gops"] > 1:
-            raise OptionError(
-                f"{values['gops']}: where GOPs begin is known one after another; several at once need --scenecut 0", "gops"
-            )
-        values["gops"] = 1
 
 
 def _gops_for(gops: int, devices: tuple[str, ...]) -> int:

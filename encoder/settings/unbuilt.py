@@ -154,9 +154,10 @@ def _rows() -> Iterator[Unbuilt]:
                 yield Unbuilt(f"no_{name}", why, (not always,), is_switch=True)
     for name, why in (("cabac", _NO_CABAC), ("8x8dct", _NO_8X8)):
         yield Unbuilt(name, why, (), is_switch=True)
-    for why, switches in _REFUSED.items():
-        for name in switches:
-            yield Unbuilt(name, why, (), is_switch=True)
+    for table, neutral in ((_ACCEPTED, (True,)), (_REFUSED, ())):
+        for why, switches in table.items():
+            for name in switches:
+                yield Unbuilt(name, why, neutral, is_switch=True)
 
 
 UNBUILT = {row.name: row for row in _rows()}

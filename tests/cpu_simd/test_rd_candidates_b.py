@@ -148,7 +148,7 @@ def test_against_the_definition(kind, qp, psy_rd, partition_mask):
         cost, error = true_cost(source, samples, qp, qp_c, bits, psy_rd)
         of_direct = naive.satd(source[:16].astype(int) - samples[:16])
         extras, estimates = {DIRECT: cost * lam // 256 - of_direct}, {DIRECT: of_direct + lam}
-        assert limit[mb] == error * lam // 256
+        assert limit[mb] == error * lam // 256 - 8 * lam
         for division, (of_quadrants, _) in enumerate(DIVISIONS):
             distortion = int(candidates.cost[mb, sorted(set(of_quadrants))].sum())
             samples = predicted(pool, x0, y0, candidates.ref[mb, of_quadrants], candidates.mv[mb, of_quadrants])

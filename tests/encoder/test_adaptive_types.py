@@ -13,6 +13,7 @@ from ..sequences import clip
 
 SEED, WIDTH, HEIGHT = 43, 112, 96
 LETTERS = {"IDR": "K"}
+NOTHING = np.zeros((0, 0), np.uint8)  # for costs by chance
 
 
 def rules(**changes):
@@ -126,6 +127,11 @@ def test_idr_frames_are_keyint_apart_at_most():
     assert set(types(pan(0, 4), keyint=1)) == {"K"}
 
 
+def test_samples_are_needed():
+    with pytest.raises(TypeError, match="samples"):
+        AdaptiveTypes(rules(), FrameCosts(WIDTH, HEIGHT)).add(None)
+
+
 def test_bias_moves_the_number_of_b_frames():
     lumas = noise(6) + pan(0, 12, 9, 5)
     counts = [types(lumas, b_bias=bias, scenecut=0, b_adapt=BEST).count("B") for bias in (-100, 0, 100)]
@@ -198,7 +204,7 @@ def test_the_best_division_into_runs(bframes, pyramid):
         frames = 9 + seed % 3
         table = Table(seed)
         decisions = AdaptiveTypes(rules(bframes=bframes, b_adapt=BEST, pyramid=pyramid, scenecut=0, b_bias=seed), table)
-        found = [kind for _ in range(frames) for kind in decisions.add(None)] + decisions.flush()
+        found = [kind for _ in range(frames) for kind in decisions.add(NOTHING)] + decisions.flush()
         table = Table(seed)
         table._count = frames
         best = None
@@ -218,11 +224,11 @@ def test_types_do_not_depend_on_what_is_known_beyond_the_window():
     for b_adapt, scenecut in product((FIXED, FAST, BEST), (0, 90)):
         chosen = {"b_adapt": b_adapt, "scenecut": scenecut, "rc_lookahead": 8, "keyint": 50, "min_keyint": 5}
         whole = AdaptiveTypes(rules(**chosen), Table(5))
-        found = [kind for _ in range(60) for kind in whole.add(None)] + whole.flush()
+        found = [kind for _ in range(60) for kind in whole.add(NOTHING)] + whole.flush()
         assert len(found) == 60
         for length in (1, 7, 23, 51):
             part = AdaptiveTypes(rules(**chosen), Table(5))
-            early = [kind for _ in range(length) for kind in part.add(None)]
+            early = [kind for _ in range(length) for kind in part.add(NOTHING)]
             assert early == found[: len(early)] and len(early) >= length - 12
             assert len(early) + len(part.flush()) == length
 

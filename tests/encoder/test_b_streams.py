@@ -2,16 +2,25 @@
 
 import io
 import json
+import sys
+import types
 
 import h264lite
 import numpy as np
 import pytest
 from h264lite.cli.cli import main
+from h264lite.cuda_src.runtime.device import Device
+from h264lite.scheduler.devices import GpuLost
+from h264lite.scheduler.frames.loop import Loop
+from h264lite.scheduler.frames.ring import FrameRing
 
 from .. import round_trip
+from ..cuda_emulator.fixtures import driver, gpu  # noqa: F401
+from .test_cuda_frames import Array
+from .test_writer import Tensor
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 10
-OPTIONS = {"qp": 28, "device": "cpu"}
+OPTIONS = {"qp": 28, "device": "cpu", "b_adapt": 0, "scenecut": 0}
 TOOLS = (
     {"bframes": 1}, {"bframes": 2, "b_pyramid": "none"}, {"bframes": 3, "ref": 2, "keyint": 6},
     {"bframes": 5, "b_pyramid": "dyadic", "ref": 3}, {"bframes": 2, "no_cabac": True, "slices": 2},
@@ -51,6 +60,32 @@ def test_decoders_agree(clip, options):
     assert "B" in {packet.frame_type for packet in packets}
     for other in ({"threads": 3}, {"threads": 2, "gops": 2}):
         assert [packet.data for packet in packets_of(clip, **options, **other)] == [packet.data for packet in packets]
+
+
+ADAPTIVE = (
+    {"bframes": 0, "scenecut": 40}, {"bframes": 3, "b_adapt": 1}, {"bframes": 2, "scenecut": 40, "keyint": 7, "ref": 3},
+    {"bframes": 3, "b_adapt": 2, "scenecut": 40, "min_keyint": 4},
+    {"bframes": 4, "b_adapt": 2, "rc_lookahead": 5, "b_pyramid": "none"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("options", ADAPTIVE, ids=str)
+def test_types_by_content(clip, options):
+    """Frames wait for the lookahead; scenes begin with I frames, or IDR frames far enough from the last."""
+    scenes = [*clip[:6], *([255 - plane for plane in planes] for planes in clip[:7]), *clip[:2]]
+    packets = packets_of(scenes, threads=1, **options)
+    check(packets)
+    assert [packet.data for packet in packets_of(scenes, threads=3, **options)] == [packet.data for packet in packets]
+    intra = sorted(packet.pts for packet in packets if packet.frame_type == "I")
+    assert intra[0] == 0 and ("scenecut" not in options or {6, 13} <= set(intra))
+
+
+def test_types_by_content_in_lanes(clip):
+    """The front decides, lanes encode; a raw file too."""
+    options = {"bframes": 3, "b_adapt": 2, "keyint": 4}
+    expected = packets_of(clip, **options)
+    check(expected)
+    assert [packet.data for packet in packets_of(clip, gops=3, threads=2, **options)] == [p.data for p in expected]
 
 
 @pytest.mark.parametrize("frames", (1, 2, 3, 4, 5))
@@ -105,3 +140,50 @@ def test_ssim_is_of_the_frame(clip):
     with h264lite.Encoder(WIDTH, HEIGHT, 30, ssim=True, bframes=3, **OPTIONS) as encoder:
         rows = [row for planes in clip for _, row in encoder.push(tuple(planes))] + [row for _, row in encoder.drain()]
     assert len(rows) == FRAMES and min(row.ssim for row in rows) > 0.8
+
+
+SCENES = {"bframes": 0, "scenecut": 40, "ref": 2}
+
+
+def test_scene_cuts_on_other_devices(driver, clip):  # noqa: F811
+    scenes = [*clip[:4], *([255 - plane for plane in planes] for planes in clip[:5])]
+    expected = packets_of(scenes, **SCENES)
+    assert [packet.pts for packet in expected if packet.frame_type == "I"] == [0, 4]
+    for device in ("cuda", "hybrid"):
+        found = packets_of(scenes, threads=2, **{**SCENES, "device": device})
+        assert [packet.data for packet in found] == [packet.data for packet in expected]
+
+
+def test_frames_in_gpu_memory(gpu, clip, monkeypatch):  # noqa: F811
+    """They cannot wait there: refused by name one by one, else copied to the host."""
+    with Device() as device, h264lite.Encoder(WIDTH, HEIGHT, 30, **{**OPTIONS, **SCENES, "device": "cuda"}) as encoder:
+        frame = tuple(Array(device.upload(plane)) for plane in clip[0])
+        with pytest.raises(h264lite.InputError, match=r"wait for later ones.*bframes=0"):
+            encoder.encode(frame)
+    module = types.SimpleNamespace(
+        Tensor=Tensor, strided="strided", cuda=types.SimpleNamespace(current_stream=lambda device: 1)
+    )
+    monkeypatch.setitem(sys.modules, "torch", module)
+    grey, options = np.stack([planes[0] for planes in clip]), {"qp": 28, "bframes": 2, "layout": "THW"}
+    with pytest.warns(RuntimeWarning, match="2 exists for the CPU only"):
+        found = h264lite.write_video(None, Tensor(grey, []), 24, **options)
+    assert found == h264lite.write_video(None, grey, 24, device="cpu", **options)
+
+
+@pytest.mark.parametrize("at", (3, 6, 9))
+@pytest.mark.parametrize("options", ({"bframes": 2}, {"bframes": 5, "b_pyramid": "dyadic", "ref": 2}), ids=str)
+def test_another_loop_continues(clip, monkeypatch, options, at):
+    """As after the loss of a GPU: the decoded frames, their motion and the distances to their references come back."""
+    expected, run, calls = packets_of(clip, threads=2, **options), Loop.run, []
+
+    def failing(self, frame):
+        calls.append(frame)
+        if len(calls) == at:
+            raise GpuLost("a test")
+        return run(self, frame)
+
+    monkeypatch.setattr(Loop, "run", failing)
+    monkeypatch.setattr(FrameRing, "_length", lambda self: 40)
+    with pytest.warns(RuntimeWarning, match="continuing on the CPU"):
+        found = packets_of(clip, threads=2, **{**options, "device": "auto"})
+    assert [packet.data for packet in found] == [packet.data for packet in expected]

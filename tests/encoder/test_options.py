@@ -202,7 +202,7 @@ BAD = [
     {"bframes": 3, "b_pyramid": 3},
     {"bframes": 3, "b_pyramid": 1},
     {"bframes": 3, "b_pyramid": True},
-    {"bframes": 3, "b_adapt": 1},
+    {"bframes": 3, "b_adapt": 3},
     {"bframes": 3, "direct": "temporal"},
     {"bframes": 3, "direct": "none"},
     {"bframes": 7, "b_pyramid": "dyadic", "level": "1.1", "width": 352, "height": 288, "fps": 5},
@@ -349,13 +349,13 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
 
 def test_frame_types_are_settled():
     found = config(bframes=3, b_adapt=2, fps=60)
-    assert (found.scenecut, found.b_adapt, found.min_keyint, found.gops) == (40, 2, 25, 1)
-    assert (config().scenecut, config().b_adapt, config().gops) == (0, 0, 0)
+    assert (found.scenecut, found.b_adapt, found.min_keyint) == (40, 2, 25)
+    assert (config().scenecut, config().b_adapt) == (0, 0)
     assert config(scenecut=40).scenecut == 40 and config(bframes=3, no_scenecut=True).scenecut == 0
     assert [config(keyint=keyint, fps=24).min_keyint for keyint in (5, 100, 250, "infinite")] == [1, 10, 24, 24]
     assert config(min_keyint=250).min_keyint == 250
     for options, name in (({"min_keyint": 251}, "min-keyint"), ({"min_keyint": 25, "keyint": 24}, "min-keyint"),
-                          ({"scenecut": 40, "no_scenecut": True}, "no-scenecut"), ({"scenecut": 40, "gops": 2}, "gops"),
+                          ({"scenecut": 40, "no_scenecut": True}, "no-scenecut"),
                           ({"min_keyint": RaisesAlways()}, "min-keyint"), ({"b_bias": 101}, "b-bias"),
                           ({"b_adapt": 3}, "b-adapt"), ({"scenecut": -1}, "scenecut"),
                           ({"rc_lookahead": 251}, "rc-lookahead")):  # fmt: skip
@@ -366,10 +366,10 @@ def test_frame_types_are_settled():
 
 def test_all_refused_options_are_in_one_message():
     with pytest.raises(OptionError) as caught:
-        config(crf=20, b_adapt=2, vbv_maxrate=9, me="umh", mernge=4, qp=26, aq_mode=0)
+        config(crf=20, nr=2, vbv_maxrate=9, me="umh", mernge=4, qp=26, aq_mode=0)
     assert str(caught.value) == (
         "not supported yet: crf, vbv-maxrate 9 (the quantiser is constant, see --qp); "
-        "b-adapt 2 (as many B frames as --bframes says lie between two others); "
+        "nr 2 (there is no noise reduction); "
         "me umh (fsbm (esa) and step are built); unknown option 'mernge'; did you mean 'merange'?"
     )
 

@@ -8,6 +8,8 @@ import h264lite
 import numpy as np
 import pytest
 from h264lite.cli.cli import main
+from h264lite.encoder.gops.queue import GopQueue
+from h264lite.encoder.held_frames import HeldFrames
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.encoder.statistics import ssim
@@ -266,6 +268,35 @@ def test_gpu_frames_are_refused_by_name():
 
     with pytest.raises(h264lite.InputError, match="bframes=0"):
         Reordering.encode_on_gpu(object(), None)
+
+
+@pytest.mark.parametrize("taken, more", ((1, 0), (2, 1), (3, 0), (4, 1), (5, 0)))
+def test_cut_leaves_no_gap(taken, more):
+    """Of I0 P2 P1 P4 P3 those are still taken that are displayed before one in flight; no other is begun."""
+    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=5, ref=2)
+    queue, held = GopQueue(1, 99, 6), HeldFrames(config)
+    for _ in range(7):
+        for spec, source in held.add(np.zeros(6, np.uint8)):
+            queue.enter(spec, source)
+    gop = queue.next_gop()
+    for _ in range(taken):
+        queue.take(gop, 1)
+    queue.end(cut=True)
+    found = []
+    while not queue.is_over(gop):
+        found += queue.take(gop, 1)
+    assert len(found) == more and queue.take(gop, 1) == [] and queue.next_gop() is None
+
+
+def test_a_writer_that_is_left_by_an_exception(clip, tmp_path):
+    """The file has all frames that were given before."""
+    av = pytest.importorskip("av")
+    with pytest.raises(KeyError), h264lite.VideoWriter(tmp_path / "o.mp4", 30, **OPTIONS) as writer:
+        for planes in clip[:4]:
+            writer.write(tuple(planes))
+        raise KeyError
+    with av.open(str(tmp_path / "o.mp4")) as container:
+        assert [frame.pts * frame.time_base * 30 for frame in container.decode(video=0)] == [0, 1, 2, 3]
 
 
 # Containers ----------------------------------------------------------------------------------------------------------
