@@ -22,7 +22,7 @@ IN_BACKGROUND = (
     "mark_skipped",
 )  # fmt: skip
 # files of kernels that an option needs
-_OF_B_FRAMES = {"bipredict", "mode_decision_b", "colocated"}
+_OF_B_FRAMES = {"bipredict", "mode_decision_b", "explicit_motion", "colocated"}
 _ON_DEMAND = _OF_B_FRAMES | {
     "step_search", "neighbour_vectors", "rd_candidates", "rd_candidates_b", "rd_decision", "weighting",
 }

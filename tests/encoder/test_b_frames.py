@@ -95,6 +95,19 @@ def test_contents(content, qp):
 
 
 @pytest.mark.parametrize("no_cabac", (False, True))
+def test_direct_macroblocks_beside_i_pcm(no_cabac):
+    """A neighbour that becomes I_PCM after the mode decision has no motion: what derives from it is said explicitly."""
+    for seed in range(6):
+        clip = made_clip(Case(82, 66, 6, "checkers", seed, {}, True))
+        draw = np.random.default_rng(seed)
+        for frame in clip:  # few macroblocks that no prediction serves
+            for _ in range(4):
+                y, x = 16 * draw.integers(4), 16 * draw.integers(5)
+                frame[0][y : y + 16, x : x + 16] = draw.integers(0, 256, (16, 16))
+        b_frames(clip, qp=10, pbratio=0.25, bframes=5, subme=4, no_cabac=no_cabac)
+
+
+@pytest.mark.parametrize("no_cabac", (False, True))
 @pytest.mark.parametrize("slices", range(1, 9))
 def test_slices(slices, no_cabac):
     clip = round_trip.noise_clip(34, 128, 5, slices)
