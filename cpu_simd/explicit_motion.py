@@ -3,21 +3,9 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
-from ..standard.macroblock import B_DIRECT, B_SKIP, B_SUB_DIRECT, B_SUB_L0, LAST_INTRA, B_8x8
+from ..standard.macroblock import B_DIRECT, B_SKIP, B_SUB_DIRECT, B_SUB_L0, B_8x8
 from .direct import direct_motion
-from .mode_decision import load_mv_cache
-
-
-@helper
-def _is_beside_intra(mb, mb_type, mb_width):
-    """Whether one of the neighbours A, B, C, D of a macroblock is intra; those in other slices may count too."""
-    column, above = mb % mb_width, mb >= mb_width
-    if column > 0 and (mb_type[mb - 1] <= LAST_INTRA or (above and mb_type[mb - mb_width - 1] <= LAST_INTRA)):
-        return True
-    if not above:
-        return False
-    corner = column < mb_width - 1 and mb_type[mb - mb_width + 1] <= LAST_INTRA
-    return corner or mb_type[mb - mb_width] <= LAST_INTRA
+from .mode_decision import is_beside_intra, load_mv_cache
 
 
 @helper
@@ -42,7 +30,7 @@ def explicit_motion(motion, colocated_still, slice_first_mb, mb_width, row0, row
     direct = np.zeros((2, 4), np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
         kind = mb_type[mb]
-        if (kind != B_SKIP and kind != B_DIRECT and kind != B_8x8) or not _is_beside_intra(mb, mb_type, mb_width):
+        if (kind != B_SKIP and kind != B_DIRECT and kind != B_8x8) or not is_beside_intra(mb, mb_type, mb_width):
             continue
         first_mb = np.int64(slice_first_mb[mb // mb_width])
         load_mv_cache(mb, motion.ref_idx, motion.mv, mb_width, first_mb, mv_caches[0])

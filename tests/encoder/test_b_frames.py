@@ -95,8 +95,11 @@ def test_contents(content, qp):
 
 
 @pytest.mark.parametrize("no_cabac", (False, True))
-def test_direct_macroblocks_beside_i_pcm(no_cabac):
+def test_derived_motion_beside_i_pcm(no_cabac):
     """A neighbour that becomes I_PCM after the mode decision has no motion: what derives from it is said explicitly."""
+    for seed in (2812015535, *range(5)):
+        clip = made_clip(Case(37, 38, 4, "checkers", seed, {}, True))
+        packets_of(clip, qp=1, ipratio=0.25, merange=60, profile="main", device="cpu")
     for seed in range(6):
         clip = made_clip(Case(82, 66, 6, "checkers", seed, {}, True))
         draw = np.random.default_rng(seed)
