@@ -91,6 +91,7 @@ B_NOT_ALLOWED = 1 << 28  # cost of a choice that must not be taken
 # ---- rd_candidates, and mode_decision by its costs
 BY_COST = 6  # lowest subme with decisions by squared error and bits
 RD_GATE = 3  # a division is coded if its estimated cost is less than the best one's plus one part in 2^RD_GATE
+BY_COST_INTRA = 7  # lowest subme with true costs of intra macroblocks in P and B frames too
 RD_VECTORS = 7  # lowest subme with true costs of the vectors a quarter sample from the best one
 RD_MOST = 1 << 26  # larger costs count as this
 RD_BITS_INTRA = 8  # of an intra macroblock, besides BITS_INTRA

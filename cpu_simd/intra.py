@@ -9,7 +9,7 @@ from ..standard.tables import ZIGZAG_4x4
 from .bit_costs import i_frame_mode_bits, mode_4x4_bits
 from .cabac_bits import I_SLICE, N_BITS, P_SLICE, LUMA_AC_16x16, LUMA_DC_16x16, fill_bits
 from .cost import strip_satd
-from .decisions import BY_COST, DEAD_ZONE_INTRA, LAMBDA, TRELLIS_INTRA, AS_8x8, AS_16x16, BITS_4x4
+from .decisions import BY_COST, BY_COST_INTRA, DEAD_ZONE_INTRA, LAMBDA, TRELLIS_INTRA, AS_8x8, AS_16x16, BITS_4x4
 from .intra_8x8 import KEPT, code_8x8, keep_luma, restore_luma
 from .intra_by_cost import best_4x4, best_8x8, best_chroma
 from .intra_cost import Scale, cost_16x16, error_16x16
@@ -282,9 +282,9 @@ def intra(
     Bundles: Planes source and rec, IntraChoice, Quantiser, CodingTools, Residual. mb_type marks intra macroblocks on entry
     (any intra type) and receives their final type, I_8x8 only with transform_8x8_mode and intra_8x8. In a P frame (n_ref >
     0) type and luma modes come from intra_modes: uint8[n_mb, 16], see intra_estimate; other choices except I_PCM are made by
-    SATD + lam * bits. From subme BY_COST on, if levels are chosen for CABAC and scaling lists are flat, types and modes of
-    all frames are chosen by true cost (intra_by_cost.py). Needs the reconstruction of inter macroblocks; slices are
-    independent of each other.
+    SATD + lam * bits. From subme BY_COST on (in P and B frames BY_COST_INTRA), if levels are chosen for CABAC and scaling
+    lists are flat, types and modes are chosen by true cost (intra_by_cost.py). Needs the reconstruction of inter
+    macroblocks; slices are independent of each other.
     """
     mb_type, intra4x4_mode, _, intra_chroma_mode = intra_choice
     qp, chroma_qp_offset, scaling, has_lists = quantiser
@@ -297,7 +297,8 @@ def intra(
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_BITS, np.int32), np.int64(-1)
     kind = rounding_kind(tools, AS_ROUNDED)
-    by_cost = bool(tools.cabac) and not bool(has_lists) and kind == BY_CABAC and tools.subme >= BY_COST
+    by_cost = bool(tools.cabac) and not bool(has_lists) and kind == BY_CABAC
+    by_cost = by_cost and tools.subme >= (BY_COST_INTRA if n_ref > 0 else BY_COST)
     if n_ref > 0 and not by_cost:
         kind = np.int64(AS_ROUNDED)  # levels by bits gain 0.1 % alone
     dead_zone, chroma_dead_zone = np.int64(tools.dead_zone_intra), np.int64(DEAD_ZONE_INTRA)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual
-from ..cpu_simd.decisions import BY_COST
+from ..cpu_simd.decisions import BY_COST, BY_COST_INTRA
 from .inter_residual import fraction
 from .runtime.device import DeviceArray
 
@@ -42,7 +42,7 @@ def intra(
     arguments = [*source, slice_first_mb, quantiser.chroma_offset, fraction(tools.dead_zone_intra), int(n_ref > 0)]
     arguments += [intra_modes, row0, mb_width, *intra_choice, quantiser.qp, *rec, *residual, progress]
     weighed = bool(tools.trellis and tools.cabac)
-    by_cost = weighed and not quantiser.has_lists and tools.subme >= BY_COST
+    by_cost = weighed and not quantiser.has_lists and tools.subme >= (BY_COST_INTRA if n_ref else BY_COST)
     kernel, threads = KERNELS[n_ref > 0 and not by_cost, bool(tools.transform_8x8_mode and tools.intra_8x8)]
     if by_cost:
         kernel += "_cost"
