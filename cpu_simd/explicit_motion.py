@@ -18,10 +18,10 @@ def _has_motion(mb, q, k, ref_idx, mv, direct):
 
 @closed_kernel
 def explicit_motion(motion, colocated_still, slice_first_mb, mb_width, row0, row1):
-    """8.4.1.2.2: turns direct macroblocks, and direct sub-macroblocks of B_8x8, of rows [row0, row1) whose motion is not what a
-    decoder derives into B_8x8 with sub-macroblocks that say it.
+    """8.4.1.2.2: where a decoder derives other motion for direct macroblocks and direct sub-macroblocks of rows [row0, row1),
+    they become B_8x8 with sub-macroblocks that say theirs.
 
-    That is after a neighbour took fewer bits as I_PCM in inter_residual, which the mode decision cannot know.
+    That happens after a neighbour took fewer bits as I_PCM in inter_residual, which the mode decision cannot know.
     Bundle Motion: ref_idx and mv of both lists must be final; mb_type and sub_mb_type are written. colocated_still:
     uint8[n_mb], as for mode_decision_b. slice_first_mb: int32[mb_height].
     """

@@ -445,8 +445,8 @@ def is_beside_intra(mb, mb_type, mb_width):
 def mark_skipped(slice_first_mb, ref_idx, mv, cbp, mb_width, row0, row1, mb_type):
     """8.4.1.1: turns P_16x16 macroblocks of reference 0 with the P_Skip vector and no coded residual into P_Skip.
 
-    Table 7-14: turns B_Direct_16x16 without coded residual into B_Skip, which has the same motion. P_Skip of the mode decision
-    becomes P_16x16 where a neighbour took fewer bits as I_PCM in inter_residual, so that a decoder derives another vector.
+    Table 7-14: turns B_Direct_16x16 without coded residual into B_Skip, which has the same motion. P_Skip becomes P_16x16
+    where a neighbour took fewer bits as I_PCM after the mode decision, so that a decoder derives another vector.
     [row0, row1): macroblock rows; ref_idx and mv of neighbours must be final; writes mb_type: uint8[n_mb].
     """
     for mb in range(row0 * mb_width, row1 * mb_width):
