@@ -133,7 +133,7 @@ def run_encode(
         stack.enter_context(compiling.messages_to(run.tell))
         if config.device != "cuda" and will_compile(config):
             run.info(f"compiled in {compile_for(config):.0f} s")
-        if config.device == "cuda" and cuda_kernels_will_compile():
+        if config.device == "cuda" and cuda_kernels_will_compile(config.lists):
             run.info("first run on this GPU: its kernels are compiled, once; up to a minute")
         run.trace = Trace() if sinks.timeline or sinks.chart else None
         tell_plan(run, config, reports["verbose"])
@@ -378,7 +378,7 @@ def _settings(config: Config) -> dict[str, Any]:
     """The settings in the summary."""
     return {"width": config.width, "height": config.height, "profile_idc": config.profile_idc,
             "level_idc": config.level_idc, "device": config.device, "threads": config.threads,
-            "preset": config.preset, "qp": config.qp, "keyint": config.keyint, "ref": config.ref,
+            "preset": config.preset, "tune": config.tune, "qp": config.qp, "keyint": config.keyint, "ref": config.ref,
             "merange": config.merange, "subme": config.subme, "slices": config.slices,
             "partitions": sorted(config.partitions), "cabac": config.cabac,
             "transform_8x8_mode": config.transform_8x8_mode, "cqm": config.cqm, "chroma_qp_offset": config.chroma_qp_offset}

@@ -9,7 +9,6 @@
 constexpr int TICKETS = 0, ENDED = 1, DECIDED = 2;  // words of `progress`: rows taken, rows ended, macroblocks decided in each row
 // Divisions by pairs of lanes: 8x8, 16x8, 8x16, then 16x16 from list 0, from list 1, from both
 constexpr int QUARTERS = 0, UPPER = 1, LEFT = 2, WHOLE = 3, DIVISIONS = 6;
-constexpr int AVERAGE = 32;  // an implicit weight, of 64: the prediction is the rounded average
 
 struct FrameB {  // the kernel's arguments, as the launcher says
   const uint8_t *source, *luma;
@@ -59,7 +58,7 @@ DEVICE void predict_direct(const FrameB &f, const Direct &direct, int x0, int y0
     predict_luma(f.luma + slot * 4 * width * height, width, height, f.pad, x0, y0, bx, by, {bx & 2, by & 2, 2, 2}, v, mine);
   }
   const int other = __shfl_xor_sync(FULL_WARP, own.ref, 16), ref0 = list ? other : own.ref, ref1 = list ? own.ref : other;
-  const int w1 = min(ref0, ref1) >= 0 ? __ldg(f.bi_weights + ref0 * f.n_ref1 + ref1) : AVERAGE;
+  const int w1 = min(ref0, ref1) >= 0 ? __ldg(f.bi_weights + ref0 * f.n_ref1 + ref1) : HALF_WEIGHT;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     const unsigned others = __shfl_xor_sync(FULL_WARP, mine[i], 16), first = list ? others : mine[i], second = list ? mine[i] : others;

@@ -22,10 +22,7 @@ IN_BACKGROUND = (
     "mark_skipped",
 )  # fmt: skip
 # files of kernels that an option needs
-_OF_B_FRAMES = {"bipredict", "mode_decision_b", "explicit_motion", "colocated"}
-_ON_DEMAND = _OF_B_FRAMES | {
-    "step_search", "neighbour_vectors", "rd_candidates", "rd_candidates_b", "rd_decision", "weighting",
-}
+_ON_DEMAND = {"step_search", "neighbour_vectors", "rd_candidates", "rd_candidates_b", "rd_decision", "weighting"}
 
 
 def will_compile(config: Config | None = None) -> bool:
@@ -41,14 +38,13 @@ def will_compile(config: Config | None = None) -> bool:
 
 def _needed(config: Config | None) -> set[str]:
     """Files of the kernels of an encode."""
-    needed = files(CPU) - _ON_DEMAND
+    needed = files(CPU, config.lists if config is not None else 1) - _ON_DEMAND
     if config is not None:
         by_bits = config.subme >= BY_BITS
         options = (
             ("step_search", config.me == "step"), ("neighbour_vectors", by_bits and config.cabac),
             ("rd_candidates", by_bits and config.cabac),
             ("rd_candidates_b", by_bits and config.cabac and config.lists == 2),
-            *((name, config.lists == 2) for name in sorted(_OF_B_FRAMES)),
             ("rd_decision", by_bits and not config.cabac), ("weighting", config.weightp),
             ("bits_by_kind", config.bits_by_kind),
         )  # fmt: skip

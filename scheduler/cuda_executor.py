@@ -34,10 +34,11 @@ class CudaExecutor(GpuMemory):
     frames_on_device, deferred, by_rows = 3, deferred_stages(CUDA), False
 
     def __init__(
-        self, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool = False
-    ) -> None:
-        """serial: everything on one stream, so that the host thread issues fewer event calls."""
-        super().__init__(gpu)
+        self, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool = False,
+        lists: int = 1,
+    ) -> None:  # fmt: skip
+        """serial: everything on one stream, so that the host thread issues fewer event calls; lists: see GpuMemory."""
+        super().__init__(gpu, lists)
         self.serial = serial
         rows, macroblocks = (0, n_rows), (0, slices[-1][1])
         self._parts: dict[str, tuple[int, ...]] = {

@@ -55,25 +55,25 @@ def gpu_name() -> str:
         return "a GPU"
 
 
-def cuda_kernels_will_compile() -> bool:
-    """Whether GPU kernels must be compiled before the GPU can be used."""
+def cuda_kernels_will_compile(lists: int = 1) -> bool:
+    """Whether GPU kernels must be compiled before the GPU can be used; lists: see GpuMemory."""
     try:
         gpu = first_gpu()
         capability = tuple(gpu.compute_capability())
-        return any(compiled(name, capability) is None for name in files(CUDA))
+        return any(compiled(name, capability) is None for name in files(CUDA, lists))
     except DeviceUnavailable:
         return False
 
 
 def make_executor(
     device: str, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None,
-    ordinal: int = 0, hybrid: "Hybrid | None" = None, choices: Mapping[str, int] | None = None,
+    ordinal: int = 0, hybrid: "Hybrid | None" = None, choices: Mapping[str, int] | None = None, lists: int = 1,
 ) -> "OneDevice | HybridExecutor":  # fmt: skip
     """The executor for "cpu", "cuda" or "hybrid", with GPU `ordinal`. Raises DeviceUnavailable or DeviceMemoryError.
 
     If the plan leaves everything to one device, and is pinned or the other devices are too slow, the result is the executor
     of that device. choices: see CHOSEN in planning/tuning_file.py; `streams` of a GPU that works alone (1, else four) and
-    `tile_rows`.
+    `tile_rows`. lists: see GpuMemory.
     """
     choices = choices or {}
     if device == "hybrid" and hybrid is not None:
@@ -84,5 +84,5 @@ def make_executor(
             return made
         device = made
     if device == "cuda":
-        return CudaExecutor(make_gpu(ordinal, choices), n_rows, slices, trace, serial(choices))
+        return CudaExecutor(make_gpu(ordinal, choices), n_rows, slices, trace, serial(choices), lists)
     return Executor(threads, n_rows, slices, trace)

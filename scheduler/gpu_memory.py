@@ -20,13 +20,14 @@ class GpuMemory:
     streams: dict[str, Any]
     tickets = False  # see Executor
 
-    def __init__(self, gpu: Device) -> None:
+    def __init__(self, gpu: Device, lists: int = 1) -> None:
+        """lists: 2 in streams with B frames."""
         self.gpu = gpu
         self._foreign: Foreign | None = None
         self._constants: dict[tuple[str, tuple[int, ...], bytes], DeviceArray] = {}
         self._ends: dict[str, Any] = {}  # events at the ends of the streams, for the next user of the GPU
         with gpu:
-            gpu.load(files(CUDA))
+            gpu.load(files(CUDA, lists))
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
         """See Executor."""

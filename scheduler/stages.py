@@ -113,6 +113,12 @@ TABLE = (
         "source_y reference_y pad row0 row1 coarse",
         "coarse",
     ),
+    Stage(  # where frames of a list may be far apart
+        "camera", "search_centre.camera", FRAME, "encoder",
+        "coarse camera",
+        "camera",
+        optional=True,
+    ),
     Stage(
         "search_centre", "search_centre.search_centre", ROWS, "encoder",
         "source_y reference_y pad coarse previous qp merange max_mv_y row0 row1 start",
@@ -177,7 +183,7 @@ TABLE = (
     ),
     Stage(
         "mode_decision_b", "mode_decision_b.mode_decision_b", TICKETS, "encoder",
-        "source references candidates colocated_still other_costs slice_first_mb qp decision_settings_b progress row0 row1 "
+        "source references candidates colocated_still other_costs slice_first_mb decision_settings_b progress row0 row1 "
         "motion",
         "progress motion",
         optional=True,
@@ -289,15 +295,24 @@ TABLE = (
 )  # fmt: skip
 
 STAGES = {stage.name: stage for stage in TABLE}
-# By file of cuda_src
-MORE_KERNELS = {"entropy": ("cabac_bins", "cabac_states", "cabac"), "inter_residual": ("inter_residual_b",)}
+MORE_KERNELS = {"entropy": ("cabac_bins", "cabac_states", "cabac")}  # by file of cuda_src
+_B_STAGES = frozenset({"bipredict", "rd_candidates_b", "mode_decision_b", "explicit_motion", "colocated"})
+# Files of kernels that only streams with B frames need
+_B_KERNELS = {
+    CPU: _B_STAGES, CUDA: _B_STAGES | {"inter_residual_b", "cabac_bins_b", "entropy_b", "half_size", "lookahead"}
+}  # fmt: skip
 ENTROPY_STAGE = "write_slices"  # of each frame: writes its slice data
 
 
-def files(folder: str) -> set[str]:
-    """Names of the files in folder CPU or CUDA that hold stages, and on GPUs of other files with kernels that they launch."""
+def files(folder: str, lists: int = 1) -> set[str]:
+    """Names of the files in folder CPU or CUDA that hold stages, and on GPUs of other files with kernels that they launch.
+
+    lists: 2 with those that only streams with B frames need.
+    """
     found = {stage.function.split(".")[0] for stage in TABLE if stage.only in ("", folder)}
-    return found.union(*(MORE_KERNELS.get(name, ()) for name in found)) if folder == CUDA else found
+    if folder == CUDA:
+        found = found.union(*(MORE_KERNELS.get(name, ()) for name in found))
+    return found | _B_KERNELS[folder] if lists == 2 else found - _B_KERNELS[folder]
 
 
 def deferred_stages(folder: str) -> frozenset[str]:
@@ -317,20 +332,24 @@ def load_launchers() -> None:
 
 def frame_steps(
     n_ref: int, me: str = "fsbm", for_download: tuple[str, ...] = (), subme: int = 0, cabac: bool = False,
-    weighted: tuple[int, ...] = (), n_ref1: int = 0, keeps_motion: bool = False,
+    weighted: tuple[int, ...] = (), n_ref1: int = 0, is_reference: bool = True, b_stream: bool = False,
 ) -> list[tuple[tuple[str, ...], int]]:
     """The steps of a frame, in order: (stages of a step, entry of both lists that they search or -1).
 
-    n_ref, n_ref1: entries of RefPicList0, 0 for an I frame, and of RefPicList1, which follow these; keeps_motion: whether the
-    frame is a reference of B frames; for_download: GPU stages that prepare results for the download, after
-    the stages that the loop waits for: ENTROPY_STAGE unless it is deferred; weighted: the entries with weights of luma.
+    n_ref, n_ref1: entries of RefPicList0, 0 for an I frame, and of RefPicList1, which follow these; for_download: GPU stages
+    that prepare results for the download, after the stages that the loop waits for: ENTROPY_STAGE unless it is deferred;
+    weighted: the entries with weights of luma; is_reference: whether another frame reads borders, half samples and, where
+    b_stream says that there are B frames, motion.
     mark_skipped may run after deblock, which treats P_Skip as P_16x16. On a GPU the stages that the next frame needs are
     started first; consecutive stages of one stream need fewer driver calls.
     """
     borders, results = ("extend_luma", "extend_cb", "extend_cr"), (*for_download, "ssd_y", "ssd_u", "ssd_v")
     if n_ref:
         results = ("mark_skipped", *results)
-    last = [(*borders, "interpolate"), results] if for_download else [(*borders, *results), ("interpolate",)]
+    if is_reference:
+        last = [(*borders, "interpolate"), results] if for_download else [(*borders, *results), ("interpolate",)]
+    else:  # on a GPU, the other streams wait for extend_luma in any frame
+        last = [("extend_luma",), results] if for_download else [results]
     steps: list[tuple[tuple[str, ...], int]] = []
     search = ("search_centre", "step_search" if me == "step" else "full_search", "subpel_refine")
     by_cost = subme >= BY_BITS and cabac
@@ -338,6 +357,8 @@ def frame_steps(
         if ref in weighted:
             steps.append((("weight_reference",), ref))
         steps.append((("subsample",), ref))
+        if b_stream:
+            steps.append((("camera",), ref))
         if by_cost:  # rounds of their own, since each reads the vectors of the rows around
             steps += [(search, ref), (("neighbour_vectors",), ref)]
             search_end: tuple[str, ...] = ("neighbour_vectors_again",)
@@ -354,7 +375,7 @@ def frame_steps(
     return [
         *steps,
         (("intra",), -1),
-        *([(("keep_motion",), -1)] if keeps_motion else []),
+        *([(("keep_motion",), -1)] if b_stream and is_reference else []),
         (("deblock",), -1),
         *((names, -1) for names in last),
     ]

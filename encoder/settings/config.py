@@ -17,6 +17,7 @@ from .options import ALIASES, ALL, API, BY_NAME, OPTIONS, Option, read_options
 from .pyramid import MOST_LATER, dpb_frames, reference_levels, reordered_frames
 from .scaling_lists import FLAT, ScalingLists, scaling_lists
 from .tuned import find_tuning
+from .tunes import ZERO_LATENCY, split
 
 if TYPE_CHECKING:
     from ...scheduler.planning.tuning_file import Tuning
@@ -37,6 +38,7 @@ class Config:
     frames: int  # 0 = all
     seek: int
     preset: str
+    tune: str | None  # joined by commas
     profile: str
     level: str | None  # as requested; see level_idc
     qp: int  # of P frames
@@ -183,6 +185,11 @@ class Config:
         return self.b_adapt > 0 or self.scenecut > 0
 
     @property
+    def waits_for_packets(self) -> bool:
+        """Whether each frame is finished before the next one enters, so that no packet comes later than it can."""
+        return ZERO_LATENCY in split(self.tune)
+
+    @property
     def dpb_frames(self) -> int:
         """max_num_ref_frames: most frames that are references at the same time."""
         return dpb_frames(self.ref, self.bframes, self.b_pyramid)
@@ -270,7 +277,7 @@ class Config:
             )
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:
-            reason = choose_devices(named, values["me"], values["subme"], values["cabac"], values["bframes"])
+            reason = choose_devices(named, values["me"], values["subme"], values["cabac"])
             asked, devices, device = "", named, named[0].partition(":")[0]
             values["gops"] = _gops_for(values["gops"], named)
         threads_by_user = values["threads"] > 0

@@ -13,12 +13,8 @@ if TYPE_CHECKING:
 SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): smaller frames have too few parallel ones to fill a GPU
 
 
-def _needs_cpu(me: str, subme: int, cabac: bool, bframes: int, asked: str = "cuda") -> tuple[str, str, str] | None:
-    """(option, its value, the alternative) if an option needs stages that GPUs, or the asked hybrid, lack."""
-    if bframes:  # B frames have kernels for the CPU alone
-        return "bframes", str(bframes), "0"
-    if asked == "hybrid":
-        return None
+def _needs_cpu(me: str, subme: int, cabac: bool) -> tuple[str, str, str] | None:
+    """(option, its value, the alternative) if an option needs stages that GPUs lack."""
     if subme >= BY_BITS and not cabac:
         return "subme", str(subme), f"at most {BY_BITS - 1}"
     return ("me", "step", "fsbm") if me == "step" else None
@@ -35,7 +31,9 @@ def choose_device(
     """
     if asked == "cpu":
         return "cpu", "asked for"
-    needs_cpu = _needs_cpu(me, subme, cabac, bframes, asked)
+    if asked == "hybrid" and bframes:  # rows of a B frame are not distributed
+        raise OptionError(f"{bframes} exists for single devices, not for device hybrid; use 0, or cpu or cuda", "bframes")
+    needs_cpu = None if asked == "hybrid" else _needs_cpu(me, subme, cabac)
     if needs_cpu:
         option, value, instead = needs_cpu
         if asked == "auto":
@@ -49,7 +47,7 @@ def choose_device(
         if tuning is not None and frame_kind is not None:
             from .predicted import faster  # the planner
 
-            tuned = faster(tuning, frame_kind)
+            tuned = faster(tuning, frame_kind, not bframes)
         if tuned is not None:
             return tuned[0], f"{gpu_name()}, {tuned[1]}" if tuned[0] != "cpu" else tuned[1]
         if n_mb < SMALLEST_FOR_CUDA:
@@ -60,12 +58,10 @@ def choose_device(
     return asked, f"asked for, {gpu_name()}"
 
 
-def choose_devices(
-    names: tuple[str, ...], me: str = "fsbm", subme: int = 0, cabac: bool = False, bframes: int = 0
-) -> str:
+def choose_devices(names: tuple[str, ...], me: str = "fsbm", subme: int = 0, cabac: bool = False) -> str:
     """The reason for named devices; DeviceError if one is missing, OptionError if GPUs lack stages."""
     gpus = [int(name.partition(":")[2]) for name in names if name != "cpu"]
-    needs_cpu = _needs_cpu(me, subme, cabac, bframes)
+    needs_cpu = _needs_cpu(me, subme, cabac)
     if gpus and needs_cpu:
         option, value, instead = needs_cpu
         raise OptionError(f"{value} exists for the CPU only, not for GPUs; use {instead}, or devices cpu", option)

@@ -41,10 +41,10 @@ def frame_kind_of(
     return FrameKind(Size(mb_width, mb_height, pad), ref, ref, me, subme=subme, cabac=cabac)
 
 
-def faster(tuning: Tuning, frame_kind: FrameKind, gpu: str = "cuda:0") -> tuple[str, str] | None:
-    """("cpu", "cuda" or "hybrid", reason) for `auto`; None if the file lacks one of both devices."""
+def faster(tuning: Tuning, frame_kind: FrameKind, hybrid: bool = True, gpu: str = "cuda:0") -> tuple[str, str] | None:
+    """("cpu", "cuda" or "hybrid", reason) for `auto`; None if the file lacks one of both devices. hybrid: may be chosen."""
     pin = tuning.pins.get("device")
-    if pin is not None:
+    if pin is not None and (hybrid or pin != "hybrid"):
         return str(pin), f"pinned in {tuning.path}"
     found = {device: predict_single_device(tuning.models, device, frame_kind) for device in (CPU, gpu)}
     seconds = {device: prediction.seconds for device, prediction in found.items() if prediction is not None}
@@ -52,7 +52,8 @@ def faster(tuning: Tuning, frame_kind: FrameKind, gpu: str = "cuda:0") -> tuple[
         return None
     best = min(seconds, key=lambda device: seconds[device])
     best_name = best.partition(":")[0]
-    if 1 / sum(1 / spent for spent in seconds.values()) < WORTH * seconds[best]:  # bound: all work shared, at no cost
+    shared = 1 / sum(1 / spent for spent in seconds.values())
+    if hybrid and shared < WORTH * seconds[best]:  # bound: all work shared, at no cost
         try:
             both = make_plan((CPU, gpu), frame_kind, filled(tuning.models, optional=True), tuning.pins, FEWER_TRIES)
         except ValueError:  # not all stages were measured

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..arrays import Size
 from ..cuda_executor import CudaExecutor
+from ..frame_spec import FrameSpec
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, Zeros, nothing, split_planes, split_upload, upload_shape
 from .loop import Arrays, Loop, LoopSettings
@@ -45,10 +46,7 @@ class CudaLoop(Loop):
             pairs = [(frame.frame_params, params)]
             executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.order, state)
         fence = frame.pending_fence
-        spec = frame.spec
-        continued = self._continued(spec, lists)
-        numbers = spec.luma_weighted, spec.distances, continued and continued.distances, spec.n_ref, spec.is_reference
-        key = (k, slot, lists, numbers, source is None, frame.keep_reconstruction, fence is None)
+        key = (k, slot, lists, self._numbers(frame.spec, lists), source is None, frame.keep_reconstruction, fence is None)
         if executor.replay(key, frame.ring_slot, frame.host_buffers):
             return device_frame
         with executor.record(key, frame.ring_slot):
@@ -63,6 +61,12 @@ class CudaLoop(Loop):
                 results.append((device_frame.levels, frame.levels))
             executor.download_results(frame.index, results, frame.ring_slot)
         return device_frame
+
+    def _numbers(self, spec: FrameSpec, lists: tuple[int, ...]) -> tuple[Any, ...]:
+        """What a recording holds of these, beside slots."""
+        continued = self._continued(spec, lists) if lists else None
+        distances = spec.distances, continued and continued.distances
+        return spec.n_ref, spec.luma_weighted, *distances, spec.is_weighted, spec.is_reference
 
     def source_sums(self, frame: HostFrame) -> np.ndarray:
         """See FrameExecutor."""

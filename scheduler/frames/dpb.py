@@ -9,7 +9,9 @@ class DecodedPictureBuffer:
     """Slots of reference frames by coding index; the samples lie in References, of each memory at the same slot."""
 
     def __init__(self, n_slots: int) -> None:
-        """n_slots: one more than the frames that are references at the same time."""
+        """n_slots: one more than the frames that are references at the same time; two more where a frame that is no reference
+        may be downloaded while the next one is coded.
+        """
         self._n_slots = n_slots
         self._slots: dict[int, int] = {}  # by coding index
         self._last = -1  # slot of the previous frame
@@ -18,14 +20,17 @@ class DecodedPictureBuffer:
         """(slot for a frame, slots of RefPicList0, then of RefPicList1)."""
         if spec.is_idr:
             self._slots.clear()  # 8.2.5.1: an IDR picture marks all references unused
-        return self._free_slot(), tuple([self._slots[index] for index in (*spec.list0, *spec.list1)])
+        return self._free_slot(spec.is_reference), tuple([self._slots[index] for index in (*spec.list0, *spec.list1)])
 
-    def _free_slot(self) -> int:
-        """A slot used neither by a reference nor by the previous frame, which may still be downloaded."""
-        used, slot = self._slots.values(), self._last
-        while (slot := (slot + 1) % self._n_slots) in used:
-            pass
-        return slot
+    def _free_slot(self, is_reference: bool) -> int:
+        """A slot that no reference uses; that of the last frame, which may still be downloaded, only if there is no other.
+
+        References take the first one, others the last one: the fewer combinations of slots, the more frames are alike, for
+        which a GPU replays a recording.
+        """
+        free = [slot for slot in range(self._n_slots) if slot not in self._slots.values()]
+        unread = [slot for slot in free if slot != self._last] or free
+        return unread[0 if is_reference else -1]
 
     def end(self, spec: FrameSpec, slot: int) -> None:
         """The frame in `slot` is coded: mark references as its spec says (8.2.5)."""

@@ -180,7 +180,9 @@ class FrameExecutor:
         choices = tuning.choices if tuning is not None and config.gpu_choices is None else config.gpu_choices
         threads = config.stage_threads if device == "cpu" else config.threads
         macroblocks = [(width * row0, width * row1) for row0, row1 in slices]
-        executor = make_executor(device, threads, height, macroblocks, self.trace, config.ordinal, hybrid, choices)
+        executor = make_executor(
+            device, threads, height, macroblocks, self.trace, config.ordinal, hybrid, choices, config.lists
+        )
         try:
             if executor.by_rows:
                 from .hybrid_loop import HybridLoop

@@ -44,7 +44,9 @@ class Arrays:
         config = settings.config
         self.config, self.executor = config, executor
         size = Size(config.mb_width, config.mb_height, config.pad, config.lists)
-        self.references = References.allocate(config.dpb_frames + 1 + config.weightp, size, executor.zeros)
+        # a GPU may still read a frame that is no reference while it codes the next one
+        self.slots = config.dpb_frames + 1 + (config.lists == 2 and executor.frames_on_device > 0)
+        self.references = References.allocate(self.slots + config.weightp, size, executor.zeros)
         self.workspace = Workspace(size, config.most_searches, executor.zeros)
         self.constants = _constants(config)
         rows = [*(row0 for row0, _ in settings.slices), config.mb_height]
@@ -99,7 +101,7 @@ class Arrays:
 
     def _searched(self, spec: FrameSpec, lists: tuple[int, ...]) -> tuple[int, ...]:
         """The slots of both lists as the search sees them: weighted copies follow the slots of frames."""
-        copies = {k: self.config.dpb_frames + 1 + n for n, k in enumerate(spec.luma_weighted)}
+        copies = {k: self.slots + n for n, k in enumerate(spec.luma_weighted)}
         return tuple([copies.get(k, slot) for k, slot in enumerate(lists)]) if copies else lists
 
     def deferred_write(self, frame: Frame) -> Callable[[], None]:
@@ -178,7 +180,7 @@ class Loop:
         self.settings, self.config, self.executor = settings, settings.config, executor
         self.arrays = Arrays(settings, executor) if arrays is None else arrays
         self.references = self.arrays.references
-        self.dpb = DecodedPictureBuffer(self.config.dpb_frames + 1) if dpb is None else dpb
+        self.dpb = DecodedPictureBuffer(self.arrays.slots) if dpb is None else dpb
         self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
         self.previous: PreviousFrame | None = None  # the last frame; B frames may lie between a frame and what it continues
         self._distances: dict[int, tuple[int, ...]] = {}  # of the frame in each slot, in streams with B frames
@@ -250,7 +252,7 @@ class Loop:
         spec, state = frame.spec, self._state(frame, device_frame, slot, lists)
         references = [self.arrays.reference_state(ref, spec, lists, state["weights"]) for ref in range(len(lists))]
         kind = self.config.me, self.for_download, self.config.subme, self.config.cabac, spec.luma_weighted
-        of_b = spec.n_ref1, self.config.lists == 2 and spec.is_reference
+        of_b = spec.n_ref1, spec.is_reference, self.config.lists == 2
         steps = [
             (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
             for names, ref in frame_steps(spec.n_ref, *kind, *of_b)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ...encoder.settings.config import Config
 
 READ_AHEAD_FRAMES = 7  # frames that are read into the ring while earlier ones are encoded
-DOWNLOAD_CYCLE = 6  # frames: the last reconstructions of each cycle are downloaded, for use if the GPU is lost
+DOWNLOAD_CYCLE = 6  # frames: the last references of each cycle are downloaded, for use if the GPU is lost
 IN_FLIGHT_ON_GPU = 4  # frames in flight when a GPU writes the bits: little work is left for the host
 
 
@@ -61,9 +61,9 @@ class FrameRing:
         return frame.load_rgb(source)
 
     def enter(self, frame: Frame) -> None:
-        """The loaded frame enters."""
+        """The loaded frame enters; it has its spec."""
         frame.index, last = self.count, DOWNLOAD_CYCLE - self._config.frames_back
-        frame.keep_reconstruction = not self._keeps_some or frame.index % DOWNLOAD_CYCLE >= last
+        frame.keep_reconstruction = not self._keeps_some or (frame.spec.is_reference and frame.index % DOWNLOAD_CYCLE >= last)
         self.count += 1
 
     def next_buffer(self, ahead: int) -> np.ndarray | None:

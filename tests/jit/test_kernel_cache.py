@@ -185,7 +185,7 @@ def kernels(tmp_path, monkeypatch):
     """A cache as it is once all kernels of the encoder are compiled."""
     monkeypatch.setattr(kernel_place, "_candidates", lambda sources: [tmp_path / "cache" / sources.name])
     place = first_run.kernel_cache_folder()
-    for module in sorted(files(CPU)):
+    for module in sorted(files(CPU, 2)):
         for name in ("one", "two"):
             base = f"{module}.{name}-7{kernel_files._ENDING}"
             fresh = stamp(first_run._KERNELS / f"{module}.py")

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder.pipeline import Pipeline
+from h264lite.encoder.reordering import Reordering
 from h264lite.encoder.settings.config import Config
 from h264lite.encoder.slice_writer import SliceWriter
 from h264lite.scheduler import cuda_executor
@@ -23,6 +24,7 @@ from .. import round_trip
 from ..cuda_emulator.driver import EmulatedDriver
 
 MAIN_THREAD = "host"
+FIXED = {"b_adapt": 0, "no_scenecut": True}  # as many B frames as --bframes says
 
 
 class Ledger:
@@ -163,7 +165,7 @@ def ledger(monkeypatch):
 def encode(frames=9, keep=False, choices=None, **options):
     clip = round_trip.noise_clip(50, 34, frames, 1)
     config = Config.from_options(width=50, height=34, threads=2, device="cuda", **options)
-    pipeline = Pipeline(replace(config, gpu_choices=choices), keep)
+    pipeline = (Reordering if config.holds_frames else Pipeline)(replace(config, gpu_choices=choices), keep)
     for planes in clip:
         pipeline.encode(*planes)
     pipeline.flush()
@@ -171,7 +173,9 @@ def encode(frames=9, keep=False, choices=None, **options):
 
 
 @pytest.mark.parametrize("options", ({}, {"keyint": 1}, {"ref": 3}, {"keyint": 3, "ref": 2}, {"subme": 0},
-                                     {"keep": True}, {"keep": True, "keyint": 1}, {"keyint": 2}), ids=str)
+                                     {"keep": True}, {"keep": True, "keyint": 1}, {"keyint": 2},
+                                     {"bframes": 1, "subme": 5}, {"bframes": 3, "keep": True, **FIXED},
+                                     {"bframes": 2, "b_pyramid": "none", "keep": True, **FIXED}), ids=str)
 def test_no_race(ledger, options):
     encode(**options)
     assert len(ledger.accesses) > 400
@@ -194,8 +198,17 @@ def test_a_missing_wait_is_found(ledger, monkeypatch, stage, racing):
 @pytest.mark.parametrize("options", ({"keyint": 1}, {"keep": True, "keyint": 1}), ids=str)
 def test_a_slot_used_again_at_once_is_found(ledger, monkeypatch, options):
     ledger.waits = False
-    monkeypatch.setattr(DecodedPictureBuffer, "_free_slot", lambda self: 0)
+    monkeypatch.setattr(DecodedPictureBuffer, "_free_slot", lambda *_: 0)
     encode(5, **options)
+    assert any("deblock" in race for race in ledger.races)
+
+
+@pytest.mark.parametrize("keep", (False, True))
+def test_one_slot_less_for_b_frames_is_found(ledger, monkeypatch, keep):
+    """Two frames that are no references in a row: the second one overwrites the first one."""
+    ledger.waits, make = False, DecodedPictureBuffer.__init__
+    monkeypatch.setattr(DecodedPictureBuffer, "__init__", lambda self, n_slots: make(self, n_slots - 1))
+    encode(7, keep=keep, bframes=2, b_pyramid="none", **FIXED)
     assert any("deblock" in race for race in ledger.races)
 
 
