@@ -30,7 +30,9 @@ def explicit_motion(motion, colocated_still, slice_first_mb, mb_width, row0, row
     direct = np.zeros((2, 4), np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
         kind = mb_type[mb]
-        if (kind != B_SKIP and kind != B_DIRECT and kind != B_8x8) or not is_beside_intra(mb, mb_type, mb_width):
+        if kind != B_SKIP and kind != B_DIRECT and kind != B_8x8:
+            continue
+        if not (is_beside_intra(mb, motion.ref_idx, mb_width) and is_beside_intra(mb, motion.ref_idx1, mb_width)):
             continue
         first_mb = np.int64(slice_first_mb[mb // mb_width])
         load_mv_cache(mb, motion.ref_idx, motion.mv, mb_width, first_mb, mv_caches[0])

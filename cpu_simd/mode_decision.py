@@ -14,7 +14,6 @@ from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import (
     B_DIRECT,
     B_SKIP,
-    LAST_INTRA,
     P_SKIP,
     I_16x16,
     P_8x8,
@@ -430,15 +429,16 @@ def mode_decision(
 
 
 @helper
-def is_beside_intra(mb, mb_type, mb_width):
-    """Whether one of the neighbours A, B, C, D of a macroblock is intra; those in other slices may count too."""
+def is_beside_intra(mb, ref_idx, mb_width):
+    """Whether one of the neighbours A, B, C, D of a macroblock may be intra, by its ref_idx in one list; those in other
+    slices may count too.
+    """
     column, above = mb % mb_width, mb >= mb_width
-    if column > 0 and (mb_type[mb - 1] <= LAST_INTRA or (above and mb_type[mb - mb_width - 1] <= LAST_INTRA)):
+    if column > 0 and (ref_idx[mb - 1, 0] < 0 or (above and ref_idx[mb - mb_width - 1, 0] < 0)):
         return True
     if not above:
         return False
-    corner = column < mb_width - 1 and mb_type[mb - mb_width + 1] <= LAST_INTRA
-    return corner or mb_type[mb - mb_width] <= LAST_INTRA
+    return ref_idx[mb - mb_width, 0] < 0 or (column < mb_width - 1 and ref_idx[mb - mb_width + 1, 0] < 0)
 
 
 @closed_kernel
@@ -456,7 +456,7 @@ def mark_skipped(slice_first_mb, ref_idx, mv, cbp, mb_width, row0, row1, mb_type
                 mb_type[mb] = P_SKIP
         elif mb_type[mb] == B_DIRECT and cbp[mb] == 0:
             mb_type[mb] = B_SKIP
-        elif mb_type[mb] == P_SKIP and is_beside_intra(mb, mb_type, mb_width):
+        elif mb_type[mb] == P_SKIP and is_beside_intra(mb, ref_idx, mb_width):
             x, y = predict_skip_mv(mb, ref_idx, mv, mb_width, np.int64(slice_first_mb[mb // mb_width]))
             if mv[mb, 0, 0] != x or mv[mb, 0, 1] != y:
                 mb_type[mb] = P_16x16

@@ -193,7 +193,7 @@ _DIRECT_VECTOR = {"explicit_motion": (1, 0), **_DEBLOCKED}
 _ABOVE = {"rd_candidates_b": (1, 0)}  # of neighbours, for direct prediction
 _SKIP_VECTOR = {"mark_skipped": (1, 0), **_DIRECT_VECTOR}
 ARRAYS: dict[str, ArrayRow] = _by_name((
-    ArrayRow("mb_type", RESULT, per_mb(), np.uint8, "names in standard/macroblock.py", _SKIP_VECTOR),
+    ArrayRow("mb_type", RESULT, per_mb(), np.uint8, "names in standard/macroblock.py", _DEBLOCKED),
     ArrayRow("sub_mb_type", RESULT, per_mb(4), np.uint8, "by 8x8 quadrant"),
     ArrayRow("ref_idx", RESULT, per_mb(4), np.int8, "by 8x8 quadrant; -1: intra", _SKIP_VECTOR),
     ArrayRow("mv", RESULT, per_mb(16, 2), np.int16, "quarter samples (x, y), 4x4 blocks in raster order", _SKIP_VECTOR),

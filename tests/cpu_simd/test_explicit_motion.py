@@ -98,7 +98,7 @@ def p_frame(rng, mb_width, rows):
 
 def test_p_skip_has_the_derived_vector():
     rng, changed = np.random.default_rng(47), 0
-    for mb_width, rows in ((5, 4), (1, 6), (8, 3)) * 20:
+    for mb_width, rows in ((5, 4), (1, 6), (8, 3)) * 60:
         first, ref_idx, mv, cbp, kinds = p_frame(rng, mb_width, rows)
         found = kinds.copy()
         mark_skipped(first, ref_idx, mv, cbp, mb_width, 0, rows, found)

@@ -33,15 +33,15 @@ TOOLS = (
     {"bframes": 2, "no_cabac": True, "no_8x8dct": True},
 )  # fmt: skip
 GOLDEN = {
-    "": "b6d7f649017365ea",
-    "bframes=1 preset=ultrafast": "682d669e8ea6e3ae",
-    "bframes=3 preset=veryfast b_pyramid=none": "a226d94ad5361800",
-    "bframes=3 no_cabac=1 slices=2": "40f8d2a4abc53883",
-    "bframes=7 b_pyramid=dyadic preset=slower": "9cb0baa94829f584",
-    "bframes=2 b_adapt=2 weightp=2 profile=main": "1f808722d64298f4",
-    "bframes=2 trellis=0 no_weightb=1 psy_rd=1": "a00ca482c8373938",
-    "bframes=3 qp=0 cqm=jvt keyint=4": "26df01f2432c622d",
-    "bframes=3 qp=47 ref=3 deblock=1:-1": "b8bfa1430b9fa039",
+    "": "7ba755d0a89e77c4",
+    "bframes=1 preset=ultrafast": "00fcca706b12815f",
+    "bframes=3 preset=veryfast b_pyramid=none": "eb2cf66087c07c45",
+    "bframes=3 no_cabac=1 slices=2": "4baf0fc6354ad09e",
+    "bframes=7 b_pyramid=dyadic preset=slower": "b61e9f47cbbab8d7",
+    "bframes=2 b_adapt=2 weightp=2 profile=main": "dcdb7a5357b37c6e",
+    "bframes=2 trellis=0 no_weightb=1 psy_rd=1": "757d1b361c2cf3c0",
+    "bframes=3 qp=0 cqm=jvt keyint=4": "310a49eb845ef0d2",
+    "bframes=3 qp=47 ref=3 deblock=1:-1": "7751e873702b6811",
 }  # fmt: skip
 
 

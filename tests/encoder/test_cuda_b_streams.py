@@ -10,6 +10,8 @@ from h264lite.scheduler.stages import CPU, CUDA, STAGES, files, frame_steps
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import driver, gpu, launches_by_frame, on_gpus  # noqa: F401
+from ..fuzz.encoder_cases import Case
+from ..fuzz.encoder_cases import clip as made_clip
 from .test_cuda_streams import compare
 from .test_frame_order import specs_of
 
@@ -29,6 +31,14 @@ TOOLS = (
 @pytest.mark.parametrize(("frames", "tools"), TOOLS, ids=str)
 def test_tools(gpu, frames, tools):  # noqa: F811
     compare(round_trip.noise_clip(34, 34, frames, 5), 34, 34, **{**FIXED, **tools})
+
+
+def test_derived_motion_beside_i_pcm(gpu):  # noqa: F811
+    """Clips of which macroblocks become I_PCM after the mode decision (tests/encoder/test_b_frames.py)."""
+    clip = made_clip(Case(52, 42, 6, "checkers", 2944697576, {}, True))
+    compare(clip, 52, 42, **{**FIXED, "qp": 10, "pbratio": 0.25, "bframes": 5, "subme": 4})
+    clip = made_clip(Case(37, 38, 4, "checkers", 2812015535, {}, True))
+    compare(clip, 37, 38, qp=1, ipratio=0.25, merange=60, profile="main")
 
 
 @pytest.mark.parametrize("frames", (1, 2, 3))

@@ -27,7 +27,8 @@ MANY = 2**30
 
 
 def config_of(**options):
-    return Config.from_options(**{"width": 48, "height": 48, "device": "cpu", "threads": 1, "slices": 2, **options})
+    fixed = {"width": 48, "height": 48, "device": "cpu", "threads": 1, "slices": 2, "b_adapt": 0, "scenecut": 0}
+    return Config.from_options(**{**fixed, **options})
 
 
 def specs_of(frames, **options):
