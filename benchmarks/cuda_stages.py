@@ -37,7 +37,7 @@ from h264lite.cpu_simd.bundles import (
     SearchStart,
     StrengthData,
 )
-from h264lite.cpu_simd.layout import ENTRY_BYTES, HEADER_BITS
+from h264lite.cpu_simd.layout import COARSE_PAD, ENTRY_BYTES, HEADER_BITS
 from h264lite.cuda_src.compact import compact, index_length
 from h264lite.cuda_src.convert import load_i420, load_rgb
 from h264lite.cuda_src.deblock import deblock
@@ -153,10 +153,11 @@ class Bench:
         """Centres, mode decision and residual, from the results of search and refinement."""
         gpu, n, pad, stream = self.gpu, self.n_mb, self.pad, self.stream
         chroma = [np.ascontiguousarray(p[::2, ::2]) for p in (self.first, self.second)]
-        coarse = Coarse(*(gpu.array((self.height // 4 + 64, self.width // 4 + 64), np.uint8) for _ in range(2)))
+        size = self.height // 4 + 2 * COARSE_PAD, self.width // 4 + 2 * COARSE_PAD
+        coarse = Coarse(*(gpu.array(size, np.uint8) for _ in range(2)))
         start = SearchStart(gpu.array((n, 2), np.int16), gpu.array((n, 2), np.int16))
         still = gpu.upload(np.zeros((n, 4), np.int8)), gpu.upload(np.zeros((n, 16, 2), np.int16))
-        prior = PreviousMotion(*still, 1, gpu.upload(np.ones(1, np.int32)))
+        prior = PreviousMotion(*still, 1, gpu.upload(np.ones(1, np.int32)), gpu.array((2,), np.int16))
         chosen = [gpu.array((n, 4), np.int8), gpu.array((n, 16, 2), np.int16)]
         mb_type, sub, cbp = gpu.array((n,), np.uint8), gpu.array((n, 4), np.uint8), gpu.array((n,), np.uint8)
         motion = Motion(mb_type, sub, *chosen)

@@ -40,6 +40,7 @@ PreviousMotion = namedtuple("PreviousMotion", (
     "mv",  # int16[n_mb, 16, 2], quarter samples (x, y)
     "distance",  # frames in display order from the searched reference to the frame in the loop
     "distances",  # int32[n_ref], from each entry of RefPicList0 of the frame before to it
+    "camera",  # int16[2], motion of the whole frame from the reference, coarse samples; 0 in streams without B frames
 ))  # fmt: skip
 
 # Where the search of each macroblock begins, in one reference.
@@ -110,6 +111,7 @@ DecisionSettings = namedtuple("DecisionSettings", (
 
 # What mode_decision_b may choose, and how it compares.
 DecisionSettingsB = namedtuple("DecisionSettingsB", (
+    "qp",  # uint8[n_mb], QP_Y
     "subme",  # the option
     "cabac",  # entropy_coding_mode_flag: costs are true ones from BY_COST on only with CABAC
     "partition_mask",  # as in DecisionSettings

@@ -25,7 +25,7 @@ B_QUADRANT, B_16x8_PART, B_8x16_PART, B_WHOLE, N_B_CHOICES = 0, 4, 6, 8, 11
 # prediction.
 B_EXTRA_16x8, B_EXTRA_8x16, B_EXTRA_8x8, B_EXTRA_DIRECT, N_B_EXTRAS = 3, 4, 5, 6, 7
 
-COARSE_PAD = 32  # border of the coarse frames of search_centre, coarse samples
+COARSE_PAD = 80  # border of the coarse frames of search_centre, coarse samples: CAMERA_X macroblocks and its range
 # Room for the bits of a macroblock on a GPU: at most 3200 of macroblock_layer() (A.3.1), mb_skip_run before them, alignment.
 ENTRY_BYTES = 416
 # frame_params: SliceQP_Y, cabac_init_idc; then N_WEIGHTS numbers for each of the first MOST_WEIGHTED entries of RefPicList0

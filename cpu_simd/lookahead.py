@@ -11,8 +11,6 @@ from .bit_costs import mvd_bits
 from .cost import strip_satd
 from .decisions import (
     CAMERA_SCALE,
-    CAMERA_X,
-    CAMERA_Y,
     COARSE_SCALE,
     COARSE_X,
     COARSE_Y,
@@ -24,7 +22,7 @@ from .decisions import (
 )
 from .intra_prediction_8x8 import EDGE_8x8, predict_8x8
 from .mv_prediction import median
-from .search_centre import clamp, coarse_vector, vector_costs
+from .search_centre import clamp, coarse_vector, vector_costs, whole_motion
 from .simd.blocks import join
 from .simd.lanes import sum_of_lanes
 from .simd.vector import average, load_u8x8, sub, widen
@@ -95,26 +93,7 @@ def lookahead_camera(current, reference, camera):
     current, reference: HalfSize. The least mean difference of what both frames have in common, which is at least half the
     width and height; the first on a tie, rows from above, with no motion before all.
     """
-    here, there = current.tiny, reference.tiny
-    height, width = here.shape
-    range_x, range_y = min(CAMERA_X, width // 2), min(CAMERA_Y, height // 2)
-    best_x, best_y, least, area = 0, 0, np.int64(0), np.int64(height) * width
-    for n in range((2 * range_y + 1) * (2 * range_x + 1) + 1):
-        x = (n - 1) % (2 * range_x + 1) - range_x if n else 0
-        y = (n - 1) // (2 * range_x + 1) - range_y if n else 0
-        x0, x1 = max(0, -x), min(width, width - x)
-        common = (np.int64(height) - abs(y)) * (x1 - x0)
-        most = (least * common + area - 1) // area if n else np.int64(1 << 40)  # a total from here on is not less
-        total = np.int64(0)
-        for v in range(max(0, -y), min(height, height - y)):
-            row = np.int32(0)
-            for u in range(x1 - x0):
-                row += abs(np.int32(here[v, x0 + u]) - np.int32(there[v + y, x0 + x + u]))
-            total += row
-            if total >= most:
-                break
-        if total < most:
-            best_x, best_y, least, area = x, y, total, common
+    best_x, best_y = whole_motion(current.tiny, reference.tiny)
     camera[0], camera[1] = best_x * (CAMERA_SCALE // COARSE_SCALE), best_y * (CAMERA_SCALE // COARSE_SCALE)
 
 

@@ -173,12 +173,12 @@ def quarters_b(choice, mb, lam, best, motion):
 
 @closed_kernel
 def mode_decision_b(
-    source, references, candidates, colocated_still, other_costs, slice_first_mb, qp, settings, progress, row0, row1, motion
+    source, references, candidates, colocated_still, other_costs, slice_first_mb, settings, progress, row0, row1, motion
 ):
     """Decides the macroblock rows [row0, row1), shared with all other threads that call this with the same arguments.
 
     Bundles: Planes source, of which y is read; References; Candidates of bipredict; OtherCosts; DecisionSettingsB.
-    colocated_still: uint8[n_mb], colZeroFlag of the quadrants of RefPicList1[0], a bit each; slice_first_mb, qp, progress and
+    colocated_still: uint8[n_mb], colZeroFlag of the quadrants of RefPicList1[0], a bit each; slice_first_mb, progress and
     row0 - 1: as in mode_decision.
 
     Writes motion: Motion of both lists, with mb_type B_16x16, B_16x8, B_8x16, B_8x8, B_DIRECT, B_SKIP or I_16x16 for "intra,
@@ -199,6 +199,7 @@ def mode_decision_b(
     stride = references.luma.shape[3]
     quarter_offsets(references.luma.shape[2] * stride, stride, QUARTER_SAMPLES, offsets)
     tables = np.empty((3, 4, 16), np.int16)
+    qp = settings.qp
     tables_qp = np.int64(-1)  # QP of `tables`
     current, predicted = np.empty(256, np.int16), np.empty((1, 1, 16, 16), np.uint8)
     mv_caches = np.zeros((5, 6, 3), np.int64), np.zeros((5, 6, 3), np.int64)

@@ -4,7 +4,17 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
-from .decisions import COARSE_SCALE, COARSE_X, COARSE_Y, LAMBDA, MOST_DISTANCE, SMALLEST_WINDOW
+from .decisions import (
+    CAMERA_SCALE,
+    CAMERA_X,
+    CAMERA_Y,
+    COARSE_SCALE,
+    COARSE_X,
+    COARSE_Y,
+    LAMBDA,
+    MOST_DISTANCE,
+    SMALLEST_WINDOW,
+)
 from .layout import COARSE_PAD
 from .simd.blocks import narrow
 from .simd.lanes import first_where, lane_numbers, smallest, sum_of_lanes, sums_of_lanes
@@ -148,6 +158,50 @@ def clamp(value, low, high):
     return max(low, min(high, value))
 
 
+@helper
+def whole_motion(here, there):
+    """Motion between two frames of means, uint8[h, w]: the least mean difference of what both have in common.
+
+    That is at least half the width and height; on a tie the first, rows from above, no motion before all. Returns (x, y).
+    """
+    height, width = here.shape
+    range_x, range_y = min(CAMERA_X, width // 2), min(CAMERA_Y, height // 2)
+    best_x, best_y, least, area = 0, 0, np.int64(0), np.int64(height) * width
+    for n in range((2 * range_y + 1) * (2 * range_x + 1) + 1):
+        x = (n - 1) % (2 * range_x + 1) - range_x if n else 0
+        y = (n - 1) // (2 * range_x + 1) - range_y if n else 0
+        x0, x1 = max(0, -x), min(width, width - x)
+        common = (np.int64(height) - abs(y)) * (x1 - x0)
+        most = (least * common + area - 1) // area if n else np.int64(1 << 40)  # a total from here on is not less
+        total = np.int64(0)
+        for v in range(max(0, -y), min(height, height - y)):
+            row = np.int32(0)
+            for u in range(x1 - x0):
+                row += abs(np.int32(here[v, x0 + u]) - np.int32(there[v + y, x0 + x + u]))
+            total += row
+            if total >= most:
+                break
+        if total < most:
+            best_x, best_y, least, area = x, y, total, common
+    return best_x, best_y
+
+
+@closed_kernel
+def camera(coarse, camera):
+    """Motion of the whole frame from the reference, coarsely (not part of the standard), for search_centre.
+
+    coarse: the bundle, from subsample; camera (out): int16[2], coarse samples, a multiple of a macroblock's.
+    """
+    height, width = coarse.source.shape[0] // 4 - COARSE_PAD // 2, coarse.source.shape[1] // 4 - COARSE_PAD // 2
+    tiny = np.empty((2, height, width), np.uint8)
+    for my in range(height):
+        for mx in range(width):
+            tiny[0, my, mx] = mean_of_16(coarse.source, COARSE_PAD + 4 * mx, COARSE_PAD + 4 * my)
+            tiny[1, my, mx] = mean_of_16(coarse.reference, COARSE_PAD + 4 * mx, COARSE_PAD + 4 * my)
+    x, y = whole_motion(tiny[0], tiny[1])
+    camera[0], camera[1] = x * (CAMERA_SCALE // COARSE_SCALE), y * (CAMERA_SCALE // COARSE_SCALE)
+
+
 @closed_kernel
 def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_y, row0, row1, start):
     """Centre of the search window and predictor of the search for each macroblock (not part of the standard).
@@ -156,14 +210,15 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
     QP_Y; max_mv_y: limit of vertical vectors in luma samples. [row0, row1): macroblock rows. Writes the SearchStart.
 
     The candidates are zero, the co-located vector of the previous frame, and the best vector of a search on the coarse
-    frames with its eight neighbours two samples away; the lowest SAD + lam * bits wins, on a tie the earlier candidate.
-    The window, 3 samples more for interpolation, and every vector refined from it stay within the padded frame and the
-    limits of the level.
+    frames around the motion of the whole frame, with its eight neighbours two samples away; the lowest SAD + lam * bits
+    wins, on a tie the earlier candidate. The window, 3 samples more for interpolation, and every vector refined from it stay
+    within the padded frame and the limits of the level.
     """
     height, width = source.shape
     mb_width = width // 16
     stride = reference.shape[1]
-    previous_ref_idx, previous_mv, distance, distances = previous
+    previous_ref_idx, previous_mv, distance, distances, camera = previous
+    camera_x, camera_y = np.int64(camera[0]), np.int64(camera[1])
     centre, predictor = start
     coarse_source, coarse_reference = coarse
     reach = max(merange, SMALLEST_WINDOW) + 3
@@ -182,7 +237,10 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
         high_x = min(width + pad - x0 - 15 - reach, 2047 - merange)
         low_y = max(-y0 - pad + reach, min(0, merange + 1 - max_mv_y))
         high_y = min(height + pad - y0 - 15 - reach, max(0, max_mv_y - merange - 1))
-        coarse_x, coarse_y = coarse_vector(coarse_source, coarse_reference, mx, my, cost, best, position)
+        coarse_x, coarse_y = coarse_vector(
+            coarse_source, coarse_reference, mx, my, cost, best, position, camera_x, camera_y
+        )
+        coarse_x, coarse_y = camera_x + coarse_x, camera_y + coarse_y
         lowest = np.int64(1) << 40
         for n in range(11):
             if n == 0:

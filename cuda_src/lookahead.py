@@ -20,10 +20,15 @@ def lookahead_camera(
     stream: Any = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.lookahead.lookahead_camera, with scratch memory."""
-    height, width = current.tiny.shape
+    find_motion(current.tiny, reference.tiny, totals, camera, stream)
+
+
+def find_motion(here: DeviceArray, there: DeviceArray, totals: DeviceArray, camera: DeviceArray, stream: Any = None) -> None:
+    """Twin of cpu_simd.search_centre.whole_motion in coarse samples; here, there: uint8[h, w]; see lookahead_camera."""
+    height, width = here.shape
     count = (2 * min(CAMERA_X, width // 2) + 1) * (2 * min(CAMERA_Y, height // 2) + 1) + 1
     launch = camera.device.launch
-    arguments = [current.tiny, reference.tiny, width, height, totals]
+    arguments = [here, there, width, height, totals]
     launch("lookahead", "camera_totals", (count,), (CAMERA_THREADS,), arguments, stream)
     launch("lookahead", "camera_choice", (1,), (32,), [totals, width, height, count, camera], stream)
 

@@ -18,7 +18,6 @@ def mode_decision_b(
     colocated_still: DeviceArray,  # uint8[n_mb]
     other_costs: OtherCosts,
     slice_first_mb: DeviceArray,  # int32[mb_height]
-    qp: DeviceArray,  # uint8[n_mb]
     settings: DecisionSettingsB,
     progress: Any,  # for the CPU; not used here
     row0: int,
@@ -33,6 +32,6 @@ def mode_decision_b(
     by_cost = int(settings.subme >= BY_COST and settings.cabac != 0)
     arguments = [source.y, references.luma, references.slots, references.bi_weights, references.pad, references.n_ref]
     arguments += [references.n_ref1, candidates.cost, candidates.ref, candidates.mv, candidates.extra, colocated_still]
-    arguments += [*other_costs, slice_first_mb, qp, int(settings.subme >= 3), by_cost, settings.psy_rd]
+    arguments += [*other_costs, slice_first_mb, settings.qp, int(settings.subme >= 3), by_cost, settings.psy_rd]
     arguments += [settings.partition_mask, width // 16, height // 16, row0, counters, *motion]
     device.launch("mode_decision_b", "mode_decision_b", (rows,), (32,), arguments, stream)

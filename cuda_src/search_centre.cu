@@ -121,11 +121,17 @@ DEVICE void search_part(const uint4 *own, const unsigned *row, unsigned offset, 
 // a / b rounded down for |a| < 2^19, 0 < b <= 16: an error of a millionth of the quotient is less than its distance from a whole number
 DEVICE int floor_divide(int a, int b) { return int(floorf(fast_ratio(float(a) + 0.5f, float(b)))); }
 
+// Motion of the whole frame; a load that stays behind the wait for the kernel that writes it
+DEVICE int2 whole_motion(const short2 *camera) {
+  const int packed = *reinterpret_cast<const volatile int *>(camera);
+  return make_int2(short(packed), packed >> 16);
+}
+
 // Arguments as the launcher says; macroblock rows [row0, row1). Grid: macroblocks by WIDE, by HIGH.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const uint8_t *__restrict__ source,
     const uint8_t *__restrict__ reference, int width, int height, int pad, const uint8_t *__restrict__ coarse_source,
     const uint8_t *__restrict__ coarse_reference, const signed char *__restrict__ previous_ref_idx,
-    const short2 *__restrict__ previous_mv, int distance, const int *__restrict__ distances, const uint8_t *__restrict__ qp,
+    const short2 *__restrict__ previous_mv, int distance, const int *__restrict__ distances, const short2 *camera, const uint8_t *__restrict__ qp,
     int merange, int max_mv_y, int row0, int row1, short2 *centre, short2 *predictor) {
   SHARED(unsigned, window, WINDOW * ROW);
   SHARED(uint4, cells, 2 * CELL_ROWS);
@@ -142,6 +148,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
     const int my = min(first_y + m / WIDE, row1 - 1), mb = my * mb_width + mx;
     const int lam = LAMBDA[load_before_the_wait(qp + mb)];
     wait_for_the_kernel_before();
+    const int2 moved = whole_motion(camera);
     unsigned low = 0, high = 0, loaded[ROUNDS];
     if (thread < CELL_WORDS) {
       const uint8_t *p = coarse_source + (min(y + i, last) * stride + min(x + 8 * side + 4 * n, stride - 8));
@@ -154,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
 #pragma unroll
     for (int k = 0; k < ROUNDS; k++) {
       const int word = thread % ROW, line = min(k * (32 * WARPS / ROW) + thread / ROW, WINDOW - 1);
-      loaded[k] = word_at(coarse_reference + (min(y - COARSE_Y + line, last) * stride + min(x - COARSE_X + 4 * word, stride - 4)));
+      loaded[k] = word_at(coarse_reference + (min(y + moved.y - COARSE_Y + line, last) * stride + min(x + moved.x - COARSE_X + 4 * word, stride - 4)));
     }
 #pragma unroll
     for (int k = 0; k < ROUNDS; k++)
@@ -180,6 +187,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
       unsigned(lane + 2) & 3, places + 2 * (warp & 1), warp >> 1, lane,
       reinterpret_cast<unsigned *>(found + 2 * (warp & 1)) + (warp >> 1));
   __syncthreads();
+  const int2 moved = whole_motion(camera);
   const int stride = width + 2 * pad, row = lane >> 1, half = 8 * (lane & 1);
   source += row * width + half;
   reference += (row + pad) * stride + pad + half;
@@ -193,7 +201,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
     const Place place = places[m];
     const uint4 f = found[m];
     const int rank = int(min(min(f.x, f.y), min(f.z, f.w)) & 1023);
-    const int middle_x = COARSE_SCALE * ((rank & 31) - COARSE_X), middle_y = COARSE_SCALE * ((rank >> 5) - COARSE_Y);
+    const int middle_x = COARSE_SCALE * (moved.x + (rank & 31) - COARSE_X), middle_y = COARSE_SCALE * (moved.y + (rank >> 5) - COARSE_Y);
     const uint2 own = __ldg(reinterpret_cast<const uint2 *>(source + (top * width + left)));
     // Of three columns the last two lie in the same words, a multiple of 4 and two more unless clamped, the first in them or a
     // word before

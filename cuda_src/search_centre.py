@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import numpy as np
+
 from ..cpu_simd.bundles import Coarse, PreviousMotion, SearchStart
 from ..cpu_simd.layout import COARSE_PAD
+from .lookahead import CANDIDATES, find_motion
 from .runtime.device import DeviceArray
 
 WARPS, WIDE, HIGH = 8, 4, 4
@@ -48,3 +51,14 @@ def search_centre(
     arguments = [source, reference, width, height, pad, *coarse, *previous, qp, merange, max_mv_y, row0, row1, *start]
     grid = (-(-width // (16 * WIDE)), -(-(row1 - row0) // HIGH))
     source.device.launch("search_centre", "search_centre", grid, (32 * WARPS,), arguments, stream)
+
+
+def camera(coarse: Coarse, camera: DeviceArray, stream: Any = None) -> None:
+    """Not part of the standard: twin of cpu_simd.search_centre.camera; kernels of the lookahead. camera: int16[2]."""
+    device = camera.device
+    height, width = ((size - 2 * COARSE_PAD) // 4 for size in coarse.source.shape)
+    tiny = [device.scratch(f"means of {name}", (height, width), np.uint8, stream) for name in coarse._fields]
+    for frame, means in zip(coarse, tiny):
+        grid, arguments = (-(-height * width // 128),), [frame, means, width, 0, height]
+        device.launch("half_size", "tiny_size", grid, (128,), arguments, stream)
+    find_motion(*tiny, device.scratch("totals of camera", (CANDIDATES,), np.int32, stream), camera, stream)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from h264lite.encoder.files.names import IMAGES
 from h264lite.encoder.settings.options import ALIASES, API, CAVLC_PRESETS, CLI, OPTIONS, PRESETS
+from h264lite.encoder.settings.tunes import TUNES
 from h264lite.encoder.settings.unbuilt import UNBUILT, VALUES, Unbuilt
 
 _HEAD = """\
@@ -66,6 +67,20 @@ def preset_rows() -> list[str]:
     return lines
 
 
+def tune_rows() -> list[str]:
+    """Tunes: the options that each sets, and what x264's do beside them."""
+    lines = ["", "## What the tunes are", ""]
+    lines += ["A tune changes what the preset says; other options win over both. zerolatency also returns the packet of each",
+              "frame from the call that gets the frame, so that frames are coded one after another.", ""]  # fmt: skip
+    lines += ["| tune | options |", "|---|---|"]
+    lines += [f"| {name} | {_listed(changes)} |" for name, changes in TUNES.items()]
+    lines += ["", "x264's tunes also set what is not built here: adaptive quantisers (psnr, ssim, animation, grain,",
+              "stillimage), the trellis' part of psy-rd (film, grain, stillimage), qcomp and dct-decimate (grain), the",
+              "macroblock tree and slices by threads (zerolatency). psy-rd keeps its value where x264's animation and",
+              "stillimage change it: 0 by default, and 1 in x264."]  # fmt: skip
+    return lines
+
+
 def _listed(changes: dict[str, object]) -> str:
     return ", ".join(f"{key.replace('_', '-')} {value}" for key, value in changes.items())
 
@@ -103,7 +118,7 @@ def _flag(name: str) -> str:
 
 def text() -> str:
     """The whole document."""
-    return _HEAD + "\n".join([*option_rows(), *preset_rows(), *refused_rows()]) + "\n"
+    return _HEAD + "\n".join([*option_rows(), *preset_rows(), *tune_rows(), *refused_rows()]) + "\n"
 
 
 if __name__ == "__main__":

@@ -196,7 +196,7 @@ class Pipeline:
                 spec = self._weighting.of(spec, frame_sums(planes) if planes else self._sums_on_gpu(frame))
             frame.headers = self.writer.headers(spec)
             executor.encode(spec, frame, self._write)
-            return self._finished(executor.ring.in_flight)
+            return self._finished(0 if self.config.waits_for_packets else executor.ring.in_flight)
         except FAILURES as error:
             raise public_error(error) from None
 

@@ -241,6 +241,7 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
              {"neighbour_vectors": (1, 1)}),
     ArrayRow("whole_mv", WORKSPACE, per_mb(2), np.int16, "of undivided macroblocks in the searched reference",
              {"neighbour_vectors_again": (1, 1)}),
+    ArrayRow("camera", BIPREDICTION, Undivided(lambda size: (2,)), np.int16, "motion of the whole frame, coarse (x, y)"),
     ArrayRow("b_cost", BIPREDICTION, of_second_list(N_B_CHOICES), np.int32, "SATD of each choice (cpu_simd/layout.py)",
              _ABOVE),
     ArrayRow("b_ref", BIPREDICTION, of_second_list(N_B_CHOICES, 2), np.int8, "its entries of both lists, -1: not used",

@@ -113,6 +113,12 @@ TABLE = (
         "source_y reference_y pad row0 row1 coarse",
         "coarse",
     ),
+    Stage(  # where frames of a list may be far apart
+        "camera", "search_centre.camera", FRAME, "encoder",
+        "coarse camera",
+        "camera",
+        optional=True,
+    ),
     Stage(
         "search_centre", "search_centre.search_centre", ROWS, "encoder",
         "source_y reference_y pad coarse previous qp merange max_mv_y row0 row1 start",
@@ -177,7 +183,7 @@ TABLE = (
     ),
     Stage(
         "mode_decision_b", "mode_decision_b.mode_decision_b", TICKETS, "encoder",
-        "source references candidates colocated_still other_costs slice_first_mb qp decision_settings_b progress row0 row1 "
+        "source references candidates colocated_still other_costs slice_first_mb decision_settings_b progress row0 row1 "
         "motion",
         "progress motion",
         optional=True,
@@ -318,14 +324,14 @@ def load_launchers() -> None:
 
 def frame_steps(
     n_ref: int, me: str = "fsbm", for_download: tuple[str, ...] = (), subme: int = 0, cabac: bool = False,
-    weighted: tuple[int, ...] = (), n_ref1: int = 0, keeps_motion: bool = False, is_reference: bool = True,
+    weighted: tuple[int, ...] = (), n_ref1: int = 0, is_reference: bool = True, b_stream: bool = False,
 ) -> list[tuple[tuple[str, ...], int]]:
     """The steps of a frame, in order: (stages of a step, entry of both lists that they search or -1).
 
-    n_ref, n_ref1: entries of RefPicList0, 0 for an I frame, and of RefPicList1, which follow these; keeps_motion: whether the
-    frame is a reference of B frames; for_download: GPU stages that prepare results for the download, after
-    the stages that the loop waits for: ENTROPY_STAGE unless it is deferred; weighted: the entries with weights of luma;
-    is_reference: whether another frame reads borders and half samples.
+    n_ref, n_ref1: entries of RefPicList0, 0 for an I frame, and of RefPicList1, which follow these; for_download: GPU stages
+    that prepare results for the download, after the stages that the loop waits for: ENTROPY_STAGE unless it is deferred;
+    weighted: the entries with weights of luma; is_reference: whether another frame reads borders, half samples and, where
+    b_stream says that there are B frames, motion.
     mark_skipped may run after deblock, which treats P_Skip as P_16x16. On a GPU the stages that the next frame needs are
     started first; consecutive stages of one stream need fewer driver calls.
     """
@@ -343,6 +349,8 @@ def frame_steps(
         if ref in weighted:
             steps.append((("weight_reference",), ref))
         steps.append((("subsample",), ref))
+        if b_stream:
+            steps.append((("camera",), ref))
         if by_cost:  # rounds of their own, since each reads the vectors of the rows around
             steps += [(search, ref), (("neighbour_vectors",), ref)]
             search_end: tuple[str, ...] = ("neighbour_vectors_again",)
@@ -359,7 +367,7 @@ def frame_steps(
     return [
         *steps,
         (("intra",), -1),
-        *([(("keep_motion",), -1)] if keeps_motion else []),
+        *([(("keep_motion",), -1)] if b_stream and is_reference else []),
         (("deblock",), -1),
         *((names, -1) for names in last),
     ]

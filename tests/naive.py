@@ -1,7 +1,7 @@
 """The slow, obvious version of what only an encoder does, in NumPy and plain Python: the reference of the tests."""
 
 import numpy as np
-from h264lite.cpu_simd.layout import PARTITIONS
+from h264lite.cpu_simd.layout import COARSE_PAD, PARTITIONS
 
 from . import naive_8x8
 
@@ -105,9 +105,9 @@ def full_search(source, reference, pad, centre, predictor, lam, merange, mb, mb_
 
 
 def coarse(plane):
-    """Means of 4x4 samples, 32 of them repeated all round."""
+    """Means of 4x4 samples, COARSE_PAD of them repeated all round."""
     height, width = plane.shape
-    return np.pad((plane.astype(int).reshape(height // 4, 4, width // 4, 4).sum((1, 3)) + 8) >> 4, 32, mode="edge")
+    return np.pad((plane.astype(int).reshape(height // 4, 4, width // 4, 4).sum((1, 3)) + 8) >> 4, COARSE_PAD, mode="edge")
 
 
 def search_centre(source, reference, pad, ref_idx, mv, distance, lam, merange, max_mv_y, mb, mb_width):
@@ -115,7 +115,7 @@ def search_centre(source, reference, pad, ref_idx, mv, distance, lam, merange, m
     height, width = source.shape
     x0, y0 = mb % mb_width * 16, mb // mb_width * 16
     small, small_reference = coarse(source), coarse(reference[pad : pad + height, pad : pad + width])
-    top, left = 32 + y0 // 4 - 2, 32 + x0 // 4 - 2
+    top, left = COARSE_PAD + y0 // 4 - 2, COARSE_PAD + x0 // 4 - 2
     vectors = [(x, y) for y in range(-10, 10) for x in range(-16, 16)]
 
     def coarse_cost(v):

@@ -3,12 +3,13 @@
 from fractions import Fraction
 
 import numpy as np
+from h264lite.cpu_simd.layout import COARSE_PAD
 
 from . import naive
 from .naive_8x8 import predict_8x8
 from .naive_reconstruction import predict_plane
 
-PAD, COARSE_PAD = 40, 32
+PAD = 40
 AROUND = [(-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)]
 
 

@@ -17,6 +17,7 @@ from .options import ALIASES, ALL, API, BY_NAME, OPTIONS, Option, read_options
 from .pyramid import MOST_LATER, dpb_frames, reference_levels, reordered_frames
 from .scaling_lists import FLAT, ScalingLists, scaling_lists
 from .tuned import find_tuning
+from .tunes import ZERO_LATENCY, split
 
 if TYPE_CHECKING:
     from ...scheduler.planning.tuning_file import Tuning
@@ -37,6 +38,7 @@ class Config:
     frames: int  # 0 = all
     seek: int
     preset: str
+    tune: str | None  # joined by commas
     profile: str
     level: str | None  # as requested; see level_idc
     qp: int  # of P frames
@@ -181,6 +183,11 @@ class Config:
     def decides_by_samples(self) -> bool:
         """Whether types and order of frames follow from their samples, so that one place reads all frames in order."""
         return self.b_adapt > 0 or self.scenecut > 0
+
+    @property
+    def waits_for_packets(self) -> bool:
+        """Whether each frame is finished before the next one enters, so that no packet comes later than it can."""
+        return ZERO_LATENCY in split(self.tune)
 
     @property
     def dpb_frames(self) -> int:

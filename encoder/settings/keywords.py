@@ -13,6 +13,7 @@ class EncoderOptions(TypedDict, total=False):
     """A key for each option of the table that Python takes, without size and frame rate; None: not set."""
 
     preset: str | None
+    tune: str | Iterable[str] | None
     profile: str | None
     level: str | float | None
     keyint: int | str | None

@@ -100,6 +100,18 @@ def read_choice(value: Any, choices: Mapping[str, Any]) -> Any:
     return choices[value]
 
 
+def read_tune(value: Any, choices: Mapping[str, bool]) -> str:
+    """Names joined by commas, or a collection of them, as text; of those that exclude each other (True) at most one."""
+    form = f"not one of {', '.join(choices)}, or a list of them"
+    names = list(dict.fromkeys(_names(value, form)))
+    if not names or any(name not in choices for name in names):
+        raise ValueError(form)
+    exclusive = [name for name in names if choices[name]]
+    if len(exclusive) > 1:
+        raise ValueError(f"{' and '.join(exclusive)} exclude each other")
+    return ",".join(names)
+
+
 def read_level(value: Any, choices: Mapping[str, Any]) -> Any:
     """A level by name or number: "4.1", 4.1, and 41 as in x264; 4 and 4.0 are level 4."""
     text = value if isinstance(value, str) or isinstance(value, bool) else str(value)

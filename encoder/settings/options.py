@@ -26,7 +26,9 @@ from .option_types import (
     read_sar,
     read_size,
     read_text,
+    read_tune,
 )
+from .tunes import OF_USE, TUNES, split, tuned
 from .unbuilt import UNBUILT, VALUES
 
 # Where an option is accepted: everywhere; only as an argument of Encoder(); only on the command line.
@@ -139,7 +141,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "veryslow": {"ref": 6},
     "placebo": {"ref": 8, "merange": 32},
 }
-TOOLS_OF_PRESETS = ("no_cabac", "no_8x8dct")  # a preset's give way to x264's --cabac, --8x8dct
+# Those of a preset or a tune give way to x264's --cabac, --8x8dct, --weightb
+TOOLS_OF_PRESETS = ("no_cabac", "no_8x8dct", "no_weightb")
 # Streams without CABAC (Baseline profile, --no-cabac), whose decisions by bits cost more and are for the CPU alone
 CAVLC_PRESETS: dict[str, dict[str, Any]] = {
     "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "none", "no_deblock": True,
@@ -178,6 +181,9 @@ OPTIONS: tuple[Option, ...] = (
 
     Option("preset", "Presets", read_choice, "medium", "a row of options for speed against compression; other "
            "options override it", choices=_same(*PRESETS)),
+    Option("tune", "Presets", read_tune, None, "options for a kind of content or use, below; they win over the preset, other "
+           "options over them. Several are joined by commas: fastdecode, zerolatency and one of the rest", "LIST",
+           choices={name: name not in OF_USE for name in TUNES}),
     Option("profile", "Presets", read_choice, "high", "the profile that the stream must keep to: main has CABAC, high "
            "the 8x8 transform as well", choices=_same("baseline", "main", "high")),
     Option("level", "Presets", read_level, None, "the level to declare; refused if its limits are exceeded. Else the "
@@ -348,7 +354,8 @@ def _in_use(asked: Mapping[str, Any], name: str) -> Any:
     try:
         if name in TOOLS_OF_PRESETS and asked.get(name[3:]) is True and asked.get(name) is not True:
             return False
-        changes = preset(BY_NAME["preset"].value(asked.get("preset", "medium")), _without_cabac(asked))
+        wanted = {key: BY_NAME[key].value(asked[key]) for key in ("preset", "tune") if asked.get(key) is not None}
+        changes = _preset_and_tune({**asked, **wanted})
         return BY_NAME[name].value(asked.get(name, changes.get(name, BY_NAME[name].default)))
     except OptionError:
         return BY_NAME[name].default_value
@@ -368,7 +375,7 @@ def _plain(name: str) -> str:
 
 
 def read_options(options: dict[str, Any], legal: Iterable[Option] = OPTIONS) -> dict[str, Any]:
-    """Normal forms of all `legal` options: the user's value, else the preset's, else the default.
+    """Normal forms of all `legal` options: the user's value, else the tune's, else the preset's, else the default.
 
     Refuses unknown names with a near match and unbuilt ones with the reason, all in one message; values of unbuilt ones that
     ask for nothing are accepted. None stands for "not set".
@@ -384,15 +391,24 @@ def read_options(options: dict[str, Any], legal: Iterable[Option] = OPTIONS) -> 
     asked = {name: table[name].value(value) for name, value in named.items() if name in table and value is not None}
     merged = {name: option.default_value for name, option in table.items()}
     if "preset" in table:
-        changes = preset(asked.get("preset", "medium"), _without_cabac(asked))
+        changes = _preset_and_tune({**named, **asked})
         merged |= {name: BY_NAME[name].value(value) for name, value in changes.items()}
         merged |= {name: False for name in TOOLS_OF_PRESETS if named.get(name[3:]) is True}
     return merged | asked
 
 
-def _without_cabac(asked: Mapping[str, Any]) -> bool:
-    """Whether the user's options exclude CABAC, whatever the preset."""
-    return asked.get("profile") == "baseline" or asked.get("no_cabac") is True
+def _preset_and_tune(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of the preset and of the tune over it. asked: preset and tune in their normal forms."""
+    tunes = split(asked.get("tune"))
+    changes = preset(asked.get("preset") or "medium", _without_cabac(asked, tunes))
+    return changes | tuned(tunes, {"ref": 1, "bframes": 0} | changes)
+
+
+def _without_cabac(asked: Mapping[str, Any], tunes: Iterable[str]) -> bool:
+    """Whether the user's options and tunes exclude CABAC, whatever the preset."""
+    wants = asked.get("cabac") is True or asked.get("no_cabac") is False
+    tuned_off = not wants and any(TUNES[tune].get("no_cabac") for tune in tunes)
+    return asked.get("profile") == "baseline" or asked.get("no_cabac") is True or tuned_off
 
 
 def preset(name: str, cavlc: bool = False) -> dict[str, Any]:

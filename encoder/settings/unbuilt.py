@@ -30,7 +30,6 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
     _SPATIAL: {"direct": "spatial 1"},
     _MATRICES: {name: "" for name in ("cqmfile", "cqm4", "cqm4i", "cqm4p", "cqm8", "cqm8i", "cqm8p")},
     _NO_INTERLACE: {"pulldown": "none"},
-    "presets have no tunings": {"tune": "psnr"},
     "input is 8-bit I420": {"input_csp": "i420", "input_depth": "8", "input_fmt": ""},
     "output is 8-bit 4:2:0": {"output_csp": "i420", "output_depth": "8"},
     "samples keep their range, see --range": {"input_range": "auto"},

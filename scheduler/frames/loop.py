@@ -252,7 +252,7 @@ class Loop:
         spec, state = frame.spec, self._state(frame, device_frame, slot, lists)
         references = [self.arrays.reference_state(ref, spec, lists, state["weights"]) for ref in range(len(lists))]
         kind = self.config.me, self.for_download, self.config.subme, self.config.cabac, spec.luma_weighted
-        of_b = spec.n_ref1, self.config.lists == 2 and spec.is_reference, spec.is_reference
+        of_b = spec.n_ref1, spec.is_reference, self.config.lists == 2
         steps = [
             (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
             for names, ref in frame_steps(spec.n_ref, *kind, *of_b)

@@ -51,7 +51,7 @@ def decide(s, settings, threads=1, rows=(0, ROWS), out=None):
     out = out or results(N_MB, 99)
     progress = np.zeros(1 + ROWS, np.int64)
     source = Planes(s["source"], s["source"][:1], s["source"][:1])
-    where = s["candidates"], s["still"], s["other_costs"], s["first"], s["qp"]
+    where = s["candidates"], s["still"], s["other_costs"], s["first"]
 
     def run():
         mode_decision_b(source, s["references"], *where, settings, progress, *rows, out)
@@ -88,7 +88,7 @@ def test_against_the_definition(cabac):
         rng = np.random.default_rng(SEED + n)
         qps = varying(rng, N_MB) if qp is None else constant(N_MB, qp)
         s = scene(rng, WIDTH, HEIGHT, n_ref, n_ref1, qps, weighted=n % 2 == 1, reach=(6, 3, 900)[n % 3])
-        settings = DecisionSettingsB(subme, cabac, mask, psy)
+        settings = DecisionSettingsB(s["qp"], subme, cabac, mask, psy)
         out = decide(s, settings)
         assert_defined(s, settings, out)
         seen |= set(out.mb_type.tolist())
@@ -121,7 +121,7 @@ def test_equal_costs():
     candidates.extra[:, 5] = -12 * lam * rng.integers(0, 2, N_MB)  # 8x8 costs as much as direct, or more
     candidates.cost[N_MB // 2 :, 8:10] = 300  # list 0 and list 1 cost the same
     candidates.ref[N_MB // 2 :, 10, 1] = -1
-    settings = DecisionSettingsB(5, 0, 31)
+    settings = DecisionSettingsB(s["qp"], 5, 0, 31)
     out = decide(s, settings)
     assert_defined(s, settings, out)
     assert {B_16x16, B_DIRECT} <= set(out.mb_type.tolist())
@@ -178,7 +178,7 @@ def test_direct_motion_is_the_decoders():
     for n, (n_ref, n_ref1) in enumerate(((1, 1), (2, 2), (3, 1), (2, 1), (1, 1), (1, 2))):
         rng = np.random.default_rng(SEED + n)
         s = scene(rng, WIDTH, HEIGHT, n_ref, n_ref1, constant(N_MB, 30))
-        out = decide(s, DecisionSettingsB(7, 1, 31))
+        out = decide(s, DecisionSettingsB(s["qp"], 7, 1, 31))
         lists = [grids(out.ref_idx, out.mv), grids(out.ref_idx1, out.mv1)]
         refs, vectors = (np.stack(arrays) for arrays in zip(*lists))
         # the co-located picture, of which one corner block of each quadrant has a small vector or a larger one

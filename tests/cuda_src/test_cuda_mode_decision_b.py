@@ -25,15 +25,16 @@ def test_twin(device, n_ref, n_ref1, cabac):  # noqa: F811
         rows, n_mb = height // 16, width * height // 256
         qp = varying(rng, n_mb) if one_qp is None else constant(n_mb, one_qp)
         s = scene(rng, width, height, n_ref, n_ref1, qp, weighted=n % 2 == 1, reach=reach)
-        settings, out = DecisionSettingsB(subme, cabac, mask, psy), results(n_mb)
+        settings, out = DecisionSettingsB(qp, subme, cabac, mask, psy), results(n_mb)
         read = [Planes(s["source"], s["source"][:1], s["source"][:1]), s["references"], s["candidates"], s["still"]]
-        read += [s["other_costs"], s["first"], qp]
+        read += [s["other_costs"], s["first"]]
         d_read = [uploaded(device, a) if isinstance(a, tuple) else device.upload(a) for a in read]
+        d_qp = device.upload(qp)
         d_out, progress = blank(device, out), np.zeros(1 + rows, np.int64)
         for rows_at_once in ((0, rows), (0, rows)) if n % 3 or rows < 2 else ((0, 1), (1, rows)):
             progress[:] = 0
             cpu.mode_decision_b(*read, settings, progress, *rows_at_once, out)
-            cuda.mode_decision_b(*d_read, settings, None, *rows_at_once, d_out)
+            cuda.mode_decision_b(*d_read, settings._replace(qp=d_qp), None, *rows_at_once, d_out)
         for name, a, b in zip(out._fields, d_out, out):
             np.testing.assert_array_equal(a.get(), b, err_msg=name)
         seen |= set(out.mb_type.tolist())

@@ -186,3 +186,12 @@ def test_another_loop_continues(clip, monkeypatch, options, at):
     with pytest.warns(RuntimeWarning, match="continuing on the CPU"):
         found = packets_of(clip, threads=2, **{**options, "device": "auto"})
     assert [packet.data for packet in found] == [packet.data for packet in expected]
+
+
+@pytest.mark.parametrize("options", ({}, {"slices": 2, "keyint": 3}), ids=str)
+def test_a_packet_for_each_call_with_zerolatency(clip, options):
+    """The bytes are those of the same options without the tune."""
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, threads=3, tune="zerolatency", **OPTIONS, **options) as encoder:
+        found = [encoder.encode(tuple(planes)) for planes in clip]
+        assert [len(packets) for packets in found] == FRAMES * [1] and encoder.flush() == []
+    assert [packet.data for (packet,) in found] == [packet.data for packet in packets_of(clip, **options)]

@@ -56,6 +56,9 @@ def test_the_message_says_encoder_version_and_options_that_shape_the_stream(clip
     assert not {"threads", "device", "gops", "tuning", "psnr", "level", "no_deblock", "b_pyramid", "weightb"} & set(options)
     text = info_text(Config.from_options(width=64, height=64, device="cpu", bframes=3))
     assert " bframes=3 b_pyramid=normal " in text and " pbratio=1.3 " in text and text.endswith(" weightb=1")
+    text = info_text(Config.from_options(width=64, height=64, device="cpu", tune="grain,fastdecode", deadzone_intra=11))
+    for option in ("tune=grain,fastdecode", "deblock=0:-2:-2", "cabac=0", "ipratio=1.1", "deadzone_intra=11"):
+        assert f" {option} " in text, option
 
 
 def test_the_text_is_the_same_wherever_the_stream_is(clip):

@@ -25,6 +25,7 @@ from h264lite.encoder.settings.options import (
     read_options,
     unknown_option,
 )
+from h264lite.encoder.settings.tunes import OF_USE, TUNES, ZERO_LATENCY, Change
 from h264lite.encoder.settings.unbuilt import SHORT, UNBUILT, VALUES
 from h264lite.scheduler.stages import BY_BITS
 
@@ -233,7 +234,13 @@ BAD = [
     {"trellis": 2},
     {"weightp": 3},
     {"interlaced": True},
-    {"tune": "film"},
+    {"tune": "touhou"},
+    {"tune": ""},
+    {"tune": "film,"},
+    {"tune": "film,grain"},
+    {"tune": "psnr,fastdecode,ssim"},
+    {"tune": 1},
+    {"tune": ["film", 2]},
     {"no_such_option": 1},
     {"progress": "none"},
 ]
@@ -493,6 +500,58 @@ def test_tools_of_x264_override_a_preset():
     for options in ({"cabac": True, "no_cabac": True}, {"cabac": True, "profile": "baseline"}):
         with pytest.raises(OptionError, match="see --profile"):
             config(**fast, **options)
+
+
+TUNED = [
+    ("psnr", {}, {}),
+    ("ssim", {"psy_rd": 1}, {}),
+    ("film", {}, {"deblock": "-1:-1"}),
+    ("film", {"deblock": "2:2"}, {}),
+    ("film", {"no_deblock": False, "preset": "slow"}, {"deblock": "-1:-1"}),
+    ("animation", {}, {"deblock": "1:1"}),
+    ("animation", {"preset": "slower"}, {"deblock": "1:1", "ref": 6}),
+    ("animation", {"preset": "placebo"}, {"deblock": "1:1", "ref": 16}),
+    ("animation", {"preset": "slower", "ref": 2}, {"deblock": "1:1"}),
+    ("animation", {"bframes": 3}, {"deblock": "1:1"}),
+    ("grain", {}, {"deblock": "-2:-2", "ipratio": 1.1, "pbratio": 1.1, "deadzone_inter": 6, "deadzone_intra": 6}),
+    ("grain", {"ipratio": 1.4, "deadzone_inter": 21, "deblock": "0:0"}, {"pbratio": 1.1, "deadzone_intra": 6}),
+    ("stillimage", {}, {"deblock": "-3:-3"}),
+    ("fastdecode", {}, {"no_cabac": True, "no_deblock": True}),
+    ("fastdecode", {"preset": "slow", "profile": "baseline"}, {"no_deblock": True}),
+    ("fastdecode", {"bframes": 2}, {"no_cabac": True, "no_deblock": True, "no_weightb": True}),
+    ("fastdecode", {"bframes": 2, "weightb": True}, {"no_cabac": True, "no_deblock": True}),
+    ("fastdecode", {"weightp": 1, "deblock": "0:0"}, {"no_cabac": True}),
+    ("fastdecode", {"cabac": True, "preset": "faster"}, {"no_deblock": True}),
+    ("fastdecode", {"no_cabac": False}, {"no_deblock": True}),
+    ("zerolatency", {}, {"rc_lookahead": 0}),
+    ("zerolatency", {"bframes": 2}, {"rc_lookahead": 0, "scenecut": 0}),
+    ("zerolatency", {"rc_lookahead": 10, "scenecut": 20}, {}),
+    ("zerolatency,stillimage", {}, {"rc_lookahead": 0, "deblock": "-3:-3"}),
+    (("fastdecode", "zerolatency", "psnr"), {}, {"rc_lookahead": 0, "no_cabac": True, "no_deblock": True}),
+]
+
+
+@pytest.mark.parametrize(("tune", "given", "by_tune"), TUNED)
+def test_a_tune_stands_for_options_and_gives_way_to_those_that_are_given(tune, given, by_tune):
+    found, said = config(**given, tune=tune), config(**given | by_tune)
+    assert found.tune == (tune if isinstance(tune, str) else ",".join(tune))
+    assert replace(found, tune=None) == replace(said, tune=None)
+
+
+def test_a_tune_changes_the_b_frames_of_a_preset(monkeypatch):
+    monkeypatch.setitem(PRESETS, "medium", PRESETS["medium"] | {"bframes": 3})
+    assert [config(tune=tune).bframes for tune in (None, "animation", "zerolatency")] == [3, 5, 0]
+    for both in ("animation,zerolatency", "zerolatency,animation"):
+        assert config(tune=both).bframes == 0
+    assert config(tune="animation", bframes=1).bframes == 1 and config(tune="animation", profile="baseline").bframes == 0
+
+
+def test_tunes_are_options_of_the_table():
+    for changes in TUNES.values():
+        for name, value in changes.items():
+            assert BY_NAME[name].scope == ALL
+            BY_NAME[name].value(value.of(1) if isinstance(value, Change) else value)
+    assert set(OF_USE) < set(TUNES) and ZERO_LATENCY in OF_USE
 
 
 def test_a_device_that_is_asked_for_by_name_never_degrades(monkeypatch):

@@ -2,6 +2,7 @@
 
 import pytest
 from h264lite.cli.cli import main
+from h264lite.cpu_simd.layout import COARSE_PAD
 from h264lite.encoder.errors import Error
 from h264lite.scheduler.check import Twin, flat, macroblock_row
 from h264lite.scheduler.stages import CUDA, ENTROPY_STAGE, STAGES
@@ -75,7 +76,7 @@ def spoil(monkeypatch, name, argument, index):
 
 
 FAULTS = [
-    ("subsample", "coarse_source", (32 + 4 * 2 + 1, 40), 2), ("search_centre", "centre", (4, 1), 1),
+    ("subsample", "coarse_source", (COARSE_PAD + 4 * 2 + 1, COARSE_PAD + 8), 2), ("search_centre", "centre", (4, 1), 1),
     ("full_search", "search_cost", (11, 40), 3), ("subpel_refine", "search_mv", (7, 3, 0), 2),
     ("intra_estimate", "intra_cost", (0,), 0), ("mode_decision", "mv", (9, 15, 1), 3),
     ("inter_residual", "levels", (3, 26, 15), 1), ("intra", "rec_u", (31, 23), 3), ("mark_skipped", "mb_type", (6,), 2),
