@@ -14,6 +14,7 @@ from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import (
     B_DIRECT,
     B_SKIP,
+    LAST_INTRA,
     P_SKIP,
     I_16x16,
     P_8x8,
@@ -428,11 +429,24 @@ def mode_decision(
         my = row0 + fetch_add(progress, 0, 1)
 
 
+@helper
+def is_beside_intra(mb, mb_type, mb_width):
+    """Whether one of the neighbours A, B, C, D of a macroblock is intra; those in other slices may count too."""
+    column, above = mb % mb_width, mb >= mb_width
+    if column > 0 and (mb_type[mb - 1] <= LAST_INTRA or (above and mb_type[mb - mb_width - 1] <= LAST_INTRA)):
+        return True
+    if not above:
+        return False
+    corner = column < mb_width - 1 and mb_type[mb - mb_width + 1] <= LAST_INTRA
+    return corner or mb_type[mb - mb_width] <= LAST_INTRA
+
+
 @closed_kernel
 def mark_skipped(slice_first_mb, ref_idx, mv, cbp, mb_width, row0, row1, mb_type):
     """8.4.1.1: turns P_16x16 macroblocks of reference 0 with the P_Skip vector and no coded residual into P_Skip.
 
-    Table 7-14: turns B_Direct_16x16 without coded residual into B_Skip, which has the same motion.
+    Table 7-14: turns B_Direct_16x16 without coded residual into B_Skip, which has the same motion. P_Skip becomes P_16x16
+    where a neighbour took fewer bits as I_PCM after the mode decision, so that a decoder derives another vector.
     [row0, row1): macroblock rows; ref_idx and mv of neighbours must be final; writes mb_type: uint8[n_mb].
     """
     for mb in range(row0 * mb_width, row1 * mb_width):
@@ -442,3 +456,7 @@ def mark_skipped(slice_first_mb, ref_idx, mv, cbp, mb_width, row0, row1, mb_type
                 mb_type[mb] = P_SKIP
         elif mb_type[mb] == B_DIRECT and cbp[mb] == 0:
             mb_type[mb] = B_SKIP
+        elif mb_type[mb] == P_SKIP and is_beside_intra(mb, mb_type, mb_width):
+            x, y = predict_skip_mv(mb, ref_idx, mv, mb_width, np.int64(slice_first_mb[mb // mb_width]))
+            if mv[mb, 0, 0] != x or mv[mb, 0, 1] != y:
+                mb_type[mb] = P_16x16

@@ -244,7 +244,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
 }
 
 // 8.4.1.1: P_16x16 of reference 0 with the P_Skip vector and nothing coded becomes P_Skip; B_Direct_16x16 with nothing coded
-// becomes B_Skip. A thread a macroblock.
+// becomes B_Skip. P_Skip whose vector a decoder would not derive, beside I_PCM, becomes P_16x16. A thread a macroblock.
 extern "C" __global__ void mark_skipped(const int *slice_first_mb, const signed char *ref_idx, const unsigned *mv, const uint8_t *cbp,
     int mb_width, int mb0, int mb1, uint8_t *mb_type) {
   wait_for_the_kernel_before();
@@ -252,11 +252,11 @@ extern "C" __global__ void mark_skipped(const int *slice_first_mb, const signed 
   if (mb >= mb1 || cbp[mb]) return;
   const int kind = mb_type[mb];
   if (kind == B_DIRECT) mb_type[mb] = B_SKIP;
-  if (kind != P_16x16 || ref_idx[4 * mb]) return;
+  if (kind != P_SKIP && (kind != P_16x16 || ref_idx[4 * mb])) return;
   const int first_mb = slice_first_mb[mb / mb_width];
   const Motion a = motion_of(neighbour_block(mb, -1, 0, mb_width, first_mb), ref_idx, mv);
   const Motion b = motion_of(neighbour_block(mb, 0, -1, mb_width, first_mb), ref_idx, mv);
   Motion c = motion_of(neighbour_block(mb, 4, -1, mb_width, first_mb), ref_idx, mv);
   if (c.ref == -2) c = motion_of(neighbour_block(mb, -1, -1, mb_width, first_mb), ref_idx, mv);
-  if (mv[16 * mb] == skip_vector(a, b, choose_predictor(0, 0, 4, 4, 0, a, b, c))) mb_type[mb] = P_SKIP;
+  mb_type[mb] = mv[16 * mb] == skip_vector(a, b, choose_predictor(0, 0, 4, 4, 0, a, b, c)) ? P_SKIP : P_16x16;
 }

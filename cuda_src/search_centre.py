@@ -57,8 +57,8 @@ def camera(coarse: Coarse, camera: DeviceArray, stream: Any = None) -> None:
     """Not part of the standard: twin of cpu_simd.search_centre.camera; kernels of the lookahead. camera: int16[2]."""
     device = camera.device
     height, width = ((size - 2 * COARSE_PAD) // 4 for size in coarse.source.shape)
-    tiny = [device.scratch(f"means of {name}", (height, width), np.uint8, stream) for name in coarse._fields]
-    for frame, means in zip(coarse, tiny):
+    here, there = (device.scratch(f"means of {name}", (height, width), np.uint8, stream) for name in coarse._fields)
+    for frame, means in zip(coarse, (here, there)):
         grid, arguments = (-(-height * width // 128),), [frame, means, width, 0, height]
         device.launch("half_size", "tiny_size", grid, (128,), arguments, stream)
-    find_motion(*tiny, device.scratch("totals of camera", (CANDIDATES,), np.int32, stream), camera, stream)
+    find_motion(here, there, device.scratch("totals of camera", (CANDIDATES,), np.int32, stream), camera, stream)

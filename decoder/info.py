@@ -188,6 +188,7 @@ class StreamInfo:
         matrices = sps.seq_scaling_matrix_present_flag or pps.pic_scaling_matrix_present_flag
         for tool, used in (
             ("8x8 transform", pps.transform_8x8_mode_flag), ("weighted prediction", weighted),
+            ("implicit weights", SLICE_TYPE_NAMES[header.kind] == "B" and pps.weighted_bipred_idc == 2),
             ("scaling matrices", matrices), (offset := _chroma_offset(pps), offset),
         ):  # fmt: skip
             if used:
@@ -223,6 +224,8 @@ class StreamInfo:
         if vui.timing_info_present_flag and vui.num_units_in_tick and vui.time_scale:
             parts.append(f"{vui.time_scale / (2 * vui.num_units_in_tick):.3f} frames/s")
         parts.append(f"{sps.max_num_ref_frames} reference frame{'s' * (sps.max_num_ref_frames != 1)}")
+        if vui.bitstream_restriction_flag and vui.max_num_reorder_frames:
+            parts.append(f"{vui.max_num_reorder_frames} frame{'s' * (vui.max_num_reorder_frames != 1)} reordered")
         return ", ".join(parts)
 
     def summary(self) -> list[str]:

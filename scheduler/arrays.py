@@ -189,10 +189,11 @@ def _by_name(rows: Iterable[Any]) -> Any:
 
 
 _DEBLOCKED = {"deblock": (1, 1)}
+_DIRECT_VECTOR = {"explicit_motion": (1, 0), **_DEBLOCKED}
 _ABOVE = {"rd_candidates_b": (1, 0)}  # of neighbours, for direct prediction
-_SKIP_VECTOR = {"mark_skipped": (1, 0), **_DEBLOCKED}
+_SKIP_VECTOR = {"mark_skipped": (1, 0), **_DIRECT_VECTOR}
 ARRAYS: dict[str, ArrayRow] = _by_name((
-    ArrayRow("mb_type", RESULT, per_mb(), np.uint8, "names in standard/macroblock.py", _DEBLOCKED),
+    ArrayRow("mb_type", RESULT, per_mb(), np.uint8, "names in standard/macroblock.py", _SKIP_VECTOR),
     ArrayRow("sub_mb_type", RESULT, per_mb(4), np.uint8, "by 8x8 quadrant"),
     ArrayRow("ref_idx", RESULT, per_mb(4), np.int8, "by 8x8 quadrant; -1: intra", _SKIP_VECTOR),
     ArrayRow("mv", RESULT, per_mb(16, 2), np.int16, "quarter samples (x, y), 4x4 blocks in raster order", _SKIP_VECTOR),
@@ -207,8 +208,8 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
     ArrayRow("ssd_y", RESULT, PerRow(), np.int64, "squared error of the decoded frame"),
     ArrayRow("ssd_u", RESULT, PerRow(), np.int64, "squared error of Cb"),
     ArrayRow("ssd_v", RESULT, PerRow(), np.int64, "squared error of Cr"),
-    ArrayRow("ref_idx1", SECOND_LIST, of_second_list(4), np.int8, "as ref_idx, of RefPicList1", _DEBLOCKED),
-    ArrayRow("mv1", SECOND_LIST, of_second_list(16, 2), np.int16, "as mv, of RefPicList1", _DEBLOCKED),
+    ArrayRow("ref_idx1", SECOND_LIST, of_second_list(4), np.int8, "as ref_idx, of RefPicList1", _DIRECT_VECTOR),
+    ArrayRow("mv1", SECOND_LIST, of_second_list(16, 2), np.int16, "as mv, of RefPicList1", _DIRECT_VECTOR),
     ArrayRow("level_index", GPU_RESULT, Undivided(lambda size: (size.mb_height + 1 + size.n_mb,)), np.uint32,
              "which blocks have levels, for the download (cuda_src/compact.py)"),
     ArrayRow("slice_sizes", GPU_RESULT, PerRow(), np.int32, "bits of each slice with its header; -1: too long"),
@@ -346,6 +347,7 @@ READ_MODIFY_WRITE: dict[str, tuple[str, ...]] = {
     "rd_candidates_b": ("intra_cost",),
     "weight_reference": ("reference_luma",),
     "inter_residual": ("mb_type", "ref_idx", "mv"),
+    "explicit_motion": ("mb_type", "sub_mb_type"),
     "intra": STAGES["intra"].written,
     "mark_skipped": ("mb_type",),
     "extend_luma": ("decoded_y",), "extend_cb": ("decoded_u",), "extend_cr": ("decoded_v",),

@@ -200,6 +200,12 @@ TABLE = (
         "mb_type ref_idx mv ref_idx1 mv1 rec residual",
     ),
     Stage(
+        "explicit_motion", "explicit_motion.explicit_motion", EVEN, "8.4.1.2.2",
+        "motion colocated_still slice_first_mb mb_width row0 row1",
+        "mb_type sub_mb_type",
+        optional=True,
+    ),
+    Stage(
         "intra", "intra.intra", SLICES, "8.3, 8.5",
         "source slice_first_mb n_ref intra_modes first_mb end_mb intra_choice quantiser tools rec residual",
         "intra_choice rec residual",
@@ -290,9 +296,11 @@ TABLE = (
 
 STAGES = {stage.name: stage for stage in TABLE}
 MORE_KERNELS = {"entropy": ("cabac_bins", "cabac_states", "cabac")}  # by file of cuda_src
-_B_STAGES = frozenset({"bipredict", "rd_candidates_b", "mode_decision_b", "colocated"})
+_B_STAGES = frozenset({"bipredict", "rd_candidates_b", "mode_decision_b", "explicit_motion", "colocated"})
 # Files of kernels that only streams with B frames need
-_B_KERNELS = {CPU: _B_STAGES, CUDA: _B_STAGES | {"inter_residual_b", "cabac_bins_b", "entropy_b"}}
+_B_KERNELS = {
+    CPU: _B_STAGES, CUDA: _B_STAGES | {"inter_residual_b", "cabac_bins_b", "entropy_b", "half_size", "lookahead"}
+}  # fmt: skip
 ENTROPY_STAGE = "write_slices"  # of each frame: writes its slice data
 
 
@@ -359,7 +367,7 @@ def frame_steps(
         steps.append(((*search_end, "intra_estimate") if ref == n_ref + n_ref1 - 1 else search_end, ref))
     if n_ref1:
         steps += [(("bipredict",), -1), *([(("rd_candidates_b",), -1)] if by_cost else [])]
-        steps += [(("mode_decision_b",), -1), (("inter_residual",), -1)]
+        steps += [(("mode_decision_b",), -1), (("inter_residual",), -1), (("explicit_motion",), -1)]
     elif n_ref:
         if by_cost:
             steps.append((("rd_candidates",), -1))

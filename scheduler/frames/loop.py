@@ -306,7 +306,7 @@ def _dead_zone(option: int, default: int, of_default: int) -> int:
 
 def _constants(config: "Config") -> dict[str, Any]:
     """The arguments that are the same for all frames."""
-    beyond_baseline = config.cabac or config.transform_8x8_mode
+    beyond_baseline = config.cabac or config.transform_8x8_mode or config.lists == 2
     return {
         "pad": config.pad, "chroma_pad": config.pad // 2, "luma_unit": 16, "chroma_unit": 8,
         "width": config.width, "height": config.height,

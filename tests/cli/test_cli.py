@@ -228,8 +228,7 @@ USAGE = [
     (("encode", "-o", "o", "--crf", "23", "{clip}", "-b3", "--weightp=2", "-8", "--qq", "5", "--b-adapt", "2",
       "--profile=main"),
      "not supported yet: --output (the output is the second argument); --crf (the quantiser is constant, see --qp); "
-     "--8x8dct (the 8x8 transform is a tool of High profile, see --profile and --no-8x8dct); unknown option '--qq' "
-     "(see"),
+     "--8x8dct (the 8x8 transform is a tool of High profile, see --profile and --no-8x8dct); unknown option '--qq' (see"),
     (("encode", "{clip}", "o", "--opencl"), "--opencl is not supported yet: see --device (see"),
     (("encode", "{clip}", "o", "--annexb"), "--annexb is not supported yet: the ending of the output's name decides"),
     (("encode", "{clip}", "o", "--angle"), "error: unknown option '--angle' (see"),

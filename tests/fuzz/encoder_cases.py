@@ -2,7 +2,7 @@
 
 import io
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import NamedTuple
 
@@ -25,9 +25,13 @@ VALUES = {  # of options that are no number and no choice, or whose edges matter
     "deblock": ((0, 0), (-6, -6), (6, 6), (0, 3), (-6, 6)), "sar": ("1:1", "16:11", "65535:65534"),
     "partitions": ("none", "all", "p8x8", "p8x8,p4x4", "i8x8", "p8x8,i4x4"), "slices": (1, 2, 3, 5),
     "psy_rd": (0, 1, "10:0"), "cqm": ("flat", "jvt"),
+    "bframes": (*range(1, 8), 16), "b_pyramid": ("none", "normal", "dyadic"), "min_keyint": ("auto", 1, 2, 4),
+    "scenecut": (0, 10, 40, 100), "rc_lookahead": (0, 1, 3, 10, 40),
 }  # fmt: skip
+B_TOOLS = {"b_pyramid", "b_adapt", "b_bias", "scenecut", "min_keyint", "rc_lookahead", "no_weightb", "pbratio"}
 COMPILED_APART = [  # of each combination kernels of its own
-    {"no_cabac": no_cabac, "no_8x8dct": no_8x8dct, "cqm": cqm}
+    {"bframes": bframes, "subme": subme, "no_cabac": no_cabac, "no_8x8dct": no_8x8dct, "cqm": cqm}
+    for bframes in (0, 2) for subme in (2, 6)
     for no_cabac in (False, True) for no_8x8dct in (False, True) for cqm in ("flat", "jvt")
 ]  # fmt: skip
 Planes = tuple[np.ndarray, ...]
@@ -105,6 +109,7 @@ def warm(given: None) -> None:
     """Every kernel once: each device path by its options."""
     for options in ({}, {"preset": "placebo", "slices": 2}, {"me": "step", "preset": "slower"}, {"preset": "ultrafast"},
                     {"qp": 0, "threads": 2}, {"ssim": True, "gops": 2, "keyint": 2, "threads": 2},
+                    {"bframes": 2, "b_adapt": 2, "me": "step", "bits_by_kind": True}, {"bframes": 1, "weightp": 2},
                     *COMPILED_APART):  # fmt: skip
         for content in ("noise", "moving"):
             run(Case(49, 35, 3, content, 1, {"device": "cpu", "threads": 1, **options}, True), GuardedNumpy("none"))
@@ -119,13 +124,35 @@ def build(given: None, rng: random.Random) -> Case:
     for row in OPTIONS:
         if row.scope in (ALL, API) and row.name not in GIVEN and rng.random() < (0.8 if row.name == "qp" else CHANCE):
             options[row.name] = _value(row, rng)
+    _draw_b_frames(options, rng)
     if options.get("me") != "step" and rng.random() < 0.9:
         options.pop("step_grid", None)  # which most of the rest would be refused for
     if rng.random() < 0.15:
         options["gops"] = rng.randint(1, 3)
+        if rng.random() < 0.9:
+            options["scenecut"] = 0  # scene cuts exclude several GOPs at once
     width, height = rng.choice(sizes)
-    return Case(width, height, rng.choice((1, 2, 3, 4, 6)), rng.choice(sorted(CONTENTS)), rng.getrandbits(32), options,
-                rng.random() < 0.5)  # fmt: skip
+    frames = rng.choice((1, 2, 3, 4, 6, 12 if "bframes" in options else 6))
+    content, seed = rng.choice(sorted(CONTENTS)), rng.getrandbits(32)
+    return Case(width, height, frames, content, seed, options, rng.random() < 0.5)
+
+
+def _draw_b_frames(options: dict[str, object], rng: random.Random) -> None:
+    """Half of the streams have B frames; their tools are then given as often as not, and what excludes them seldom is."""
+    options.pop("bframes", None)
+    if rng.random() < 0.5:
+        return
+    options["bframes"] = rng.choice(VALUES["bframes"])
+    for row in OPTIONS:
+        if row.name in B_TOOLS and rng.random() < 0.5:
+            options[row.name] = _value(row, rng)
+    if rng.random() < 0.95:
+        if options.get("profile") == "baseline":
+            del options["profile"]
+        if options.get("scenecut") and options.get("no_scenecut"):
+            del options["no_scenecut"]
+        if isinstance(options.get("keyint"), int) and options["keyint"] < 4:
+            options.pop("min_keyint", None)
 
 
 def _value(row: Option, rng: random.Random) -> object:
@@ -151,15 +178,31 @@ def run(case: Case, numpy: GuardedNumpy) -> Result:
         return Result(0, str(error))
     with encoder:
         packets = [packet for planes in clip(case) for packet in encoder.encode(planes)] + encoder.flush()
-    assert [packet.pts for packet in packets] == list(range(case.frames)), "packets are missing"
+    check_times(packets, case.frames, encoder.config.max_num_reorder_frames)
     stream = b"".join(packet.data for packet in packets)
-    expected = b"".join(plane.tobytes() for packet in packets for plane in packet.reconstruction)
+    shown = sorted(packets, key=lambda packet: packet.pts)
+    expected = b"".join(plane.tobytes() for packet in shown for plane in packet.reconstruction)
     assert _ffmpeg(stream) == expected, "FFmpeg shows something else"
     if case.own:
         decoder = h264lite.Decoder()
-        found = b"".join(shown.to_bytes() for shown in [*decoder.decode(stream), *decoder.flush()])
+        found = b"".join(picture.to_bytes() for picture in [*decoder.decode(stream), *decoder.flush()])
         assert found == expected, "the project's decoder shows something else"
     return Result(case.frames)
+
+
+def check_times(packets: Sequence[h264lite.Packet], frames: int, delay: int) -> None:
+    """All frames are there, in coding order: B frames behind the later frames they need, nothing across a keyframe."""
+    pts = [packet.pts for packet in packets]
+    assert sorted(pts) == list(range(frames)), "packets are missing"
+    assert [packet.dts for packet in packets] == list(range(-delay, frames - delay)), "dts"
+    assert all(packet.dts <= packet.pts for packet in packets), "dts after pts"
+    others = [packet.pts for packet in packets if packet.frame_type != "B"]
+    assert others == sorted(others), "frames other than B frames change places"
+    for n, packet in enumerate(packets):
+        if packet.is_keyframe:
+            assert max(pts[:n], default=-1) < packet.pts == min(pts[n:]), "a GOP is open"
+        if packet.frame_type == "B":
+            assert any(pts[k] > packet.pts for k in range(n)), "no later frame before a B frame"
 
 
 def clip(case: Case) -> list[Planes]:
