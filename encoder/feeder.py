@@ -84,7 +84,7 @@ class Feeder:
             try:
                 return Encoder(**options, devices=(f"cuda:{chunk.samples[0].ordinal}",))
             except OptionError as error:
-                if error.option not in ("me", "subme", "bframes"):
+                if error.option not in ("me", "subme"):
                     raise
                 missing = str(error)
         warnings.warn(f"frames on a GPU are copied to the host and encoded there: {missing}", RuntimeWarning, stacklevel=5)

@@ -87,12 +87,13 @@ class FrameRing:
             self._copiers.close()
 
     def _length(self) -> int:
-        """In flight + 1; + `frames_back` if the CPU replaces a lost GPU; + DOWNLOAD_CYCLE - 1 if reconstructions are
-        downloaded only for that many last frames of every DOWNLOAD_CYCLE. Shortly before the first lost frame the ring then
-        holds a frame whose references are on the host, and all sources from it on.
+        """In flight + 1; + `frames_back` if the CPU replaces a lost GPU; + DOWNLOAD_CYCLE - 1 if references are downloaded
+        only among that many last frames of every DOWNLOAD_CYCLE. Shortly before the first lost frame the ring then holds a
+        frame whose references are on the host, and all sources from it on.
         """
-        length = self.in_flight + 1 + self._replaceable * self._config.frames_back
-        return length + self._keeps_some * (DOWNLOAD_CYCLE - 1)
+        back = self._config.frames_back
+        length = self.in_flight + 1 + self._replaceable * back
+        return length + (self._keeps_some and back < DOWNLOAD_CYCLE) * (DOWNLOAD_CYCLE - 1)
 
     def _add(self, count: int) -> None:
         """Add `count` frames."""

@@ -24,6 +24,7 @@ TOOLS = (
     (5, {"bframes": 2, "no_cabac": True, "slices": 2, "subme": 5, "no_8x8dct": True}),
     (5, {"bframes": 2, "subme": 6, "slices": 2, "cqm": "jvt", "profile": "high", "qp": 20}),
     (6, {"bframes": 2, "weightp": 1, "subme": 2, "trellis": 0}),
+    (4, {"bframes": 2, "qp": 1, "subme": 2}),  # I_PCM
     (7, {"bframes": 3, "b_adapt": 1, "no_scenecut": False, "scenecut": 90, "min_keyint": 2}),
 )
 
@@ -136,5 +137,6 @@ def test_kernels_of_b_frames_are_loaded_for_them_alone(driver):  # noqa: F811
     assert not of_b & set(loaded) and {"bipredict", "mode_decision_b", "entropy_b"} <= of_b
     with h264lite.Encoder(16, 16, device="cuda", bframes=1):
         assert of_b <= set(loaded)
-    assert files(CPU, 2) - files(CPU) == {STAGES[name].function.split(".")[0] for name in (
-        "bipredict", "rd_candidates_b", "mode_decision_b", "keep_motion")}  # fmt: skip
+    of_p, of_both = (frame_steps(1, subme=6, cabac=True, n_ref1=lists - 1, b_stream=lists == 2) for lists in (1, 2))
+    added = {name for names, _ in of_both for name in names} - {name for names, _ in of_p for name in names}
+    assert {STAGES[name].function.split(".")[0] for name in added} - files(CPU) == files(CPU, 2) - files(CPU)
