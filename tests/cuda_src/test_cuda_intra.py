@@ -124,7 +124,7 @@ def test_by_true_cost(device, kind, transform_8x8_mode):  # noqa: F811
                 state["mb_type"][inter] = rng.integers(P_16x16, P_SKIP + 1, n_mb)[inter]
             planes = picture(rng, 16 * len(first_rows), 16 * mb_width, kind)
             rec = [np.clip(p + rng.integers(-9, 10, p.shape), 0, 255).astype(np.uint8) for p in planes]
-            both(device, planes, state, first, -3, rec, [(0, n_mb)], given, transform_8x8_mode, 1, 6)
+            both(device, planes, state, first, -3, rec, [(0, n_mb)], given, transform_8x8_mode, 1, 6 if given is None else 7)
             seen.update(state["mb_type"].tolist())
     print("types", seen)
     if kind == "waves":
