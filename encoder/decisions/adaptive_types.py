@@ -96,7 +96,7 @@ class AdaptiveTypes:
     @classmethod
     def of(cls, config: Config, pyramid: bool) -> "AdaptiveTypes":
         """For an encode. pyramid: see TypeRules."""
-        return cls(TypeRules.of(config, pyramid), FrameCosts(config.width, config.height))
+        return cls(TypeRules.of(config, pyramid), FrameCosts(config.width, config.height, config.threads))
 
     def add(self, luma: np.ndarray | None) -> list[str]:
         """See TypeSource. Raises TypeError without samples."""

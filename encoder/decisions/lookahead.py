@@ -4,7 +4,10 @@ Not part of the standard. Integers that depend on two or three source frames alo
 on threads. Every pair of frames is searched once, when it is first asked for.
 """
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from math import isqrt
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +15,9 @@ from ...cpu_simd.bundles import HalfSize
 from ...cpu_simd.decisions import LOOK_PAD
 from ...cpu_simd.half_size import half_size, half_size_arrays
 from ...cpu_simd.lookahead import lookahead_both, lookahead_camera, lookahead_intra, lookahead_refine, lookahead_search
+from ...scheduler.executor import bands
 
+_LEAST_BAND = 200  # macroblocks that are worth a thread's start
 _LEVEL_SHIFT = 6  # contrast between two frames in 1 / 64
 _MOST_CONTRAST = 4 << _LEVEL_SHIFT
 Motion = tuple[np.ndarray, np.ndarray]  # vectors int16[n_mb, 2], source samples; costs uint16[n_mb]
@@ -24,9 +29,12 @@ class FrameCosts:
     Those of a frame are sums over its macroblocks without those at the border, which predict worse than they will.
     """
 
-    def __init__(self, width: int, height: int) -> None:
-        """width, height: of the display, in luma samples."""
+    def __init__(self, width: int, height: int, threads: int = 1) -> None:
+        """width, height: of the display, in luma samples; threads: over the rows of a frame."""
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
+        threads = min(threads, self._mb_width * self._mb_height // _LEAST_BAND)
+        self._bands = bands(self._mb_height, threads)
+        self._pool = ThreadPoolExecutor(threads - 1, "h264lite-lookahead") if threads > 1 else None
         self._first = self._count = 0  # frames that are kept: from _first on, before _count
         self._frames: dict[int, HalfSize] = {}
         self._intra: dict[int, np.ndarray] = {}
@@ -38,7 +46,7 @@ class FrameCosts:
         frame = half_size_arrays(self._mb_width, self._mb_height)
         half_size(np.ascontiguousarray(luma), 0, self._mb_height, frame)
         intra = np.empty(self._mb_width * self._mb_height, np.uint16)
-        lookahead_intra(frame, 0, self._mb_height, intra)
+        self._by_rows(lookahead_intra, (frame,), (intra,))
         self._frames[self._count], self._intra[self._count] = frame, intra
         self._count += 1
 
@@ -73,7 +81,7 @@ class FrameCosts:
             motions = self._motion(frame, earlier), self._motion(frame, later), self._motion(later, earlier)
             position = (((frame - earlier) << 8) + (later - earlier) // 2) // (later - earlier)
             cost = np.empty(self._mb_width * self._mb_height, np.uint16)
-            lookahead_both(frames, position, motions, 0, self._mb_height, cost)
+            self._by_rows(lookahead_both, (frames, position, motions), (cost,))
             self._b[key] = self._sum(cost)
         return self._b[key]
 
@@ -88,9 +96,23 @@ class FrameCosts:
         first, mv, cost = np.empty((n_mb, 2), np.int16), np.empty((n_mb, 2), np.int16), np.empty(n_mb, np.uint16)
         camera = np.empty(2, np.int16)
         lookahead_camera(frame, reference, camera)
-        lookahead_search(frame, reference, camera, 0, self._mb_height, first)
-        lookahead_refine(frame, reference, first, 0, self._mb_height, mv, cost)
+        self._by_rows(lookahead_search, (frame, reference, camera), (first,))
+        self._by_rows(lookahead_refine, (frame, reference, first), (mv, cost))
         return mv, cost
+
+    def _by_rows(self, kernel: Callable[..., Any], before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
+        """Call a kernel for all rows, which stand between its arguments `before` and `after`, on all threads."""
+        own, *others = self._bands
+        waiting = []
+        for rows in others:
+            assert self._pool is not None
+            try:
+                waiting.append(self._pool.submit(kernel, *before, *rows, *after))
+            except RuntimeError:  # the system refuses another thread
+                kernel(*before, *rows, *after)
+        kernel(*before, *own, *after)
+        for call in waiting:
+            call.result()
 
     def _sum(self, costs: np.ndarray) -> int:
         """Without the macroblocks at the border, if there are others."""
