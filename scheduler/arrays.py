@@ -365,7 +365,12 @@ def of_roles(*roles: str) -> tuple[str, ...]:
 RESULTS = of_roles(RESULT)  # input of the entropy coding, without levels, and statistics of a frame
 SOURCES = of_roles(SOURCE)
 REFERENCE_ARRAYS = of_roles(REFERENCE)
-PREVIOUS_FRAME_ARRAYS = tuple(base for view in VIEWS.values() for base, number in view.of if number == PREVIOUS)
+PREVIOUS_FRAME_ARRAYS = tuple(
+    base
+    for view in VIEWS.values()
+    for base, number in view.of
+    if number == PREVIOUS and ARRAYS[base].role not in NEVER_COPIED
+)
 DECODED = tuple(VIEWS[f"decoded_{plane}"].of[0][0] for plane in "yuv")  # the decoded frame
 
 

@@ -63,7 +63,7 @@ def test_offsets_and_strides(offset, monkeypatch):
     print("seed", SEED, offset)
     rng = np.random.default_rng([SEED, offset])
     zeros = shifted(offset)
-    monkeypatch.setattr(Frame.__init__, "__defaults__", (zeros,))
+    monkeypatch.setattr(Frame.__init__, "__defaults__", (zeros, *Frame.__init__.__defaults__[1:]))
     monkeypatch.setattr(Executor, "zeros", lambda self, shape, dtype: zeros(shape, dtype))
     width, height = SIDES[offset % 8], SIDES[offset // 8 % 4]
     chosen = options(rng)

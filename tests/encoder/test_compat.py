@@ -50,7 +50,7 @@ def test_torchvision(tmp_path):
         compat.write_video(name, FRAMES, 24, options={"crf": "18", "preset": "fast", "g": "12"})
     assert (tmp_path / "out.mp4").read_bytes() == expected(qp=18, preset="fast", keyint=12)
     for options, words in (
-        ({"video_codec": "vp9"}, "video_codec 'vp9'"), ({"options": {"tune": "film"}}, "tune"),
+        ({"video_codec": "vp9"}, "video_codec 'vp9'"), ({"options": {"tune": "vmaf"}}, "tune"),
         ({"audio_array": np.zeros(5), "audio_fps": 8000}, "audio_array"), ({"audio_codec": "mp3"}, "audio_codec"),
         ({"audio_array": np.zeros((1, 5)), "audio_fps": "fast"}, "audio_fps"),
         ({"audio_options": {"b": "1"}}, "audio_options"), ({"options": {"crf": "fine"}}, "crf 'fine'"),
