@@ -97,7 +97,7 @@ class Fragments(_Groups):
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
         header = fragment_header(self._number + 1, self._time, samples)
-        self._write(header, *data)
+        self._write(b"".join((header, *data)))  # in one call: a process that is killed leaves it whole, or not at all
         self._number += 1
         self._time += sum(sample.duration for sample in samples)
 
@@ -121,10 +121,10 @@ class InPlace(Fragments):
         self._front = FILE_TYPE, initial_movie(track)
 
     def _count_and_write(self, *parts: bytes) -> None:
-        parts = *self._front, *parts
-        self._put(*parts)
+        data = b"".join((*self._front, *parts))
+        self._put(data)
         self._front = ()
-        self._position += sum(map(len, parts))
+        self._position += len(data)
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
         super()._write_group(samples, data)
