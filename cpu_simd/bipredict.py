@@ -23,7 +23,7 @@ from .decisions import (
     SATD,
 )
 from .layout import B_QUADRANT, B_WHOLE, N_B_EXTRAS, B_16x8_PART
-from .mode_decision import Area, inside
+from .mv_cache import Area, inside
 from .simd.blocks import load_i32x16, splat_i32x16
 from .simd.lanes import sums_of_lanes, where_less
 from .simd.vector import (

@@ -5,7 +5,8 @@ import numpy as np
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import B_DIRECT, B_SKIP, B_SUB_DIRECT, B_SUB_L0, B_8x8
 from .direct import direct_motion
-from .mode_decision import is_beside_intra, load_mv_cache
+from .mode_decision import is_beside_intra
+from .mv_cache import load_mv_cache
 
 
 @helper

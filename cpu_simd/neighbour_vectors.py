@@ -11,7 +11,7 @@ from .bit_costs import mvd_bits
 from .bundles import SearchResult
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets, strip_16
 from .decisions import LAMBDA, SATD
-from .mode_decision import Area, inside
+from .mv_cache import Area, inside
 from .mv_prediction import median
 from .simd.blocks import load_i32x16, splat_i32x16
 from .simd.lanes import sums_of_lanes, where_less

@@ -26,8 +26,8 @@ from .decisions import (
 from .layout import SCALING_FINER, SCALING_SET
 from .macroblock_coding import load_macroblock
 from .macroblock_syntax import only_8x8_partitions
-from .mode_decision import Area, inside
 from .motion_compensation import predict_inter
+from .mv_cache import Area, inside
 from .psy import luma_energy
 from .rd_cost import Residue, chroma_of, luma_of
 from .transform import Lists, chroma_qp

@@ -20,19 +20,15 @@ from .inter_residual import code_inter
 from .layout import SCALING_FINER, SCALING_SET
 from .macroblock_coding import BY_CAVLC, Buffers, Rounding, load_macroblock, rounding_kind
 from .mode_decision import (
-    Area,
     Choice,
     choose_reference,
     choose_sub_type,
-    commit_motion,
-    fill_mv_cache,
     find_distortions,
-    inside,
-    load_mv_cache,
     wait_for_above,
     whole_macroblock,
 )
 from .motion_compensation import predict_inter
+from .mv_cache import Area, commit_motion, fill_mv_cache, inside, load_mv_cache
 from .mv_prediction import predict_skip_mv
 from .simd.lanes import squares_of_pairs
 from .simd.vector import add, load_u8x16, splat_i32x8, store, sub, widen

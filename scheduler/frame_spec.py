@@ -60,6 +60,7 @@ class FrameSpec(NamedTuple):
     delay                         frames by which decoding runs ahead of display (max_num_reorder_frames)
     is_weighted                   whether bi-prediction has implicit weights (weighted_bipred_idc 2)
     held                          the references before this frame, latest in display order first; in streams with B frames
+    mb_qp                         uint8[n_mb] as bytes: QP_Y of each macroblock; empty: SliceQPY of all
     """
 
     display_index: int
@@ -82,6 +83,7 @@ class FrameSpec(NamedTuple):
     delay: int = 0
     is_weighted: bool = False
     held: tuple[Held, ...] = ()
+    mb_qp: bytes = b""
 
     @property
     def luma_weighted(self) -> tuple[int, ...]:
