@@ -145,8 +145,9 @@ class Device:
 
     @contextmanager
     def record_calls(self, buffers: HostBuffers = NO_BUFFERS, addresses: Sequence[int] = ()) -> Iterator[Recording]:
-        """Record launches, copies and event calls into the yielded recording, and do them at the end, with these arrays in place
-        of stand-ins (recording.py).
+        """Record launches, copies and event calls into the yielded recording, and do them at the end.
+
+        addresses: of the arrays that stand-ins are for.
         """
         recording = Recording(buffers, addresses)
         self._recording = recording

@@ -15,7 +15,7 @@ from .stand_ins import DECODED, FIRST_ENTRY, StandIns
 
 
 class CudaLoop(Loop):
-    """See FrameLoop. The driver calls of a frame are recorded, and replayed for later frames of its kind with their arrays."""
+    """See FrameLoop. The driver calls of a frame are recorded, and replayed on the arrays of later frames of its kind."""
 
     executor: CudaExecutor
 
@@ -51,7 +51,8 @@ class CudaLoop(Loop):
             pairs = [(frame.frame_params, params)]
             executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.order, state)
         if not executor.records:
-            self._issue(frame, Places(self.arrays, device_frame, self.inputs[k]["frame_params"], slot, lists, previous), self.inputs[k])
+            params = self.inputs[k]["frame_params"]
+            self._issue(frame, Places(self.arrays, device_frame, params, slot, lists, previous), self.inputs[k])
             return device_frame
         spec, stand_ins = frame.spec, self.stand_ins
         kind = (
@@ -63,7 +64,8 @@ class CudaLoop(Loop):
         if not executor.replay(*place):
             with executor.record(*place):
                 entries = tuple(range(FIRST_ENTRY, FIRST_ENTRY - len(lists), -1))
-                places = Places(stand_ins, stand_ins.frame, stand_ins.input["frame_params"], DECODED, entries, stand_ins.previous)
+                params = stand_ins.input["frame_params"]
+                places = Places(stand_ins, stand_ins.frame, params, DECODED, entries, stand_ins.previous)
                 self._issue(frame, places, stand_ins.input)
         return device_frame
 

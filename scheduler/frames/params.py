@@ -23,7 +23,7 @@ Numbers = tuple[int, ...]
 
 @lru_cache(maxsize=256)
 def list_numbers(distances: Numbers, previous: Numbers, slots: Numbers, searched: Numbers, bi_weights: Numbers) -> np.ndarray:
-    """int32[HEADER_BITS - DISTANCES]: the numbers of both lists, 0 where there is no entry. The same array for the same numbers.
+    """int32[HEADER_BITS - DISTANCES]: numbers of both lists, 0 where there is no entry. The same array for the same numbers.
 
     distances: as in FrameSpec; previous: of the frame whose motion is continued; searched: slots as the search sees them.
     """

@@ -1,12 +1,12 @@
 """Stand-ins for the arrays that differ between frames of a kind, with which a GPU's work is recorded (recording.py)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...cuda_src.runtime.array import DeviceArray
 from ...cuda_src.runtime.recording import stand_in
 from ..arrays import KEPT, LEVELS, of_roles
-from .frame import Frame
+from .frame import Frame, Zeros
 from .loop import Arrays, PreviousFrame
 
 DECODED, FIRST_ENTRY = -1, -2  # slots of the decoded frame and, downwards, of the entries of both lists
@@ -19,8 +19,11 @@ class StandIns(Arrays):
     Slots from DECODED downwards are those of stand-ins.
     """
 
-    def __init__(self, arrays: Arrays, frames: Sequence[tuple[Frame, Any]], make_frame: Any, make_input: Any) -> None:
-        """frames: each frame's own arrays on the GPU, and its upload target; make_frame, make_input: make such from zeros()."""
+    def __init__(
+        self, arrays: Arrays, frames: Sequence[tuple[Frame, dict[str, Any]]], make_frame: Callable[[Zeros], Frame],
+        make_input: Callable[[Zeros], dict[str, Any]],
+    ) -> None:  # fmt: skip
+        """frames: each frame's own arrays on the GPU, and its upload target; make_frame, make_input: make such."""
         vars(self).update(vars(arrays))
         self._made, references = 0, arrays.references
         self.frame, self.input = make_frame(self._next), make_input(self._next)
@@ -61,8 +64,9 @@ class StandIns(Arrays):
         return self._kept if slot == DECODED else self._colocated
 
     def addresses(self, k: int, slot: int, lists: tuple[int, ...], previous: PreviousFrame | None, n_ref: int) -> Addresses:
-        """What the stand-ins are for in a frame: k: of `frames`; slot: of the decoded frame; lists: slots of both lists, of which
-        the first has n_ref entries.
+        """What the stand-ins are for in a frame, by number.
+
+        k: index in `frames`; slot: of the decoded frame; lists: slots of both lists, of which the first has n_ref entries.
         """
         own, of_slot = self._of_frame[k], self._of_slot
         colocated = of_slot[lists[n_ref] if n_ref < len(lists) else slot][-1]
