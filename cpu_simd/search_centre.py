@@ -217,7 +217,8 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
     height, width = source.shape
     mb_width = width // 16
     stride = reference.shape[1]
-    previous_ref_idx, previous_mv, distance, distances, camera = previous
+    previous_ref_idx, previous_mv, of_reference, distances, camera = previous
+    distance = np.int64(of_reference[0])
     camera_x, camera_y = np.int64(camera[0]), np.int64(camera[1])
     centre, predictor = start
     coarse_source, coarse_reference = coarse

@@ -22,8 +22,8 @@ from .threads.lazy_task import LazyTask, Task
 from .trace import GpuClock, Trace
 
 _NOT_TIMED = nullcontext()
-MOST_RECORDINGS = 1024
-OFTEN = 4  # replays of a recording before its kernel launches are fused into CUDA graphs
+OFTEN = 4  # replays with the same arrays before kernel launches are fused into CUDA graphs
+MOST_FUSED, MOST_COUNTED = 256, 4096  # combinations of arrays that have graphs, and whose replays are counted
 LAST = ("extend_luma", "interpolate")  # last stages of a frame, on MAIN and on SIDE
 WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
 
@@ -55,8 +55,10 @@ class CudaExecutor(GpuMemory):
             self._clock = GpuClock(gpu, trace, self.streams[MAIN]) if trace is not None and trace.gpu else None
             self._number = 0  # of the current frame
             self._download_events: dict[Hashable, Any] = {}  # download events that the host waits for, by slot
-            self._host_buffers: dict[Hashable, HostBuffers] = {}
-            self._recordings: dict[Any, Recording] = {}
+            self._host_buffers: dict[tuple[Hashable, int], HostBuffers] = {}  # by slot, and index of the frame's events
+            self._recordings: dict[Hashable, Recording] = {}  # by kind
+            self._fused: dict[tuple[Hashable, tuple[int, ...]], Recording] = {}  # by kind and addresses
+            self._uses: dict[tuple[Hashable, tuple[int, ...]], int] = {}
             for event in (*self._ended.values(), *self._uploaded, *self._downloaded):
                 gpu.record(event, self.streams[MAIN])  # the first frames wait for events that no frame has recorded
 
@@ -163,37 +165,61 @@ class CudaExecutor(GpuMemory):
             self._download_events[slot] = self.gpu.event()
         return self._download_events[slot]
 
-    def replay(self, key: Hashable, slot: Hashable, buffers: Callable[[], Sequence[np.ndarray]]) -> bool:
-        """Replay the recording with this key on the host buffers of a slot; False if there is none, or frames are timed.
+    @property
+    def records(self) -> bool:
+        """Whether frames are recorded: unless they are timed."""
+        return self._clock is None
 
-        key: equal for frames with the same arrays on the GPU and the same numbers; buffers: returns those of the slot,
-        always in the same order.
+    def replay(
+        self, kind: Hashable, addresses: tuple[int, ...], number: int, slot: Hashable,
+        buffers: Callable[[], Sequence[np.ndarray]],
+    ) -> bool:
+        """Replay the recording of this kind for frame `number`; False if there is none.
+
+        kind: equal for frames with the same calls; addresses: of the arrays that stand-ins are for (recording.py); buffers:
+        returns the host buffers of the slot, always in the same order.
         """
-        if self._clock is not None:
-            return False
-        if slot not in self._host_buffers:
-            self._host_buffers[slot] = HostBuffers(self._event(slot), *buffers())
-        recording = self._recordings.get(key)
+        host_buffers = self._buffers_of(number, slot, buffers)
+        fused = self._fused.get((kind, addresses))
+        if fused is not None:
+            fused.rebind(host_buffers)
+            self.gpu.replay(fused)
+            return True
+        recording = self._recordings.get(kind)
         if recording is None:
             return False
-        recording.uses += 1
-        recording.rebind(self._host_buffers[slot])
-        if recording.uses == OFTEN:
-            self.gpu.fuse_into_graphs(recording)
+        recording.rebind(host_buffers, addresses)
+        self._count(kind, addresses, recording)
         self.gpu.replay(recording)
         return True
 
+    def _count(self, kind: Hashable, addresses: tuple[int, ...], recording: Recording) -> None:
+        """Fuse the launches of a recording with arrays with which it is replayed often: its next replay takes the graphs."""
+        key = kind, addresses
+        self._uses[key] = uses = self._uses.get(key, 0) + 1
+        if uses == OFTEN and len(self._fused) < MOST_FUSED and (fused := self.gpu.fused(recording)) is not None:
+            self._fused[key] = fused
+        if len(self._uses) > MOST_COUNTED:
+            self._uses.clear()
+
+    def _buffers_of(self, number: int, slot: Hashable, buffers: Callable[[], Sequence[np.ndarray]]) -> HostBuffers:
+        """The host buffers of a slot, and the events of frame `number`."""
+        k = number % self.frames_on_device
+        if (slot, k) not in self._host_buffers:
+            before = self._downloaded[(number - 2) % self.frames_on_device]
+            events = self._event(slot), self._uploaded[k], self._downloaded[k], before
+            self._host_buffers[slot, k] = HostBuffers(*events, *buffers())
+        return self._host_buffers[slot, k]
+
     @contextmanager
-    def record(self, key: Hashable, slot: Hashable) -> Iterator[None]:
-        """Around everything from `upload_frame` to `download_results`: record it for `replay`, unless frames are timed."""
-        if self._clock is not None:
+    def record(
+        self, kind: Hashable, addresses: tuple[int, ...], number: int, slot: Hashable,
+        buffers: Callable[[], Sequence[np.ndarray]],
+    ) -> Iterator[None]:
+        """Around everything from `upload_frame` to `download_results`: record it for `replay`, and do it at the end."""
+        with self.gpu.record_calls(self._buffers_of(number, slot, buffers), addresses) as recording:
             yield
-            return
-        with self.gpu.record_calls(self._host_buffers[slot]) as recording:
-            yield
-        if len(self._recordings) >= MOST_RECORDINGS:
-            self._recordings.clear()
-        self._recordings[key] = recording
+        self._recordings[kind] = recording
 
     def download_of(self, slot: Hashable) -> "Download":
         """See Executor."""
@@ -220,8 +246,8 @@ class CudaExecutor(GpuMemory):
     def finish(self) -> None:
         """See GpuMemory. Recordings are dropped, because they hold kernels of modules that are unloaded."""
         super().finish()
-        self._recordings.clear()
-        self._host_buffers.clear()
+        for kept in (self._recordings, self._fused, self._uses, self._host_buffers):
+            kept.clear()
 
     def close(self, keep_host: bool = False) -> None:
         """See GpuMemory. The GPU is kept for the next encoder, unless host arrays stay in use."""

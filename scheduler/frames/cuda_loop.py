@@ -1,20 +1,21 @@
 """The coding loop on a GPU: upload of the source, all stages, the bits of the slices, download of the results."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..arrays import Size
 from ..cuda_executor import CudaExecutor
-from ..frame_spec import FrameSpec
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, Zeros, nothing, split_planes, split_upload, upload_shape
-from .loop import Arrays, Loop, LoopSettings
+from .loop import Arrays, Loop, LoopSettings, Places, PreviousFrame
 from .source_sums import SourceSums
+from .stand_ins import DECODED, FIRST_ENTRY, StandIns
 
 
 class CudaLoop(Loop):
-    """See FrameLoop. The driver calls of a frame are recorded, and replayed for later frames of its kind."""
+    """See FrameLoop. The driver calls of a frame are recorded, and replayed on the arrays of later frames of its kind."""
 
     executor: CudaExecutor
 
@@ -30,8 +31,12 @@ class CudaLoop(Loop):
         ]
         self._sums: SourceSums | None = None
         self.inputs = [_input(settings, zeros) for _ in self.frames_on_device]
+        self.stand_ins = StandIns(
+            self.arrays, list(zip(self.frames_on_device, self.inputs)),
+            lambda made: Frame(config.mb_width, config.mb_height, made, config.lists), partial(_input, settings),
+        )  # fmt: skip
 
-    def _code(self, frame: Frame, slot: int, lists: tuple[int, ...]) -> Frame:
+    def _code(self, frame: Frame, slot: int, lists: tuple[int, ...], previous: PreviousFrame | None) -> Frame:
         """See Loop."""
         assert isinstance(frame, HostFrame)
         frame.levels_packed, frame.write_slices = False, nothing
@@ -39,34 +44,44 @@ class CudaLoop(Loop):
             frame.mark_levels_dirty()
         executor, k, source = self.executor, frame.index % len(self.frames_on_device), frame.device_source
         device_frame = self.frames_on_device[k]
-        params = self.inputs[k]["frame_params"]
         if source is not None:
+            params = self.inputs[k]["frame_params"]
             state = self.arrays.constants | device_frame.arrays | source.numbers | {
                 "frame_params": params, "outside": executor.mapped(frame.outside)}
             pairs = [(frame.frame_params, params)]
             executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.order, state)
-        fence = frame.pending_fence
-        key = (k, slot, lists, self._numbers(frame.spec, lists), source is None, frame.keep_reconstruction, fence is None)
-        if executor.replay(key, frame.ring_slot, frame.host_buffers):
+        if not executor.records:
+            params = self.inputs[k]["frame_params"]
+            self._issue(frame, Places(self.arrays, device_frame, params, slot, lists, previous), self.inputs[k])
             return device_frame
-        with executor.record(key, frame.ring_slot):
-            if source is None:
-                state = self.arrays.constants | device_frame.arrays | self.inputs[k]
-                pairs = [(frame.upload, self.inputs[k]["upload"])]
-                executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, fence)
-            entropy_state = {"frame_params": params, "slice_data": executor.mapped(frame.slice_data)}
-            self._stages(frame, device_frame, slot, lists, entropy_state)
-            results = [(device_frame.block, frame.block), *self._decoded(frame, slot)]
-            if frame.with_levels:
-                results.append((device_frame.levels, frame.levels))
-            executor.download_results(frame.index, results, frame.ring_slot)
+        spec, stand_ins = frame.spec, self.stand_ins
+        kind = (
+            spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, source is None,
+            frame.keep_reconstruction, frame.pending_fence is None,
+        )  # fmt: skip
+        addresses = stand_ins.addresses(k, slot, lists, previous, spec.n_ref)
+        place = kind, addresses, frame.index, frame.ring_slot, frame.host_buffers
+        if not executor.replay(*place):
+            with executor.record(*place):
+                entries = tuple(range(FIRST_ENTRY, FIRST_ENTRY - len(lists), -1))
+                params = stand_ins.input["frame_params"]
+                places = Places(stand_ins, stand_ins.frame, params, DECODED, entries, stand_ins.previous)
+                self._issue(frame, places, stand_ins.input)
         return device_frame
 
-    def _numbers(self, spec: FrameSpec, lists: tuple[int, ...]) -> tuple[Any, ...]:
-        """What a recording holds of these, beside slots."""
-        continued = self._continued(spec, lists) if lists else None
-        distances = spec.distances, continued and continued.distances
-        return spec.n_ref, spec.luma_weighted, *distances, spec.is_weighted, spec.is_reference
+    def _issue(self, frame: HostFrame, places: Places, inputs: dict[str, Any]) -> None:
+        """Start all work of a frame, without the import of a source that is on the GPU. inputs: its upload target."""
+        executor, device_frame = self.executor, places.frame
+        if frame.device_source is None:
+            state = self.arrays.constants | device_frame.arrays | inputs
+            pairs = [(frame.upload, inputs["upload"])]
+            executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, frame.pending_fence)
+        entropy_state = {"frame_params": inputs["frame_params"], "slice_data": executor.mapped(frame.slice_data)}
+        self._stages(frame, places, entropy_state)
+        results = [(device_frame.block, frame.block), *self._decoded(frame, places)]
+        if frame.with_levels:
+            results.append((device_frame.levels, frame.levels))
+        executor.download_results(frame.index, results, frame.ring_slot)
 
     def source_sums(self, frame: HostFrame) -> np.ndarray:
         """See FrameExecutor."""
@@ -74,10 +89,6 @@ class CudaLoop(Loop):
             size = Size(self.config.mb_width, self.config.mb_height)
             self._sums = SourceSums(self.executor, size, self.arrays.constants)
         return self._sums.of(frame)
-
-    def _params(self, frame: Frame) -> Any:
-        """See Loop."""
-        return self.inputs[frame.index % len(self.inputs)]["frame_params"]
 
 
 def _input(settings: LoopSettings, zeros: Zeros) -> dict[str, Any]:

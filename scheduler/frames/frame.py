@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...cpu_simd.layout import HEADER_BITS, N_LEVEL_BLOCKS
+from ...cpu_simd.layout import DISTANCES, HEADER_BITS, N_LEVEL_BLOCKS
 from ..arrays import (
     ALL_REFS,
     ARRAYS,
@@ -84,7 +84,8 @@ class Frame:
         self.slice_data: Array = _allocate("slice_data", size, np.zeros)  # pages exist once written
         self.frame_params = np.zeros(HEADER_BITS + mb_height, np.int32)
         self.write_slices: Callable[[], None] = nothing  # the entropy stage, if the loop leaves it to a task
-        self._params: tuple[int, ...] = ()  # as written
+        self._params: tuple[tuple[int, ...], tuple[int, ...]] = (), ()  # as written
+        self._list_numbers: np.ndarray | None = None
         self.index = 0  # number of frames that entered before it
         self.ring_slot = 0  # index in the ring of frames
         self.stage_seconds: dict[str, float] = {}
@@ -117,12 +118,15 @@ class Frame:
             plane[:height, width:] = plane[:height, width - 1 : width]
             plane[height:] = plane[height - 1]
 
-    def write_params(self) -> None:
-        """Write `frame_params`: what differs between frames of the same GPU recording."""
-        params = self.spec.qp, self.spec.cabac_init_idc, *self.spec.weight_numbers, *self.headers.bits
+    def write_params(self, list_numbers: np.ndarray) -> None:
+        """Write `frame_params`: what differs between frames of the same GPU recording. list_numbers: see params.py."""
+        params = (self.spec.qp, self.spec.cabac_init_idc, *self.spec.weight_numbers), self.headers.bits
         if params != self._params:
-            self.frame_params[: len(params)] = params
+            self.frame_params[:DISTANCES], self.frame_params[HEADER_BITS : HEADER_BITS + len(params[1])] = params
             self._params = params
+        if list_numbers is not self._list_numbers:
+            self.frame_params[DISTANCES:HEADER_BITS] = list_numbers
+            self._list_numbers = list_numbers
 
     def complete(self) -> None:
         """Block until the source is copied in."""

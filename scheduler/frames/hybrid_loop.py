@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...cpu_simd.layout import HEADER_BITS
+from ...cpu_simd.layout import HEADER_BITS, WEIGHTS
 from ...cuda_src.runtime.device import DeviceMemoryError
 from ..arrays import CURRENT, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key, Size, byte_span, pool_planes
 from ..cuda_executor import CudaExecutor
@@ -19,6 +19,7 @@ from .cuda_loop import CudaLoop
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame
 from .loop import Arrays, Loop, LoopSettings, PreviousFrame
+from .params import decision_params
 from .source_sums import SourceSums
 
 
@@ -37,7 +38,7 @@ class HybridLoop:
             self.frames_on_device = [
                 Frame(config.mb_width, config.mb_height, gpu_worker.zeros) for _ in range(FRAMES_ON_DEVICE)
             ]
-            self.params_on_device = [gpu_worker.zeros((HEADER_BITS,), np.int32) for _ in range(FRAMES_ON_DEVICE)]
+            self.params_on_device = [gpu_worker.zeros((HEADER_BITS - WEIGHTS,), np.int32) for _ in range(FRAMES_ON_DEVICE)]
         executor.adaptation.mb_width = config.mb_width
         self.size = Size(config.mb_width, config.mb_height, config.pad)
         self.references = self.arrays[HOST].references
@@ -58,7 +59,7 @@ class HybridLoop:
         if loop is not None:
             return self._run_on_single_device(loop, frame)
         slot, list0 = self.dpb.begin(frame.spec)
-        frame.write_params()
+        frame.write_params(self.arrays[HOST].list_numbers(spec, list0, self.previous_in(HOST)))
         source = frame.device_source if isinstance(frame, HostFrame) else None
         executor.begin(frame.index)
         frame_by_memory = self._frame_by_memory(frame)
@@ -114,12 +115,14 @@ class HybridLoop:
         return self._sums.of(frame)
 
     def params(self, frame: Frame, memory: str) -> Any:
-        """frame_params of a frame with weights in a memory, up to the bits of the headers."""
-        gpu_worker = self.executor.gpu_worker
+        """`decision_params` of a frame in a memory."""
+        gpu_worker, block = self.executor.gpu_worker, decision_params(frame.frame_params)
         if gpu_worker is None or memory == HOST:
-            return frame.frame_params
+            return block
+        if not frame.spec.weights:
+            return gpu_worker.constant(block)  # few frames differ
         params = self.params_on_device[frame.index % FRAMES_ON_DEVICE]
-        params.put(frame.frame_params[:HEADER_BITS], gpu_worker.streams[MAIN])  # before the kernels that read it
+        params.put(block, gpu_worker.streams[MAIN])  # before the kernels that read it
         return params
 
     def _frame_by_memory(self, frame: Frame) -> dict[str, Frame]:
@@ -191,6 +194,7 @@ class _FrameWork:
         self.list0 = list0
         self.previous, self.previous_in = dict(loop.previous), {memory: loop.previous_in(memory) for memory in loop.previous}
         self._states: dict[tuple[str, int], dict[str, Any]] = {}
+        self._blocks: dict[str, Any] = {}  # `decision_params`, by memory
 
     def state(self, device: str, reference: int) -> Mapping[str, Any]:
         """See Work."""
@@ -198,16 +202,20 @@ class _FrameWork:
             arrays = self.loop.arrays[device]
             if reference >= 0:
                 made = dict(self.state(device, -1))
-                made |= arrays.reference_state(reference, self.frame.spec, self.list0, made["weights"])
+                made |= arrays.reference_state(reference, self.frame.spec, self.list0, self._block(device))
             else:
                 device_frame, previous = self.frame_by_memory[device], self.previous_in.get(device)
-                params = self.loop.params(self.frame, device) if self.frame.spec.weights else None
-                made = arrays.state(self.frame, device_frame, self.slot, self.list0, previous, params)
+                made = arrays.state(self.frame.spec, device_frame, self.slot, self.list0, previous, self._block(device))
                 gpu_worker = self.loop.executor.gpu_worker
                 if gpu_worker is not None and device == gpu_worker.device and isinstance(self.frame, HostFrame):
                     made["level_blocks"] = gpu_worker.mapped(self.frame.level_blocks)
             self._states[device, reference] = made
         return self._states[device, reference]
+
+    def _block(self, memory: str) -> Any:
+        if memory not in self._blocks:
+            self._blocks[memory] = self.loop.params(self.frame, memory)
+        return self._blocks[memory]
 
     def pairs(self, gpu: str, op: Copy) -> list[tuple[Any, np.ndarray]]:
         """See Work."""

@@ -5,7 +5,6 @@ wait of an encode is noted, and vector clocks tell what is ordered before what o
 """
 
 import threading
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -155,8 +154,7 @@ def ledger(monkeypatch):
         (Pipeline, "_finished", noted_finished), (cuda_executor.Download, "is_done", lambda self: False),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, function)
-    monkeypatch.setattr(cuda_executor.CudaExecutor, "replay", lambda *_: False)  # what is replayed is noted
-    monkeypatch.setattr(cuda_executor.CudaExecutor, "record", lambda *_: nullcontext())
+    monkeypatch.setattr(cuda_executor.CudaExecutor, "records", False)  # nothing is replayed: all is noted
     device_module.use_driver(EmulatedDriver())
     yield found
     device_module.use_driver(None)
