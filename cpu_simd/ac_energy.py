@@ -1,7 +1,5 @@
 """AC energy of the macroblocks of a source frame, for adaptive quantisation; not part of the standard."""
 
-import numpy as np
-
 from ..jit.kernel import closed_kernel, helper
 from .simd.blocks import join
 from .simd.lanes import squares_of_pairs, sum_of_lanes, sums_of_4
@@ -32,7 +30,7 @@ def _chroma(cb, cr, at, stride):
 
 @closed_kernel
 def ac_energies(source, row0, row1, energy):
-    """Energies of macroblock rows [row0, row1): the squared differences of the samples of Y, Cb and Cr to their means, summed.
+    """Energies of macroblock rows [row0, row1): squared differences of the samples of Y, Cb, Cr to their means, summed.
 
     source: Planes in coded size; energy: int32[n_mb] out, each sum rounded up by less than 1 a plane, below 2^23.
     """

@@ -248,7 +248,7 @@ class Pipeline:
             frame_type=spec.frame_type,
             is_idr=spec.is_idr,
             qp=spec.qp,
-            avg_qp=float(spec.qp),  # of all macroblocks: no stage changes qp
+            avg_qp=float(frame.qp.mean()) if spec.mb_qp else float(spec.qp),
             data=data,
             mb_counts=found[3:],
             transform_8x8=int(np.count_nonzero(frame.transform_8x8)) if self.config.transform_8x8_mode else 0,
