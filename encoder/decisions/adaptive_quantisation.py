@@ -10,6 +10,8 @@ import numpy as np
 
 from ...cpu_simd.ac_energy import ac_energies
 from ...cpu_simd.bundles import Planes
+from ...scheduler.frame_spec import FrameSpec
+from ..settings.config import Config
 
 OFF, BY_VARIANCE, BY_FRAME, DARK_FINER = range(4)  # --aq-mode
 QP_ONE = 256  # units of QPs and offsets a QP
@@ -30,6 +32,16 @@ class AqSettings(NamedTuple):
 
     mode: int
     strength: int
+
+    @classmethod
+    def of(cls, config: Config) -> "AqSettings":
+        """Those of an encode."""
+        return cls(config.aq_mode, round(256 * config.aq_strength))
+
+
+def with_mb_qp(spec: FrameSpec, planes: Sequence[np.ndarray], settings: AqSettings) -> FrameSpec:
+    """The spec of a frame with a QP for each macroblock. planes: see `energies`."""
+    return spec._replace(mb_qp=mb_qps(QP_ONE * spec.qp, aq_offsets(energies(planes), settings)).tobytes())
 
 
 def energies(planes: Sequence[np.ndarray]) -> np.ndarray:
