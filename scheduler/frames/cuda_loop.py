@@ -49,15 +49,16 @@ class CudaLoop(Loop):
             state = self.arrays.constants | device_frame.arrays | source.numbers | {
                 "frame_params": params, "outside": executor.mapped(frame.outside)}
             pairs = [(frame.frame_params, params)]
-            executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.order, state)
+            qps = _qps(frame, device_frame)
+            executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.order, state, qps)
         if not executor.records:
             params = self.inputs[k]["frame_params"]
             self._issue(frame, Places(self.arrays, device_frame, params, slot, lists, previous), self.inputs[k])
             return device_frame
         spec, stand_ins = frame.spec, self.stand_ins
         kind = (
-            spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, source is None,
-            frame.keep_reconstruction, frame.pending_fence is None,
+            spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp),
+            source is None, frame.keep_reconstruction, frame.pending_fence is None,
         )  # fmt: skip
         addresses = stand_ins.addresses(k, slot, lists, previous, spec.n_ref)
         place = kind, addresses, frame.index, frame.ring_slot, frame.host_buffers
@@ -75,7 +76,8 @@ class CudaLoop(Loop):
         if frame.device_source is None:
             state = self.arrays.constants | device_frame.arrays | inputs
             pairs = [(frame.upload, inputs["upload"])]
-            executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, frame.pending_fence)
+            qps = _qps(frame, device_frame)
+            executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, frame.pending_fence, qps)
         entropy_state = {"frame_params": inputs["frame_params"], "slice_data": executor.mapped(frame.slice_data)}
         self._stages(frame, places, entropy_state)
         results = [(device_frame.block, frame.block), *self._decoded(frame, places)]
@@ -89,6 +91,11 @@ class CudaLoop(Loop):
             size = Size(self.config.mb_width, self.config.mb_height)
             self._sums = SourceSums(self.executor, size, self.arrays.constants)
         return self._sums.of(frame)
+
+
+def _qps(frame: HostFrame, device_frame: Frame) -> list[tuple[np.ndarray, Any]]:
+    """What to copy after the conversion of the source, which fills qp."""
+    return [(frame.mb_qp, device_frame.qp)] if frame.spec.mb_qp else []
 
 
 def _input(settings: LoopSettings, zeros: Zeros) -> dict[str, Any]:

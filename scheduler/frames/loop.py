@@ -135,7 +135,9 @@ class Arrays:
     def fill(self, frame: Frame, device_frame: Frame, qp: bool = True) -> None:
         """Initial values of all macroblocks; qp: whether to fill qp too (stages load_* fill it)."""
         fill = self.executor.fill
-        if qp:
+        if qp and frame.spec.mb_qp:
+            device_frame.qp[:] = np.frombuffer(frame.spec.mb_qp, np.uint8)
+        elif qp:
             fill(device_frame.qp, frame.spec.qp)
         if frame.spec.n_ref and self.executor.tickets:
             fill(self.workspace.arrays()["progress"], 0)
@@ -174,7 +176,8 @@ class Places(NamedTuple):
     def state(self, spec: FrameSpec) -> dict[str, Any]:
         """Arguments of the stages by name."""
         _, frame, params, slot, lists, previous = self
-        return self.arrays.state(spec, frame, slot, lists, previous, decision_params(params))
+        state = self.arrays.state(spec, frame, slot, lists, previous, decision_params(params))
+        return state | {"frame_params": params}
 
     def reference_states(self, spec: FrameSpec) -> list[dict[str, Any]]:
         """The same of the search in each entry of both lists."""
@@ -273,7 +276,7 @@ class Loop:
         spec = frame.spec
         state, references = places.state(spec), places.reference_states(spec)
         kind = self.config.me, self.for_download, self.config.subme, self.config.cabac, spec.luma_weighted
-        of_b = spec.n_ref1, spec.is_reference, self.config.lists == 2
+        of_b = spec.n_ref1, spec.is_reference, self.config.lists == 2, bool(spec.mb_qp)
         steps = [
             (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
             for names, ref in frame_steps(spec.n_ref, *kind, *of_b)
