@@ -215,6 +215,11 @@ class CudaExecutor(GpuMemory):
             yield
         self._recordings[kind] = recording
 
+    def drop_recordings(self) -> None:
+        """Record frames anew."""
+        for kept in (self._recordings, self._fused, self._uses, self._host_buffers):
+            kept.clear()
+
     def download_of(self, slot: Hashable) -> "Download":
         """See Executor."""
         return Download(self.gpu, self._download_events[slot], self._clock)
@@ -240,8 +245,7 @@ class CudaExecutor(GpuMemory):
     def finish(self) -> None:
         """See GpuMemory. Recordings are dropped, because they hold kernels of modules that are unloaded."""
         super().finish()
-        for kept in (self._recordings, self._fused, self._uses, self._host_buffers):
-            kept.clear()
+        self.drop_recordings()
 
     def close(self, keep_host: bool = False) -> None:
         """See GpuMemory. The GPU is kept for the next encoder, unless host arrays stay in use."""

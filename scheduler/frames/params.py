@@ -26,7 +26,7 @@ Numbers = tuple[int, ...]
 def list_numbers(
     distances: Numbers, n_ref: int, is_weighted: bool, previous: Numbers, slots: Numbers, searched: Numbers
 ) -> np.ndarray:
-    """int32[HEADER_BITS - DISTANCES]: numbers of both lists, 0 where there is no entry. The same array for the same numbers.
+    """int32[HEADER_BITS - DISTANCES]: numbers of both lists, 0 without an entry. The same array for the same numbers.
 
     distances, n_ref, is_weighted: as in FrameSpec; previous: distances of the frame whose motion is continued; searched: slots
     as the search sees them.
