@@ -28,7 +28,7 @@ def list_numbers(
 ) -> np.ndarray:
     """int32[HEADER_BITS - DISTANCES]: numbers of both lists, 0 without an entry. The same array for the same numbers.
 
-    distances, n_ref, is_weighted: as in FrameSpec; previous: distances of the frame whose motion is continued; searched: slots
+    """int32[HEADER_BITS - DISTANCES]: numbers of both lists, 0 where no entry is; the same array for the same numbers.
     as the search sees them.
     """
     bi_weights = implicit_weights(distances, n_ref, is_weighted)
