@@ -28,8 +28,8 @@ def list_numbers(
 ) -> np.ndarray:
     """int32[HEADER_BITS - DISTANCES]: numbers of both lists, 0 without an entry. The same array for the same numbers.
 
-    """int32[HEADER_BITS - DISTANCES]: numbers of both lists, 0 where no entry is; the same array for the same numbers.
-    as the search sees them.
+    distances, n_ref, is_weighted: as in FrameSpec; previous: distances of the frame whose motion is continued; searched:
+    slots as the search sees them.
     """
     bi_weights = implicit_weights(distances, n_ref, is_weighted)
     found = np.zeros(HEADER_BITS - DISTANCES, np.int32)
