@@ -7,7 +7,7 @@ The arrays of a frame are reused after its download.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,8 +58,8 @@ class CudaExecutor(GpuMemory):
             self._download_events: dict[Hashable, Any] = {}  # download events that the host waits for, by slot
             self._host_buffers: dict[tuple[Hashable, int], HostBuffers] = {}  # by slot, and index of the frame's events
             self._recordings: dict[Hashable, Recording] = {}  # by kind
-            self._fused: dict[tuple[Hashable, tuple[int, ...]], Recording] = {}  # by kind and addresses
-            self._uses: dict[tuple[Hashable, tuple[int, ...]], int] = {}
+            self._fused: dict[Hashable, Recording] = {}  # by all that tells arrays and kind
+            self._uses: dict[Hashable, int] = {}  # likewise
             for event in (*self._ended.values(), *self._uploaded, *self._downloaded):
                 gpu.record(event, self.streams[MAIN])  # the first frames wait for events that no frame has recorded
 
@@ -175,17 +175,14 @@ class CudaExecutor(GpuMemory):
         """Whether frames are recorded: unless they are timed."""
         return self._clock is None
 
-    def replay(
-        self, kind: Hashable, addresses: tuple[int, ...], number: int, slot: Hashable,
-        buffers: Callable[[], Sequence[np.ndarray]],
-    ) -> bool:
-        """Replay the recording of this kind for frame `number`; False if there is none.
+    def replay(self, kind: Hashable, where: Hashable, place: "FramePlace", addresses: Callable[[], tuple[int, ...]]) -> bool:
+        """Replay the recording of this kind; False if there is none.
 
-        kind: equal for frames with the same calls; addresses: of the arrays that stand-ins are for (recording.py); buffers:
-        returns the host buffers of the slot, always in the same order.
+        kind: equal for frames with the same calls; where: for frames with the same arrays on the GPU, too; addresses: returns
+        those of the arrays that stand-ins are for (recording.py).
         """
-        host_buffers = self._buffers_of(number, slot, buffers)
-        fused = self._fused.get((kind, addresses))
+        host_buffers = self._buffers_of(place)
+        fused = self._fused.get(where)
         if fused is not None:
             fused.rebind(host_buffers)
             self.gpu.replay(fused)
@@ -193,22 +190,22 @@ class CudaExecutor(GpuMemory):
         recording = self._recordings.get(kind)
         if recording is None:
             return False
-        recording.rebind(host_buffers, addresses)
-        self._count(kind, addresses, recording)
+        recording.rebind(host_buffers, addresses())
+        self._count(where, recording)
         self.gpu.replay(recording)
         return True
 
-    def _count(self, kind: Hashable, addresses: tuple[int, ...], recording: Recording) -> None:
+    def _count(self, where: Hashable, recording: Recording) -> None:
         """Fuse the launches of a recording with arrays with which it is replayed often: its next replay takes the graphs."""
-        key = kind, addresses
-        self._uses[key] = uses = self._uses.get(key, 0) + 1
+        self._uses[where] = uses = self._uses.get(where, 0) + 1
         if uses == OFTEN and len(self._fused) < MOST_FUSED and (fused := self.gpu.fused(recording)) is not None:
-            self._fused[key] = fused
+            self._fused[where] = fused
         if len(self._uses) > MOST_COUNTED:
             self._uses.clear()
 
-    def _buffers_of(self, number: int, slot: Hashable, buffers: Callable[[], Sequence[np.ndarray]]) -> HostBuffers:
-        """The host buffers of a slot, and the events of frame `number`."""
+    def _buffers_of(self, place: "FramePlace") -> HostBuffers:
+        """The host buffers of a frame with its events."""
+        number, slot, buffers = place
         k = number % self.frames_on_device
         if (slot, k) not in self._host_buffers:
             before = self._downloaded[(number - 2) % self.frames_on_device]
@@ -217,14 +214,16 @@ class CudaExecutor(GpuMemory):
         return self._host_buffers[slot, k]
 
     @contextmanager
-    def record(
-        self, kind: Hashable, addresses: tuple[int, ...], number: int, slot: Hashable,
-        buffers: Callable[[], Sequence[np.ndarray]],
-    ) -> Iterator[None]:
+    def record(self, kind: Hashable, place: "FramePlace", addresses: tuple[int, ...]) -> Iterator[None]:
         """Around everything from `upload_frame` to `download_results`: record it for `replay`, and do it at the end."""
-        with self.gpu.record_calls(self._buffers_of(number, slot, buffers), addresses) as recording:
+        with self.gpu.record_calls(self._buffers_of(place), addresses) as recording:
             yield
         self._recordings[kind] = recording
+
+    def drop_recordings(self) -> None:
+        """Record frames anew."""
+        for kept in (self._recordings, self._fused, self._uses, self._host_buffers):
+            kept.clear()
 
     def download_of(self, slot: Hashable) -> "Download":
         """See Executor."""
@@ -251,8 +250,7 @@ class CudaExecutor(GpuMemory):
     def finish(self) -> None:
         """See GpuMemory. Recordings are dropped, because they hold kernels of modules that are unloaded."""
         super().finish()
-        for kept in (self._recordings, self._fused, self._uses, self._host_buffers):
-            kept.clear()
+        self.drop_recordings()
 
     def close(self, keep_host: bool = False) -> None:
         """See GpuMemory. The GPU is kept for the next encoder, unless host arrays stay in use."""
@@ -262,6 +260,14 @@ class CudaExecutor(GpuMemory):
         self.finish()
         self._constants.clear()
         keep(self.gpu)
+
+
+class FramePlace(NamedTuple):
+    """Which of the arrays and events of an executor and of its host frames a frame has."""
+
+    number: int  # of the frame
+    slot: Hashable  # see `download_of`
+    buffers: Callable[[], Sequence[np.ndarray]]  # returns the host buffers of the slot, always in the same order
 
 
 class Download:

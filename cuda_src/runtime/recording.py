@@ -57,9 +57,9 @@ class HostBuffers:
         return which
 
     @cached_property
-    def numbers(self) -> list[int]:
-        """Addresses of the arrays and handles of the events."""
-        return [self.number(which) for which in range(len(self.buffers))]
+    def numbers(self) -> np.ndarray:
+        """int64[n]: addresses of the arrays and handles of the events."""
+        return np.array([self.number(which) for which in range(len(self.buffers))], np.int64)
 
     def number(self, which: int) -> int:
         """Address or handle of one of them."""
@@ -121,7 +121,9 @@ class Recording:
     def _bind(self) -> None:
         """Replace all arguments that differ between frames."""
         if self._patches:
-            table = np.array([*self._buffers.numbers, *self._addresses[::-1]], np.int64)
+            table = self._buffers.numbers
+            if self._addresses:
+                table = np.concatenate((table, np.array(self._addresses[::-1], np.int64)))
             for memory, at, which, offsets in self._patches:
                 memory[at] = table[which] + offsets
 

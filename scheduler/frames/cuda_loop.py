@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Size
-from ..cuda_executor import CudaExecutor
+from ..cuda_executor import CudaExecutor, FramePlace
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, Zeros, nothing, split_planes, split_upload, upload_shape
 from .loop import Arrays, Loop, LoopSettings, Places, PreviousFrame
@@ -60,10 +60,14 @@ class CudaLoop(Loop):
             spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp),
             source is None, frame.keep_reconstruction, frame.pending_fence is None,
         )  # fmt: skip
-        addresses = stand_ins.addresses(k, slot, lists, previous, spec.n_ref)
-        place = kind, addresses, frame.index, frame.ring_slot, frame.host_buffers
-        if not executor.replay(*place):
-            with executor.record(*place):
+        where = kind, k, slot, lists, previous and previous.ref_idx.ptr
+        place = FramePlace(frame.index, frame.ring_slot, frame.host_buffers)
+
+        def addresses() -> tuple[int, ...]:
+            return stand_ins.addresses(k, slot, lists, previous, spec.n_ref)
+
+        if not executor.replay(kind, where, place, addresses):
+            with executor.record(kind, place, addresses()):
                 entries = tuple(range(FIRST_ENTRY, FIRST_ENTRY - len(lists), -1))
                 params = stand_ins.input["frame_params"]
                 places = Places(stand_ins, stand_ins.frame, params, DECODED, entries, stand_ins.previous)

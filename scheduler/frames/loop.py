@@ -99,7 +99,8 @@ class Arrays:
     def list_numbers(self, spec: FrameSpec, lists: tuple[int, ...], previous: "PreviousFrame | None") -> np.ndarray:
         """See params.list_numbers."""
         distances = previous.distances if previous else ()
-        return list_numbers(spec.distances, distances, lists, self._searched(spec, lists), spec.implicit_weights)
+        weighted = self._searched(spec, lists) if spec.weights else lists
+        return list_numbers(spec.distances, len(spec.list0), spec.is_weighted, distances, lists, weighted)
 
     def _searched(self, spec: FrameSpec, lists: tuple[int, ...]) -> tuple[int, ...]:
         """The slots of both lists as the search sees them: weighted copies follow the slots of frames."""

@@ -16,17 +16,22 @@ from ...cpu_simd.layout import (
     SLOTS,
     WEIGHTS,
 )
+from ..frame_spec import implicit_weights
 
 Array = Any  # np.ndarray, or a GPU array
 Numbers = tuple[int, ...]
 
 
 @lru_cache(maxsize=256)
-def list_numbers(distances: Numbers, previous: Numbers, slots: Numbers, searched: Numbers, bi_weights: Numbers) -> np.ndarray:
-    """int32[HEADER_BITS - DISTANCES]: numbers of both lists, 0 where there is no entry. The same array for the same numbers.
+def list_numbers(
+    distances: Numbers, n_ref: int, is_weighted: bool, previous: Numbers, slots: Numbers, searched: Numbers
+) -> np.ndarray:
+    """int32[HEADER_BITS - DISTANCES]: numbers of both lists, 0 without an entry. The same array for the same numbers.
 
-    distances: as in FrameSpec; previous: of the frame whose motion is continued; searched: slots as the search sees them.
+    distances, n_ref, is_weighted: as in FrameSpec; previous: distances of the frame whose motion is continued; searched:
+    slots as the search sees them.
     """
+    bi_weights = implicit_weights(distances, n_ref, is_weighted)
     found = np.zeros(HEADER_BITS - DISTANCES, np.int32)
     for at, some in zip(
         (DISTANCES, PREVIOUS_DISTANCES, SLOTS, SEARCHED_SLOTS, BI_WEIGHTS), (distances, previous, slots, searched, bi_weights)
