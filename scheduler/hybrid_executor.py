@@ -135,7 +135,7 @@ class HybridExecutor:
         if self._gpu_executor is None:
             first = self.cpus[0]
             height = self.adaptation.plan.mb_height
-            self._gpu_executor = CudaExecutor(worker.gpu, height, first.slices, worker.trace, self._serial)
+            self._gpu_executor = CudaExecutor(worker.gpu, height, first.slices, worker.trace, self._serial, worker.lists)
         return self._gpu_executor
 
     def switch_to(self, device: str) -> None:
@@ -147,11 +147,14 @@ class HybridExecutor:
             self._wait_for_last_frame(self._last)
             self._last = None
 
-    def finished_on_single_device(self, n_references: int) -> None:
-        """Note that a frame was done by, or issued to, one device, after which `n_references` references are held."""
+    def finished_on_single_device(self, n_references: int, lists: int) -> None:
+        """Note that a frame was done by, or issued to, one device, after which `n_references` references are held.
+
+        lists: 2 in streams with B frames.
+        """
         on_gpu = self.gpu_worker is not None and self.single_device_executor is self._gpu_executor
         memory = self.gpu_worker.device if self.gpu_worker is not None and on_gpu else HOST
-        self._valid = resident_in(memory, n_references, self.adaptation.plan.mb_height)
+        self._valid = resident_in(memory, n_references, self.adaptation.plan.mb_height, lists)
 
     def _give_gpu_to(self, user: GpuMemory) -> None:
         if self._gpu_user is not user:

@@ -31,8 +31,6 @@ def choose_device(
     """
     if asked == "cpu":
         return "cpu", "asked for"
-    if asked == "hybrid" and bframes:  # rows of a B frame are not distributed
-        raise OptionError(f"{bframes} exists for single devices, not for device hybrid; use 0, or cpu or cuda", "bframes")
     needs_cpu = None if asked == "hybrid" else _needs_cpu(me, subme, cabac)
     if needs_cpu:
         option, value, instead = needs_cpu

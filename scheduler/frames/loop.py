@@ -95,6 +95,16 @@ class Arrays:
             found["colocated_still"] = kept[lists[spec.n_ref]]["kept_still"]
         return found
 
+    def continued(self, spec: FrameSpec, lists: tuple[int, ...], dpb: DecodedPictureBuffer) -> "PreviousFrame | None":
+        """The frame whose motion the search continues in streams with B frames: the first of list 1, else of list 0, whatever
+        frames were coded since; else None.
+        """
+        if self.config.lists == 1 or not lists:
+            return None
+        slot = lists[spec.n_ref if spec.n_ref1 else 0]
+        kept = self.references.kept[slot]
+        return PreviousFrame(kept["kept_ref_idx"], kept["kept_mv"], dpb.distances[slot])
+
     def _constant(self, numbers: Sequence[int]) -> Any:
         """int32 array of these numbers, not empty."""
         return self.executor.constant(np.array(numbers or (0,), np.int32))
@@ -183,7 +193,6 @@ class Loop:
         self.dpb = DecodedPictureBuffer(self.arrays.slots) if dpb is None else dpb
         self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
         self.previous: PreviousFrame | None = None  # the last frame; B frames may lie between a frame and what it continues
-        self._distances: dict[int, tuple[int, ...]] = {}  # of the frame in each slot, in streams with B frames
 
     def run(self, frame: Frame) -> Callable[[], None]:
         """See FrameLoop."""
@@ -193,19 +202,12 @@ class Loop:
             coded = self._code(frame, slot, lists)
             ready = self.executor.download_of(frame.ring_slot)
         self.previous = PreviousFrame.of(coded, frame.spec.distances)
-        self._distances[slot] = frame.spec.distances
         self.dpb.end(frame.spec, slot)
         return ready
 
     def _continued(self, spec: FrameSpec, lists: tuple[int, ...]) -> PreviousFrame | None:
-        """The frame whose motion the search continues: the last one; in streams with B frames the first of list 1, else of
-        list 0, whatever frames were coded since.
-        """
-        if self.config.lists == 1 or not lists:
-            return self.previous
-        slot = lists[spec.n_ref if spec.n_ref1 else 0]
-        kept = self.references.kept[slot]
-        return PreviousFrame(kept["kept_ref_idx"], kept["kept_mv"], self._distances[slot])
+        """The frame whose motion the search continues: the last one; in streams with B frames see Arrays.continued."""
+        return self.arrays.continued(spec, lists, self.dpb) or self.previous
 
     def _code(self, frame: Frame, slot: int, lists: tuple[int, ...]) -> Frame:
         """Do, or start, all stages. Returns the frame's arrays in the executor's memory."""
@@ -229,7 +231,7 @@ class Loop:
         """Continue after another loop. frames: the references, with decoded planes, latest first; previous: the last frame,
         which may be none of them.
         """
-        self.dpb.restore([frame.spec.coding_index for frame in frames])
+        self.dpb.restore([frame.spec for frame in frames])
         for slot, frame in enumerate(frames):
             assert frame.decoded is not None
             self.references.luma[slot][0][...], self.references.chroma[slot][...] = frame.decoded
@@ -237,7 +239,6 @@ class Loop:
             self.executor.run([(BORDERS, {}), (("interpolate",), {})], state, {})
             if self.config.lists == 2:
                 self.executor.run([(("keep_motion",), {})], state | frame.arrays | self.references.kept[slot], {})
-                self._distances[slot] = frame.spec.distances
         self.previous = None if previous is None else PreviousFrame.of(previous, previous.spec.distances)
 
     def _stages(
