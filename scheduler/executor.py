@@ -145,6 +145,11 @@ class Executor:
             parts += [_part(chain, span, times, self._trace) for span in spans[STAGES[chain[0][0]].split]]
         return parts
 
+    @property
+    def is_compared(self) -> bool:
+        """Whether kernels are compared with their twins (check.py)."""
+        return self._twin is not None
+
     def _around(self, stage: Stage, state: Mapping[str, Any], call: Callable[..., Any]) -> Callable[..., Any]:
         """The stage as a function of its span, with the comparison of check.py if that is on."""
         return call if self._twin is None else compared(self._twin, stage, state, call)

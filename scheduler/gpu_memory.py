@@ -22,7 +22,7 @@ class GpuMemory:
 
     def __init__(self, gpu: Device, lists: int = 1) -> None:
         """lists: 2 in streams with B frames."""
-        self.gpu = gpu
+        self.gpu, self.lists = gpu, lists
         self._foreign: Foreign | None = None
         self._constants: dict[tuple[str, tuple[int, ...], bytes], DeviceArray] = {}
         self._ends: dict[str, Any] = {}  # events at the ends of the streams, for the next user of the GPU

@@ -278,7 +278,7 @@ class Config:
             if tuning is not None:
                 from .predicted import frame_kind_of  # the planner
 
-                frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools)
+                frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools, values["bframes"])
             device, reason = choose_device(
                 asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools, values["bframes"], values["aq_mode"]
             )

@@ -32,9 +32,8 @@ def choose_device(
     """
     if asked == "cpu":
         return "cpu", "asked for"
-    for name, asked_for in (("bframes", bframes), ("aq_mode", aq_mode)):  # rows of these frames are not distributed
-        if asked == "hybrid" and asked_for:
-            raise OptionError(f"{asked_for} exists for single devices, not for device hybrid; use 0, or cpu or cuda", name)
+    if asked == "hybrid" and aq_mode:  # rows of these frames are not distributed
+        raise OptionError(f"{aq_mode} exists for single devices, not for device hybrid; use 0, or cpu or cuda", "aq_mode")
     needs_cpu = None if asked == "hybrid" else _needs_cpu(me, subme, cabac)
     if needs_cpu:
         option, value, instead = needs_cpu

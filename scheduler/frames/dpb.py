@@ -14,6 +14,7 @@ class DecodedPictureBuffer:
         """
         self._n_slots = n_slots
         self._slots: dict[int, int] = {}  # by coding index
+        self.distances: dict[int, tuple[int, ...]] = {}  # by slot: FrameSpec.distances of the last frame in it
         self._last = -1  # slot of the previous frame
 
     def begin(self, spec: FrameSpec) -> tuple[int, tuple[int, ...]]:
@@ -35,10 +36,17 @@ class DecodedPictureBuffer:
     def end(self, spec: FrameSpec, slot: int) -> None:
         """The frame in `slot` is coded: mark references as its spec says (8.2.5)."""
         self._last = slot
+        self.distances[slot] = spec.distances
         held = self._slots | {spec.coding_index: slot}
         self._slots = {index: held[index] for index in spec.references_after}
 
-    def restore(self, references: Sequence[int]) -> None:
-        """Only these frames, by coding index, are references, in slots 0, 1, ..."""
-        self._slots = {index: slot for slot, index in enumerate(references)}
+    @property
+    def held(self) -> tuple[int, ...]:
+        """The references before the next frame by coding index, in the order of the last frame's references_after."""
+        return tuple(self._slots)
+
+    def restore(self, references: Sequence[FrameSpec]) -> None:
+        """Only these frames are references, in slots 0, 1, ..."""
+        self._slots = {spec.coding_index: slot for slot, spec in enumerate(references)}
+        self.distances = {slot: spec.distances for slot, spec in enumerate(references)}
         self._last = self._n_slots - 1

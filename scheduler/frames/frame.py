@@ -209,9 +209,9 @@ class HostFrame(Frame):
         self.loaded()
         return source.convert(self.input_planes, run, threads)
 
-    def write_params(self) -> None:
+    def write_params(self, list_numbers: np.ndarray) -> None:
         """See Frame; `mb_qp` too."""
-        super().write_params()
+        super().write_params(list_numbers)
         if self.spec.mb_qp:
             self.mb_qp[:] = np.frombuffer(self.spec.mb_qp, np.uint8)
 

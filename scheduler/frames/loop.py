@@ -102,6 +102,16 @@ class Arrays:
         weighted = self._searched(spec, lists) if spec.weights else lists
         return list_numbers(spec.distances, len(spec.list0), spec.is_weighted, distances, lists, weighted)
 
+    def continued(self, spec: FrameSpec, lists: tuple[int, ...], dpb: DecodedPictureBuffer) -> "PreviousFrame | None":
+        """The frame whose motion the search continues in streams with B frames: the first of list 1, else of list 0, whatever
+        frames were coded since; else None.
+        """
+        if self.config.lists == 1 or not lists:
+            return None
+        slot = lists[spec.n_ref if spec.n_ref1 else 0]
+        kept = self.kept(slot)
+        return PreviousFrame(kept["kept_ref_idx"], kept["kept_mv"], dpb.distances[slot])
+
     def _searched(self, spec: FrameSpec, lists: tuple[int, ...]) -> tuple[int, ...]:
         """The slots of both lists as the search sees them: weighted copies follow the slots of frames."""
         copies = {k: self.slots + n for n, k in enumerate(spec.luma_weighted)}
@@ -209,7 +219,6 @@ class Loop:
         self.dpb = DecodedPictureBuffer(self.arrays.slots) if dpb is None else dpb
         self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
         self.previous: PreviousFrame | None = None  # the last frame; B frames may lie between a frame and what it continues
-        self._distances: dict[int, tuple[int, ...]] = {}  # of the frame in each slot, in streams with B frames
 
     def run(self, frame: Frame) -> Callable[[], None]:
         """See FrameLoop."""
@@ -220,19 +229,12 @@ class Loop:
             coded = self._code(frame, slot, lists, previous)
             ready = self.executor.download_of(frame.ring_slot)
         self.previous = PreviousFrame.of(coded, frame.spec.distances)
-        self._distances[slot] = frame.spec.distances
         self.dpb.end(frame.spec, slot)
         return ready
 
     def _continued(self, spec: FrameSpec, lists: tuple[int, ...]) -> PreviousFrame | None:
-        """The frame whose motion the search continues: the last one; in streams with B frames the first of list 1, else of
-        list 0, whatever frames were coded since.
-        """
-        if self.config.lists == 1 or not lists:
-            return self.previous
-        slot = lists[spec.n_ref if spec.n_ref1 else 0]
-        kept = self.arrays.kept(slot)
-        return PreviousFrame(kept["kept_ref_idx"], kept["kept_mv"], self._distances[slot])
+        """The frame whose motion the search continues: the last one; in streams with B frames see Arrays.continued."""
+        return self.arrays.continued(spec, lists, self.dpb) or self.previous
 
     def _code(self, frame: Frame, slot: int, lists: tuple[int, ...], previous: PreviousFrame | None) -> Frame:
         """Do, or start, all stages. Returns the frame's arrays in the executor's memory."""
@@ -257,7 +259,7 @@ class Loop:
         """Continue after another loop. frames: the references, with decoded planes, latest first; previous: the last frame,
         which may be none of them.
         """
-        self.dpb.restore([frame.spec.coding_index for frame in frames])
+        self.dpb.restore([frame.spec for frame in frames])
         for slot, frame in enumerate(frames):
             assert frame.decoded is not None
             self.references.luma[slot][0][...], self.references.chroma[slot][...] = frame.decoded
@@ -265,7 +267,6 @@ class Loop:
             self.executor.run([(BORDERS, {}), (("interpolate",), {})], state, {})
             if self.config.lists == 2:
                 self.executor.run([(("keep_motion",), {})], state | frame.arrays | self.references.kept[slot], {})
-                self._distances[slot] = frame.spec.distances
         self.previous = None if previous is None else PreviousFrame.of(previous, previous.spec.distances)
 
     def _stages(self, frame: Frame, places: Places, entropy_state: Mapping[str, Any] | None = None) -> None:
