@@ -78,7 +78,7 @@ class GpuCosts:
         self.first = self.count = 0  # frames that are kept: from `first` on, before `count`
         with gpu:
             gpu.load(KERNELS)
-            self._stream = gpu.stream(urgent=True)
+            self._stream = gpu.urgent_stream()
             self._luma = gpu.array(self._shape, np.uint8, "the lookahead")
 
     # ---- frames
