@@ -32,7 +32,9 @@ class SearchMemory(NamedTuple):
     vector: DeviceArray  # int16[n_mb, 2]
 
 
-def motion_job(current: HalfSize, reference: HalfSize, intra: DeviceArray | None, memory: SearchMemory, out: Motion) -> list[int]:
+def motion_job(
+    current: HalfSize, reference: HalfSize, intra: DeviceArray | None, memory: SearchMemory, out: Motion
+) -> list[int]:
     """The row of a job of lookahead_camera, lookahead_search and lookahead_refine -> memory, out.
 
     intra: uint16[n_mb], costs of the current frame by intra prediction: the sum is of the lesser one of each macroblock.

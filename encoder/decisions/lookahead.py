@@ -42,7 +42,7 @@ class FrameCosts:
     """
 
     def __init__(self, width: int, height: int, threads: int = 1, first: int = 0) -> None:
-        """width, height: of the display, in luma samples; threads: over the rows of a frame; first: number of the first frame."""
+        """width, height: of the display, in luma samples; threads: over rows; first: number of the first frame."""
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
         threads = min(threads, self._mb_width * self._mb_height // _LEAST_BAND)
         self._bands = bands(self._mb_height, threads)

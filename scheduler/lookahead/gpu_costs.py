@@ -163,7 +163,7 @@ class GpuCosts:
 
     # ---- batches
     def _start(self, pairs: Sequence[Question], triples: Sequence[Question]) -> None:
-        """Start batches: of the new frame, of pairs of (reference, frame), of triples, whose pairs are among the earlier ones."""
+        """Start batches: of the new frame, of pairs (reference, frame), of triples, whose pairs are there or before them."""
         if self._new is None and not pairs and not triples:
             return
         with self._gpu:
@@ -185,7 +185,8 @@ class GpuCosts:
         while len(self._memories) < len(pairs):
             self._memories.append(self._make_memory())
         batch.questions = [*([] if new is None else [(new,)]), *pairs, *triples]
-        first, between, end = len(batch.questions) - len(pairs) - len(triples), len(batch.questions) - len(triples), len(batch.questions)
+        first = int(new is not None)
+        between, end = first + len(pairs), len(batch.questions)
         rows = [[0] * WORDS] * first + [self._pair(pair, memory) for pair, memory in zip(pairs, self._memories)]
         batch.jobs[:end] = rows + [self._triple(triple) for triple in triples]
         table, size = batch.table, (self._mb_width, self._mb_height)

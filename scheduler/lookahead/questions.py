@@ -15,8 +15,9 @@ class NotYet(Exception):
 
 
 class Costs(Protocol):
-    """Costs of the frames of a stream, by their numbers in display order; see FrameCosts, which is one. NotYet of `intra`, `p`
-    and `b`.
+    """Costs of the frames of a stream, by their numbers in display order; see FrameCosts, which is one.
+
+    `intra`, `p` and `b` may raise NotYet.
     """
 
     def add(self, luma: np.ndarray) -> None:

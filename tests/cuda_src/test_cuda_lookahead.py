@@ -85,11 +85,13 @@ def test_twin(device, kind, width, height):  # noqa: F811
     positions, maps = (128, 40), (on_device(n_mb, np.uint16), None)
     frames_of = tuple(gpu[k] for k in (1, 0, 2))
     of_frames = tuple(cuda.Motion(*motion[2:]) for motion in gpu_motions)
-    table = device.upload(np.array([cuda.between_job(frames_of, *of) for of in zip(positions, 2 * [of_frames], maps)], np.int64))
+    jobs = [cuda.between_job(frames_of, *of) for of in zip(positions, 2 * [of_frames], maps)]
+    table = device.upload(np.array(jobs, np.int64))
     for span in spans:
         cuda.lookahead_both(table, columns, rows, *span)
     for position, total in zip(positions, table.get()[:, cuda.SUM].tolist()):
-        cpu.lookahead_both((host[1], host[0], host[2]), position, tuple(motion[2:] for motion in motions), 0, rows, cost := np.zeros(n_mb, np.uint16))
+        of_host = tuple(motion[2:] for motion in motions)
+        cpu.lookahead_both((host[1], host[0], host[2]), position, of_host, 0, rows, cost)
         assert total == inner(cost)
         if position == positions[0]:
             np.testing.assert_array_equal(maps[0].get(), cost)

@@ -1,4 +1,4 @@
-"""Costs of a GPU are those of the host: random frames and questions, batches of any size, bounded memory, a GPU that is lost."""
+"""Costs of a GPU are those of the host: random frames and questions, batches of any size, bounded memory, lost GPUs."""
 
 import numpy as np
 import pytest
