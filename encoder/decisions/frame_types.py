@@ -37,6 +37,11 @@ class FrameTypes:
         """No source frame comes any more: the frames that are left, in coding order."""
         return [] if self._types is None else self._ordered(self._types.flush())
 
+    def close(self) -> None:
+        """Release what decisions hold; no call follows."""
+        if self._types is not None:
+            self._types.close()
+
     def _ordered(self, types: Sequence[str]) -> list[FrameSpec]:
         return [spec for frame_type in types for spec in self._order.add(frame_type)]
 
