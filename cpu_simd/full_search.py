@@ -175,7 +175,9 @@ def _quadrant_sads_portable(source, source_at, source_stride, reference, referen
 
 
 @helper
-def search_large(source, source_at, source_stride, reference, rows, reference_stride, motion, index, smallest_of, native, like):
+def search_large(
+    source, source_at, source_stride, reference, rows, reference_stride, motion, index, smallest_of, native, like
+):  # fmt: skip
     """block_sads and keep_partitions for the partitions from 8x8 on alone, whose SADs stay in registers."""
     best, position = smallest_of
     lanes = lanes_of(like)
@@ -278,8 +280,9 @@ def motion_costs(start, predictor, weight, size, bits, costs):
 
 
 @kernel
-def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, first, native, like):
-    """Implements full_search. first: partition, 0 or FIRST_LARGE; like: a vector with a lane for each candidate of a step."""
+def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, large, native, like):
+    """Implements full_search. large: see large_alone; like: a vector with a lane for each candidate of a step."""
+    first = 0 if large is None else FIRST_LARGE
     centre, predictor = start
     cost, mv = found
     lanes = lanes_of(like)
@@ -333,19 +336,20 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
                     rows[i] = (ry + dy) * reference_stride + rx + starts[g]
                     store(motion, i * lanes, add_sat_u(x_key, splat_like(like, y_key)))
                 at = sy * source_stride + sx
-                if first:
+                if large is not None:
                     search_large(
                         source, at, source_stride, reference, rows, reference_stride, motion, j * groups + g, smallest_of,
                         native, like,
                     )  # fmt: skip
-                    continue
-                if native:
-                    block_sads(source, at, source_stride, reference, rows, reference_stride, sads, like)
                 else:
-                    block_sads_portable(source, at, source_stride, reference, rows, reference_stride, sads, like)
-                keep_partitions(sads, motion, j * groups + g, smallest_of, like)
-        for k in range(0, first, 16):
-            store(cost, 41 * mb + k, splat_i32x16(COST_NOT_REFINED))
+                    if native:
+                        block_sads(source, at, source_stride, reference, rows, reference_stride, sads, like)
+                    else:
+                        block_sads_portable(source, at, source_stride, reference, rows, reference_stride, sads, like)
+                    keep_partitions(sads, motion, j * groups + g, smallest_of, like)
+        if large is not None:
+            store(cost, 41 * mb, splat_i32x16(COST_NOT_REFINED))
+            store(cost, 41 * mb + 16, splat_i32x16(COST_NOT_REFINED))
         for k in range(first, 41):
             key, step, lane = first_smallest(smallest_of, k, like)
             if key == 65535:
@@ -363,20 +367,20 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
 
 
 @closed_kernel
-def _search_rows_16(source, reference, pad, start, qp, merange, row0, row1, found, first, native):
+def _search_rows_16(source, reference, pad, start, qp, merange, row0, row1, found, large, native):
     """_search_rows with steps of sixteen candidates."""
-    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, first, native, splat_u16x16(0))
+    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, large, native, splat_u16x16(0))
 
 
 @closed_kernel
-def _search_rows_32(source, reference, pad, start, qp, merange, row0, row1, found, first):
+def _search_rows_32(source, reference, pad, start, qp, merange, row0, row1, found, large):
     """_search_rows with steps of 32 candidates, for AVX-512."""
-    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, first, True, splat_u16x32(0))
+    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, large, True, splat_u16x32(0))
 
 
-def first_partition(partition_mask):
-    """The first partition that may be chosen: 0, or FIRST_LARGE without 8x4, 4x8 and 4x4."""
-    return 0 if partition_mask & SMALL_PARTITIONS else FIRST_LARGE
+def large_alone(partition_mask):
+    """For kernels: 1 without 8x4, 4x8 and 4x4, which removes all code for them, else None."""
+    return None if partition_mask & SMALL_PARTITIONS else 1
 
 
 def full_search(
@@ -387,8 +391,9 @@ def full_search(
     source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad], sample (0, 0) of the frame at [pad, pad]; start: SearchStart;
     qp: uint8[n_mb], QP_Y; merange: 4..64; [row0, row1): macroblock rows. Writes found: SearchResult. Candidates: dx, dy in
     [-merange, merange-1] round the centre; the lowest min(65535, SAD + lam // 2 * bits) wins, on a tie the first in raster
-    order (dy outer). The window round the centre (at least 12 samples) must lie in the padded reference. partition_mask: sizes
-    wanted (see ALL_PARTITIONS); without 8x4, 4x8 and 4x4 these cost COST_NOT_REFINED, and their vectors are not written.
+    order (dy outer). The window round the centre (at least 12 samples) must lie in the padded reference.
+    partition_mask: sizes wanted (see ALL_PARTITIONS); without 8x4, 4x8 and 4x4 these cost COST_NOT_REFINED, and their vectors
+    are not written.
 
     Method: a key is 4 * cost + i in 16 bits, where i numbers four rows of candidates a quarter of the window apart, so
     that the minimum over the four rows includes the lowest row; the step (row in the quarter, group of columns) is stored
@@ -396,7 +401,7 @@ def full_search(
     partition with no key below 65535 (costs above 16383, as after a cut from black to white) is searched again with keys
     without a row number.
     """
-    where = source, reference, pad, start, qp, merange, row0, row1, found, first_partition(partition_mask)
+    where = source, reference, pad, start, qp, merange, row0, row1, found, large_alone(partition_mask)
     if level == WIDE and merange >= 16:
         _search_rows_32(*where)
     else:

@@ -11,7 +11,7 @@ from .bit_costs import mvd_bits
 from .bundles import SearchResult
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets, strip_16
 from .decisions import ALL_PARTITIONS, LAMBDA, SATD
-from .full_search import first_partition
+from .full_search import FIRST_LARGE, large_alone
 from .mv_cache import Area, inside
 from .mv_prediction import median
 from .simd.blocks import load_i32x16, splat_i32x16
@@ -89,12 +89,12 @@ def try_on_large(target, origin, vectors, n, lam, px, py, found):
 
 
 @helper
-def _try(target, origin, vectors, n, lam, px, py, first, own):
-    """try_vectors from partition `first` on."""
-    if first:
-        try_on_large(target, origin, vectors, n, lam, px, py, own)
-    else:
+def _try(target, origin, vectors, n, lam, px, py, large, own):
+    """try_vectors; large: see full_search.large_alone."""
+    if large is None:
         try_vectors(target, origin, vectors, n, lam, px, py, own)
+    else:
+        try_on_large(target, origin, vectors, n, lam, px, py, own)
 
 
 @helper
@@ -150,8 +150,9 @@ def _collect(mb, mx, my, px, py, again, whole_mv, found, own, area, vectors):
 
 
 @closed_kernel
-def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole_mv, found, first):
-    """Implements neighbour_vectors and, with `again`, neighbour_vectors_again; first: partition."""
+def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole_mv, found, large):
+    """Implements neighbour_vectors and, with `again`, neighbour_vectors_again; large: see full_search.large_alone."""
+    first = 0 if large is None else FIRST_LARGE
     height, width = source.shape
     mb_width, stride = width // 16, luma.shape[2]
     offsets = np.empty((2, 16), np.int64)
@@ -175,12 +176,12 @@ def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole
             own.mv[0, k, 0], own.mv[0, k, 1] = x, y
             own.cost[0, k] = found.cost[mb, k] + lam * (mvd_bits(x, y, px, py) - mvd_bits(x, y, ox, oy))
         n = _collect(mb, mx, my, px, py, again, whole_mv, found, own, area, vectors)
-        _try(target, origin, vectors, n, lam, px, py, first, own)
+        _try(target, origin, vectors, n, lam, px, py, large, own)
         if again:
             cx, cy, n = np.int64(own.mv[0, 40, 0]), np.int64(own.mv[0, 40, 1]), 0
             for k in range(1, 9):
                 n = _append(cx + NEIGHBOURS[k, 0], cy + NEIGHBOURS[k, 1], x0, y0, area, vectors, n)
-            _try(target, origin, vectors, n, lam, px, py, first, own)
+            _try(target, origin, vectors, n, lam, px, py, large, own)
         predictor[mb, 0], predictor[mb, 1] = px, py
         for k in range(first, 41):
             found.cost[mb, k] = own.cost[0, k]
@@ -206,8 +207,8 @@ def neighbour_vectors(
 
     The undivided vector goes to whole_mv: int16[n_mb, 2], and not yet to found, where other threads read that of the search.
     """
-    first = first_partition(partition_mask)
-    _rounds(source, luma, pad, qp, max_mv_y, 0, row0, row1, predictor, whole_mv, found, first)
+    large = large_alone(partition_mask)
+    _rounds(source, luma, pad, qp, max_mv_y, 0, row0, row1, predictor, whole_mv, found, large)
 
 
 def neighbour_vectors_again(
@@ -218,5 +219,5 @@ def neighbour_vectors_again(
     In place of the vectors of its own partitions, the macroblock tries at the end what lies a quarter sample around its best
     undivided vector. All vectors are in found then.
     """
-    first = first_partition(partition_mask)
-    _rounds(source, luma, pad, qp, max_mv_y, 1, row0, row1, predictor, whole_mv, found, first)
+    large = large_alone(partition_mask)
+    _rounds(source, luma, pad, qp, max_mv_y, 1, row0, row1, predictor, whole_mv, found, large)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
+from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING, SMALL_PARTITIONS
 from ...cpu_simd.layout import HEADER_BITS, N_WEIGHTS, WEIGHTS
 from ...cpu_simd.scaling import scaling_table
 from ..arrays import INTRA_FILL, SECOND_FILL, Size
@@ -91,7 +91,8 @@ class Arrays:
         """The arguments that differ in streams with B frames: motion of references comes from the decoded picture buffer."""
         kept = self.references.kept
         found = {"n_ref1": spec.n_ref1, "bi_weights": self._constant(spec.implicit_weights), **kept[slot]}
-        if spec.n_ref1:
+        if spec.n_ref1:  # no part of a B macroblock is smaller than 8x8 (bipredict)
+            found["partition_mask"] = self.constants["partition_mask"] & ~SMALL_PARTITIONS
             found["colocated_still"] = kept[lists[spec.n_ref]]["kept_still"]
         return found
 
