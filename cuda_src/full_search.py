@@ -22,7 +22,7 @@ def full_search(
     partition_mask: int = ALL_PARTITIONS,
     stream: Any = None,
 ) -> None:
-    """Not part of the standard: twin of cpu_simd.full_search.full_search, but for sizes not wanted, which are searched too."""
+    """Not part of the standard: twin of cpu_simd.full_search.full_search, which also searches sizes not wanted."""
     if not 1 <= merange <= 64:
         raise ValueError(f"merange {merange}: 1 to 64")
     height, width = reference.shape
