@@ -109,7 +109,6 @@ def lookahead_search(current, reference, camera, row0, row1, vector):
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
     mb_height, mb_width = current.tiny.shape
     cost = np.empty(4 * COARSE_Y * COARSE_X, np.uint16)
-    best, position = np.empty((1, 16), np.uint16), np.empty((1, 16), np.uint16)
     vector_costs(1, cost)
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my = mb % mb_width, mb // mb_width
@@ -120,11 +119,12 @@ def lookahead_search(current, reference, camera, row0, row1, vector):
             least += _NO_BITS
             # the macroblock stays within the frame there, so that the search stays within the borders
             cx, cy = clamp(camera[0], -4 * mx, 4 * (mb_width - 1 - mx)), clamp(camera[1], -4 * my, 4 * (mb_height - 1 - my))
-            x, y = coarse_vector(current.coarse, reference.coarse, mx, my, cost, best, position, cx, cy)
+            x, y = coarse_vector(current.coarse, reference.coarse, mx, my, cost, cx, cy)
             x, y = COARSE_SCALE * (cx + x), COARSE_SCALE * (cy + y)
-            value = _satd(block, others, _moved(origin, x, y, plane_size, stride), stride) + mvd_bits(2 * x, 2 * y, 0, 0)
-            if value < least:
-                best_x, best_y, least = x, y, value
+            if x != 0 or y != 0:
+                value = _satd(block, others, _moved(origin, x, y, plane_size, stride), stride) + mvd_bits(2 * x, 2 * y, 0, 0)
+                if value < least:
+                    best_x, best_y, least = x, y, value
             centre_x, centre_y = best_x, best_y
             for k in range(1, 9):
                 x, y = centre_x + 2 * NEIGHBOURS[k, 0], centre_y + 2 * NEIGHBOURS[k, 1]

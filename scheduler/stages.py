@@ -126,7 +126,7 @@ TABLE = (
     ),
     Stage(
         "full_search", "full_search.full_search", ROWS, "encoder",
-        "source_y reference_y pad start qp merange row0 row1 found",
+        "source_y reference_y pad start qp merange row0 row1 found partition_mask",
         "found",
     ),
     Stage(
@@ -143,13 +143,13 @@ TABLE = (
     ),
     Stage(
         "neighbour_vectors", "neighbour_vectors.neighbour_vectors", ROWS, "encoder",
-        "source_y reference_luma pad qp max_mv_y row0 row1 predictor whole_mv found",
+        "source_y reference_luma pad qp max_mv_y row0 row1 predictor whole_mv found partition_mask",
         "predictor whole_mv found",
         optional=True,
     ),
     Stage(
         "neighbour_vectors_again", "neighbour_vectors.neighbour_vectors_again", ROWS, "encoder",
-        "source_y reference_luma pad qp max_mv_y row0 row1 predictor whole_mv found",
+        "source_y reference_luma pad qp max_mv_y row0 row1 predictor whole_mv found partition_mask",
         "predictor found",
         optional=True,
     ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
+from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING, SMALL_PARTITIONS
 from ...cpu_simd.layout import N_WEIGHTS
 from ...cpu_simd.scaling import scaling_table
 from ..arrays import INTRA_FILL, SECOND_FILL, Size
@@ -84,7 +84,8 @@ class Arrays:
     def _b_state(self, spec: FrameSpec, slot: int, lists: tuple[int, ...]) -> dict[str, Any]:
         """The arguments that differ in streams with B frames: motion of references comes from the decoded picture buffer."""
         found = {"n_ref1": spec.n_ref1, **self.kept(slot)}
-        if spec.n_ref1:
+        if spec.n_ref1:  # no part of a B macroblock is smaller than 8x8 (bipredict)
+            found["partition_mask"] = self.constants["partition_mask"] & ~SMALL_PARTITIONS
             found["colocated_still"] = self.kept(lists[spec.n_ref])["kept_still"]
         return found
 
