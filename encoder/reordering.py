@@ -84,7 +84,8 @@ class Reordering:
 
     def encode_on_gpu(self, source: DeviceFrame) -> "list[EncodedFrame]":
         """Raises InputError: the frame would have to stay unchanged on the GPU until it is coded."""
-        raise InputError("a frame on a GPU; frames wait for later ones: copy it to the host, or say bframes=0, scenecut=0")
+        raise InputError("a frame on a GPU; frames wait for later ones: copy it to the host, or say bframes=0, scenecut=0 "
+                         "and a constant qp")
 
     def say_bt709(self) -> None:
         """See Pipeline."""

@@ -12,7 +12,6 @@ from typing import Protocol
 import numpy as np
 
 from ..settings.config import Config
-from .lookahead import FrameCosts
 
 FIXED, FAST, BEST = 0, 1, 2  # b_adapt
 _B_SHARE, _B_OF = 100, 120  # a B frame counts as this share of its cost: it has a coarser quantiser
@@ -20,6 +19,7 @@ _LEAST = Fraction(1, 4)  # the bias of scene cuts min_keyint frames behind an ID
 _SHORT = Fraction(1, 4)  # the part of min_keyint, and the part of that bias, below which there is no less
 _FLASH = Fraction(1, 200)  # frames before and behind a flash resemble each other from this bias on, for each of scenecut
 _GUARD = 2  # frames: flashes are shorter
+_NEVER = 1 << 62  # after all frames
 
 
 class Costs(Protocol):
@@ -80,12 +80,13 @@ class TypeRules:
 class AdaptiveTypes:
     """Types of the frames of a stream in display order: IDR, I, P, B. Frames before IDR and I, and the last one, are never B.
 
-    As few frames as possible are kept: those of `window` and `guard`.
+    As few frames as possible are kept: those of `window` and `guard`, and those from `needed_from` on, which others ask for.
     """
 
     def __init__(self, rules: TypeRules, costs: Costs) -> None:
         """costs: of no frame yet."""
         self._rules, self._costs = rules, costs
+        self.needed_from = _NEVER
         self._count = 0  # frames added
         self._settled = 0  # frames of which it is known whether they are IDR or I
         self._breaks: dict[int, str] = {}  # those that are, from _anchor on
@@ -94,9 +95,9 @@ class AdaptiveTypes:
         self._runs: dict[tuple[int, int], int] = {}  # costs, by first and last frame
 
     @classmethod
-    def of(cls, config: Config, pyramid: bool) -> "AdaptiveTypes":
+    def of(cls, config: Config, pyramid: bool, costs: Costs) -> "AdaptiveTypes":
         """For an encode. pyramid: see TypeRules."""
-        return cls(TypeRules.of(config, pyramid), FrameCosts(config.width, config.height, config.threads))
+        return cls(TypeRules.of(config, pyramid), costs)
 
     def add(self, luma: np.ndarray | None) -> list[str]:
         """See TypeSource. Raises TypeError without samples."""
@@ -117,7 +118,7 @@ class AdaptiveTypes:
             yield from (length - 1) * ["B"]
             yield self._breaks.pop(self._anchor, "P")
             self._runs = {run: cost for run, cost in self._runs.items() if run[0] >= self._anchor}
-        self._costs.forget(min(self._anchor, self._settled - self._rules.guard))
+        self._costs.forget(min(self._anchor, self._settled - self._rules.guard, self.needed_from))
 
     def _settle(self, end: bool) -> None:
         """Finds the IDR and I frames among those whose guard is there."""

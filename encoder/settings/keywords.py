@@ -32,6 +32,10 @@ class EncoderOptions(TypedDict, total=False):
     deblock: str | tuple[int, int] | bool | None
     deblock_within_slices: bool | None
     qp: int | None
+    crf: float | None
+    qcomp: float | None
+    qpmin: int | None
+    qpmax: int | None
     ipratio: float | None
     pbratio: float | None
     chroma_qp_offset: int | None

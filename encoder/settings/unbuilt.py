@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_NO_RATE = "the quantiser is constant, see --qp"
+_NO_RATE = "no bit rate is aimed at, see --crf"
 _SPATIAL = "direct prediction of B frames is spatial"
 _WEIGHTB = "see --no-weightb"
 _NO_CABAC = "entropy coding is CAVLC in Baseline profile, see --profile and --no-cabac"
@@ -22,9 +22,9 @@ _SLICES = "see --slices"
 # Options with a value, by reason: the values that describe what the encoder does in any case, separated by blanks.
 _WITH_VALUE: dict[str, dict[str, str]] = {
     _NO_RATE: {
-        "crf": "", "bitrate": "", "vbv_maxrate": "0", "vbv_bufsize": "0", "vbv_init": "", "crf_max": "0", "qpmin": "0",
-        "qpmax": "51 69", "qpstep": "", "ratetol": "", "pass": "", "stats": "", "qcomp": "", "cplxblur": "", "qblur": "",
-        "zones": "", "qpfile": "", "nal_hrd": "none", "sync_lookahead": "0", "lookahead_threads": "",
+        "bitrate": "", "vbv_maxrate": "0", "vbv_bufsize": "0", "vbv_init": "", "crf_max": "0", "qpstep": "", "ratetol": "",
+        "pass": "", "stats": "", "cplxblur": "", "qblur": "", "zones": "",
+        "qpfile": "", "nal_hrd": "none", "sync_lookahead": "0", "lookahead_threads": "",
     },
     _NO_ADAPT: {"aq_mode": "0", "aq_strength": "0"},
     _SPATIAL: {"direct": "spatial 1"},
