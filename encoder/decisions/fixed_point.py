@@ -28,7 +28,7 @@ def log2_of(number: float | Fraction) -> int:
     return log2_fixed(exact.numerator) - log2_fixed(exact.denominator)
 
 
-def fixed(number: float, shift: int) -> int:
+def fixed(number: float | Fraction, shift: int) -> int:
     """The nearest integer to number * 2^shift."""
     return round(Fraction(number) * (1 << shift))
 
