@@ -13,6 +13,7 @@ _NOT_OF_THE_STREAM = ("Running", "Reports")  # groups of options that leave its 
 _SAID_OTHERWISE = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut", "no_weightb")
 _OF_B_FRAMES = ("b_pyramid", "pbratio", "weightb")
 _OF_CRF = ("qcomp", "qpmin", "qpmax")
+_OF_AQ = ("aq_mode", "aq_strength")
 
 
 def info_sei(config: Config) -> bytes:
@@ -29,6 +30,7 @@ def info_text(config: Config) -> str:
     values |= {"cabac": config.cabac, "8x8dct": config.transform_8x8_mode, "weightb": config.weightb}
     values |= {} if config.bframes else dict.fromkeys(_OF_B_FRAMES)
     values |= dict.fromkeys(_OF_CRF) if config.crf is None else {"qp": None}
+    values |= {} if config.aq_mode else dict.fromkeys(_OF_AQ)
     options = " ".join(f"{name}={_text(value)}" for name, value in values.items() if value is not None)
     return f"h264lite {__version__} - H.264/AVC encoder - options: {options}"
 

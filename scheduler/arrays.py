@@ -350,6 +350,7 @@ READ_MODIFY_WRITE: dict[str, tuple[str, ...]] = {
     "explicit_motion": ("mb_type", "sub_mb_type"),
     "intra": STAGES["intra"].written,
     "mark_skipped": ("mb_type",),
+    "settle_qp": ("qp",),
     "extend_luma": ("decoded_y",), "extend_cb": ("decoded_u",), "extend_cr": ("decoded_v",),
 }  # fmt: skip
 SECOND_FILL = {"ref_idx1": -1, "mv1": 0}  # before frames without list 1

@@ -49,6 +49,8 @@ class Config:
     qpmax: int
     ipratio: float
     pbratio: float
+    aq_mode: int  # 0: none
+    aq_strength: float
     chroma_qp_offset: int
     cqm: str  # flat, jvt or the file's name
     scaling_lists: ScalingLists
@@ -190,6 +192,11 @@ class Config:
         return self.b_adapt > 0 or self.scenecut > 0 or self.crf is not None
 
     @property
+    def needs_host_frames(self) -> str:
+        """The option for which samples of the source are read on the host; empty: there is none."""
+        return "ssim" if self.ssim else "aq_mode" if self.aq_mode else ""
+
+    @property
     def waits_for_packets(self) -> bool:
         """Whether each frame is finished before the next one enters, so that no packet comes later than it can."""
         return ZERO_LATENCY in split(self.tune)
@@ -279,7 +286,7 @@ class Config:
 
                 frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools)
             device, reason = choose_device(
-                asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools, values["bframes"]
+                asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools, values["bframes"], values["aq_mode"]
             )
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:

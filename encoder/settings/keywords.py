@@ -38,6 +38,8 @@ class EncoderOptions(TypedDict, total=False):
     qpmax: int | None
     ipratio: float | None
     pbratio: float | None
+    aq_mode: int | None
+    aq_strength: float | None
     chroma_qp_offset: int | None
     cqm: str | PathLike[str] | None
     partitions: str | Iterable[str] | None

@@ -11,7 +11,7 @@ _WEIGHTB = "see --no-weightb"
 _NO_CABAC = "entropy coding is CAVLC in Baseline profile, see --profile and --no-cabac"
 _NO_8X8 = "the 8x8 transform is a tool of High profile, see --profile and --no-8x8dct"
 _MATRICES = "scaling matrices come from a file, see --cqm"
-_NO_ADAPT = "the quantiser is constant within a frame"
+_NO_ADAPT = "the quantiser follows from each frame alone, see --aq-mode"
 _NO_INTERLACE = "frames are progressive"
 _NO_PSY = "see --psy-rd"
 _IDR = "IDR frames come by --keyint and --scenecut"
@@ -26,7 +26,6 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
         "pass": "", "stats": "", "cplxblur": "", "qblur": "", "zones": "",
         "qpfile": "", "nal_hrd": "none", "sync_lookahead": "0", "lookahead_threads": "",
     },
-    _NO_ADAPT: {"aq_mode": "0", "aq_strength": "0"},
     _SPATIAL: {"direct": "spatial 1"},
     _MATRICES: {name: "" for name in ("cqmfile", "cqm4", "cqm4i", "cqm4p", "cqm8", "cqm8i", "cqm8p")},
     _NO_INTERLACE: {"pulldown": "none"},

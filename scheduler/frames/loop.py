@@ -84,6 +84,7 @@ class Arrays:
             "previous_distances": constant(previous.distances),
             "duplicates": spec.duplicates,
             "bi_weights": self.constants["unweighted"],
+            "frame_params": params,
         }  # fmt: skip
         return state | self._b_state(spec, slot, lists) if self.config.lists == 2 else state
 
@@ -134,7 +135,9 @@ class Arrays:
     def fill(self, frame: Frame, device_frame: Frame, qp: bool = True) -> None:
         """Initial values of all macroblocks; qp: whether to fill qp too (stages load_* fill it)."""
         fill = self.executor.fill
-        if qp:
+        if qp and frame.spec.mb_qp:
+            device_frame.qp[:] = np.frombuffer(frame.spec.mb_qp, np.uint8)
+        elif qp:
             fill(device_frame.qp, frame.spec.qp)
         if frame.spec.n_ref and self.executor.tickets:
             fill(self.workspace.arrays()["progress"], 0)
@@ -252,7 +255,7 @@ class Loop:
         spec, state = frame.spec, self._state(frame, device_frame, slot, lists)
         references = [self.arrays.reference_state(ref, spec, lists, state["weights"]) for ref in range(len(lists))]
         kind = self.config.me, self.for_download, self.config.subme, self.config.cabac, spec.luma_weighted
-        of_b = spec.n_ref1, spec.is_reference, self.config.lists == 2
+        of_b = spec.n_ref1, spec.is_reference, self.config.lists == 2, bool(spec.mb_qp)
         steps = [
             (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
             for names, ref in frame_steps(spec.n_ref, *kind, *of_b)
