@@ -7,20 +7,37 @@ on threads. Every pair of frames is searched once, when it is first asked for.
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from math import isqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...cpu_simd.bundles import HalfSize
 from ...cpu_simd.decisions import LOOK_PAD
 from ...cpu_simd.half_size import half_size, half_size_arrays
-from ...cpu_simd.lookahead import lookahead_both, lookahead_camera, lookahead_intra, lookahead_refine, lookahead_search
+from ...cpu_simd.lookahead import (
+    lookahead_both,
+    lookahead_camera,
+    lookahead_intra,
+    lookahead_refine,
+    lookahead_search,
+    lookahead_used,
+)
 from ...scheduler.executor import bands
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
 _LEVEL_SHIFT = 6  # contrast between two frames in 1 / 64
 _MOST_CONTRAST = 4 << _LEVEL_SHIFT
 Motion = tuple[np.ndarray, np.ndarray]  # vectors int16[n_mb, 2], source samples; costs uint16[n_mb]
+
+
+class UsedMotion(NamedTuple):
+    """Of each macroblock the least cost by inter prediction, uint16[n_mb]; its vectors int16[n_mb, 4], (x, y) from an earlier
+    and from a later frame, source samples; lists uint8[n_mb]: 1 for the earlier frame, 2 for the later one, 3 for both.
+    """
+
+    cost: np.ndarray
+    vectors: np.ndarray
+    lists: np.ndarray
 
 
 class FrameCosts:
@@ -77,13 +94,33 @@ class FrameCosts:
         """The frame as B between two others."""
         key = earlier, later, frame
         if key not in self._b:
-            frames = self._frames[frame], self._frames[earlier], self._frames[later]
-            motions = self._motion(frame, earlier), self._motion(frame, later), self._motion(later, earlier)
-            position = (((frame - earlier) << 8) + (later - earlier) // 2) // (later - earlier)
             cost = np.empty(self._mb_width * self._mb_height, np.uint16)
-            self._by_rows(lookahead_both, (frames, position, motions), (cost,))
+            self._by_rows(lookahead_both, self._between(earlier, later, frame), (cost,))
             self._b[key] = self._sum(cost)
         return self._b[key]
+
+    def intra_costs(self, frame: int) -> np.ndarray:
+        """uint16[n_mb]: cost of each macroblock by intra prediction."""
+        return self._intra[frame]
+
+    def used_of_p(self, reference: int, frame: int) -> "UsedMotion":
+        """Of a P frame; intra macroblocks have their motion too."""
+        mv, cost = self._motion(frame, reference)
+        n_mb = len(cost)
+        return UsedMotion(cost, np.concatenate((mv, np.zeros((n_mb, 2), np.int16)), 1), np.ones(n_mb, np.uint8))
+
+    def used_of_b(self, earlier: int, later: int, frame: int) -> "UsedMotion":
+        """Of a B frame between two others."""
+        n_mb = self._mb_width * self._mb_height
+        used = UsedMotion(np.empty(n_mb, np.uint16), np.empty((n_mb, 4), np.int16), np.empty(n_mb, np.uint8))
+        self._by_rows(lookahead_used, self._between(earlier, later, frame), used)
+        return used
+
+    def _between(self, earlier: int, later: int, frame: int) -> tuple[Any, ...]:
+        """The first arguments of lookahead_both."""
+        frames = self._frames[frame], self._frames[earlier], self._frames[later]
+        motions = self._motion(frame, earlier), self._motion(frame, later), self._motion(later, earlier)
+        return frames, (((frame - earlier) << 8) + (later - earlier) // 2) // (later - earlier), motions
 
     def _motion(self, frame: int, reference: int) -> Motion:
         key = frame, reference

@@ -3,10 +3,14 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+import numpy as np
+
 from ...scheduler.frame_spec import B, FrameSpec, I
 from ..settings.config import Config
+from .adaptive_quantisation import mb_qps
 from .fixed_point import QP_SHIFT, scaled
-from .lookahead import FrameCosts
+from .lookahead import FrameCosts, UsedMotion
+from .macroblock_tree import MacroblockTree, Node
 from .rate_factor import CrfRules, RateFactor
 
 
@@ -26,28 +30,41 @@ class QpSource(Protocol):
 
 
 class CrfQps:
-    """A QpSource: QPs of a constant rate factor; no frame waits."""
+    """A QpSource: QPs of a constant rate factor. Frames wait for the macroblock tree alone."""
 
     def __init__(self, config: Config, costs: FrameCosts) -> None:
         self._costs, self._factor = costs, RateFactor(CrfRules.of(config))
+        self._limits = config.qpmin, config.qpmax
+        self._tree = MacroblockTree.of(config) if config.mbtree else None
         self._shown: dict[int, int] = {}  # display index of each reference
         self.needed_from = 0
 
     def add(self, specs: Sequence[FrameSpec]) -> list[FrameSpec]:
         """See QpSource."""
-        return [self._decided(spec) for spec in specs]
+        return [settled for spec in specs for settled in self._decided(spec)]
 
     def flush(self) -> list[FrameSpec]:
         """See QpSource."""
-        return []
+        return [] if self._tree is None else [self._with_qp(*found) for found in self._tree.flush()]
 
-    def _decided(self, spec: FrameSpec) -> FrameSpec:
+    def _decided(self, spec: FrameSpec) -> list[FrameSpec]:
+        """Those that are settled by the next frame."""
         qp = self._factor.qp(spec, self._cost(spec))
+        node = Node(spec, qp, self._costs.intra_costs(spec.display_index), self._used(spec) if self._tree else None)
         known = {**self._shown, spec.coding_index: spec.display_index}
         self._shown = {index: known[index] for index in spec.references_after}
         if spec.frame_type != B:
-            self.needed_from = spec.display_index
-        return spec._replace(qp=scaled(qp, 1, QP_SHIFT))
+            self.needed_from = spec.display_index  # the B frames before it follow in the same call of `add`
+        if self._tree is None:
+            return [self._with_qp(node, None)]
+        return [self._with_qp(*found) for found in self._tree.add(node)]
+
+    def _with_qp(self, node: Node, offsets: np.ndarray | None) -> FrameSpec:
+        """The spec with its QP and, with offsets, the QPs of macroblocks."""
+        if offsets is None:
+            return node.spec._replace(qp=scaled(node.qp, 1, QP_SHIFT))
+        qps = mb_qps(node.qp, offsets, *self._limits)
+        return node.spec._replace(qp=(2 * int(qps.sum()) + qps.size) // (2 * qps.size), mb_qp=qps.tobytes())
 
     def _cost(self, spec: FrameSpec) -> int:
         """Of I and P frames; 0 for others."""
@@ -56,3 +73,11 @@ class CrfQps:
         if spec.frame_type == I:
             return self._costs.intra(spec.display_index)
         return self._costs.p(self._shown[spec.list0[0]], spec.display_index)
+
+    def _used(self, spec: FrameSpec) -> UsedMotion | None:
+        """Motion from the nearest references."""
+        if spec.frame_type == I:
+            return None
+        if spec.list1:
+            return self._costs.used_of_b(self._shown[spec.list0[0]], self._shown[spec.list1[0]], spec.display_index)
+        return self._costs.used_of_p(self._shown[spec.list0[0]], spec.display_index)

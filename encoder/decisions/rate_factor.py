@@ -43,12 +43,12 @@ class CrfRules:
             crf=fixed(config.crf, QP_SHIFT),
             ease=fixed(1 - Fraction(config.qcomp), LOG2_SHIFT),
             ip=_steps(log2_of(config.ipratio)),
-            pb=_steps(log2_of(config.pbratio)),
+            pb=0 if config.mbtree else _steps(log2_of(config.pbratio)),
             qpmin=config.qpmin << QP_SHIFT,
             qpmax=config.qpmax << QP_SHIFT,
             log2_usual=log2_fixed(usual),
             log2_duration=log2_of(duration),
-            tree=False,
+            tree=config.mbtree,
         )
 
 

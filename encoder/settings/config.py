@@ -45,6 +45,7 @@ class Config:
     qp: int  # of P frames; with crf the one that slice headers count from
     crf: float | None  # constant rate factor; None: the QP is constant
     qcomp: float
+    mbtree: bool  # with crf: macroblock tree
     qpmin: int  # with crf
     qpmax: int
     ipratio: float
@@ -286,7 +287,8 @@ class Config:
 
                 frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools)
             device, reason = choose_device(
-                asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools, values["bframes"], values["aq_mode"]
+                asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools, values["bframes"], values["aq_mode"],
+                values["mbtree"],
             )
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:
@@ -316,7 +318,7 @@ class Config:
 
 def check_fields(rows: Iterable[Option]) -> None:
     """TypeError that names the options of the encoder for which Config has no field; called at import."""
-    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut"}
+    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut", "no_mbtree"}
     known = {entry.name for entry in fields(Config)} | parts_of_others
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:
@@ -383,10 +385,12 @@ def _settle_types(values: dict[str, Any], options: dict[str, Any]) -> None:
 
 
 def _settle_qps(values: dict[str, Any], options: dict[str, Any]) -> None:
-    """Refuse a constant QP beside a rate factor, limits of a constant QP unless they limit nothing, and limits that leave no
+    """Turn no_mbtree into `mbtree`, of rate factors with frames ahead. Refuse a constant QP beside a rate factor, limits of a constant QP unless they limit nothing, and limits that leave no
     QP.
     """
     values["qpmax"] = min(_MOST_QP, values["qpmax"])
+    has_tree = values["crf"] is not None and values["rc_lookahead"] > 0 and values["qcomp"] < 1 and values["keyint"] > 1
+    values["mbtree"] = not values.pop("no_mbtree") and has_tree
     if values["crf"] is not None:
         if options.get("qp") is not None:
             raise OptionError("contradicts qp: give one of them", "crf")

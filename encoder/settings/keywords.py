@@ -34,6 +34,7 @@ class EncoderOptions(TypedDict, total=False):
     qp: int | None
     crf: float | None
     qcomp: float | None
+    no_mbtree: bool | None
     qpmin: int | None
     qpmax: int | None
     ipratio: float | None

@@ -30,7 +30,7 @@ TUNES: dict[str, dict[str, Any]] = {
               "qcomp": 0.8},
     "stillimage": {"deblock": "-3:-3"},
     "fastdecode": {"no_cabac": True, "no_deblock": True, "no_weightb": True, "weightp": 0},
-    "zerolatency": {"bframes": 0, "rc_lookahead": 0, "scenecut": 0},
+    "zerolatency": {"bframes": 0, "rc_lookahead": 0, "scenecut": 0, "no_mbtree": True},
 }
 OF_USE = ("fastdecode", "zerolatency")  # may be given beside one of the others, which say what is judged
 ZERO_LATENCY = "zerolatency"
