@@ -17,7 +17,7 @@ _WEIGHT_SHIFT = 6  # of the weight of list 1
 _MB_SHIFT = 4  # of source samples in macroblocks
 _TABLE_BITS = 10
 # log2(1 + i / 1024) in 1 / 65536; none is so near the middle between two integers that machines could differ
-_LOG2 = np.array([round(log2(1 + i / (1 << _TABLE_BITS)) * (1 << TREE_LOG2_SHIFT)) for i in range(1 << _TABLE_BITS)], np.int32)
+_LOG2 = np.array([round(log2(1 + i / 1024) * (1 << TREE_LOG2_SHIFT)) for i in range(1 << _TABLE_BITS)], np.int32)
 
 
 @helper

@@ -106,9 +106,9 @@ class Reordering:
 
     def _enter(self) -> "list[EncodedFrame]":
         """The frame in the buffer enters."""
-        buffer, luma = self._buffer, self._next_planes()[0]
+        buffer, planes = self._buffer, self._next_planes()
         self._buffer = None
-        return self._code(self._held.add(buffer, luma))
+        return self._code(self._held.add(buffer, planes))
 
     def _code(self, frames: Iterable[tuple[FrameSpec, np.ndarray]]) -> "list[EncodedFrame]":
         """Code frames one after another; returns what has become finished."""

@@ -34,17 +34,20 @@ class FrameTypes:
         if self._qps is not None:
             self._forget(self._qps.needed_from)
 
-    def add(self, luma: np.ndarray | None = None, sizes: Sequence[int] = ()) -> list[FrameSpec]:
+    def add(self, planes: Sequence[np.ndarray] = (), sizes: Sequence[int] = ()) -> list[FrameSpec]:
         """One more source frame has come, in display order. The frames that can be coded now, in coding order.
 
-        luma: uint8[height, width] of display size; None: unknown. sizes: see `next`.
+        planes: Y, Cb, Cr, uint8 of display size; empty: unknown. sizes: see `next`.
         """
         if self._types is None:
             return [self.next(sizes)]
+        luma = planes[0] if planes else None
         if self._costs is not None:
             if luma is None:
                 raise TypeError("QPs of frames by their samples need these")
             self._costs.add(luma)
+        if self._qps is not None:
+            self._qps.see(planes)
         return self._ordered(self._types.add(luma))
 
     def flush(self) -> list[FrameSpec]:

@@ -15,10 +15,13 @@ import numpy as np
 from ...cpu_simd.macroblock_tree import COST_SHIFT, tree_offsets, tree_propagate
 from ...scheduler.frame_spec import FrameSpec, I
 from ..settings.config import Config
+from .adaptive_quantisation import exp2_fixed
 from .fixed_point import LOG2_SHIFT, QP_SHIFT, fixed, scaled
 from .lookahead import UsedMotion
 
 _STRENGTH = 5  # QPs for an amount as large as the macroblock's own worth, at qcomp 0
+_STEP = 6  # QPs that double the quantiser step
+_MOST_LOG2 = 8 << LOG2_SHIFT
 _GROUP = 4  # of the frames ahead this part leaves together, so that costs flow back once for all of them
 
 
@@ -29,6 +32,22 @@ class Node(NamedTuple):
     qp: int  # before offsets, in 1 / 256
     intra: np.ndarray
     used: UsedMotion | None
+    adapted: np.ndarray | None  # int32[n_mb], offsets of adaptive quantisation in 1 / 256
+
+    @property
+    def own(self) -> np.ndarray:
+        """int64[n_mb]: what each macroblock is worth by itself, in 1 / 2^COST_SHIFT: its cost, at finer steps more."""
+        own = self.intra.astype(np.int64)
+        if self.adapted is None:
+            return own << COST_SHIFT
+        log2 = np.clip(-self.adapted.astype(np.int64) * (1 << LOG2_SHIFT - QP_SHIFT) // _STEP, -_MOST_LOG2, _MOST_LOG2)
+        worth = own * exp2_fixed(log2 + _MOST_LOG2) >> LOG2_SHIFT - COST_SHIFT + (_MOST_LOG2 >> LOG2_SHIFT)
+        return np.maximum(worth, 1)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """int32[n_mb]: without the tree."""
+        return np.zeros(self.intra.size, np.int32) if self.adapted is None else self.adapted
 
 
 class MacroblockTree:
@@ -47,8 +66,8 @@ class MacroblockTree:
         return cls(config.mb_width, config.rc_lookahead, strength)
 
     def add(self, node: Node) -> Iterator[tuple[Node, np.ndarray | None]]:
-        """The next frame in coding order. Yields those that leave, each with its offsets int32[n_mb] in 1 / 256, None for
-        frames that are no references.
+        """The next frame in coding order. Yields those that leave, each with its offsets int32[n_mb] in 1 / 256, None where
+        all macroblocks have the frame's QP.
         """
         if node.spec.frame_type == I:  # the nearest references of all later frames are this one or later ones
             yield from self.flush()
@@ -72,7 +91,7 @@ class MacroblockTree:
         found: list[np.ndarray | None] = []
         for place in range(len(self._nodes) - 1, -1, -1):
             node = self._nodes[place]
-            spec, own = node.spec, node.intra.astype(np.int64) << COST_SHIFT
+            spec, own = node.spec, node.own
             amount = amounts.pop(spec.coding_index, None)
             if amount is None:
                 amount = np.zeros_like(own)
@@ -81,7 +100,7 @@ class MacroblockTree:
                 weight = min(64, max(0, spec.implicit_weights[0])) if spec.list1 else 0
                 tree_propagate(node.intra, own, node.used, weight, self._mb_width, amount, gifts[0], gifts[-1])
             if place < count:
-                found.append(self._offsets_of(own, amount) if spec.is_reference else None)
+                found.append(node.offsets + self._offsets_of(own, amount) if spec.is_reference else node.adapted)
         return found[::-1]
 
     def _offsets_of(self, own: np.ndarray, amount: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...scheduler.frame_spec import B, FrameSpec, I
 from ..settings.config import Config
-from .adaptive_quantisation import mb_qps
+from .adaptive_quantisation import AqSettings, aq_offsets, energies, in_coded_size, mb_qps
 from .fixed_point import QP_SHIFT, scaled
 from .lookahead import FrameCosts, UsedMotion
 from .macroblock_tree import MacroblockTree, Node
@@ -21,6 +21,9 @@ class QpSource(Protocol):
     """
 
     needed_from: int
+
+    def see(self, planes: Sequence[np.ndarray]) -> None:
+        """The next source frame in display order: Y, Cb, Cr, uint8 of display size; they are not kept."""
 
     def add(self, specs: Sequence[FrameSpec]) -> list[FrameSpec]:
         """The next frames in coding order, whose costs are there. All whose QPs are settled now, in coding order."""
@@ -36,8 +39,18 @@ class CrfQps:
         self._costs, self._factor = costs, RateFactor(CrfRules.of(config))
         self._limits = config.qpmin, config.qpmax
         self._tree = MacroblockTree.of(config) if config.mbtree else None
+        self._aq = AqSettings.of(config) if config.aq_mode else None
+        self._coded = config.coded_height, config.coded_width
+        self._seen = 0  # frames
+        self._adapted: dict[int, np.ndarray] = {}  # offsets of adaptive quantisation, by display index
         self._shown: dict[int, int] = {}  # display index of each reference
         self.needed_from = 0
+
+    def see(self, planes: Sequence[np.ndarray]) -> None:
+        """See QpSource."""
+        if self._aq is not None:
+            self._adapted[self._seen] = aq_offsets(energies(in_coded_size(planes, self._coded)), self._aq)
+        self._seen += 1
 
     def add(self, specs: Sequence[FrameSpec]) -> list[FrameSpec]:
         """See QpSource."""
@@ -50,13 +63,14 @@ class CrfQps:
     def _decided(self, spec: FrameSpec) -> list[FrameSpec]:
         """Those that are settled by the next frame."""
         qp = self._factor.qp(spec, self._cost(spec))
-        node = Node(spec, qp, self._costs.intra_costs(spec.display_index), self._used(spec) if self._tree else None)
+        intra, used = self._costs.intra_costs(spec.display_index), self._used(spec) if self._tree is not None else None
+        node = Node(spec, qp, intra, used, self._adapted.pop(spec.display_index, None))
         known = {**self._shown, spec.coding_index: spec.display_index}
         self._shown = {index: known[index] for index in spec.references_after}
         if spec.frame_type != B:
             self.needed_from = spec.display_index  # the B frames before it follow in the same call of `add`
         if self._tree is None:
-            return [self._with_qp(node, None)]
+            return [self._with_qp(node, node.adapted)]
         return [self._with_qp(*found) for found in self._tree.add(node)]
 
     def _with_qp(self, node: Node, offsets: np.ndarray | None) -> FrameSpec:

@@ -385,8 +385,9 @@ def _settle_types(values: dict[str, Any], options: dict[str, Any]) -> None:
 
 
 def _settle_qps(values: dict[str, Any], options: dict[str, Any]) -> None:
-    """Turn no_mbtree into `mbtree`, of rate factors with frames ahead. Refuse a constant QP beside a rate factor, limits of a constant QP unless they limit nothing, and limits that leave no
-    QP.
+    """Turn no_mbtree into `mbtree`, of rate factors with frames ahead; resolve qpmax.
+
+    Refuse a constant QP beside a rate factor, limits of a constant QP unless they limit nothing, and limits that leave no QP.
     """
     values["qpmax"] = min(_MOST_QP, values["qpmax"])
     has_tree = values["crf"] is not None and values["rc_lookahead"] > 0 and values["qcomp"] < 1 and values["keyint"] > 1

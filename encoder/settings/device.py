@@ -27,8 +27,9 @@ def choose_device(
 ) -> tuple[str, str]:  # fmt: skip
     """(device, reason) for `auto` or a named device; DeviceError if a named one is missing, OptionError if it lacks stages.
 
-    n_mb: macroblocks of a frame; me, subme, cabac, bframes, aq_mode, mbtree: the options; tuning: measurements of this machine,
-    by which `auto` chooses for such a `frame_kind`; hybrid has the stages of both. Creates no GPU context: the executor does.
+    n_mb: macroblocks of a frame; me, subme, cabac, bframes, aq_mode, mbtree: the options; tuning: measurements of this
+    machine, by which `auto` chooses for such a `frame_kind`; hybrid has the stages of both. Creates no GPU context: the
+    executor does.
     """
     if asked == "cpu":
         return "cpu", "asked for"

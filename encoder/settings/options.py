@@ -221,8 +221,8 @@ OPTIONS: tuple[Option, ...] = (
            "average; frames that are hard to predict are coded more coarsely", "FLOAT", 0.0, 51.0),
     Option("qcomp", "Quality", read_float, 0.6, "with --crf, how little QPs of frames depend on the content: 1 not at all",
            "FLOAT", 0.0, 1.0),
-    Option("no_mbtree", "Quality", read_flag, False, "with --crf, no macroblock tree: by it macroblocks get lower QPs the more "
-           "of the next --rc-lookahead frames is predicted from them"),
+    Option("no_mbtree", "Quality", read_flag, False, "with --crf, no macroblock tree: it lowers the QP of what the next "
+           "--rc-lookahead frames are predicted from"),
     Option("qpmin", "Quality", read_int, 0, "least QP with --crf", "INT", 0, 51),
     Option("qpmax", "Quality", read_int, 51, "greatest QP with --crf; more than 51 stands for that", "INT", 0, 69),
     Option("ipratio", "Quality", read_float, 1.4, "quantiser step of P frames over that of I frames", "FLOAT",
