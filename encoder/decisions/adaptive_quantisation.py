@@ -52,6 +52,15 @@ def energies(planes: Sequence[np.ndarray]) -> np.ndarray:
     return energy
 
 
+def in_coded_size(planes: Sequence[np.ndarray], size: tuple[int, int]) -> list[np.ndarray]:
+    """The planes Y, Cb, Cr of a frame of display size, continued to coded size (height, width) by their last samples."""
+    found = []
+    for plane, scale in zip(planes, (1, 2, 2)):
+        missing = [(0, length // scale - own) for length, own in zip(size, plane.shape)]
+        found.append(np.pad(plane, missing, mode="edge") if missing != [(0, 0), (0, 0)] else np.ascontiguousarray(plane))
+    return found
+
+
 def aq_offsets(energy: np.ndarray, settings: AqSettings) -> np.ndarray:
     """int32[n_mb]: offsets of QP_Y in 1 / QP_ONE, by the energies of all macroblocks of a frame (`energies`)."""
     if settings.mode == OFF:

@@ -11,7 +11,6 @@ import numpy as np
 
 from ...scheduler.lookahead.questions import Costs, NotYet, Question
 from ..settings.config import Config
-from .lookahead import costs_of
 
 FIXED, FAST, BEST = 0, 1, 2  # b_adapt
 _B_SHARE, _B_OF = 100, 120  # a B frame counts as this share of its cost: it has a coarser quantiser
@@ -20,6 +19,7 @@ _SHORT = Fraction(1, 4)  # the part of min_keyint, and the part of that bias, be
 _FLASH = Fraction(1, 200)  # frames before and behind a flash resemble each other from this bias on, for each of scenecut
 _GUARD = 2  # frames: flashes are shorter
 _LAG = 4  # frames by which decisions may wait for costs that a GPU computes
+_NEVER = 1 << 62  # after all frames
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,14 @@ class TypeRules:
 class AdaptiveTypes:
     """Types of the frames of a stream in display order: IDR, I, P, B. Frames before IDR and I, and the last one, are never B.
 
-    As few frames as possible are kept: those of `window`, `guard` and, where costs come late, `lag`. A decision that lacks a
-    cost is made anew with a later frame.
+    As few frames as possible are kept: those of `window`, `guard` and, where costs come late, `lag`, and those from
+    `needed_from` on, which others ask for. A decision that lacks a cost is made anew with a later frame.
     """
 
     def __init__(self, rules: TypeRules, costs: Costs) -> None:
         """costs: of no frame yet."""
         self._rules, self._costs = rules, costs
+        self.needed_from = _NEVER
         self._count = 0  # frames added
         self._settled = 0  # frames of which it is known whether they are IDR or I
         self._breaks: dict[int, str] = {}  # those that are, from _anchor on
@@ -80,9 +81,9 @@ class AdaptiveTypes:
         self._last_run = rules.bframes + 1  # frames of the run before _anchor
 
     @classmethod
-    def of(cls, config: Config, pyramid: bool) -> "AdaptiveTypes":
+    def of(cls, config: Config, pyramid: bool, costs: Costs) -> "AdaptiveTypes":
         """For an encode. pyramid: see TypeRules."""
-        return cls(TypeRules.of(config, pyramid), costs_of(config))
+        return cls(TypeRules.of(config, pyramid), costs)
 
     def add(self, luma: np.ndarray | None) -> list[str]:
         """See TypeSource. Raises TypeError without samples."""
@@ -108,7 +109,7 @@ class AdaptiveTypes:
             if not end and self._count - 1 - self._anchor <= self._rules.most_waiting + self._rules.lag:
                 break
             self._costs.wait()
-        self._costs.forget(min(self._anchor, self._settled - self._rules.guard))
+        self._costs.forget(min(self._anchor, self._settled - self._rules.guard, self.needed_from))
         return types
 
     def _decide(self, types: list[str], end: bool) -> bool:

@@ -7,14 +7,21 @@ on threads. Every pair of frames is searched once, when it is first asked for.
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from math import isqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...cpu_simd.bundles import HalfSize
 from ...cpu_simd.decisions import LOOK_PAD
 from ...cpu_simd.half_size import half_size, half_size_arrays
-from ...cpu_simd.lookahead import lookahead_both, lookahead_camera, lookahead_intra, lookahead_refine, lookahead_search
+from ...cpu_simd.lookahead import (
+    lookahead_both,
+    lookahead_camera,
+    lookahead_intra,
+    lookahead_refine,
+    lookahead_search,
+    lookahead_used,
+)
 from ...scheduler.executor import bands
 from ...scheduler.lookahead.front import Lookahead
 from ...scheduler.lookahead.questions import Costs, Question, position_between
@@ -33,6 +40,16 @@ def costs_of(config: Config) -> Costs:
     if not ordinals:
         return FrameCosts(*size, threads)
     return Lookahead(ordinals[0], *size, config.may_change_device, lambda first: FrameCosts(*size, threads, first))
+
+
+class UsedMotion(NamedTuple):
+    """Of each macroblock the least cost by inter prediction, uint16[n_mb]; its vectors int16[n_mb, 4], (x, y) from an earlier
+    and from a later frame, source samples; lists uint8[n_mb]: 1 for the earlier frame, 2 for the later one, 3 for both.
+    """
+
+    cost: np.ndarray
+    vectors: np.ndarray
+    lists: np.ndarray
 
 
 class FrameCosts:
@@ -103,12 +120,33 @@ class FrameCosts:
         """The frame as B between two others."""
         key = earlier, later, frame
         if key not in self._sums:
-            frames = self._frames[frame], self._frames[earlier], self._frames[later]
-            motions = self._motion(frame, earlier), self._motion(frame, later), self._motion(later, earlier)
             cost = np.empty(self._mb_width * self._mb_height, np.uint16)
-            self._by_rows(lookahead_both, (frames, position_between(*key), motions), (cost,))
+            self._by_rows(lookahead_both, self._between(*key), (cost,))
             self._sums[key] = self._sum(cost)
         return self._sums[key]
+
+    def intra_costs(self, frame: int) -> np.ndarray:
+        """uint16[n_mb]: cost of each macroblock by intra prediction."""
+        return self._intra[frame]
+
+    def used_of_p(self, reference: int, frame: int) -> "UsedMotion":
+        """Of a P frame; intra macroblocks have their motion too."""
+        mv, cost = self._motion(frame, reference)
+        n_mb = len(cost)
+        return UsedMotion(cost, np.concatenate((mv, np.zeros((n_mb, 2), np.int16)), 1), np.ones(n_mb, np.uint8))
+
+    def used_of_b(self, earlier: int, later: int, frame: int) -> "UsedMotion":
+        """Of a B frame between two others."""
+        n_mb = self._mb_width * self._mb_height
+        used = UsedMotion(np.empty(n_mb, np.uint16), np.empty((n_mb, 4), np.int16), np.empty(n_mb, np.uint8))
+        self._by_rows(lookahead_used, self._between(earlier, later, frame), used)
+        return used
+
+    def _between(self, earlier: int, later: int, frame: int) -> tuple[Any, ...]:
+        """The first arguments of lookahead_both."""
+        frames = self._frames[frame], self._frames[earlier], self._frames[later]
+        motions = self._motion(frame, earlier), self._motion(frame, later), self._motion(later, earlier)
+        return frames, position_between(earlier, later, frame), motions
 
     def _motion(self, frame: int, reference: int) -> Motion:
         key = frame, reference

@@ -32,6 +32,11 @@ class EncoderOptions(TypedDict, total=False):
     deblock: str | tuple[int, int] | bool | None
     deblock_within_slices: bool | None
     qp: int | None
+    crf: float | None
+    qcomp: float | None
+    no_mbtree: bool | None
+    qpmin: int | None
+    qpmax: int | None
     ipratio: float | None
     pbratio: float | None
     aq_mode: int | None
