@@ -1,6 +1,7 @@
 // Costs of the macroblocks of half-size frames, from earlier frames, later ones and both: twin of cpu_simd/lookahead.py, which
 // explains it. A macroblock is a block of 8x8 samples; four lanes have a 4x4 block each, so that a warp tries eight vectors at once.
 #include "bit_costs.cuh"
+#include "lookahead_sums.cuh"
 #include "mv_prediction.cuh"
 #include "tables.cuh"
 
@@ -8,6 +9,31 @@ constexpr int WARPS = 4;
 constexpr int NO_BITS = 2;  // what mvd_bits takes for a vector like its predictor
 constexpr int ORDER = 4;    // bits of a key below the cost: order of the trials
 constexpr int FAR = 1 << 20;  // cost of a vector that may not be tried
+
+// One frame from another: a row of the table of the launcher, 8 bytes each. blockIdx.y is its number.
+struct MotionJob {
+  const uint8_t *planes, *coarse, *tiny, *others, *other_coarse, *other_tiny;
+  const uint16_t *intra;  // costs of the frame; null: sum of the costs alone
+  int *totals;
+  short2 *camera;
+  unsigned *vector, *mv;
+  uint16_t *cost;
+  int64_t unused[3];
+  unsigned long long sum;
+};
+// One frame between two others, likewise
+struct BetweenJob {
+  const uint8_t *planes, *earlier, *later;
+  int64_t position;
+  const unsigned *mv0;
+  const uint16_t *cost0;
+  const unsigned *mv1;
+  const uint16_t *cost1;
+  const unsigned *direct;
+  uint16_t *cost;  // null: the sum alone
+  int64_t unused[5];
+  unsigned long long sum;
+};
 
 // Sizes of the planes
 struct Frame {
@@ -51,10 +77,8 @@ DEVICE int2 candidate(int n, int width, int height) {
 }
 
 // Sum of differences of candidate blockIdx.x -> totals
-extern "C" __global__ void camera_totals(const uint8_t *__restrict__ here, const uint8_t *__restrict__ there, int width, int height,
-    int *totals) {
+DEVICE void sum_differences(const uint8_t *__restrict__ here, const uint8_t *__restrict__ there, int width, int height, int *totals) {
   SHARED(int, sums, 4);
-  wait_for_the_kernel_before();
   const int2 v = candidate(int(blockIdx.x), width, height);
   const int x0 = max(0, -v.x), y0 = max(0, -v.y), wide = width - abs(v.x), count = wide * (height - abs(v.y));
   int total = 0;
@@ -69,8 +93,7 @@ extern "C" __global__ void camera_totals(const uint8_t *__restrict__ here, const
 }
 
 // The candidate with the least mean -> camera. One warp
-extern "C" __global__ void camera_choice(const int *__restrict__ totals, int width, int height, int count, short2 *camera) {
-  wait_for_the_kernel_before();
+DEVICE void choose_motion(const int *__restrict__ totals, int width, int height, int count, short2 *camera) {
   const auto area_of = [&](int n) {
     const int2 v = candidate(n, width, height);
     return (long long)(width - abs(v.x)) * (height - abs(v.y));
@@ -89,6 +112,27 @@ extern "C" __global__ void camera_choice(const int *__restrict__ totals, int wid
   }
   const int2 v = candidate(best, width, height);
   if (threadIdx.x == 0) camera[0] = make_short2(short(v.x * (CAMERA_SCALE / COARSE_SCALE)), short(v.y * (CAMERA_SCALE / COARSE_SCALE)));
+}
+
+extern "C" __global__ void camera_totals(const uint8_t *__restrict__ here, const uint8_t *__restrict__ there, int width, int height,
+    int *totals) {
+  wait_for_the_kernel_before();
+  sum_differences(here, there, width, height, totals);
+}
+extern "C" __global__ void camera_choice(const int *__restrict__ totals, int width, int height, int count, short2 *camera) {
+  wait_for_the_kernel_before();
+  choose_motion(totals, width, height, count, camera);
+}
+// The same for frames in half size, of all jobs
+extern "C" __global__ void lookahead_totals(const MotionJob *__restrict__ jobs, int mb_width, int mb_height) {
+  wait_for_the_kernel_before();
+  const MotionJob &job = jobs[blockIdx.y];
+  sum_differences(job.tiny, job.other_tiny, mb_width, mb_height, job.totals);
+}
+extern "C" __global__ void lookahead_camera(const MotionJob *__restrict__ jobs, int mb_width, int mb_height, int count) {
+  wait_for_the_kernel_before();
+  const MotionJob &job = jobs[blockIdx.y];
+  choose_motion(job.totals, mb_width, mb_height, count, job.camera);
 }
 
 // The best candidate of the coarse frames: rank in raster order. own, window: the 8x8 coarse samples round the macroblock, and
@@ -121,11 +165,12 @@ DEVICE int coarse_rank(const uint8_t *own, const uint8_t *window, int stride, in
   return int(__reduce_min_sync(FULL_WARP, best) & 1023);
 }
 
-// Macroblock rows [row0, row1); arguments as the launcher says
-extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_search(const uint8_t *__restrict__ planes,
-    const uint8_t *__restrict__ coarse, const uint8_t *__restrict__ others, const uint8_t *__restrict__ other_coarse,
-    const short2 *__restrict__ camera, int mb_width, int mb_height, int row0, int row1, unsigned *vector) {
+// Macroblock rows [row0, row1) of all jobs
+extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_search(const MotionJob *__restrict__ jobs, int mb_width,
+    int mb_height, int row0, int row1) {
   wait_for_the_kernel_before();
+  const MotionJob &job = jobs[blockIdx.y];
+  const uint8_t *__restrict__ planes = job.planes, *__restrict__ others = job.others;
   const int lane = int(threadIdx.x & 31), mb = row0 * mb_width + int(blockIdx.x) * WARPS + int(threadIdx.x >> 5);
   if (mb >= row1 * mb_width) return;
   const Frame frame(mb_width, mb_height);
@@ -138,10 +183,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_search(const 
   };
   int best_x = 0, best_y = 0, least = cost_of(0, 0);
   if (least - NO_BITS >= LOOK_STILL) {
-    const int cx = max(-4 * mx, min(4 * (mb_width - 1 - mx), camera[0].x));
-    const int cy = max(-4 * my, min(4 * (mb_height - 1 - my), camera[0].y));
+    const int cx = max(-4 * mx, min(4 * (mb_width - 1 - mx), job.camera->x));
+    const int cy = max(-4 * my, min(4 * (mb_height - 1 - my), job.camera->y));
     const int stride = 4 * mb_width + 2 * COARSE_PAD, at = (COARSE_PAD + 4 * my - 2) * stride + COARSE_PAD + 4 * mx - 2;
-    const int rank = coarse_rank(coarse + at, other_coarse + at + cy * stride + cx, stride, lane);
+    const int rank = coarse_rank(job.coarse + at, job.other_coarse + at + cy * stride + cx, stride, lane);
     const int x = COARSE_SCALE * (cx + rank % (2 * COARSE_X) - COARSE_X), y = COARSE_SCALE * (cy + rank / (2 * COARSE_X) - COARSE_Y);
     const int value = cost_of(x, y);
     if (value < least) {
@@ -158,16 +203,19 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_search(const 
       best_y = __shfl_sync(FULL_WARP, near_y, from);
     }
   }
-  if (lane == 0) vector[mb] = vector_of(best_x, best_y);
+  if (lane == 0) job.vector[mb] = vector_of(best_x, best_y);
 }
 
-// Macroblock rows [row0, row1); arguments as the launcher says
-extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_refine(const uint8_t *__restrict__ planes,
-    const uint8_t *__restrict__ others, const unsigned *__restrict__ vector, int mb_width, int mb_height, int row0, int row1,
-    unsigned *mv, uint16_t *cost) {
+// Macroblock rows [row0, row1) of all jobs
+extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_refine(MotionJob *jobs, int mb_width, int mb_height, int row0,
+    int row1) {
+  SHARED(int, costs, WARPS);
   wait_for_the_kernel_before();
-  const int lane = int(threadIdx.x & 31), mb = row0 * mb_width + int(blockIdx.x) * WARPS + int(threadIdx.x >> 5);
-  if (mb >= row1 * mb_width) return;
+  MotionJob &job = jobs[blockIdx.y];
+  const uint8_t *__restrict__ planes = job.planes, *__restrict__ others = job.others;
+  const unsigned *__restrict__ vector = job.vector;
+  const int lane = int(threadIdx.x & 31), last = row1 * mb_width - 1;
+  const int found = row0 * mb_width + int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), mb = min(found, last);
   const Frame frame(mb_width, mb_height);
   const int mx = mb % mb_width, my = mb / mb_width, origin = frame.origin(mx, my) + frame.quarter(lane);
   unsigned rows[4];
@@ -205,18 +253,22 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_refine(const 
     }
     least += (best ? LOOK_VECTOR : 0) - NO_BITS;
   }
+  least += LOOK_BLOCK;
   if (lane == 0) {
-    mv[mb] = unsigned(best);
-    cost[mb] = uint16_t(least + LOOK_BLOCK);
+    job.mv[mb] = unsigned(best);
+    job.cost[mb] = uint16_t(least);
+    const int counted = job.intra ? min(least, int(job.intra[mb])) : least;
+    costs[threadIdx.x >> 5] = found <= last && counts(mx, my, mb_width, mb_height) ? counted : 0;
   }
+  add_of_warps<WARPS>(costs, &job.sum);
 }
 
-// Macroblock rows [row0, row1), four lanes a macroblock; arguments as the launcher says
-extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_both(const uint8_t *__restrict__ planes,
-    const uint8_t *__restrict__ earlier, const uint8_t *__restrict__ later, int position, const unsigned *__restrict__ mv0,
-    const uint16_t *__restrict__ cost0, const unsigned *__restrict__ mv1, const uint16_t *__restrict__ cost1,
-    const unsigned *__restrict__ direct, int mb_width, int mb_height, int row0, int row1, uint16_t *cost) {
+// Macroblock rows [row0, row1) of all jobs, four lanes a macroblock
+extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_both(BetweenJob *jobs, int mb_width, int mb_height, int row0,
+    int row1) {
   wait_for_the_kernel_before();
+  BetweenJob &job = jobs[blockIdx.y];
+  const uint8_t *__restrict__ planes = job.planes, *__restrict__ earlier = job.earlier, *__restrict__ later = job.later;
   const int lane = int(threadIdx.x & 31), last = row1 * mb_width - 1;
   const int found = row0 * mb_width + int(blockIdx.x * blockDim.x + threadIdx.x) / 4, mb = min(found, last);
   const Frame frame(mb_width, mb_height);
@@ -232,11 +284,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_both(const ui
     for (int i = 0; i < 4; i++) a[i] = average4(a[i], b[i]);
     return of_four(int(satd_4x4(own, a)));
   };
-  const int dx = x_of(direct[mb]), dy = y_of(direct[mb]), x = (dx * position + 128) >> 8, y = (dy * position + 128) >> 8;
+  const int position = int(job.position), dx = x_of(job.direct[mb]), dy = y_of(job.direct[mb]);
+  const int x = (dx * position + 128) >> 8, y = (dy * position + 128) >> 8;
   const bool may = frame.inside(x - dx, y - dy, mx, my);
   int least = cost_of(0, 0, 0, 0);
   least = min(least, cost_of(may ? x : 0, may ? y : 0, may ? x - dx : 0, may ? y - dy : 0));
-  const unsigned v0 = mv0[mb], v1 = mv1[mb];
+  const unsigned v0 = job.mv0[mb], v1 = job.mv1[mb];
   least = min(least, cost_of(x_of(v0), y_of(v0), x_of(v1), y_of(v1)) + (v0 || v1 ? LOOK_VECTOR : 0));
-  if ((lane & 3) == 0 && found <= last) cost[mb] = uint16_t(min(least + LOOK_BLOCK, min(int(cost0[mb]), int(cost1[mb]))));
+  least = min(least + LOOK_BLOCK, min(int(job.cost0[mb]), int(job.cost1[mb])));
+  const bool is_first = (lane & 3) == 0 && found <= last;
+  if (is_first && job.cost) job.cost[mb] = uint16_t(least);
+  const int total = __reduce_add_sync(FULL_WARP, is_first && counts(mx, my, mb_width, mb_height) ? least : 0);
+  if (lane == 0 && total) atomicAdd(&job.sum, (unsigned long long)total);
 }

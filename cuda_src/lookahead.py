@@ -1,6 +1,10 @@
-"""Costs of half-size frames on the GPU: launches lookahead.cu."""
+"""Costs of half-size frames on the GPU: launches lookahead.cu, each kernel once for many pairs and triples of frames.
 
-from typing import Any
+What a launch does is said in a table on the GPU, int64[n, WORDS], a row a job: pointers, and a sum, to which the kernels add.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from ..cpu_simd.bundles import HalfSize
 from ..cpu_simd.decisions import CAMERA_X, CAMERA_Y
@@ -9,87 +13,105 @@ from .runtime.device import DeviceArray
 WARPS = 4
 CAMERA_THREADS = 128
 CANDIDATES = (2 * CAMERA_X + 1) * (2 * CAMERA_Y + 1) + 1  # of lookahead_camera, at most
-Motion = tuple[DeviceArray, DeviceArray]
+WORDS = 16  # of a job, eight bytes each
+SUM = WORDS - 1  # its sum, without the macroblocks at the border if there are others
 
 
-def lookahead_camera(
-    current: HalfSize,
-    reference: HalfSize,
-    totals: DeviceArray,  # int32[CANDIDATES], scratch
-    camera: DeviceArray,  # int16[2]
-    stream: Any = None,
-) -> None:
-    """Not part of the standard: twin of cpu_simd.lookahead.lookahead_camera, with scratch memory."""
-    find_motion(current.tiny, reference.tiny, totals, camera, stream)
+class Motion(NamedTuple):
+    """Of a frame from another one."""
+
+    mv: DeviceArray  # int16[n_mb, 2]
+    cost: DeviceArray  # uint16[n_mb]
+
+
+class SearchMemory(NamedTuple):
+    """What the stages of one job pass on."""
+
+    totals: DeviceArray  # int32[CANDIDATES]
+    camera: DeviceArray  # int16[2]
+    vector: DeviceArray  # int16[n_mb, 2]
+
+
+def motion_job(
+    current: HalfSize, reference: HalfSize, intra: DeviceArray | None, memory: SearchMemory, out: Motion
+) -> list[int]:
+    """The row of a job of lookahead_camera, lookahead_search and lookahead_refine -> memory, out.
+
+    intra: uint16[n_mb], costs of the current frame by intra prediction: the sum is of the lesser one of each macroblock.
+    """
+    of_intra = 0 if intra is None else intra.ptr
+    arrays = (current.planes, current.coarse, current.tiny, reference.planes, reference.coarse, reference.tiny)
+    return _row([*(array.ptr for array in arrays), of_intra, *(array.ptr for array in (*memory, *out))])
+
+
+def between_job(
+    frames: tuple[HalfSize, HalfSize, HalfSize], position: int, motions: tuple[Motion, Motion, Motion],
+    cost: DeviceArray | None = None,
+) -> list[int]:  # fmt: skip
+    """The row of a job of lookahead_both. Arguments: see cpu_simd.lookahead.lookahead_both."""
+    first, second, direct = motions
+    arrays = [first.mv.ptr, first.cost.ptr, second.mv.ptr, second.cost.ptr, direct.mv.ptr, 0 if cost is None else cost.ptr]
+    return _row([*(frame.planes.ptr for frame in frames), position, *arrays])
+
+
+def _row(words: Sequence[int]) -> list[int]:
+    return [*words, *[0] * (WORDS - len(words))]
 
 
 def find_motion(here: DeviceArray, there: DeviceArray, totals: DeviceArray, camera: DeviceArray, stream: Any = None) -> None:
-    """Twin of cpu_simd.search_centre.whole_motion in coarse samples; here, there: uint8[h, w]; see lookahead_camera."""
+    """Twin of cpu_simd.search_centre.whole_motion in coarse samples; here, there: uint8[h, w].
+
+    totals: int32[CANDIDATES], scratch; camera: int16[2].
+    """
     height, width = here.shape
-    count = (2 * min(CAMERA_X, width // 2) + 1) * (2 * min(CAMERA_Y, height // 2) + 1) + 1
-    launch = camera.device.launch
-    arguments = [here, there, width, height, totals]
-    launch("lookahead", "camera_totals", (count,), (CAMERA_THREADS,), arguments, stream)
+    count, launch = _candidates(width, height), camera.device.launch
+    launch("lookahead", "camera_totals", (count,), (CAMERA_THREADS,), [here, there, width, height, totals], stream)
     launch("lookahead", "camera_choice", (1,), (32,), [totals, width, height, count, camera], stream)
 
 
-def lookahead_search(
+def lookahead_camera(jobs: DeviceArray, mb_width: int, mb_height: int, stream: Any = None) -> None:
+    """Not part of the standard: twin of cpu_simd.lookahead.lookahead_camera, for all jobs of motion_job."""
+    count, n_jobs, launch = _candidates(mb_width, mb_height), jobs.shape[0], jobs.device.launch
+    launch("lookahead", "lookahead_totals", (count, n_jobs), (CAMERA_THREADS,), [jobs, mb_width, mb_height], stream)
+    launch("lookahead", "lookahead_camera", (1, n_jobs), (32,), [jobs, mb_width, mb_height, count], stream)
+
+
+def lookahead_search(jobs: DeviceArray, mb_width: int, mb_height: int, row0: int, row1: int, stream: Any = None) -> None:
+    """Not part of the standard: twin of cpu_simd.lookahead.lookahead_search, for all jobs of motion_job."""
+    _launch("lookahead_search", jobs, (mb_width, mb_height, row0, row1), WARPS, stream)
+
+
+def lookahead_refine(jobs: DeviceArray, mb_width: int, mb_height: int, row0: int, row1: int, stream: Any = None) -> None:
+    """Not part of the standard: twin of cpu_simd.lookahead.lookahead_refine, for all jobs of motion_job."""
+    _launch("lookahead_refine", jobs, (mb_width, mb_height, row0, row1), WARPS, stream)
+
+
+def lookahead_both(jobs: DeviceArray, mb_width: int, mb_height: int, row0: int, row1: int, stream: Any = None) -> None:
+    """Not part of the standard: twin of cpu_simd.lookahead.lookahead_both, for all jobs of between_job."""
+    _launch("lookahead_both", jobs, (mb_width, mb_height, row0, row1), 8 * WARPS, stream)
+
+
+def lookahead_intra(
     current: HalfSize,
-    reference: HalfSize,
-    camera: DeviceArray,  # int16[2]
-    row0: int,
-    row1: int,
-    vector: DeviceArray,  # int16[n_mb, 2]
-    stream: Any = None,
-) -> None:
-    """Not part of the standard: twin of cpu_simd.lookahead.lookahead_search."""
-    mb_height, mb_width = current.tiny.shape
-    frames = [current.planes, current.coarse, reference.planes, reference.coarse]
-    arguments = [*frames, camera, mb_width, mb_height, row0, row1, vector]
-    camera.device.launch("lookahead", "lookahead_search", *_warps(mb_width, row0, row1), arguments, stream)
-
-
-def lookahead_refine(
-    current: HalfSize,
-    reference: HalfSize,
-    vector: DeviceArray,  # int16[n_mb, 2]
-    row0: int,
-    row1: int,
-    mv: DeviceArray,  # int16[n_mb, 2]
-    cost: DeviceArray,  # uint16[n_mb]
-    stream: Any = None,
-) -> None:
-    """Not part of the standard: twin of cpu_simd.lookahead.lookahead_refine."""
-    mb_height, mb_width = current.tiny.shape
-    arguments = [current.planes, reference.planes, vector, mb_width, mb_height, row0, row1, mv, cost]
-    cost.device.launch("lookahead", "lookahead_refine", *_warps(mb_width, row0, row1), arguments, stream)
-
-
-def lookahead_intra(current: HalfSize, row0: int, row1: int, cost: DeviceArray, stream: Any = None) -> None:
-    """Not part of the standard: twin of cpu_simd.lookahead.lookahead_intra."""
-    mb_width = current.tiny.shape[1]
-    arguments = [current.planes, mb_width, row0, row1, cost]
-    cost.device.launch("lookahead_intra", "lookahead_intra", *_warps(mb_width, row0, row1), arguments, stream)
-
-
-def lookahead_both(
-    frames: tuple[HalfSize, HalfSize, HalfSize],
-    position: int,
-    motions: tuple[Motion, Motion, Motion],
     row0: int,
     row1: int,
     cost: DeviceArray,  # uint16[n_mb]
+    total: DeviceArray,  # int64[1], added to
     stream: Any = None,
 ) -> None:
-    """Not part of the standard: twin of cpu_simd.lookahead.lookahead_both."""
-    mb_height, mb_width = frames[0].tiny.shape
-    (mv0, cost0), (mv1, cost1), (direct, _) = motions
-    planes = [frame.planes for frame in frames]
-    arguments = [*planes, position, mv0, cost0, mv1, cost1, direct, mb_width, mb_height, row0, row1, cost]
-    blocks = -(-4 * (row1 - row0) * mb_width // (32 * WARPS))
-    cost.device.launch("lookahead", "lookahead_both", (blocks,), (32 * WARPS,), arguments, stream)
+    """Not part of the standard: twin of cpu_simd.lookahead.lookahead_intra, with the sum of the costs."""
+    mb_height, mb_width = current.tiny.shape
+    arguments = [current.planes, mb_width, mb_height, row0, row1, cost, total]
+    blocks = -(-(row1 - row0) * mb_width // WARPS)
+    cost.device.launch("lookahead_intra", "lookahead_intra", (blocks,), (32 * WARPS,), arguments, stream)
 
 
-def _warps(mb_width: int, row0: int, row1: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Grid and block of a kernel with a warp a macroblock."""
-    return (-(-(row1 - row0) * mb_width // WARPS),), (32 * WARPS,)
+def _candidates(width: int, height: int) -> int:
+    """Motions of a frame of this size, in coarse samples, that are tried."""
+    return (2 * min(CAMERA_X, width // 2) + 1) * (2 * min(CAMERA_Y, height // 2) + 1) + 1
+
+
+def _launch(name: str, jobs: DeviceArray, size: tuple[int, int, int, int], of_a_block: int, stream: Any) -> None:
+    """size: mb_width, mb_height, row0, row1; of_a_block: macroblocks of a block of threads."""
+    blocks = -(-(size[3] - size[2]) * size[0] // of_a_block)
+    jobs.device.launch("lookahead", name, (blocks, jobs.shape[0]), (32 * WARPS,), [jobs, *size], stream)

@@ -1,17 +1,19 @@
 // Cost of the macroblocks of half-size frames by intra prediction: twin of lookahead_intra in cpu_simd/lookahead.py. One warp a
 // macroblock; a lane predicts a 4x4 block in one mode and another block in a second one.
 #include "intra_8x8_modes.cuh"
+#include "lookahead_sums.cuh"
 #include "tables.cuh"
 
 constexpr int WARPS = 4, MODES = N_MODES_8x8 + 1;  // the last one is plane prediction, of 8.3.4.4
 
-// Macroblock rows [row0, row1)
-extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_intra(const uint8_t *__restrict__ plane, int mb_width, int row0,
-    int row1, uint16_t *cost) {
+// Macroblock rows [row0, row1); sum: of the costs, added to
+extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_intra(const uint8_t *__restrict__ plane, int mb_width,
+    int mb_height, int row0, int row1, uint16_t *cost, unsigned long long *sum) {
   SHARED(uint8_t, all_values, WARPS * VALUES);
+  SHARED(int, costs, WARPS);
   wait_for_the_kernel_before();
-  const int lane = int(threadIdx.x & 31), warp = int(threadIdx.x >> 5), mb = row0 * mb_width + int(blockIdx.x) * WARPS + warp;
-  if (mb >= row1 * mb_width) return;
+  const int lane = int(threadIdx.x & 31), warp = int(threadIdx.x >> 5), last = row1 * mb_width - 1;
+  const int found = row0 * mb_width + int(blockIdx.x) * WARPS + warp, mb = min(found, last);
   uint8_t *values = all_values + warp * VALUES;
   const int stride = 8 * mb_width + 2 * LOOK_PAD;
   plane += size_t(LOOK_PAD + 8 * (mb / mb_width)) * stride + LOOK_PAD + 8 * (mb % mb_width);
@@ -49,5 +51,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_intra(const u
     least = min(least, total);
   }
   least = __reduce_min_sync(FULL_WARP, least);
-  if (lane == 0) cost[mb] = uint16_t(least + LOOK_INTRA + LOOK_BLOCK);
+  least += LOOK_INTRA + LOOK_BLOCK;
+  if (lane == 0) {
+    cost[mb] = uint16_t(least);
+    costs[warp] = found <= last && counts(mb % mb_width, mb / mb_width, mb_width, mb_height) ? least : 0;
+  }
+  add_of_warps<WARPS>(costs, sum);
 }

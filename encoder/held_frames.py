@@ -1,13 +1,15 @@
 """Frames that wait until they are decided about: they come in display order and leave in coding order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost
 from ..scheduler.executor import bands
 from ..scheduler.frame_spec import FrameSpec
 from .decisions.frame_types import FrameTypes
+from .errors import DeviceLost
 from .settings.config import Config
 
 
@@ -36,14 +38,25 @@ class HeldFrames:
         self.is_whole = False
         self._held[self.count] = source
         self.count += 1
-        yield from self._leaving(self._types.add(planes))
+        yield from self._leaving(self._decided(lambda: self._types.add(planes)))
 
     def end(self) -> Iterator[tuple[FrameSpec, Any]]:
         """No frame follows: yields the others as `add` does. At later calls, and after an exception, there are none."""
         if self._ended or not self.is_whole:
             return
         self._ended, self.is_whole = True, False
-        yield from self._leaving(self._types.flush())
+        yield from self._leaving(self._decided(self._types.flush))
+
+    def close(self) -> None:
+        """Release what decisions hold: no call follows."""
+        self._types.close()
+
+    def _decided(self, decide: Callable[[], list[FrameSpec]]) -> list[FrameSpec]:
+        """Errors of a device are those of the public interface."""
+        try:
+            return decide()
+        except (GpuLost, DeviceMemoryError, DeviceUnavailable) as error:
+            raise DeviceLost(str(error)) from None
 
     def _leaving(self, specs: Sequence[FrameSpec]) -> Iterator[tuple[FrameSpec, Any]]:
         for spec in specs:

@@ -98,6 +98,7 @@ class Reordering:
     def close(self) -> None:
         """See Pipeline; frames that wait are dropped."""
         self._pipeline.close()
+        self._held.close()
 
     def _next_planes(self) -> tuple[np.ndarray, ...]:
         buffer = self.next_buffer()

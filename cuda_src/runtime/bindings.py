@@ -171,8 +171,10 @@ class Context:
 class Stream:
     """A stream of the current context."""
 
-    def __init__(self, flags: int = 0) -> None:
-        self.handle = int(Context.own("cuStreamDestroy", _call("cuStreamCreate", flags)))
+    def __init__(self, flags: int = 0, priority: int | None = None) -> None:
+        """priority: the lower the number, the earlier its kernels run."""
+        given = ("cuStreamCreate", flags) if priority is None else ("cuStreamCreateWithPriority", flags, priority)
+        self.handle = int(Context.own("cuStreamDestroy", _call(*given)))
 
     def synchronize(self) -> None:
         _call("cuStreamSynchronize", self.handle)
@@ -180,6 +182,12 @@ class Stream:
     def wait_for_event(self, event: "Event") -> None:
         """Order later work of the stream after `event`."""
         _call("cuStreamWaitEvent", self.handle, event.handle, 0)
+
+
+def urgent_stream() -> Stream:
+    """A stream of the highest priority of the current context."""
+    _, highest = _call("cuCtxGetStreamPriorityRange")
+    return Stream(0, highest)
 
 
 class Event:

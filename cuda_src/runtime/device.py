@@ -179,6 +179,10 @@ class Device:
     def stream(self) -> Any:
         return self._streams.take(lambda: self.call("Stream"))
 
+    def urgent_stream(self) -> Any:
+        """A stream before whose kernels those of others wait, where the binding offers it; not taken over by a later user."""
+        return self.call("urgent_stream") if hasattr(self.driver, "urgent_stream") else self.stream()
+
     def event(self, timing: bool = False) -> Any:
         """An event. A host thread that waits for it sleeps and does not spin."""
         return self._events[timing].take(lambda: self._make_event(timing))

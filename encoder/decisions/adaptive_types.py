@@ -4,13 +4,12 @@ Pure functions of integers: the types of a stream depend on its frames and the s
 frames come.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 
+from ...scheduler.lookahead.questions import Costs, NotYet, Question
 from ..settings.config import Config
 
 FIXED, FAST, BEST = 0, 1, 2  # b_adapt
@@ -19,29 +18,8 @@ _LEAST = Fraction(1, 4)  # the bias of scene cuts min_keyint frames behind an ID
 _SHORT = Fraction(1, 4)  # the part of min_keyint, and the part of that bias, below which there is no less
 _FLASH = Fraction(1, 200)  # frames before and behind a flash resemble each other from this bias on, for each of scenecut
 _GUARD = 2  # frames: flashes are shorter
+_LAG = 4  # frames by which decisions may wait for costs that a GPU computes
 _NEVER = 1 << 62  # after all frames
-
-
-class Costs(Protocol):
-    """What the decisions ask; see FrameCosts, which is one."""
-
-    def add(self, luma: np.ndarray) -> None:
-        """The next frame."""
-
-    def forget(self, before: int) -> None:
-        """Frames before this one are not asked for any more."""
-
-    def intra(self, frame: int) -> int:
-        """By intra prediction."""
-
-    def p(self, reference: int, frame: int) -> int:
-        """From an earlier frame."""
-
-    def p_of_levels(self, reference: int, frame: int) -> int:
-        """The same as if brightness and contrast were equal."""
-
-    def b(self, earlier: int, later: int, frame: int) -> int:
-        """From both."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +34,25 @@ class TypeRules:
     b_bias: int
     rc_lookahead: int  # frames
     pyramid: bool  # a B frame in the middle of several is a reference of the others
+    lag: int = 0  # frames that may come before a decision waits for its costs; changes no type
 
     @classmethod
     def of(cls, config: Config, pyramid: bool) -> "TypeRules":
         """Those of an encode."""
         return cls(
             config.keyint, config.min_keyint, config.scenecut, config.bframes, config.b_adapt, config.b_bias,
-            config.rc_lookahead, pyramid,
+            config.rc_lookahead, pyramid, 0 if config.waits_for_packets else _LAG,
         )  # fmt: skip
 
     @property
     def guard(self) -> int:
         """Frames on each side of a scene cut that must differ."""
         return max(_GUARD, self.bframes + 1) if self.b_adapt == BEST else _GUARD
+
+    @property
+    def most_waiting(self) -> int:
+        """Frames that wait for their type at most, if costs are there at once."""
+        return self.window + self.guard - 1
 
     @property
     def window(self) -> int:
@@ -80,7 +64,8 @@ class TypeRules:
 class AdaptiveTypes:
     """Types of the frames of a stream in display order: IDR, I, P, B. Frames before IDR and I, and the last one, are never B.
 
-    As few frames as possible are kept: those of `window` and `guard`, and those from `needed_from` on, which others ask for.
+    As few frames as possible are kept: those of `window`, `guard` and, where costs come late, `lag`; those from `needed_from`
+    on, which others ask for. A decision that lacks a cost is made anew with a later frame.
     """
 
     def __init__(self, rules: TypeRules, costs: Costs) -> None:
@@ -93,6 +78,7 @@ class AdaptiveTypes:
         self._last_idr = 0
         self._anchor = -1  # the last decided frame; never B
         self._runs: dict[tuple[int, int], int] = {}  # costs, by first and last frame
+        self._last_run = rules.bframes + 1  # frames of the run before _anchor
 
     @classmethod
     def of(cls, config: Config, pyramid: bool, costs: Costs) -> "AdaptiveTypes":
@@ -105,20 +91,57 @@ class AdaptiveTypes:
             raise TypeError("types of frames by their samples need these")
         self._costs.add(luma)
         self._count += 1
-        return list(self._decided(False))
+        self._costs.ahead(self._soon())
+        return self._decided(False)
 
     def flush(self) -> list[str]:
         """See TypeSource."""
-        return list(self._decided(True))
+        return self._decided(True)
 
-    def _decided(self, end: bool) -> Iterator[str]:
-        self._settle(end)
-        while length := self._next_run(end):
-            self._anchor += length
-            yield from (length - 1) * ["B"]
-            yield self._breaks.pop(self._anchor, "P")
-            self._runs = {run: cost for run, cost in self._runs.items() if run[0] >= self._anchor}
+    def close(self) -> None:
+        """Release what the costs hold; no call follows."""
+        self._costs.close()
+
+    def _decided(self, end: bool) -> list[str]:
+        """The types that are settled now, without the costs that are not there yet unless too many frames wait."""
+        types: list[str] = []
+        while not self._decide(types, end):
+            if not end and self._count - 1 - self._anchor <= self._rules.most_waiting + self._rules.lag:
+                break
+            self._costs.wait()
         self._costs.forget(min(self._anchor, self._settled - self._rules.guard, self.needed_from))
+        return types
+
+    def _decide(self, types: list[str], end: bool) -> bool:
+        """Appends the types that are settled; false if a cost was missing."""
+        try:
+            self._settle(end)
+            while length := self._next_run(end):
+                self._anchor, self._last_run = self._anchor + length, length
+                types += [*(length - 1) * ["B"], self._breaks.pop(self._anchor, "P")]
+                self._runs = {run: cost for run, cost in self._runs.items() if run[0] >= self._anchor}
+        except NotYet:
+            return False
+        return True
+
+    def _soon(self) -> list[Question]:
+        """What the decisions ask about the newest frame, probably: a GPU answers it before they do."""
+        rules, newest = self._rules, self._count - 1
+        longest = rules.bframes + 1
+        if not newest or not (rules.scenecut or rules.bframes):
+            return []
+        found: list[Question] = [(newest - 1, newest)]
+        if rules.b_adapt == BEST:
+            for start in range(newest - 2, max(newest - longest, 0) - 1, -1):
+                found += self._questions(start, newest)
+        elif rules.b_adapt == FAST and self._anchor >= 0:  # runs are about as long as the last one
+            for to in range(self._anchor + 2, min(newest, self._anchor + min(longest, self._last_run + 1)) + 1):
+                found += self._questions(self._anchor, to)
+        return found
+
+    def _questions(self, start: int, to: int) -> list[Question]:
+        """Those of `_run_cost`."""
+        return [(start, to), *self._b_frames(start, to)]
 
     def _settle(self, end: bool) -> None:
         """Finds the IDR and I frames among those whose guard is there."""
@@ -196,13 +219,19 @@ class AdaptiveTypes:
     def _run_cost(self, start: int, to: int) -> int:
         """Of a P frame and the B frames between it and the last frame that is not B."""
         if (start, to) not in self._runs:
-            middle = (start + to) // 2
-            ends = [start, middle, to] if self._rules.pyramid and to - start > 2 else [start, to]
-            cost = self._b_cost(start, to, middle) if len(ends) > 2 else 0
-            for earlier, later in zip(ends, ends[1:]):
-                cost += sum(self._b_cost(earlier, later, frame) for frame in range(earlier + 1, later))
+            self._costs.ahead(self._questions(start, to))
+            cost = sum(self._b_cost(*frames) for frames in self._b_frames(start, to))
             self._runs[start, to] = cost + self._costs.p(start, to)
         return self._runs[start, to]
+
+    def _b_frames(self, start: int, to: int) -> list[tuple[int, int, int]]:
+        """(earlier, later, frame) of the B frames of a run."""
+        middle = (start + to) // 2
+        ends = [start, middle, to] if self._rules.pyramid and to - start > 2 else [start, to]
+        found = [(start, to, middle)] if len(ends) > 2 else []
+        for earlier, later in zip(ends, ends[1:]):
+            found += [(earlier, later, frame) for frame in range(earlier + 1, later)]
+        return found
 
     def _b_cost(self, earlier: int, later: int, frame: int) -> int:
         return self._costs.b(earlier, later, frame) * _B_SHARE // (_B_OF + self._rules.b_bias)

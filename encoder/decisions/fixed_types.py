@@ -24,6 +24,9 @@ class TypeSource(Protocol):
     def flush(self) -> list[str]:
         """No source frame comes any more: the types of all others."""
 
+    def close(self) -> None:
+        """No call follows."""
+
 
 class FixedTypes:
     """A TypeSource: an IDR frame every `keyint` frames, `bframes` B frames between others as long as a GOP has so many."""
@@ -46,3 +49,6 @@ class FixedTypes:
         types = [*(self._open - 1) * [B], P] if self._open else []
         self._open = 0
         return types
+
+    def close(self) -> None:
+        """See TypeSource: it holds nothing."""

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...scheduler.frame_spec import MOST_ENTRIES, FrameSpec, I, P
+from ...scheduler.lookahead.questions import Costs
 from ..settings.config import Config
 from .adaptive_types import AdaptiveTypes
 from .fixed_types import FixedTypes, TypeSource
 from .frame_order import CABAC_INIT_IDC, FrameOrder, Slices
-from .lookahead import FrameCosts
+from .lookahead import costs_of
 from .qp_source import CrfQps, QpSource
 
 DISTANCES = tuple(range(1, MOST_ENTRIES + 1))  # of the frames before
@@ -26,7 +27,7 @@ class FrameTypes:
         self._config, self._slices = config, slices
         self._last: FrameSpec | None = None
         by_costs = config.b_adapt or config.scenecut
-        costs = FrameCosts(config.width, config.height, config.threads) if config.decides_by_samples else None
+        costs = costs_of(config) if config.decides_by_samples else None
         self._qps: QpSource | None = CrfQps(config, costs) if config.crf is not None and costs is not None else None
         self._costs = None if by_costs else costs  # which AdaptiveTypes adds to else
         self._types = _type_source(config, costs)
@@ -56,6 +57,13 @@ class FrameTypes:
             return []
         specs = self._ordered(self._types.flush())
         return specs if self._qps is None else [*specs, *self._qps.flush()]
+
+    def close(self) -> None:
+        """Release what decisions hold; no call follows."""
+        if self._types is not None:
+            self._types.close()
+        if self._costs is not None:
+            self._costs.close()
 
     def _ordered(self, types: Sequence[str]) -> list[FrameSpec]:
         specs = [spec for frame_type in types for spec in self._order.add(frame_type)]
@@ -99,7 +107,7 @@ class FrameTypes:
         )  # fmt: skip
 
 
-def _type_source(config: Config, costs: FrameCosts | None) -> TypeSource | None:
+def _type_source(config: Config, costs: Costs | None) -> TypeSource | None:
     """By costs where scene cuts or the number of B frames depend on them; None: `FrameTypes.next` decides."""
     if config.b_adapt or config.scenecut:
         assert costs is not None

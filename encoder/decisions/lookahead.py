@@ -23,6 +23,9 @@ from ...cpu_simd.lookahead import (
     lookahead_used,
 )
 from ...scheduler.executor import bands
+from ...scheduler.lookahead.front import Lookahead
+from ...scheduler.lookahead.questions import Costs, Question, position_between
+from ..settings.config import Config
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
 _LEVEL_SHIFT = 6  # contrast between two frames in 1 / 64
@@ -40,23 +43,32 @@ class UsedMotion(NamedTuple):
     lists: np.ndarray
 
 
+def costs_of(config: Config) -> Costs:
+    """The costs of an encode: on its first GPU, if it has one and no tree needs those of macroblocks."""
+    size, threads = (config.width, config.height), config.threads
+    ordinals = [int(name.partition(":")[2] or 0) for name in config.devices if name != "cpu"]
+    if not ordinals or config.mbtree:
+        return FrameCosts(*size, threads)
+    return Lookahead(ordinals[0], *size, config.may_change_device, lambda first: FrameCosts(*size, threads, first))
+
+
 class FrameCosts:
     """Costs of the frames of a stream, by their numbers in display order, in bits at a lambda of 1 (cpu_simd/lookahead.py).
 
     Those of a frame are sums over its macroblocks without those at the border, which predict worse than they will.
     """
 
-    def __init__(self, width: int, height: int, threads: int = 1) -> None:
-        """width, height: of the display, in luma samples; threads: over the rows of a frame."""
+    def __init__(self, width: int, height: int, threads: int = 1, first: int = 0) -> None:
+        """width, height: of the display, in luma samples; threads: over rows; first: number of the first frame."""
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
         threads = min(threads, self._mb_width * self._mb_height // _LEAST_BAND)
         self._bands = bands(self._mb_height, threads)
         self._pool = ThreadPoolExecutor(threads - 1, "h264lite-lookahead") if threads > 1 else None
-        self._first = self._count = 0  # frames that are kept: from _first on, before _count
+        self._first = self._count = first  # frames that are kept: from _first on, before _count
         self._frames: dict[int, HalfSize] = {}
         self._intra: dict[int, np.ndarray] = {}
         self._motions: dict[tuple[int, int], Motion] = {}  # by frame and reference
-        self._b: dict[tuple[int, int, int], int] = {}
+        self._sums: dict[Question, int] = {}  # of pairs and triples
 
     def add(self, luma: np.ndarray) -> None:
         """The next frame, uint8[H, W]; it is not kept."""
@@ -67,6 +79,17 @@ class FrameCosts:
         self._frames[self._count], self._intra[self._count] = frame, intra
         self._count += 1
 
+    def ahead(self, questions: list[Question]) -> None:
+        """See Costs: each is computed when it is asked for."""
+
+    def wait(self) -> None:
+        """See Costs: nothing is under way."""
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
     def forget(self, before: int) -> None:
         """Frees the frames before number `before`, which are not asked for any more."""
         if before <= self._first:
@@ -75,7 +98,7 @@ class FrameCosts:
             del self._frames[number], self._intra[number]
         self._first = before
         self._motions = {pair: motion for pair, motion in self._motions.items() if min(pair) >= before}
-        self._b = {frames: cost for frames, cost in self._b.items() if min(frames) >= before}
+        self._sums = {frames: cost for frames, cost in self._sums.items() if min(frames) >= before}
 
     def intra(self, frame: int) -> int:
         """The frame by intra prediction alone."""
@@ -83,7 +106,10 @@ class FrameCosts:
 
     def p(self, reference: int, frame: int) -> int:
         """The frame as P, each macroblock from the reference or by intra prediction."""
-        return self._sum(np.minimum(self._motion(frame, reference)[1], self._intra[frame]))
+        key = reference, frame
+        if key not in self._sums:
+            self._sums[key] = self._sum(np.minimum(self._motion(frame, reference)[1], self._intra[frame]))
+        return self._sums[key]
 
     def p_of_levels(self, reference: int, frame: int) -> int:
         """As p, from the reference with the frame's mean and contrast: fades and flashes cost what their motion costs."""
@@ -93,11 +119,11 @@ class FrameCosts:
     def b(self, earlier: int, later: int, frame: int) -> int:
         """The frame as B between two others."""
         key = earlier, later, frame
-        if key not in self._b:
+        if key not in self._sums:
             cost = np.empty(self._mb_width * self._mb_height, np.uint16)
-            self._by_rows(lookahead_both, self._between(earlier, later, frame), (cost,))
-            self._b[key] = self._sum(cost)
-        return self._b[key]
+            self._by_rows(lookahead_both, self._between(*key), (cost,))
+            self._sums[key] = self._sum(cost)
+        return self._sums[key]
 
     def intra_costs(self, frame: int) -> np.ndarray:
         """uint16[n_mb]: cost of each macroblock by intra prediction."""
@@ -120,7 +146,7 @@ class FrameCosts:
         """The first arguments of lookahead_both."""
         frames = self._frames[frame], self._frames[earlier], self._frames[later]
         motions = self._motion(frame, earlier), self._motion(frame, later), self._motion(later, earlier)
-        return frames, (((frame - earlier) << 8) + (later - earlier) // 2) // (later - earlier), motions
+        return frames, position_between(earlier, later, frame), motions
 
     def _motion(self, frame: int, reference: int) -> Motion:
         key = frame, reference

@@ -199,6 +199,7 @@ class Gops:
         for thread in self._threads:
             thread.join()
         self._close_lanes()
+        self._held.close()
 
     # ---- without blocking
     def has_room(self) -> bool:

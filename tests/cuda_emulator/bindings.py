@@ -117,6 +117,12 @@ class EmulatedBindings:
     def cuStreamCreate(self, flags: int) -> int:
         return self._keep(self.driver.Stream())
 
+    def cuStreamCreateWithPriority(self, flags: int, priority: int) -> int:
+        return self._keep(self.driver.Stream())
+
+    def cuCtxGetStreamPriorityRange(self) -> tuple[int, int]:
+        return 0, -5
+
     def cuStreamSynchronize(self, stream: int) -> None:
         self._of(stream).synchronize()
 

@@ -19,6 +19,7 @@ SIGNATURES = {
     "cuDeviceGetAttribute": ("I", "II"), "cuDeviceTotalMem": ("L", "I"), "cuDevicePrimaryCtxRetain": ("L", "I"),
     "cuDevicePrimaryCtxRelease": ("", "I"), "cuCtxPushCurrent": ("", "L"), "cuCtxPopCurrent": ("L", ""),
     "cuCtxSynchronize": ("", ""), "cuStreamCreate": ("L", "I"), "cuStreamDestroy": ("", "L"),
+    "cuStreamCreateWithPriority": ("L", "II"), "cuCtxGetStreamPriorityRange": ("II", ""),
     "cuStreamSynchronize": ("", "L"), "cuStreamWaitEvent": ("", "LLI"), "cuEventCreate": ("L", "I"),
     "cuEventDestroy": ("", "L"), "cuEventRecord": ("", "LL"), "cuEventSynchronize": ("", "L"), "cuEventQuery": ("", "L"),
     "cuEventElapsedTime": ("F", "LL"), "cuMemAlloc": ("L", "L"), "cuMemFree": ("", "L"), "cuMemGetInfo": ("LL", ""),

@@ -43,30 +43,55 @@ def test_twin(device, kind, width, height):  # noqa: F811
     def arrays(of):
         return of(2, np.int16), of((n_mb, 2), np.int16), of((n_mb, 2), np.int16), of(n_mb, np.uint16)
 
-    motions, gpu_motions = [], []
-    totals = device.array((cuda.CANDIDATES,), np.int32)
+    def on_device(shape, kind):
+        return device.array(shape if isinstance(shape, tuple) else (shape,), kind).fill(0xEE)
+
+    def inner(costs):
+        costs = costs.reshape(rows, columns)
+        return int((costs[1:-1, 1:-1] if rows > 2 and columns > 2 else costs).sum(dtype=np.int64))
+
+    motions, gpu_motions, jobs, intra = [], [], [], []
+    for half, on_gpu in zip(host, gpu):
+        cost, gpu_cost, total = np.zeros(n_mb, np.uint16), on_device(n_mb, np.uint16), device.zeros((1,), np.int64)
+        cpu.lookahead_intra(half, 0, rows, cost)
+        for span in spans:
+            cuda.lookahead_intra(on_gpu, *span, gpu_cost, total)
+        np.testing.assert_array_equal(gpu_cost.get(), cost)
+        assert total.get()[0] == inner(cost)
+        intra.append((cost, gpu_cost))
     for current, reference in ((1, 0), (1, 2), (2, 0)):
         camera, first, mv, cost = arrays(np.zeros)
         cpu.lookahead_camera(host[current], host[reference], camera)
         cpu.lookahead_search(host[current], host[reference], camera, 0, rows, first)
         cpu.lookahead_refine(host[current], host[reference], first, 0, rows, mv, cost)
-        on_gpu = arrays(lambda shape, kind: device.array(shape if isinstance(shape, tuple) else (shape,), kind).fill(0xEE))
-        cuda.lookahead_camera(gpu[current], gpu[reference], totals, on_gpu[0])
+        motions.append((camera, first, mv, cost))
+        gpu_motions.append(arrays(on_device))
+        camera, first, mv, cost = gpu_motions[-1]
+        memory = cuda.SearchMemory(on_device(cuda.CANDIDATES, np.int32), camera, first)
+        of_intra = intra[current][1] if reference < current else None
+        jobs.append(cuda.motion_job(gpu[current], gpu[reference], of_intra, memory, cuda.Motion(mv, cost)))
+    table = device.upload(np.array(jobs, np.int64))
+    cuda.lookahead_camera(table, columns, rows)
+    for kernel in (cuda.lookahead_search, cuda.lookahead_refine):
         for span in spans:
-            cuda.lookahead_search(gpu[current], gpu[reference], on_gpu[0], *span, on_gpu[1])
-        for span in spans:
-            cuda.lookahead_refine(gpu[current], gpu[reference], on_gpu[1], *span, *on_gpu[2:])
-        for found, expected in zip(on_gpu, (camera, first, mv, cost)):
-            np.testing.assert_array_equal(found.get(), expected)
-        motions.append((mv, cost))
-        gpu_motions.append(on_gpu[2:])
-    cost, gpu_cost = np.zeros(n_mb, np.uint16), device.array((n_mb,), np.uint16)
-    for position in (128, 40):
-        cpu.lookahead_both((host[1], host[0], host[2]), position, tuple(motions), 0, rows, cost)
-        for span in spans:
-            cuda.lookahead_both((gpu[1], gpu[0], gpu[2]), position, tuple(gpu_motions), *span, gpu_cost)
-        np.testing.assert_array_equal(gpu_cost.get(), cost)
-    cpu.lookahead_intra(host[1], 0, rows, cost)
+            kernel(table, columns, rows, *span)
+    for found, expected in zip(gpu_motions, motions):
+        for one, other in zip(found, expected):
+            np.testing.assert_array_equal(one.get(), other)
+    sums = table.get()[:, cuda.SUM].tolist()
+    costs = [motion[3] for motion in motions]
+    lesser = [np.minimum(costs[0], intra[1][0]), costs[1], np.minimum(costs[2], intra[2][0])]
+    assert sums == [inner(cost) for cost in lesser]
+    positions, maps = (128, 40), (on_device(n_mb, np.uint16), None)
+    frames_of = tuple(gpu[k] for k in (1, 0, 2))
+    of_frames = tuple(cuda.Motion(*motion[2:]) for motion in gpu_motions)
+    jobs = [cuda.between_job(frames_of, *of) for of in zip(positions, 2 * [of_frames], maps)]
+    table = device.upload(np.array(jobs, np.int64))
     for span in spans:
-        cuda.lookahead_intra(gpu[1], *span, gpu_cost)
-    np.testing.assert_array_equal(gpu_cost.get(), cost)
+        cuda.lookahead_both(table, columns, rows, *span)
+    for position, total in zip(positions, table.get()[:, cuda.SUM].tolist()):
+        of_host = tuple(motion[2:] for motion in motions)
+        cpu.lookahead_both((host[1], host[0], host[2]), position, of_host, 0, rows, cost)
+        assert total == inner(cost)
+        if position == positions[0]:
+            np.testing.assert_array_equal(maps[0].get(), cost)

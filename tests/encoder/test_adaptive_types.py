@@ -162,6 +162,10 @@ class Table:
     def add(self, luma):
         self._count += 1
 
+    def ahead(self, questions):
+        for frames in questions:
+            assert self._first <= min(frames) and max(frames) < self._count
+
     def forget(self, before):
         self._first = max(self._first, before)
 

@@ -1,0 +1,270 @@
+"""Costs of source frames on a GPU: questions are answered in batches on a stream of their own, before they are asked.
+
+A batch is one upload, a few launches and one download of sums, for a new frame and any number of questions; the host waits
+for none unless it is told to. It has a Device of its own: another thread may record the launches of another one.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...cpu_simd.bundles import HalfSize
+from ...cpu_simd.decisions import LOOK_PAD
+from ...cpu_simd.layout import COARSE_PAD
+from ...cuda_src.half_size import half_size
+from ...cuda_src.lookahead import (
+    CANDIDATES,
+    SUM,
+    WORDS,
+    Motion,
+    SearchMemory,
+    between_job,
+    lookahead_both,
+    lookahead_camera,
+    lookahead_intra,
+    lookahead_refine,
+    lookahead_search,
+    motion_job,
+)
+from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
+from .questions import NotYet, Question, position_between
+
+KERNELS = "half_size", "lookahead", "lookahead_intra"  # files
+MOST_PAIRS, MOST_TRIPLES = 31, 64  # of a batch
+MOST_BATCHES = 8  # that are not collected
+
+
+class GpuFrame(NamedTuple):
+    """A frame that is kept."""
+
+    luma: np.ndarray  # uint8[H, W], page-locked: uploaded, and kept for the host if the GPU is lost
+    half: HalfSize
+    intra: DeviceArray  # uint16[n_mb]
+
+
+class Batch:
+    """Work that has one upload and one download."""
+
+    def __init__(self, gpu: Device) -> None:
+        shape = 1 + MOST_PAIRS + MOST_TRIPLES, WORDS
+        self.jobs, self.results = (gpu.pinned(shape, np.int64) for _ in range(2))
+        self.table, self.event = gpu.array(shape, np.int64), gpu.event()
+        self.questions: list[Question] = []  # a row each
+
+
+class GpuCosts:
+    """As FrameCosts (encoder/decisions/lookahead.py), for all costs but those of levels; NotYet for those that are not there.
+
+    All methods raise GpuLost, those that may allocate DeviceMemoryError too.
+    """
+
+    def __init__(self, gpu: Device, width: int, height: int) -> None:
+        """gpu: of nobody else, closed by `close`; width, height: of the display, in luma samples."""
+        self._gpu, self._shape = gpu, (height, width)
+        self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
+        self._frames: dict[int, GpuFrame] = {}
+        self._motions: dict[Question, Motion] = {}  # by reference and frame
+        self._free_frames: list[GpuFrame] = []
+        self._free_motions: list[Motion] = []
+        self._free_batches: list[Batch] = []
+        self._memories: list[SearchMemory] = []  # of the jobs of a batch: batches run one after another
+        self._batches: deque[Batch] = deque()  # that are not collected, in order
+        self._known: dict[Question, int] = {}
+        self._asked: set[Question] = set()  # of `_batches`
+        self._new: int | None = None  # a frame that has not been uploaded
+        self.first = self.count = 0  # frames that are kept: from `first` on, before `count`
+        with gpu:
+            gpu.load(KERNELS)
+            self._stream = gpu.urgent_stream()
+            self._luma = gpu.array(self._shape, np.uint8, "the lookahead")
+
+    # ---- frames
+    def add(self, luma: np.ndarray) -> None:
+        """The next frame, uint8[H, W]; it is copied. Its work starts with the next call of `ahead` or `wait`."""
+        with self._gpu:
+            self._start_new()
+            while self._uploading():  # the page-locked luma of a frame that was forgotten may still be read
+                self._collect_first()
+            frame = self._free_frames.pop() if self._free_frames else self._make_frame()
+        np.copyto(frame.luma, luma)
+        self._frames[self.count] = frame
+        self._new, self.count = self.count, self.count + 1
+
+    def luma(self, number: int) -> np.ndarray:
+        """uint8[H, W] of a frame that is kept, as long as it is."""
+        return self._frames[number].luma
+
+    def forget(self, before: int) -> None:
+        """See FrameCosts."""
+        if before <= self.first:
+            return
+        for number in range(self.first, min(before, self.count)):
+            if number == self._new:
+                self._new = None
+            self._free_frames.append(self._frames.pop(number))
+        self.first = before
+        for pair in [pair for pair in self._motions if min(pair) < before]:
+            self._free_motions.append(self._motions.pop(pair))
+        self._known = {question: cost for question, cost in self._known.items() if min(question) >= before}
+
+    # ---- costs
+    def intra(self, frame: int) -> int:
+        """See FrameCosts."""
+        return self._value((frame,))
+
+    def p(self, reference: int, frame: int) -> int:
+        """See FrameCosts."""
+        return self._value((reference, frame))
+
+    def b(self, earlier: int, later: int, frame: int) -> int:
+        """See FrameCosts."""
+        return self._value((earlier, later, frame))
+
+    def ahead(self, questions: Iterable[Question]) -> None:
+        """Start what will be asked: see Question; frames that are kept."""
+        pairs: dict[Question, None] = {}
+        triples: dict[Question, None] = {}
+        for question in questions:
+            if question in self._known or question in self._asked or len(question) == 1:
+                continue
+            if len(question) == 2:
+                pairs[question] = None
+            else:
+                earlier, later, frame = question
+                pairs |= dict.fromkeys(((earlier, frame), (later, frame), (earlier, later)))
+                triples[question] = None
+        self._start([pair for pair in pairs if pair not in self._motions], list(triples))
+
+    def wait(self) -> None:
+        """Block until all costs are there that were asked for."""
+        self._start([], [])
+        with self._gpu:
+            while self._batches:
+                self._collect_first()
+
+    def close(self) -> None:
+        """Free the GPU's memory. Frames are gone."""
+        self._frames.clear()
+        with suppress(GpuLost), self._gpu:
+            self._gpu.synchronize(self._stream)
+        self._stream = None
+        self._gpu.close()
+
+    def _value(self, question: Question) -> int:
+        if question not in self._known:
+            self._collect()
+        if question not in self._known:
+            self.ahead([question])
+            raise NotYet
+        return self._known[question]
+
+    # ---- batches
+    def _start(self, pairs: Sequence[Question], triples: Sequence[Question]) -> None:
+        """Start batches: of the new frame, of pairs (reference, frame), of triples, whose pairs are there or before them."""
+        if self._new is None and not pairs and not triples:
+            return
+        with self._gpu:
+            self._start_new(pairs[:MOST_PAIRS], [] if len(pairs) > MOST_PAIRS else triples[:MOST_TRIPLES])
+            for k in range(MOST_PAIRS, len(pairs), MOST_PAIRS):
+                self._batch(None, pairs[k : k + MOST_PAIRS], [])
+            for k in range(0 if len(pairs) > MOST_PAIRS else MOST_TRIPLES, len(triples), MOST_TRIPLES):
+                self._batch(None, [], triples[k : k + MOST_TRIPLES])
+
+    def _start_new(self, pairs: Sequence[Question] = (), triples: Sequence[Question] = ()) -> None:
+        """Start a batch with the new frame, if there is one."""
+        new, self._new = self._new, None
+        if new is not None or pairs or triples:
+            self._batch(new, pairs, triples)
+
+    def _batch(self, new: int | None, pairs: Sequence[Question], triples: Sequence[Question]) -> None:
+        """Start one batch. The context is current."""
+        batch, gpu, stream = self._next_batch(), self._gpu, self._stream
+        while len(self._memories) < len(pairs):
+            self._memories.append(self._make_memory())
+        batch.questions = [*([] if new is None else [(new,)]), *pairs, *triples]
+        first = int(new is not None)
+        between, end = first + len(pairs), len(batch.questions)
+        rows = [[0] * WORDS] * first + [self._pair(pair, memory) for pair, memory in zip(pairs, self._memories)]
+        batch.jobs[:end] = rows + [self._triple(triple) for triple in triples]
+        table, size = batch.table, (self._mb_width, self._mb_height)
+        table[:end].put(batch.jobs[:end], stream)
+        if new is not None:
+            frame = self._frames[new]
+            self._luma.put(frame.luma, stream)
+            half_size(self._luma, 0, self._mb_height, frame.half, stream)
+            lookahead_intra(frame.half, 0, self._mb_height, frame.intra, table[0][SUM:], stream)
+        if pairs:
+            jobs = table[first:between]
+            lookahead_camera(jobs, *size, stream)
+            lookahead_search(jobs, *size, 0, self._mb_height, stream)
+            lookahead_refine(jobs, *size, 0, self._mb_height, stream)
+        if triples:
+            lookahead_both(table[between:end], *size, 0, self._mb_height, stream)
+        table[:end].get(batch.results[:end], stream)
+        gpu.record(batch.event, stream)
+        self._batches.append(batch)
+        self._asked.update(batch.questions)
+
+    def _pair(self, pair: Question, memory: SearchMemory) -> list[int]:
+        """The job of a pair, whose motion is kept."""
+        reference, frame = (self._frames[number] for number in pair)
+        self._motions[pair] = motion = self._free_motions.pop() if self._free_motions else self._make_motion()
+        return motion_job(frame.half, reference.half, frame.intra, memory, motion)
+
+    def _triple(self, triple: Question) -> list[int]:
+        earlier, later, frame = triple
+        halves = self._frames[frame].half, self._frames[earlier].half, self._frames[later].half
+        motions = self._motions[earlier, frame], self._motions[later, frame], self._motions[earlier, later]
+        return between_job(halves, position_between(earlier, later, frame), motions)
+
+    def _next_batch(self) -> Batch:
+        if self._free_batches:
+            return self._free_batches.pop()
+        if len(self._batches) < MOST_BATCHES:
+            return Batch(self._gpu)
+        self._collect_first()
+        return self._free_batches.pop()
+
+    def _uploading(self) -> bool:
+        """Whether the frame of a batch that is not collected was forgotten."""
+        return any(batch.questions[0][0] < self.first for batch in self._batches if len(batch.questions[0]) == 1)
+
+    def _collect(self) -> None:
+        """Collect the batches that have ended."""
+        if not self._batches:
+            return
+        with self._gpu:
+            while self._batches and self._gpu.done(self._batches[0].event):
+                self._collect_first()
+
+    def _collect_first(self) -> None:
+        """Wait for the first batch, and keep its costs."""
+        batch = self._batches[0]
+        self._gpu.synchronize(batch.event)
+        self._batches.popleft()
+        sums = batch.results[: len(batch.questions), SUM].tolist()
+        self._asked.difference_update(batch.questions)
+        self._known.update((question, total) for question, total in zip(batch.questions, sums) if min(question) >= self.first)
+        self._free_batches.append(batch)
+
+    # ---- memory
+    def _make_frame(self) -> GpuFrame:
+        mb_height, mb_width = self._mb_height, self._mb_width
+        planes = self._array((4, 8 * mb_height + 2 * LOOK_PAD, 8 * mb_width + 2 * LOOK_PAD), np.uint8)
+        coarse = self._array((4 * mb_height + 2 * COARSE_PAD, 4 * mb_width + 2 * COARSE_PAD), np.uint8)
+        half = HalfSize(planes, coarse, self._array((mb_height, mb_width), np.uint8))
+        return GpuFrame(self._gpu.pinned(self._shape, np.uint8), half, self._array((mb_height * mb_width,), np.uint16))
+
+    def _make_motion(self) -> Motion:
+        n_mb = self._mb_height * self._mb_width
+        return Motion(self._array((n_mb, 2), np.int16), self._array((n_mb,), np.uint16))
+
+    def _make_memory(self) -> SearchMemory:
+        vector = self._array((self._mb_height * self._mb_width, 2), np.int16)
+        return SearchMemory(self._array((CANDIDATES,), np.int32), self._array((2,), np.int16), vector)
+
+    def _array(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
+        return self._gpu.array(shape, dtype, "the lookahead")

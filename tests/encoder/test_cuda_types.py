@@ -1,0 +1,96 @@
+"""Adaptive frame types by a GPU: types and bytes are those of the host; several GOPs, lost GPUs, bounded memory, launches."""
+
+import warnings
+
+import h264lite
+import numpy as np
+import pytest
+from h264lite.encoder.errors import DeviceLost
+
+from .. import round_trip
+from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, gpu, launches_by_frame, on_gpus  # noqa: F401
+from .test_adaptive_types import pan
+
+WIDTH, HEIGHT, GPUS = 70, 52, 2
+GREY = np.full((2, HEIGHT // 2, WIDTH // 2), 128, np.uint8)
+OPTIONS = {"preset": "ultrafast", "no_cabac": False, "keyint": 40, "min_keyint": 1, "scenecut": 40, "bframes": 3, "ref": 2,
+           "rc_lookahead": 8}  # fmt: skip
+
+
+def made_clip():
+    """Three scenes, and a flash."""
+    lumas = [*pan(0, 8), *pan(1, 11, 3, 2), *pan(2, 4)]
+    lumas[13] = np.full_like(lumas[13], 250)
+    return [(np.ascontiguousarray(luma[:HEIGHT, :WIDTH]), *GREY) for luma in lumas]
+
+
+CLIP = made_clip()
+
+
+def packets_of(**options):
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, keep_reconstruction=True, **{**OPTIONS, **options}) as encoder:
+        return [packet for planes in CLIP for packet in encoder.encode(planes)] + encoder.flush()
+
+
+def encoder_of(b_adapt):
+    return h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", b_adapt=b_adapt, **OPTIONS)
+
+
+def shown(packets):
+    return b"".join(packet.data for packet in packets), "".join(
+        "K" if packet.is_keyframe else packet.frame_type for packet in sorted(packets, key=lambda packet: packet.pts)
+    )
+
+
+@pytest.mark.parametrize("options", ({"b_adapt": 1}, {"b_adapt": 2}, {"b_adapt": 0}, {"bframes": 0}), ids=str)
+def test_same_types_and_bytes(gpu, options):  # noqa: F811
+    stream, types = shown(packets := packets_of(device="cpu", **options))
+    assert types.count("K") == 3 and ("B" in types) == ("bframes" not in options)
+    assert shown(packets_of(device="cuda", **options)) == (stream, types)
+    assert shown(packets_of(device="cuda", tune="zerolatency", **options)) == (stream, types)  # which waits for each cost
+    decoded = [packet.reconstruction for packet in sorted(packets, key=lambda packet: packet.pts)]
+    round_trip.assert_same(round_trip.ffmpeg_frames(stream), decoded, "FFmpeg")
+
+
+@pytest.mark.parametrize(
+    "options", ({"gops": 2, "keyint": 6}, {"gops": 4, "keyint": 5, "devices": ("cuda:0", "cuda:1")}), ids=str
+)
+def test_several_gops(driver, options):  # noqa: F811
+    expected = shown(packets_of(device="cpu", **{**options, "gops": 1, "devices": None}))
+    assert shown(packets_of(**{"device": None if "devices" in options else "cuda", "threads": 2, **options})) == expected
+
+
+@on_gpus
+@pytest.mark.parametrize("b_adapt", (1, 2))
+def test_a_gpu_that_is_lost(driver, b_adapt):  # noqa: F811
+    """Anywhere: in the lookahead, in the loop; the frames that wait are decided as before."""
+    expected = shown(packets_of(device="cpu", b_adapt=b_adapt))
+    counts = launches_by_frame(driver, CLIP, lambda: encoder_of(b_adapt))
+    places = {counts[0], *(counts[n] + k for n, k in ((0, 4), (1, 5), (9, 1), (14, 9))), counts[-1] - 1}
+    for place in sorted(places):
+        driver.launches, driver.fail_after = counts[0], place
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = shown(packets_of(b_adapt=b_adapt))
+        driver.fail_after = None
+        assert found == expected, place
+        assert len([w for w in said if "continuing on the CPU" in str(w.message)]) == 1
+    driver.launches, driver.fail_after = counts[0], counts[12] + 2
+    with pytest.raises(DeviceLost):
+        packets_of(b_adapt=b_adapt, device="cuda")
+    driver.fail_after = None
+
+
+@pytest.mark.parametrize("b_adapt", (1, 2))
+def test_nothing_grows(driver, b_adapt):  # noqa: F811
+    """With frames of one kind; others may need more frames and motions at a time, up to a limit."""
+    check_that_nothing_grows(driver, CLIP[:1], lambda: encoder_of(b_adapt))
+
+
+def test_launches(driver):  # noqa: F811
+    """Of a frame: three of the half size, one of intra costs, four of motion and one of both, however many are asked."""
+    for b_adapt in (1, 2):
+        before = len(driver.log)
+        packets_of(device="cuda", b_adapt=b_adapt)
+        found = [name for name, *_ in driver.log[before:] if name.startswith(("half_size", "quarter_", "tiny_", "lookahead"))]
+        assert len(found) <= 9 * len(CLIP) + 12, len(found) / len(CLIP)
