@@ -78,7 +78,7 @@ class AdaptiveTypes:
         self._last_idr = 0
         self._anchor = -1  # the last decided frame; never B
         self._runs: dict[tuple[int, int], int] = {}  # costs, by first and last frame
-        self._last_run = rules.bframes + 1  # frames of the run before _anchor
+        self._last_run = rules.bframes + 1  # frames of the last run that no break ended
 
     @classmethod
     def of(cls, config: Config, pyramid: bool, costs: Costs) -> "AdaptiveTypes":
@@ -117,8 +117,10 @@ class AdaptiveTypes:
         try:
             self._settle(end)
             while length := self._next_run(end):
-                self._anchor, self._last_run = self._anchor + length, length
+                self._anchor += length
                 types += [*(length - 1) * ["B"], self._breaks.pop(self._anchor, "P")]
+                if types[-1] == "P":
+                    self._last_run = length
                 self._runs = {run: cost for run, cost in self._runs.items() if run[0] >= self._anchor}
         except NotYet:
             return False

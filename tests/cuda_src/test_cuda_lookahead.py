@@ -89,6 +89,7 @@ def test_twin(device, kind, width, height):  # noqa: F811
     table = device.upload(np.array(jobs, np.int64))
     for span in spans:
         cuda.lookahead_both(table, columns, rows, *span)
+    cost = np.zeros(n_mb, np.uint16)
     for position, total in zip(positions, table.get()[:, cuda.SUM].tolist()):
         of_host = tuple(motion[2:] for motion in motions)
         cpu.lookahead_both((host[1], host[0], host[2]), position, of_host, 0, rows, cost)
