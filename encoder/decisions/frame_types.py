@@ -32,8 +32,8 @@ class FrameTypes:
         self._costs = None if by_costs else costs  # which AdaptiveTypes adds to else
         self._types = _type_source(config, costs)
         self._order = FrameOrder(config, slices)
-        if self._qps is not None:
-            self._forget(self._qps.needed_from)
+        if self._qps is not None and isinstance(self._types, AdaptiveTypes):
+            self._types.needed_from = self._qps.needed_from
 
     def add(self, planes: Sequence[np.ndarray] = (), sizes: Sequence[int] = ()) -> list[FrameSpec]:
         """One more source frame has come, in display order. The frames that can be coded now, in coding order.

@@ -7,7 +7,7 @@ on threads. Every pair of frames is searched once, when it is first asked for.
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from math import isqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ...cpu_simd.lookahead import (
 )
 from ...scheduler.executor import bands
 from ...scheduler.lookahead.front import Lookahead
-from ...scheduler.lookahead.questions import Costs, Question, position_between
+from ...scheduler.lookahead.questions import Costs, Question, UsedMotion, position_between
 from ..settings.config import Config
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
@@ -33,21 +33,11 @@ _MOST_CONTRAST = 4 << _LEVEL_SHIFT
 Motion = tuple[np.ndarray, np.ndarray]  # vectors int16[n_mb, 2], source samples; costs uint16[n_mb]
 
 
-class UsedMotion(NamedTuple):
-    """Of each macroblock the least cost by inter prediction, uint16[n_mb]; its vectors int16[n_mb, 4], (x, y) from an earlier
-    and from a later frame, source samples; lists uint8[n_mb]: 1 for the earlier frame, 2 for the later one, 3 for both.
-    """
-
-    cost: np.ndarray
-    vectors: np.ndarray
-    lists: np.ndarray
-
-
 def costs_of(config: Config) -> Costs:
-    """The costs of an encode: on its first GPU, if it has one and no tree needs those of macroblocks."""
+    """The costs of an encode: on its first GPU, if it has one."""
     size, threads = (config.width, config.height), config.threads
     ordinals = [int(name.partition(":")[2] or 0) for name in config.devices if name != "cpu"]
-    if not ordinals or config.mbtree:
+    if not ordinals:
         return FrameCosts(*size, threads)
     return Lookahead(ordinals[0], *size, config.may_change_device, lambda first: FrameCosts(*size, threads, first))
 
@@ -126,17 +116,15 @@ class FrameCosts:
         return self._sums[key]
 
     def intra_costs(self, frame: int) -> np.ndarray:
-        """uint16[n_mb]: cost of each macroblock by intra prediction."""
+        """See Costs."""
         return self._intra[frame]
 
-    def used_of_p(self, reference: int, frame: int) -> "UsedMotion":
-        """Of a P frame; intra macroblocks have their motion too."""
-        mv, cost = self._motion(frame, reference)
-        n_mb = len(cost)
-        return UsedMotion(cost, np.concatenate((mv, np.zeros((n_mb, 2), np.int16)), 1), np.ones(n_mb, np.uint8))
+    def used_of_p(self, reference: int, frame: int) -> UsedMotion:
+        """See Costs."""
+        return UsedMotion.of_p(*self._motion(frame, reference))
 
-    def used_of_b(self, earlier: int, later: int, frame: int) -> "UsedMotion":
-        """Of a B frame between two others."""
+    def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
+        """See Costs."""
         n_mb = self._mb_width * self._mb_height
         used = UsedMotion(np.empty(n_mb, np.uint16), np.empty((n_mb, 4), np.int16), np.empty(n_mb, np.uint8))
         self._by_rows(lookahead_used, self._between(earlier, later, frame), used)

@@ -14,10 +14,10 @@ import numpy as np
 
 from ...cpu_simd.macroblock_tree import COST_SHIFT, tree_offsets, tree_propagate
 from ...scheduler.frame_spec import FrameSpec, I
+from ...scheduler.lookahead.questions import UsedMotion
 from ..settings.config import Config
 from .adaptive_quantisation import exp2_fixed
 from .fixed_point import LOG2_SHIFT, QP_SHIFT, fixed, scaled
-from .lookahead import UsedMotion
 
 _STRENGTH = 5  # QPs for an amount as large as the macroblock's own worth, at qcomp 0
 _STEP = 6  # QPs that double the quantiser step

@@ -6,11 +6,10 @@ from typing import Protocol
 import numpy as np
 
 from ...scheduler.frame_spec import B, FrameSpec, I
-from ...scheduler.lookahead.questions import Costs, NotYet
+from ...scheduler.lookahead.questions import Costs, NotYet, UsedMotion
 from ..settings.config import Config
 from .adaptive_quantisation import AqSettings, aq_offsets, energies, in_coded_size, mb_qps
 from .fixed_point import QP_SHIFT, scaled
-from .lookahead import FrameCosts, UsedMotion
 from .macroblock_tree import MacroblockTree, Node, Settled
 from .rate_factor import CrfRules, RateFactor
 
@@ -37,7 +36,6 @@ class CrfQps:
     """A QpSource: QPs of a constant rate factor. Frames wait for the macroblock tree alone."""
 
     def __init__(self, config: Config, costs: Costs) -> None:
-        """costs: FrameCosts where there is a tree."""
         self._costs, self._factor = costs, RateFactor(CrfRules.of(config))
         self._limits = config.qpmin, config.qpmax
         self._tree = MacroblockTree.of(config) if config.mbtree else None
@@ -95,7 +93,6 @@ class CrfQps:
     def _flow(self, spec: FrameSpec) -> tuple[np.ndarray, UsedMotion | None]:
         """For the tree: costs by intra prediction, and motion from the nearest references."""
         costs, frame = self._costs, spec.display_index
-        assert isinstance(costs, FrameCosts)
         intra = costs.intra_costs(frame)
         if spec.frame_type == I:
             return intra, None
