@@ -154,11 +154,11 @@ class GpuCosts:
     def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
         """See Costs; waits for the GPU."""
         self.ahead([(earlier, frame), (later, frame), (earlier, later)])
-        gpu, n_mb = self._gpu, self._mb_width * self._mb_height
-        if self._used is None:
-            vectors = self._array((n_mb, 4), np.int16)
-            self._used = Used(self._array((n_mb,), np.uint16), vectors, self._array((n_mb,), np.uint8))
-        with gpu:
+        n_mb = self._mb_width * self._mb_height
+        with self._gpu:
+            if self._used is None:
+                vectors = self._array((n_mb, 4), np.int16)
+                self._used = Used(self._array((n_mb,), np.uint16), vectors, self._array((n_mb,), np.uint8))
             batch = self._next_batch()  # this triple alone, and no sum of it
             batch.jobs[:1] = [self._triple((earlier, later, frame), self._used)]
             batch.table[:1].put(batch.jobs[:1], self._stream)
