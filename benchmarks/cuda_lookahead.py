@@ -2,8 +2,8 @@
 
     H264LITE_SEQUENCES=... python benchmarks/cuda_lookahead.py [--size 1920x1080] [--frames 300] [--repeat 20] [--json FILE]
 
-Frames are those of cuda_loop.py. Kernels: medians of events around ten launches in a row on a busy GPU, each with as many jobs
-as `jobs` says. A frame: what `--bframes 3` asks for with --b-adapt 1 and 2, from the first launch of a batch to the
+Frames are those of cuda_loop.py. Kernels: medians of events around ten launches in a row on a busy GPU, each of so many jobs.
+A frame: what `--bframes 3` asks for with --b-adapt 1 and 2, from the first launch of a batch to the
 sums on the host, alone on the GPU; host: the calls of a frame, which wait for none. Rates: encodes from memory, by turns.
 """
 

@@ -168,6 +168,7 @@ class AdaptiveTypes:
         before = [(earlier, frame) for earlier in range(frame - 2, max(frame - guard, 0) - 1, -1)]
         if not self._differ(frame - 1, frame, bias):
             return False
+        self._costs.ahead([*after, *before])
         bias = max(bias, self._rules.scenecut * _FLASH)
         return all(self._differ(*pair, bias) for pair in (*after, *before))
 

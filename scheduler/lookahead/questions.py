@@ -1,6 +1,7 @@
 """Questions about source frames, and what costs are there to answer them.
 
-A question is a tuple of frame numbers: (frame,) by intra prediction; (reference, frame) as P; (earlier, later, frame) as B.
+A question is a tuple of frame numbers: (frame,) by intra prediction; (reference, frame) as P; (earlier, later, frame) as B;
+(reference, frame, frame) as P from the reference with the frame's levels.
 """
 
 from typing import NamedTuple, Protocol
@@ -32,7 +33,7 @@ class UsedMotion(NamedTuple):
 class Costs(Protocol):
     """Costs of the frames of a stream, by their numbers in display order; see FrameCosts, which is one.
 
-    `intra`, `p` and `b` may raise NotYet.
+    All of them may raise NotYet.
     """
 
     def add(self, luma: np.ndarray) -> None:
@@ -42,7 +43,7 @@ class Costs(Protocol):
         """These will be asked, probably."""
 
     def wait(self) -> None:
-        """Block until there are all costs for which NotYet was raised."""
+        """Block until what NotYet was raised for has ended; a question of several steps may raise it again."""
 
     def forget(self, before: int) -> None:
         """Frames before this one are not asked for any more."""
