@@ -187,9 +187,8 @@ class GpuCosts:
                 vectors = self._array((n_mb, 4), np.int16)
                 self._used = Used(self._array((n_mb,), np.uint16), vectors, self._array((n_mb,), np.uint8))
             batch = self._next_batch()  # this triple alone, and no sum of it
-            batch.jobs[:1] = [self._triple((earlier, later, frame), self._used)]
-            batch.table[:1].put(batch.jobs[:1], self._stream)
-            lookahead_both(batch.table[:1], self._mb_width, self._mb_height, 0, self._mb_height, self._stream)
+            batch.fill([self._triple((earlier, later, frame), self._used)], [])
+            lookahead_both(self._upload(batch), self._mb_width, self._mb_height, 0, self._mb_height, self._stream)
         found = UsedMotion(*self._downloaded(*self._used))
         self._free_batches.append(batch)
         return found

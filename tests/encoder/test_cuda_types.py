@@ -43,7 +43,7 @@ def shown(packets):
     )
 
 
-CRF = {"crf": 28, "no_mbtree": False, "b_adapt": 1, "rc_lookahead": 5}  # with macroblock tree, whose costs by macroblock are downloaded
+CRF = {"crf": 28, "no_mbtree": False, "b_adapt": 1, "rc_lookahead": 5}  # with macroblock tree
 
 
 @pytest.mark.parametrize("options", ({"b_adapt": 1}, {"b_adapt": 2}, {"b_adapt": 0}, {"bframes": 0}, CRF), ids=str)
