@@ -43,7 +43,7 @@ def tree_propagate(intra, own, used, weight1, mb_width, amount, gifts0, gifts1):
     """What the macroblocks of a frame owe to its references is added to theirs.
 
     intra: uint16[n_mb], costs; own: int64[n_mb], what each macroblock is worth by itself; used: cost, vectors and lists as in
-    UsedMotion (encoder/decisions/lookahead.py); weight1: int, of the later reference in a prediction from both, of 64;
+    UsedMotion (scheduler/lookahead/questions.py); weight1: int, of the later reference in a prediction from both, of 64;
     amount: int64[n_mb], what later frames owe to this one; gifts0, gifts1 (in and out): int64[n_mb], the same of the earlier
     and of the later reference.
     """

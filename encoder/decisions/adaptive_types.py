@@ -64,8 +64,8 @@ class TypeRules:
 class AdaptiveTypes:
     """Types of the frames of a stream in display order: IDR, I, P, B. Frames before IDR and I, and the last one, are never B.
 
-    As few frames as possible are kept: those of `window`, `guard` and, where costs come late, `lag`, and those from
-    `needed_from` on, which others ask for. A decision that lacks a cost is made anew with a later frame.
+    As few frames as possible are kept: those of `window`, `guard` and, where costs come late, `lag`; those from `needed_from`
+    on, which others ask for. A decision that lacks a cost is made anew with a later frame.
     """
 
     def __init__(self, rules: TypeRules, costs: Costs) -> None:
@@ -78,7 +78,7 @@ class AdaptiveTypes:
         self._last_idr = 0
         self._anchor = -1  # the last decided frame; never B
         self._runs: dict[tuple[int, int], int] = {}  # costs, by first and last frame
-        self._last_run = rules.bframes + 1  # frames of the run before _anchor
+        self._last_run = rules.bframes + 1  # frames of the last run that no break ended
 
     @classmethod
     def of(cls, config: Config, pyramid: bool, costs: Costs) -> "AdaptiveTypes":
@@ -117,8 +117,10 @@ class AdaptiveTypes:
         try:
             self._settle(end)
             while length := self._next_run(end):
-                self._anchor, self._last_run = self._anchor + length, length
+                self._anchor += length
                 types += [*(length - 1) * ["B"], self._breaks.pop(self._anchor, "P")]
+                if types[-1] == "P":
+                    self._last_run = length
                 self._runs = {run: cost for run, cost in self._runs.items() if run[0] >= self._anchor}
         except NotYet:
             return False
@@ -166,6 +168,7 @@ class AdaptiveTypes:
         before = [(earlier, frame) for earlier in range(frame - 2, max(frame - guard, 0) - 1, -1)]
         if not self._differ(frame - 1, frame, bias):
             return False
+        self._costs.ahead([*after, *before])
         bias = max(bias, self._rules.scenecut * _FLASH)
         return all(self._differ(*pair, bias) for pair in (*after, *before))
 

@@ -10,7 +10,7 @@ from ..settings.config import Config
 from .adaptive_types import AdaptiveTypes
 from .fixed_types import FixedTypes, TypeSource
 from .frame_order import CABAC_INIT_IDC, FrameOrder, Slices
-from .lookahead import FrameCosts, costs_of
+from .lookahead import costs_of
 from .qp_source import CrfQps, QpSource
 
 DISTANCES = tuple(range(1, MOST_ENTRIES + 1))  # of the frames before
@@ -26,18 +26,14 @@ class FrameTypes:
     def __init__(self, config: Config, slices: Slices) -> None:
         self._config, self._slices = config, slices
         self._last: FrameSpec | None = None
-        self._qps: QpSource | None = None
-        costs: Costs | None = None
-        if config.crf is not None:  # by the costs of macroblocks, which GPUs do not give
-            of_macroblocks = costs = FrameCosts(config.width, config.height, config.threads)
-            self._qps = CrfQps(config, of_macroblocks)
-        elif config.decides_by_samples:
-            costs = costs_of(config)
-        self._costs = None if config.b_adapt or config.scenecut else costs  # which AdaptiveTypes adds to else
+        by_costs = config.b_adapt or config.scenecut
+        costs = costs_of(config) if config.decides_by_samples else None
+        self._qps: QpSource | None = CrfQps(config, costs) if config.crf is not None and costs is not None else None
+        self._costs = None if by_costs else costs  # which AdaptiveTypes adds to else
         self._types = _type_source(config, costs)
         self._order = FrameOrder(config, slices)
-        if self._qps is not None:
-            self._forget(self._qps.needed_from)
+        if self._qps is not None and isinstance(self._types, AdaptiveTypes):
+            self._types.needed_from = self._qps.needed_from
 
     def add(self, planes: Sequence[np.ndarray] = (), sizes: Sequence[int] = ()) -> list[FrameSpec]:
         """One more source frame has come, in display order. The frames that can be coded now, in coding order.

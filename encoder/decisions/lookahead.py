@@ -6,8 +6,7 @@ on threads. Every pair of frames is searched once, when it is first asked for.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from math import isqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,12 +23,11 @@ from ...cpu_simd.lookahead import (
 )
 from ...scheduler.executor import bands
 from ...scheduler.lookahead.front import Lookahead
-from ...scheduler.lookahead.questions import Costs, Question, position_between
+from ...scheduler.lookahead.levels import levels_between
+from ...scheduler.lookahead.questions import Costs, Question, UsedMotion, position_between
 from ..settings.config import Config
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
-_LEVEL_SHIFT = 6  # contrast between two frames in 1 / 64
-_MOST_CONTRAST = 4 << _LEVEL_SHIFT
 Motion = tuple[np.ndarray, np.ndarray]  # vectors int16[n_mb, 2], source samples; costs uint16[n_mb]
 
 
@@ -40,16 +38,6 @@ def costs_of(config: Config) -> Costs:
     if not ordinals:
         return FrameCosts(*size, threads)
     return Lookahead(ordinals[0], *size, config.may_change_device, lambda first: FrameCosts(*size, threads, first))
-
-
-class UsedMotion(NamedTuple):
-    """Of each macroblock the least cost by inter prediction, uint16[n_mb]; its vectors int16[n_mb, 4], (x, y) from an earlier
-    and from a later frame, source samples; lists uint8[n_mb]: 1 for the earlier frame, 2 for the later one, 3 for both.
-    """
-
-    cost: np.ndarray
-    vectors: np.ndarray
-    lists: np.ndarray
 
 
 class FrameCosts:
@@ -126,17 +114,15 @@ class FrameCosts:
         return self._sums[key]
 
     def intra_costs(self, frame: int) -> np.ndarray:
-        """uint16[n_mb]: cost of each macroblock by intra prediction."""
+        """See Costs."""
         return self._intra[frame]
 
-    def used_of_p(self, reference: int, frame: int) -> "UsedMotion":
-        """Of a P frame; intra macroblocks have their motion too."""
-        mv, cost = self._motion(frame, reference)
-        n_mb = len(cost)
-        return UsedMotion(cost, np.concatenate((mv, np.zeros((n_mb, 2), np.int16)), 1), np.ones(n_mb, np.uint8))
+    def used_of_p(self, reference: int, frame: int) -> UsedMotion:
+        """See Costs."""
+        return UsedMotion.of_p(*self._motion(frame, reference))
 
-    def used_of_b(self, earlier: int, later: int, frame: int) -> "UsedMotion":
-        """Of a B frame between two others."""
+    def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
+        """See Costs."""
         n_mb = self._mb_width * self._mb_height
         used = UsedMotion(np.empty(n_mb, np.uint16), np.empty((n_mb, 4), np.int16), np.empty(n_mb, np.uint8))
         self._by_rows(lookahead_used, self._between(earlier, later, frame), used)
@@ -187,20 +173,11 @@ class FrameCosts:
 
 def _with_levels(reference: HalfSize, frame: HalfSize) -> HalfSize:
     """The reference, each sample replaced so that mean and standard deviation become those of the frame."""
-    (total, variance), (wanted, wanted_variance) = _levels(reference), _levels(frame)
-    count = reference.planes[0, LOOK_PAD:-LOOK_PAD, LOOK_PAD:-LOOK_PAD].size
-    contrast = isqrt((wanted_variance << 2 * _LEVEL_SHIFT) // variance) if variance else 0
-    contrast = min(contrast, _MOST_CONTRAST)
-    mean = (wanted << _LEVEL_SHIFT) // count + (1 << (_LEVEL_SHIFT - 1))
-    table = [((value * count - total) * contrast // count + mean) >> _LEVEL_SHIFT for value in range(256)]
-    levels = np.array([min(255, max(0, value)) for value in table], np.uint8)
+    levels = levels_between(_counts(reference), _counts(frame))
     return HalfSize(*(levels[samples] for samples in reference))
 
 
-def _levels(frame: HalfSize) -> tuple[int, int]:
-    """Sum of the half-size samples; their variance times the square of their number."""
+def _counts(frame: HalfSize) -> list[int]:
+    """The half-size samples by their value."""
     samples = frame.planes[0, LOOK_PAD:-LOOK_PAD, LOOK_PAD:-LOOK_PAD]
-    counts = np.bincount(samples.reshape(-1), minlength=256).tolist()
-    total = sum(value * n for value, n in enumerate(counts))
-    squares = sum(value * value * n for value, n in enumerate(counts))
-    return total, samples.size * squares - total * total
+    return [int(n) for n in np.bincount(samples.reshape(-1), minlength=256)]

@@ -14,10 +14,10 @@ import numpy as np
 
 from ...cpu_simd.macroblock_tree import COST_SHIFT, tree_offsets, tree_propagate
 from ...scheduler.frame_spec import FrameSpec, I
+from ...scheduler.lookahead.questions import UsedMotion
 from ..settings.config import Config
 from .adaptive_quantisation import exp2_fixed
 from .fixed_point import LOG2_SHIFT, QP_SHIFT, fixed, scaled
-from .lookahead import UsedMotion
 
 _STRENGTH = 5  # QPs for an amount as large as the macroblock's own worth, at qcomp 0
 _STEP = 6  # QPs that double the quantiser step
@@ -50,6 +50,10 @@ class Node(NamedTuple):
         return np.zeros(self.intra.size, np.int32) if self.adapted is None else self.adapted
 
 
+# a frame, its QP in 1 / 256 and offsets of its macroblocks, int32[n_mb] in 1 / 256; None: all have the frame's QP
+Settled = tuple[FrameSpec, int, np.ndarray | None]
+
+
 class MacroblockTree:
     """Holds the frames of a stream until `ahead` later ones are known, or one that no earlier frame is a reference of."""
 
@@ -65,25 +69,24 @@ class MacroblockTree:
         strength = scaled(_STRENGTH << QP_SHIFT, fixed(1 - Fraction(config.qcomp), LOG2_SHIFT), LOG2_SHIFT)
         return cls(config.mb_width, config.rc_lookahead, strength)
 
-    def add(self, node: Node) -> Iterator[tuple[Node, np.ndarray | None]]:
-        """The next frame in coding order. Yields those that leave, each with its offsets int32[n_mb] in 1 / 256, None where
-        all macroblocks have the frame's QP.
-        """
+    def add(self, node: Node) -> Iterator[Settled]:
+        """The next frame in coding order. Yields those that leave."""
         if node.spec.frame_type == I:  # the nearest references of all later frames are this one or later ones
             yield from self.flush()
         self._nodes.append(node)
         if len(self._nodes) >= self._ahead + self._group:
             yield from self._leaving(self._group)
 
-    def flush(self) -> Iterator[tuple[Node, np.ndarray | None]]:
+    def flush(self) -> Iterator[Settled]:
         """No frame follows that depends on those that wait: yields all."""
         yield from self._leaving(len(self._nodes))
 
-    def _leaving(self, count: int) -> Iterator[tuple[Node, np.ndarray | None]]:
+    def _leaving(self, count: int) -> Iterator[Settled]:
         """The first `count` frames."""
         offsets = self._offsets(count)
         for found in offsets:
-            yield self._nodes.popleft(), found
+            node = self._nodes.popleft()
+            yield node.spec, node.qp, found
 
     def _offsets(self, count: int) -> list[np.ndarray | None]:
         """Of the first `count` frames."""

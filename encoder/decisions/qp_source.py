@@ -1,16 +1,16 @@
 """Where QPs of frames come from: each frame, with its type and references, waits here until its QP is known."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from ...scheduler.frame_spec import B, FrameSpec, I
+from ...scheduler.lookahead.questions import Costs, NotYet, UsedMotion
 from ..settings.config import Config
 from .adaptive_quantisation import AqSettings, aq_offsets, energies, in_coded_size, mb_qps
 from .fixed_point import QP_SHIFT, scaled
-from .lookahead import FrameCosts, UsedMotion
-from .macroblock_tree import MacroblockTree, Node
+from .macroblock_tree import MacroblockTree, Node, Settled
 from .rate_factor import CrfRules, RateFactor
 
 
@@ -35,7 +35,7 @@ class QpSource(Protocol):
 class CrfQps:
     """A QpSource: QPs of a constant rate factor. Frames wait for the macroblock tree alone."""
 
-    def __init__(self, config: Config, costs: FrameCosts) -> None:
+    def __init__(self, config: Config, costs: Costs) -> None:
         self._costs, self._factor = costs, RateFactor(CrfRules.of(config))
         self._limits = config.qpmin, config.qpmax
         self._tree = MacroblockTree.of(config) if config.mbtree else None
@@ -63,35 +63,40 @@ class CrfQps:
     def _decided(self, spec: FrameSpec) -> list[FrameSpec]:
         """Those that are settled by the next frame."""
         qp = self._factor.qp(spec, self._cost(spec))
-        intra, used = self._costs.intra_costs(spec.display_index), self._used(spec) if self._tree is not None else None
-        node = Node(spec, qp, intra, used, self._adapted.pop(spec.display_index, None))
+        adapted = self._adapted.pop(spec.display_index, None)
+        settled: Iterable[Settled] = [(spec, qp, adapted)]
+        if self._tree is not None:
+            settled = self._tree.add(Node(spec, qp, *self._flow(spec), adapted))
         known = {**self._shown, spec.coding_index: spec.display_index}
         self._shown = {index: known[index] for index in spec.references_after}
         if spec.frame_type != B:
             self.needed_from = spec.display_index  # the B frames before it follow in the same call of `add`
-        if self._tree is None:
-            return [self._with_qp(node, node.adapted)]
-        return [self._with_qp(*found) for found in self._tree.add(node)]
+        return [self._with_qp(*found) for found in settled]
 
-    def _with_qp(self, node: Node, offsets: np.ndarray | None) -> FrameSpec:
-        """The spec with its QP and, with offsets, the QPs of macroblocks."""
+    def _with_qp(self, spec: FrameSpec, qp: int, offsets: np.ndarray | None) -> FrameSpec:
+        """The spec with its QP and, with offsets, the QPs of macroblocks, of which that of the frame is the mean then."""
         if offsets is None:
-            return node.spec._replace(qp=scaled(node.qp, 1, QP_SHIFT))
-        qps = mb_qps(node.qp, offsets, *self._limits)
-        return node.spec._replace(qp=(2 * int(qps.sum()) + qps.size) // (2 * qps.size), mb_qp=qps.tobytes())
+            return spec._replace(qp=scaled(qp, 1, QP_SHIFT))
+        qps = mb_qps(qp, offsets, *self._limits)
+        return spec._replace(qp=(2 * int(qps.sum()) + qps.size) // (2 * qps.size), mb_qp=qps.tobytes())
 
     def _cost(self, spec: FrameSpec) -> int:
         """Of I and P frames; 0 for others."""
-        if spec.frame_type == B:
-            return 0
-        if spec.frame_type == I:
-            return self._costs.intra(spec.display_index)
-        return self._costs.p(self._shown[spec.list0[0]], spec.display_index)
+        while True:
+            try:
+                if spec.frame_type == I:
+                    return self._costs.intra(spec.display_index)
+                return 0 if spec.frame_type == B else self._costs.p(self._shown[spec.list0[0]], spec.display_index)
+            except NotYet:
+                self._costs.wait()
 
-    def _used(self, spec: FrameSpec) -> UsedMotion | None:
-        """Motion from the nearest references."""
+    def _flow(self, spec: FrameSpec) -> tuple[np.ndarray, UsedMotion | None]:
+        """For the tree: costs by intra prediction, and motion from the nearest references."""
+        costs, frame = self._costs, spec.display_index
+        intra = costs.intra_costs(frame)
         if spec.frame_type == I:
-            return None
+            return intra, None
+        earlier = self._shown[spec.list0[0]]
         if spec.list1:
-            return self._costs.used_of_b(self._shown[spec.list0[0]], self._shown[spec.list1[0]], spec.display_index)
-        return self._costs.used_of_p(self._shown[spec.list0[0]], spec.display_index)
+            return intra, costs.used_of_b(earlier, self._shown[spec.list1[0]], frame)
+        return intra, costs.used_of_p(earlier, frame)

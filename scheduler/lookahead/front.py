@@ -7,7 +7,7 @@ import numpy as np
 
 from ...cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost
 from .gpu_costs import GpuCosts
-from .questions import Costs, Question
+from .questions import Costs, Question, UsedMotion
 
 HostCosts = Callable[[int], Costs]
 
@@ -15,8 +15,7 @@ HostCosts = Callable[[int], Costs]
 class Lookahead:
     """Costs of a GPU until that is lost, then of the host, which begins with the frames that are kept.
 
-    Those of levels are the host's always: they are asked for at scene cuts alone. All methods raise GpuLost or
-    DeviceMemoryError if the user named the GPU.
+    All methods raise GpuLost or DeviceMemoryError if the user named the GPU.
     """
 
     def __init__(self, ordinal: int, width: int, height: int, may_change_device: bool, host: HostCosts) -> None:
@@ -24,9 +23,6 @@ class Lookahead:
         self._ordinal, self._size, self._may_change_device, self._host = ordinal, (width, height), may_change_device, host
         self._gpu: GpuCosts | None = None
         self._costs: Costs | None = None  # of the host, without a GPU
-        self._pairs: Costs | None = None  # of the host, of pairs of frames whose levels are made equal
-        self._count_of_pairs = 0
-        self._levels: dict[Question, int] = {}
 
     def add(self, luma: np.ndarray) -> None:
         """See Costs."""
@@ -45,7 +41,6 @@ class Lookahead:
     def forget(self, before: int) -> None:
         """See Costs."""
         self._call("forget", before)
-        self._levels = {pair: cost for pair, cost in self._levels.items() if min(pair) >= before}
 
     def intra(self, frame: int) -> int:
         """See Costs."""
@@ -60,28 +55,31 @@ class Lookahead:
         return int(self._call("b", earlier, later, frame))
 
     def p_of_levels(self, reference: int, frame: int) -> int:
-        """See Costs; of the samples that are kept on the host."""
-        if self._gpu is None:
-            return int(self._call("p_of_levels", reference, frame))
-        pair = reference, frame
-        if pair not in self._levels:
-            if self._pairs is None:
-                self._pairs = self._host(0)
-            first, self._count_of_pairs = self._count_of_pairs, self._count_of_pairs + 2
-            for number in pair:
-                self._pairs.add(self._gpu.luma(number))
-            self._levels[pair] = self._pairs.p_of_levels(first, first + 1)
-            self._pairs.forget(self._count_of_pairs)
-        return self._levels[pair]
+        """See Costs."""
+        return int(self._call("p_of_levels", reference, frame))
+
+    def intra_costs(self, frame: int) -> np.ndarray:
+        """See Costs."""
+        found: np.ndarray = self._call("intra_costs", frame)
+        return found
+
+    def used_of_p(self, reference: int, frame: int) -> UsedMotion:
+        """See Costs."""
+        found: UsedMotion = self._call("used_of_p", reference, frame)
+        return found
+
+    def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
+        """See Costs."""
+        found: UsedMotion = self._call("used_of_b", earlier, later, frame)
+        return found
 
     def close(self) -> None:
         """See Costs. Frees the GPU's memory."""
         gpu, self._gpu = self._gpu, None
         if gpu is not None:
             gpu.close()
-        for costs in (self._costs, self._pairs):
-            if costs is not None:
-                costs.close()
+        if self._costs is not None:
+            self._costs.close()
 
     def _call(self, name: str, *given: Any) -> Any:
         """A method of the GPU's costs, or, without one or after its loss, of the host's."""

@@ -15,12 +15,14 @@ from ...cpu_simd.bundles import HalfSize
 from ...cpu_simd.decisions import LOOK_PAD
 from ...cpu_simd.layout import COARSE_PAD
 from ...cuda_src.half_size import half_size
+from ...cuda_src.levels import count_samples, replace_samples
 from ...cuda_src.lookahead import (
     CANDIDATES,
     SUM,
     WORDS,
     Motion,
     SearchMemory,
+    Used,
     between_job,
     lookahead_both,
     lookahead_camera,
@@ -30,9 +32,12 @@ from ...cuda_src.lookahead import (
     motion_job,
 )
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
-from .questions import NotYet, Question, position_between
+from .levels import levels_between
+from .questions import NotYet, Question, UsedMotion, position_between
 
-KERNELS = "half_size", "lookahead", "lookahead_intra"  # files
+KERNELS = "half_size", "lookahead", "lookahead_intra", "levels"  # files
+COUNTS = 256 // (2 * WORDS)  # rows of the table that the counts of a frame's samples take, int32[256]
+LEVELS = 256 // (8 * WORDS)  # rows of the table that levels take, uint8[256]
 MOST_PAIRS, MOST_TRIPLES = 31, 64  # of a batch
 MOST_BATCHES = 8  # that are not collected
 
@@ -49,14 +54,22 @@ class Batch:
     """Work that has one upload and one download."""
 
     def __init__(self, gpu: Device) -> None:
-        shape = 1 + MOST_PAIRS + MOST_TRIPLES, WORDS
+        shape = max(2 * COUNTS, 1 + MOST_PAIRS + MOST_TRIPLES), WORDS
         self.jobs, self.results = (gpu.pinned(shape, np.int64) for _ in range(2))
         self.table, self.event = gpu.array(shape, np.int64), gpu.event()
-        self.questions: list[Question] = []  # a row each
+        self.n_rows = 0
+        self.questions: list[Question] = []
+        self.first = 0  # the row of the first question; one follows another
+        self.counted: list[int] = []  # frames whose samples are counted, from row 0 on
+
+    def fill(self, rows: Sequence[Sequence[int]], questions: Sequence[Question], first: int = 0) -> None:
+        """The work: rows of the table, the last of which, from `first` on, are those of the questions."""
+        self.n_rows, self.questions, self.first, self.counted = len(rows), list(questions), first, []
+        self.jobs[: self.n_rows] = rows
 
 
 class GpuCosts:
-    """As FrameCosts (encoder/decisions/lookahead.py), for all costs but those of levels; NotYet for those that are not there.
+    """As FrameCosts (encoder/decisions/lookahead.py), but NotYet for costs that are not there.
 
     All methods raise GpuLost, those that may allocate DeviceMemoryError too.
     """
@@ -74,7 +87,11 @@ class GpuCosts:
         self._batches: deque[Batch] = deque()  # that are not collected, in order
         self._known: dict[Question, int] = {}
         self._asked: set[Question] = set()  # of `_batches`
+        self._counts: dict[int, list[int]] = {}  # samples by their value, of frames
+        self._levelled: tuple[HalfSize, Motion] | None = None  # a reference with other levels, and motion from it
         self._new: int | None = None  # a frame that has not been uploaded
+        self._used: Used | None = None  # of the last triple, for its download
+        self._landing: dict[int, np.ndarray] = {}  # page-locked, by size: no two arrays of a download are as large
         self.first = self.count = 0  # frames that are kept: from `first` on, before `count`
         with gpu:
             gpu.load(KERNELS)
@@ -109,6 +126,7 @@ class GpuCosts:
         for pair in [pair for pair in self._motions if min(pair) < before]:
             self._free_motions.append(self._motions.pop(pair))
         self._known = {question: cost for question, cost in self._known.items() if min(question) >= before}
+        self._counts = {frame: counts for frame, counts in self._counts.items() if frame >= before}
 
     # ---- costs
     def intra(self, frame: int) -> int:
@@ -122,6 +140,18 @@ class GpuCosts:
     def b(self, earlier: int, later: int, frame: int) -> int:
         """See FrameCosts."""
         return self._value((earlier, later, frame))
+
+    def p_of_levels(self, reference: int, frame: int) -> int:
+        """See FrameCosts. In two steps: the samples of both frames are counted first."""
+        question = reference, frame, frame
+        if question not in self._known:
+            self._collect()
+        if question not in self._known:
+            if question not in self._asked:
+                self._start([], [])
+                self._start_levels(reference, frame)
+            raise NotYet
+        return self._known[question]
 
     def ahead(self, questions: Iterable[Question]) -> None:
         """Start what will be asked: see Question; frames that are kept."""
@@ -137,6 +167,44 @@ class GpuCosts:
                 pairs |= dict.fromkeys(((earlier, frame), (later, frame), (earlier, later)))
                 triples[question] = None
         self._start([pair for pair in pairs if pair not in self._motions], list(triples))
+
+    def intra_costs(self, frame: int) -> np.ndarray:
+        """See Costs; waits for the GPU."""
+        self._start([], [])
+        return self._downloaded(self._frames[frame].intra)[0]
+
+    def used_of_p(self, reference: int, frame: int) -> UsedMotion:
+        """See Costs; waits for the GPU."""
+        self.ahead([(reference, frame)])
+        return UsedMotion.of_p(*self._downloaded(*self._motions[reference, frame]))
+
+    def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
+        """See Costs; waits for the GPU."""
+        self.ahead([(earlier, frame), (later, frame), (earlier, later)])
+        n_mb = self._mb_width * self._mb_height
+        with self._gpu:
+            if self._used is None:
+                vectors = self._array((n_mb, 4), np.int16)
+                self._used = Used(self._array((n_mb,), np.uint16), vectors, self._array((n_mb,), np.uint8))
+            batch = self._next_batch()  # this triple alone, and no sum of it
+            batch.fill([self._triple((earlier, later, frame), self._used)], [])
+            lookahead_both(self._upload(batch), self._mb_width, self._mb_height, 0, self._mb_height, self._stream)
+        found = UsedMotion(*self._downloaded(*self._used))
+        self._free_batches.append(batch)
+        return found
+
+    def _downloaded(self, *arrays: DeviceArray) -> list[np.ndarray]:
+        """The arrays after the work so far."""
+        gpu = self._gpu
+        with gpu:
+            for array in arrays:
+                if array.nbytes not in self._landing:
+                    self._landing[array.nbytes] = gpu.pinned((array.nbytes,), np.uint8)
+            landing = [self._landing[array.nbytes].view(array.dtype).reshape(array.shape) for array in arrays]
+            for array, to in zip(arrays, landing):
+                array.get(to, self._stream)
+            gpu.synchronize(self._stream)
+        return [to.copy() for to in landing]
 
     def wait(self) -> None:
         """Block until all costs are there that were asked for."""
@@ -181,30 +249,78 @@ class GpuCosts:
 
     def _batch(self, new: int | None, pairs: Sequence[Question], triples: Sequence[Question]) -> None:
         """Start one batch. The context is current."""
-        batch, gpu, stream = self._next_batch(), self._gpu, self._stream
+        batch, stream = self._next_batch(), self._stream
         while len(self._memories) < len(pairs):
             self._memories.append(self._make_memory())
-        batch.questions = [*([] if new is None else [(new,)]), *pairs, *triples]
+        questions = [*([] if new is None else [(new,)]), *pairs, *triples]
         first = int(new is not None)
-        between, end = first + len(pairs), len(batch.questions)
+        between, end = first + len(pairs), len(questions)
         rows = [[0] * WORDS] * first + [self._pair(pair, memory) for pair, memory in zip(pairs, self._memories)]
-        batch.jobs[:end] = rows + [self._triple(triple) for triple in triples]
-        table, size = batch.table, (self._mb_width, self._mb_height)
-        table[:end].put(batch.jobs[:end], stream)
+        batch.fill(rows + [self._triple(triple) for triple in triples], questions)
+        table, size = self._upload(batch), (self._mb_width, self._mb_height)
         if new is not None:
             frame = self._frames[new]
             self._luma.put(frame.luma, stream)
             half_size(self._luma, 0, self._mb_height, frame.half, stream)
             lookahead_intra(frame.half, 0, self._mb_height, frame.intra, table[0][SUM:], stream)
         if pairs:
-            jobs = table[first:between]
-            lookahead_camera(jobs, *size, stream)
-            lookahead_search(jobs, *size, 0, self._mb_height, stream)
-            lookahead_refine(jobs, *size, 0, self._mb_height, stream)
+            self._search(table[first:between])
         if triples:
             lookahead_both(table[between:end], *size, 0, self._mb_height, stream)
-        table[:end].get(batch.results[:end], stream)
-        gpu.record(batch.event, stream)
+        self._download(batch)
+
+    def _start_levels(self, reference: int, frame: int) -> None:
+        """Start the next step of a cost of levels, unless the one before is under way."""
+        uncounted = [number for number in (reference, frame) if number not in self._counts]
+        counting = {number for batch in self._batches for number in batch.counted}
+        with self._gpu:
+            if not uncounted:
+                self._level(reference, frame)
+            elif not counting.issuperset(uncounted):
+                self._count(uncounted)
+
+    def _count(self, frames: Sequence[int]) -> None:
+        """Start a batch that counts the samples of frames."""
+        batch = self._next_batch()
+        batch.fill([[0] * WORDS] * (COUNTS * len(frames)), [])
+        batch.counted = list(frames)
+        table = self._upload(batch)
+        for k, number in enumerate(frames):
+            counts = table[COUNTS * k : COUNTS * (k + 1)].reshape(COUNTS * WORDS).view(np.int32)
+            count_samples(self._frames[number].half, counts, self._stream)
+        self._download(batch)
+
+    def _level(self, reference: int, frame: int) -> None:
+        """Start a batch with the cost of a frame from a reference with its levels; the samples of both are counted."""
+        batch, current = self._next_batch(), self._frames[frame]
+        if self._levelled is None:
+            self._levelled = self._make_half(), self._make_motion()
+            self._memories = self._memories or [self._make_memory()]
+        half, motion = self._levelled
+        levels = levels_between(self._counts[reference], self._counts[frame]).view(np.int64).reshape(LEVELS, WORDS)
+        job = motion_job(current.half, half, current.intra, self._memories[0], motion)
+        batch.fill([*levels.tolist(), job], [(reference, frame, frame)], LEVELS)
+        table = self._upload(batch)
+        of_reference = table[:LEVELS].reshape(LEVELS * WORDS).view(np.uint8)
+        replace_samples(self._frames[reference].half, of_reference, half, self._stream)
+        self._search(table[LEVELS:])
+        self._download(batch)
+
+    def _search(self, jobs: DeviceArray) -> None:
+        """All steps of the motion of jobs."""
+        mb_width, mb_height, stream = self._mb_width, self._mb_height, self._stream
+        lookahead_camera(jobs, mb_width, mb_height, stream)
+        lookahead_search(jobs, mb_width, mb_height, 0, mb_height, stream)
+        lookahead_refine(jobs, mb_width, mb_height, 0, mb_height, stream)
+
+    def _upload(self, batch: Batch) -> DeviceArray:
+        """The table of a batch on the GPU."""
+        return batch.table[: batch.n_rows].put(batch.jobs[: batch.n_rows], self._stream)
+
+    def _download(self, batch: Batch) -> None:
+        """End the calls for a batch."""
+        batch.table[: batch.n_rows].get(batch.results[: batch.n_rows], self._stream)
+        self._gpu.record(batch.event, self._stream)
         self._batches.append(batch)
         self._asked.update(batch.questions)
 
@@ -214,11 +330,11 @@ class GpuCosts:
         self._motions[pair] = motion = self._free_motions.pop() if self._free_motions else self._make_motion()
         return motion_job(frame.half, reference.half, frame.intra, memory, motion)
 
-    def _triple(self, triple: Question) -> list[int]:
+    def _triple(self, triple: Question, used: Used | None = None) -> list[int]:
         earlier, later, frame = triple
         halves = self._frames[frame].half, self._frames[earlier].half, self._frames[later].half
         motions = self._motions[earlier, frame], self._motions[later, frame], self._motions[earlier, later]
-        return between_job(halves, position_between(earlier, later, frame), motions)
+        return between_job(halves, position_between(earlier, later, frame), motions, used)
 
     def _next_batch(self) -> Batch:
         if self._free_batches:
@@ -230,7 +346,8 @@ class GpuCosts:
 
     def _uploading(self) -> bool:
         """Whether the frame of a batch that is not collected was forgotten."""
-        return any(batch.questions[0][0] < self.first for batch in self._batches if len(batch.questions[0]) == 1)
+        firsts = (question for batch in self._batches for question in batch.questions[:1])
+        return any(len(question) == 1 and question[0] < self.first for question in firsts)
 
     def _collect(self) -> None:
         """Collect the batches that have ended."""
@@ -245,18 +362,24 @@ class GpuCosts:
         batch = self._batches[0]
         self._gpu.synchronize(batch.event)
         self._batches.popleft()
-        sums = batch.results[: len(batch.questions), SUM].tolist()
+        sums = batch.results[batch.first : batch.n_rows, SUM].tolist()
         self._asked.difference_update(batch.questions)
         self._known.update((question, total) for question, total in zip(batch.questions, sums) if min(question) >= self.first)
+        for k, number in enumerate(batch.counted):
+            if number >= self.first:
+                self._counts[number] = batch.results[COUNTS * k : COUNTS * (k + 1)].view(np.int32).reshape(-1).tolist()
         self._free_batches.append(batch)
 
     # ---- memory
     def _make_frame(self) -> GpuFrame:
+        intra = self._array((self._mb_height * self._mb_width,), np.uint16)
+        return GpuFrame(self._gpu.pinned(self._shape, np.uint8), self._make_half(), intra)
+
+    def _make_half(self) -> HalfSize:
         mb_height, mb_width = self._mb_height, self._mb_width
         planes = self._array((4, 8 * mb_height + 2 * LOOK_PAD, 8 * mb_width + 2 * LOOK_PAD), np.uint8)
         coarse = self._array((4 * mb_height + 2 * COARSE_PAD, 4 * mb_width + 2 * COARSE_PAD), np.uint8)
-        half = HalfSize(planes, coarse, self._array((mb_height, mb_width), np.uint8))
-        return GpuFrame(self._gpu.pinned(self._shape, np.uint8), half, self._array((mb_height * mb_width,), np.uint16))
+        return HalfSize(planes, coarse, self._array((mb_height, mb_width), np.uint8))
 
     def _make_motion(self) -> Motion:
         n_mb = self._mb_height * self._mb_width

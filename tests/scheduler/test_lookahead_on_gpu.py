@@ -1,5 +1,7 @@
 """Costs of a GPU are those of the host: random frames and questions, batches of any size, bounded memory, lost GPUs."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from h264lite.cuda_src.runtime.device import DeviceMemoryError, GpuLost
@@ -37,11 +39,13 @@ def answers(costs, questions):
 def answer(costs, question):
     """As asked for until it is there."""
     ask = {1: costs.intra, 2: costs.p, 3: costs.b}[len(question)]
-    try:
-        return ask(*question)
-    except NotYet:
+    if len(question) == 3 and question[1] == question[2]:
+        ask, question = costs.p_of_levels, question[:2]
+    for _ in range(2):
+        with suppress(NotYet):
+            return ask(*question)
         costs.wait()
-        return ask(*question)
+    return ask(*question)
 
 
 def questions_of(rng, first, count):
@@ -49,6 +53,8 @@ def questions_of(rng, first, count):
     found = []
     for _ in range(6):
         some = sorted(rng.permutation(np.arange(first, count))[: rng.integers(1, 4)].tolist())
+        if len(some) == 2 and rng.integers(2):
+            some.insert(1, some[1])  # with equal levels
         found.append((some[0], some[2], some[1]) if len(some) == 3 else tuple(some))
     return found
 
@@ -64,7 +70,7 @@ def test_same_costs(device, size, monkeypatch):  # noqa: F811
         host.add(luma)
         gpu.add(luma)
         questions = questions_of(rng, gpu.first, n + 1)
-        gpu.ahead(questions[:4])
+        gpu.ahead([question for question in questions[:4] if len(question) < 3 or question[1] != question[2]])
         assert answers(gpu, questions) == answers(host, questions)
         before = max(0, n - 6)
         host.forget(before)
@@ -104,10 +110,8 @@ def test_a_lost_gpu(driver, silent, may_change):  # noqa: F811
                 host.add(luma)
                 found.add(luma)
                 questions = questions_of(rng, max(0, n - 3), n + 1)
-                found.ahead(questions)
+                found.ahead([(0, n)] if n < 3 else [])
                 assert answers(found, questions) == answers(host, questions)
-                if n:
-                    assert found.p_of_levels(n - 1, n) == host.p_of_levels(n - 1, n)
                 for costs in (host, found):
                     costs.forget(n - 2)
             assert may_change
