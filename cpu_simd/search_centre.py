@@ -180,16 +180,13 @@ def block_sad(source, at, stride, reference, reference_at, reference_stride, lim
 
 
 @helper
-def _row_sad(a, b, y_a, y_b, x_a, x_b, n):
-    """SAD of n samples from (x_a, y_a) of a and (x_b, y_b) of b on."""
+def _row_sad(a, at_a, b, at_b, n):
+    """SAD of n samples at two offsets; n: a multiple of 32."""
     inlined()
-    at_a, at_b, wide = y_a * a.shape[1] + x_a, y_b * b.shape[1] + x_b, n & -32
-    total, rest = np.int64(0), np.int32(0)
-    for i in range(0, wide, 32):
+    total = np.int64(0)
+    for i in range(0, n, 32):
         total += sum_of_lanes(octet_sads(load_u8x32(a, at_a + i), load_u8x32(b, at_b + i)))
-    for i in range(wide, n):
-        rest += abs(np.int32(a[y_a, x_a + i]) - np.int32(b[y_b, x_b + i]))
-    return total + rest
+    return total
 
 
 @helper
@@ -215,7 +212,12 @@ def whole_motion(here, there):
         most = (least * common + area - 1) // area if n else np.int64(1 << 40)  # a total from here on is not less
         total = np.int64(0)
         for v in range(max(0, -y), min(height, height - y)):
-            total += _row_sad(here, there, v, v + y, x0, x0 + x, x1 - x0)
+            wide, row = (x1 - x0) & -32, np.int32(0)
+            if wide:
+                total += _row_sad(here, v * width + x0, there, (v + y) * width + x0 + x, wide)
+            for u in range(wide, x1 - x0):
+                row += abs(np.int32(here[v, x0 + u]) - np.int32(there[v + y, x0 + x + u]))
+            total += row
             if total >= most:
                 break
         if total < most:
