@@ -151,27 +151,58 @@ def keep_partitions(sads, motion, index, smallest_of, like):
 
 
 @helper
-def _quadrant_sads(source, source_at, source_stride, reference, reference_at, reference_stride, like):
-    """SADs times 4 of two 8x8 blocks side by side, for a row of adjacent candidates."""
+def _halves(source, source_at, source_stride, reference, rows, from_rows, reference_stride, like):
+    """SADs times 4 of two 8x8 blocks side by side, for four rows of adjacent candidates: the left blocks', the right ones'.
+
+    Rows of the source are loaded once for all. from_rows: what the blocks lie behind `rows` (block_sads).
+    """
     inlined()
-    left = right = splat_like(like, 0)
+    a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = splat_like(like, 0)
     for y in range(8):
-        at, there = source_at + y * source_stride, reference_at + y * reference_stride
-        a, b, c, d = row_sads(source, at, reference, there, like)
-        left, right = add(left, add(a, b)), add(right, add(c, d))
-    return shift_left(left, 2), shift_left(right, 2)
+        at, more = source_at + y * source_stride, from_rows + y * reference_stride
+        a, b, c, d = row_sads(source, at, reference, rows[0] + more, like)
+        a0, b0 = add(a0, add(a, b)), add(b0, add(c, d))
+        a, b, c, d = row_sads(source, at, reference, rows[1] + more, like)
+        a1, b1 = add(a1, add(a, b)), add(b1, add(c, d))
+        a, b, c, d = row_sads(source, at, reference, rows[2] + more, like)
+        a2, b2 = add(a2, add(a, b)), add(b2, add(c, d))
+        a, b, c, d = row_sads(source, at, reference, rows[3] + more, like)
+        a3, b3 = add(a3, add(a, b)), add(b3, add(c, d))
+    left = shift_left(a0, 2), shift_left(a1, 2), shift_left(a2, 2), shift_left(a3, 2)
+    return left, (shift_left(b0, 2), shift_left(b1, 2), shift_left(b2, 2), shift_left(b3, 2))
 
 
 @helper
-def _quadrant_sads_portable(source, source_at, source_stride, reference, reference_at, reference_stride, like):
-    """_quadrant_sads for processors without AVX2."""
+def _halves_portable(source, source_at, source_stride, reference, rows, from_rows, reference_stride, like):
+    """_halves for processors without AVX2."""
     inlined()
-    left = right = splat_like(like, 0)
+    a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = splat_like(like, 0)
     for y in range(8):
-        at, there = source_at + y * source_stride, reference_at + y * reference_stride
-        a, b, c, d = row_sads_portable(source, at, reference, there, like)
-        left, right = add(left, add(a, b)), add(right, add(c, d))
-    return shift_left(left, 2), shift_left(right, 2)
+        at, more = source_at + y * source_stride, from_rows + y * reference_stride
+        a, b, c, d = row_sads_portable(source, at, reference, rows[0] + more, like)
+        a0, b0 = add(a0, add(a, b)), add(b0, add(c, d))
+        a, b, c, d = row_sads_portable(source, at, reference, rows[1] + more, like)
+        a1, b1 = add(a1, add(a, b)), add(b1, add(c, d))
+        a, b, c, d = row_sads_portable(source, at, reference, rows[2] + more, like)
+        a2, b2 = add(a2, add(a, b)), add(b2, add(c, d))
+        a, b, c, d = row_sads_portable(source, at, reference, rows[3] + more, like)
+        a3, b3 = add(a3, add(a, b)), add(b3, add(c, d))
+    left = shift_left(a0, 2), shift_left(a1, 2), shift_left(a2, 2), shift_left(a3, 2)
+    return left, (shift_left(b0, 2), shift_left(b1, 2), shift_left(b2, 2), shift_left(b3, 2))
+
+
+@helper
+def _least_of_4(sads, costs):
+    """The least SAD + cost of four rows of candidates."""
+    inlined()
+    upper = min_u(add_sat_u(sads[0], costs[0]), add_sat_u(sads[1], costs[1]))
+    return min_u(upper, min_u(add_sat_u(sads[2], costs[2]), add_sat_u(sads[3], costs[3])))
+
+
+@helper
+def _sums_of_4(a, b):
+    inlined()
+    return add_sat_u(a[0], b[0]), add_sat_u(a[1], b[1]), add_sat_u(a[2], b[2]), add_sat_u(a[3], b[3])
 
 
 @helper
@@ -180,33 +211,28 @@ def search_large(
 ):  # fmt: skip
     """block_sads and keep_partitions for the partitions from 8x8 on alone, whose SADs stay in registers."""
     best, position = smallest_of
-    lanes = lanes_of(like)
-    q0 = q1 = q2 = q3 = upper = lower = left = right = whole = splat_like(like, 65535)
-    for i in range(4):
-        cost = load_like(like, motion, i * lanes)
-        at, below, there = rows[i], source_at + 8 * source_stride, rows[i] + 8 * reference_stride
-        if native:
-            s0, s1 = _quadrant_sads(source, source_at, source_stride, reference, at, reference_stride, like)
-            s2, s3 = _quadrant_sads(source, below, source_stride, reference, there, reference_stride, like)
-        else:
-            s0, s1 = _quadrant_sads_portable(source, source_at, source_stride, reference, at, reference_stride, like)
-            s2, s3 = _quadrant_sads_portable(source, below, source_stride, reference, there, reference_stride, like)
-        q0, q1 = min_u(q0, add_sat_u(s0, cost)), min_u(q1, add_sat_u(s1, cost))
-        q2, q3 = min_u(q2, add_sat_u(s2, cost)), min_u(q3, add_sat_u(s3, cost))
-        left, right = min_u(left, add_sat_u(add_sat_u(s0, s2), cost)), min_u(right, add_sat_u(add_sat_u(s1, s3), cost))
-        s0, s2 = add_sat_u(s0, s1), add_sat_u(s2, s3)
-        upper, lower = min_u(upper, add_sat_u(s0, cost)), min_u(lower, add_sat_u(s2, cost))
-        whole = min_u(whole, add_sat_u(add_sat_u(s0, s2), cost))
-    step = splat_like(like, index)
-    keep_smallest(best, position, 32, q0, step)
-    keep_smallest(best, position, 33, q1, step)
-    keep_smallest(best, position, 34, q2, step)
-    keep_smallest(best, position, 35, q3, step)
-    keep_smallest(best, position, 36, upper, step)
-    keep_smallest(best, position, 37, lower, step)
-    keep_smallest(best, position, 38, left, step)
-    keep_smallest(best, position, 39, right, step)
-    keep_smallest(best, position, 40, whole, step)
+    lanes, step = lanes_of(like), splat_like(like, index)
+    costs = (
+        load_like(like, motion, 0), load_like(like, motion, lanes), load_like(like, motion, 2 * lanes),
+        load_like(like, motion, 3 * lanes),
+    )  # fmt: skip
+    below, more = source_at + 8 * source_stride, 8 * reference_stride
+    if native:
+        q0, q1 = _halves(source, source_at, source_stride, reference, rows, 0, reference_stride, like)
+        q2, q3 = _halves(source, below, source_stride, reference, rows, more, reference_stride, like)
+    else:
+        q0, q1 = _halves_portable(source, source_at, source_stride, reference, rows, 0, reference_stride, like)
+        q2, q3 = _halves_portable(source, below, source_stride, reference, rows, more, reference_stride, like)
+    keep_smallest(best, position, 32, _least_of_4(q0, costs), step)
+    keep_smallest(best, position, 33, _least_of_4(q1, costs), step)
+    keep_smallest(best, position, 34, _least_of_4(q2, costs), step)
+    keep_smallest(best, position, 35, _least_of_4(q3, costs), step)
+    keep_smallest(best, position, 38, _least_of_4(_sums_of_4(q0, q2), costs), step)
+    keep_smallest(best, position, 39, _least_of_4(_sums_of_4(q1, q3), costs), step)
+    upper, lower = _sums_of_4(q0, q1), _sums_of_4(q2, q3)
+    keep_smallest(best, position, 36, _least_of_4(upper, costs), step)
+    keep_smallest(best, position, 37, _least_of_4(lower, costs), step)
+    keep_smallest(best, position, 40, _least_of_4(_sums_of_4(upper, lower), costs), step)
 
 
 @helper

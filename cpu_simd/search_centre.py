@@ -159,29 +159,34 @@ def coarse_vector(source, reference, mx, my, cost, centre_x=0, centre_y=0):
 
 
 @helper
-def block_sad(source, at, stride, reference, reference_at, reference_stride):
-    """SAD of 16x16 samples at two offsets, two rows at a time."""
-    a, b = at, reference_at
-    total = octet_sads(load_2_u8x16(source, a, a + stride), load_2_u8x16(reference, b, b + reference_stride))
-    for _ in range(7):
-        a += 2 * stride
-        b += 2 * reference_stride
-        rows = load_2_u8x16(source, a, a + stride)
-        total = add(total, octet_sads(rows, load_2_u8x16(reference, b, b + reference_stride)))
+def _half_sad(source, a, stride, reference, b, reference_stride):
+    """SAD of 16x8 samples at two offsets, two rows at a time; every second row, so that it tells most of that of 16x16."""
+    total = octet_sads(load_2_u8x16(source, a, a + 2 * stride), load_2_u8x16(reference, b, b + 2 * reference_stride))
+    for _ in range(3):
+        a += 4 * stride
+        b += 4 * reference_stride
+        rows = load_2_u8x16(source, a, a + 2 * stride)
+        total = add(total, octet_sads(rows, load_2_u8x16(reference, b, b + 2 * reference_stride)))
     return sum_of_lanes(total)
 
 
 @helper
-def _row_sad(a, b, y_a, y_b, x_a, x_b, n):
-    """SAD of n samples from (x_a, y_a) of a and (x_b, y_b) of b on."""
+def block_sad(source, at, stride, reference, reference_at, reference_stride, limit):
+    """SAD of 16x16 samples at two offsets; from `limit` on at least `limit`."""
+    total = _half_sad(source, at, stride, reference, reference_at, reference_stride)
+    if total >= limit:
+        return total
+    return total + _half_sad(source, at + stride, stride, reference, reference_at + reference_stride, reference_stride)
+
+
+@helper
+def _row_sad(a, at_a, b, at_b, n):
+    """SAD of n samples at two offsets; n: a multiple of 32."""
     inlined()
-    at_a, at_b, wide = y_a * a.shape[1] + x_a, y_b * b.shape[1] + x_b, n & -32
-    total, rest = np.int64(0), np.int32(0)
-    for i in range(0, wide, 32):
+    total = np.int64(0)
+    for i in range(0, n, 32):
         total += sum_of_lanes(octet_sads(load_u8x32(a, at_a + i), load_u8x32(b, at_b + i)))
-    for i in range(wide, n):
-        rest += abs(np.int32(a[y_a, x_a + i]) - np.int32(b[y_b, x_b + i]))
-    return total + rest
+    return total
 
 
 @helper
@@ -207,7 +212,12 @@ def whole_motion(here, there):
         most = (least * common + area - 1) // area if n else np.int64(1 << 40)  # a total from here on is not less
         total = np.int64(0)
         for v in range(max(0, -y), min(height, height - y)):
-            total += _row_sad(here, there, v, v + y, x0, x0 + x, x1 - x0)
+            wide, row = (x1 - x0) & -32, np.int32(0)
+            if wide:
+                total += _row_sad(here, v * width + x0, there, (v + y) * width + x0 + x, wide)
+            for u in range(wide, x1 - x0):
+                row += abs(np.int32(here[v, x0 + u]) - np.int32(there[v + y, x0 + x + u]))
+            total += row
             if total >= most:
                 break
         if total < most:
@@ -283,8 +293,9 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
                 x = COARSE_SCALE * coarse_x + 2 * ((n - 2) % 3 - 1)
                 y = COARSE_SCALE * coarse_y + 2 * ((n - 2) // 3 - 1)
             x, y = clamp(x, low_x, high_x), clamp(y, low_y, high_y)
-            value = block_sad(source, y0 * width + x0, width, reference, (y0 + y + pad) * stride + x0 + x + pad, stride)
-            value += lam * mvd_bits(4 * x, 4 * y, 0, 0)
+            value = lam * mvd_bits(4 * x, 4 * y, 0, 0)
+            there = (y0 + y + pad) * stride + x0 + x + pad
+            value += block_sad(source, y0 * width + x0, width, reference, there, stride, lowest - value)
             if value < lowest:
                 lowest = value
                 centre[mb, 0], centre[mb, 1] = x, y
