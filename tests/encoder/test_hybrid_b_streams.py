@@ -3,6 +3,7 @@
 import warnings
 
 import h264lite
+import numpy as np
 import pytest
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.planning.models import Curve, Models
@@ -127,6 +128,15 @@ def test_nothing_is_allocated_for_later_frames(driver):  # noqa: F811
     still = round_trip.noise_clip(18, 50, 4, 2)
     settings = config(18, 50, ("half", 1), device="hybrid", **{**FIXED, "bframes": 2, "subme": 1, "keyint": 20})
     check_that_nothing_grows(driver, still, lambda: h264lite.Encoder.from_config(settings))
+
+
+def test_the_camera_goes_further_than_the_rows_beside(gpu):  # noqa: F811
+    """Search centres look around the motion of the whole frame, wherever the other device has its rows."""
+    clip = round_trip.noise_clip(34, 130, 5, 5)
+    tall = np.concatenate([clip[0][0]] * 3)
+    panned = [(tall[60 * n : 60 * n + 130], *planes[1:]) for n, planes in enumerate(clip)]
+    for frames in (clip, panned):
+        compare(frames, 34, 130, [("half", 0), ("half", 1), ("one", 1)], **{**FIXED, "bframes": 1, "subme": 2})
 
 
 def test_a_plan_of_the_planner(gpu, monkeypatch):  # noqa: F811
