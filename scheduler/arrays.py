@@ -408,8 +408,8 @@ def _arrays_of(name: str) -> tuple[Key, ...]:
 
 
 class RefLists(NamedTuple):
-    """Both lists of a frame. references: number of the reference of each entry of list 0, then of list 1, among those that are
-    held; n_ref1: entries of list 1, None in streams without B frames.
+    """Both lists of a frame. references: number of the reference of each entry of list 0, then of list 1, among those that
+    are held; n_ref1: entries of list 1, None in streams without B frames.
     """
 
     references: tuple[int, ...] = ()

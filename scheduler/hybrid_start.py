@@ -33,7 +33,8 @@ class Hybrid:
         """(the planner's or the forced plan, whether a later plan may use a second device)."""
         if self.split is not None:
             kind = self.frame_kind
-            return Plan.split(devices, kind.size.mb_height, *self.split, kind.me, kind.subme, kind.cabac, kind.size.lists), False
+            height, lists = kind.size.mb_height, kind.size.lists
+            return Plan.split(devices, height, *self.split, kind.me, kind.subme, kind.cabac, lists), False
         made = make_plan(devices, self.frame_kind, models, self.pins, tries)
         best = min(made.single_device_seconds.values(), default=0.0)
         fast_enough = [device for device, seconds in made.single_device_seconds.items() if TOO_SLOW * seconds < best]

@@ -22,7 +22,7 @@ _LOOP = (MAIN, SIDE, "")  # streams that the next frame waits for
 
 @lru_cache(4096)
 def cycle(plan: Plan, frame_kind: FrameKind) -> tuple[tuple[Op, ...], ...]:
-    """Operations of a P frame, and of each frame of `then`, in the steady state: the residency before and after is the same."""
+    """Operations of a P frame, and of each frame of `then`, in the steady state: the residency before and after is equal."""
     valid, frames = NOTHING, tuple[tuple[Op, ...], ...]()
     for _ in range(MAX_ROUTED_FRAMES):
         after, found = valid, []
@@ -83,7 +83,7 @@ class _Costs:
 
     @classmethod
     def of(cls, ops: tuple[Op, ...], width: int, models: Models, gpu: str | None, streams: str | None) -> "_Costs":
-        """width: macroblocks in a row; gpu: the GPU that works alone, or None; streams: the same if it has several streams."""
+        """width: macroblocks a row; gpu: the GPU that works alone, or None; streams: the same if it has several streams."""
         spent, engines = [], list[Engine]()
         moved: dict[tuple[str, str], int] = {}
         for op in ops:
@@ -91,20 +91,20 @@ class _Costs:
                 moved[op.source, op.target] = moved.get((op.source, op.target), 0) + op.bytes
         for op in ops:
             if isinstance(op, Run):
-                writes = op.stage == COMPACT and (gpu or not models.knows(COMPACT, op.device))  # a GPU alone writes the bits too
-                stage = ENTROPY_STAGE if writes else op.stage
+                of_bits = gpu or not models.knows(COMPACT, op.device)  # a GPU alone writes the bits too
+                stage = ENTROPY_STAGE if op.stage == COMPACT and of_bits else op.stage
                 known = models.knows(stage, op.device)
                 spent.append(models.seconds(stage, op.device, op.row1 - op.row0, width) if known else 0.0)
                 engines.append((op.device, STAGES[op.stage].stream if op.device == streams else ""))
             else:
-                size = moved[op.source, op.target] if gpu else op.bytes  # a GPU that works alone copies its arrays in one block
+                size = moved[op.source, op.target] if gpu else op.bytes  # a GPU alone copies its arrays in one block
                 spent.append(models.copy_seconds(op.source, op.target, size) * (op.bytes / size if size else 0.0))
                 engines.append((op.source, op.target) if gpu is None or streams else (gpu, ""))
         return cls(ops, tuple(spent), tuple(engines))
 
 
 def simulate(plan: Plan, frame_kind: FrameKind, models: Models, ops: Sequence[Op] | None = None) -> Timeline:
-    """Simulate consecutive frames, SIMULATED_FRAMES times those of the kind. ops: of a frame, None: those of the steady state."""
+    """Simulate consecutive frames, SIMULATED_FRAMES times those of the kind. ops: of a frame; None: in the steady state."""
     width = frame_kind.size.mb_width
     single = plan.single
     gpu = single if single is not None and is_gpu(single) else None
