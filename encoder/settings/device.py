@@ -45,7 +45,7 @@ def choose_device(
         if tuning is not None and frame_kind is not None:
             from .predicted import faster  # the planner
 
-            tuned = faster(tuning, frame_kind, not bframes)
+            tuned = faster(tuning, frame_kind, not bframes)  # stages of B frames are not measured by tune
         if tuned is not None:
             return tuned[0], f"{gpu_name()}, {tuned[1]}" if tuned[0] != "cpu" else tuned[1]
         if n_mb < SMALLEST_FOR_CUDA:

@@ -217,8 +217,8 @@ _GPU = {  # (launch and other constant time, time in proportion to the size)
     "ssd_y": (2, 4), "ssd_u": (2, 2), "ssd_v": (2, 2), "compact": (4, 46), "write_slices": (12, 30), "load_i420": (3, 3),
     "source_sums": (3, 3),
     # of B frames not measured: in proportion to the stages of P frames, by their times on a core
-    "bipredict": (5, 100), "rd_candidates_b": (5, 140), "mode_decision_b": (60, 200), "camera": (12, 4), "keep_motion": (2, 4),
-    "explicit_motion": (2, 2),
+    "bipredict": (5, 100), "rd_candidates_b": (5, 140), "mode_decision_b": (60, 200), "camera": (12, 4),
+    "keep_motion": (2, 4), "explicit_motion": (2, 2),
     LOAD: (20, 480), ISSUE: (600, 100),
 }  # fmt: skip
 _OTHER_STAGE = 5_000, (5, 20)  # one that is not named above: on a core, on a GPU

@@ -122,7 +122,7 @@ def test_it_goes_on_with_the_same_bytes(driver, split, options, silent):  # noqa
         driver.launches, driver.fail_after, driver.silent = counts[0], at, silent
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            with h264lite.Encoder.from_config(settings, True) as encoder:
+            with h264lite.Encoder.from_config(settings, silent) as encoder:  # with reconstructions, or those of references
                 packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
         driver.fail_after = None
         texts = [str(w.message) for w in said if w.category is RuntimeWarning]
