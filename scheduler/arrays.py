@@ -138,7 +138,10 @@ class Undivided:
 
 @dataclass(frozen=True, eq=False)
 class ArrayRow:
-    """A row of the table. halo: by stage, rows above and below its own that it reads; a stage that is missing reads none."""
+    """A row of the table. halo: by stage, rows above and below its own that it reads; a stage that is missing reads none.
+
+    halo_of_b: in streams with B frames, where it differs.
+    """
 
     name: str
     role: str
@@ -146,6 +149,7 @@ class ArrayRow:
     dtype: type
     meaning: str
     halo: Mapping[str, Halo] = field(default_factory=dict)
+    halo_of_b: Mapping[str, Halo] = field(default_factory=dict)
 
     def shape(self, size: Size) -> tuple[int, ...]:
         """Of the array of one frame or one reference."""
@@ -235,7 +239,8 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
              "its chroma costs in B frames (rd_candidates, rd_candidates_b)"),
     ArrayRow("intra_modes", WORKSPACE, per_mb(16), np.uint8, "its type and modes (cpu_simd/intra_estimate.py)"),
     ArrayRow("coarse_source", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "means of 4x4 samples", {"search_centre": (1, 1)}),
-    ArrayRow("coarse_reference", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "the same", {"search_centre": (3, 3)}),
+    ArrayRow("coarse_reference", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "the same", {"search_centre": (3, 3)},
+             {"search_centre": ALL_ROWS}),  # around the motion of the camera
     ArrayRow("progress", TICKETS, Undivided(lambda size: (1 + size.mb_height,)), np.int64, "of the rows in mode_decision"),
     ArrayRow("centre", SEARCH, per_mb(2), np.int16, "of the search window, integer samples (x, y)"),
     ArrayRow("predictor", SEARCH, per_mb(2), np.int16, "of the vectors that are searched, quarter samples (x, y)"),
@@ -405,8 +410,8 @@ def _arrays_of(name: str) -> tuple[Key, ...]:
 
 
 class RefLists(NamedTuple):
-    """Both lists of a frame. references: number of the reference of each entry of list 0, then of list 1, among those held;
-    n_ref1: entries of list 1, None in streams without B frames.
+    """Both lists of a frame. references: number of the reference of each entry of list 0, then of list 1, among those that
+    are held; n_ref1: entries of list 1, None in streams without B frames.
     """
 
     references: tuple[int, ...] = ()
@@ -465,13 +470,15 @@ def accesses(name: str, entry: int, lists: RefLists) -> tuple[Access, ...]:
     for argument in (*stage.reads, *stage.written):
         writes = argument in stage.written
         reads = not writes or argument in READ_MODIFY_WRITE.get(name, ())
-        halo_rows = _halo(argument).get(name, own) if reads else None
+        halo_rows = _halo(argument, lists).get(name, own) if reads else None
         found += [Access(key, halo_rows, writes) for key in storage(argument, entry, lists)]
     return tuple(found)
 
 
-def _halo(name: str) -> Mapping[str, Halo]:
+def _halo(name: str, lists: RefLists) -> Mapping[str, Halo]:
     row = VIEWS.get(name) or ARRAYS.get(name)
+    if isinstance(row, ArrayRow) and lists.n_ref1 is not None:
+        return {**row.halo, **row.halo_of_b}
     return row.halo if row else {}
 
 

@@ -32,7 +32,8 @@ class Hybrid:
     def plan(self, devices: tuple[str, ...], models: Models, tries: int = TRIES) -> tuple[Plan, bool]:
         """(the planner's or the forced plan, whether a later plan may use a second device)."""
         if self.split is not None:
-            kind, (height, lists) = self.frame_kind, (self.frame_kind.size.mb_height, self.frame_kind.size.lists)
+            kind = self.frame_kind
+            height, lists = kind.size.mb_height, kind.size.lists
             return Plan.split(devices, height, *self.split, kind.me, kind.subme, kind.cabac, lists), False
         made = make_plan(devices, self.frame_kind, models, self.pins, tries)
         best = min(made.single_device_seconds.values(), default=0.0)

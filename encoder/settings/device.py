@@ -51,6 +51,7 @@ def choose_device(
         if tuning is not None and frame_kind is not None:
             from .predicted import faster  # the planner
 
+            # stages of these frames are not measured by tune
             tuned = faster(tuning, frame_kind, not (bframes or aq_mode or mbtree))
         if tuned is not None:
             return tuned[0], f"{gpu_name()}, {tuned[1]}" if tuned[0] != "cpu" else tuned[1]

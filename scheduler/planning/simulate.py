@@ -22,7 +22,7 @@ _LOOP = (MAIN, SIDE, "")  # streams that the next frame waits for
 
 @lru_cache(4096)
 def cycle(plan: Plan, frame_kind: FrameKind) -> tuple[tuple[Op, ...], ...]:
-    """Operations of a P frame, and of each frame of `then`, in the steady state: the same residency before and after."""
+    """Operations of a P frame, and of each frame of `then`, in the steady state: the residency before and after is equal."""
     valid, frames = NOTHING, tuple[tuple[Op, ...], ...]()
     for _ in range(MAX_ROUTED_FRAMES):
         after, found = valid, []
@@ -83,7 +83,7 @@ class _Costs:
 
     @classmethod
     def of(cls, ops: tuple[Op, ...], width: int, models: Models, gpu: str | None, streams: str | None) -> "_Costs":
-        """width: in macroblocks; gpu: the GPU that works alone, or None; streams: the same if it has several streams."""
+        """width: macroblocks a row; gpu: the GPU that works alone, or None; streams: the same if it has several streams."""
         spent, engines = [], list[Engine]()
         moved: dict[tuple[str, str], int] = {}
         for op in ops:
@@ -91,9 +91,8 @@ class _Costs:
                 moved[op.source, op.target] = moved.get((op.source, op.target), 0) + op.bytes
         for op in ops:
             if isinstance(op, Run):
-                # a GPU alone writes the bits too
-                writes = op.stage == COMPACT and (gpu or not models.knows(COMPACT, op.device))
-                stage = ENTROPY_STAGE if writes else op.stage
+                of_bits = gpu or not models.knows(COMPACT, op.device)  # a GPU alone writes the bits too
+                stage = ENTROPY_STAGE if op.stage == COMPACT and of_bits else op.stage
                 known = models.knows(stage, op.device)
                 spent.append(models.seconds(stage, op.device, op.row1 - op.row0, width) if known else 0.0)
                 engines.append((op.device, STAGES[op.stage].stream if op.device == streams else ""))

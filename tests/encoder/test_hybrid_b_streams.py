@@ -1,8 +1,11 @@
 """Streams with B frames, rows of each frame on both devices: the bytes of the CPU, also if the GPU is lost on the way."""
 
+import itertools
+import random
 import warnings
 
 import h264lite
+import numpy as np
 import pytest
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.planning.models import Curve, Models
@@ -14,6 +17,8 @@ from .. import round_trip
 from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, gpu, launches_by_frame, on_gpus  # noqa: F401
 from ..fuzz.encoder_cases import Case
 from ..fuzz.encoder_cases import clip as made_clip
+from ..scheduler.test_route import HEIGHT as OF_ROUTES
+from ..scheduler.test_route import random_plan
 from .test_hybrid_streams import SPLITS, compare, config, encode
 
 FIXED = {"b_adapt": 0, "no_scenecut": True, "threads": 1}
@@ -88,7 +93,8 @@ def test_to_one_device_and_back(gpu, pyramid):  # noqa: F811
             executor.may_switch, executor.adaptation.models = True, None
             for n, planes in enumerate(clip):
                 if n in changes:
-                    executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS[changes[n]], subme=2, cabac=True, lists=2))
+                    plan = Plan.split(DEVICES, ROWS, *PLANS[changes[n]], "fsbm", 2, True, 2)
+                    executor.adaptation.change(plan)
                 packets += encoder.encode(tuple(planes))
                 alone.add(type(executor.single_device_executor))
             packets += encoder.flush()
@@ -110,12 +116,13 @@ def test_it_goes_on_with_the_same_bytes(driver, split, options, silent):  # noqa
     settings = config(34, 50, split, device="hybrid", **options)
     counts = launches_by_frame(driver, clip, lambda: h264lite.Encoder.from_config(settings))
     counts.append(driver.launches)  # frames wait until the end
-    places = {at for k in range(1, len(counts)) for at in (counts[k - 1], (counts[k - 1] + counts[k]) // 2) if at < counts[-1]}
+    halves = [(before + after) // 2 for before, after in itertools.pairwise(counts)]
+    places = {at for at in (*counts, *halves) if at < counts[-1]}
     for at in sorted(places):
         driver.launches, driver.fail_after, driver.silent = counts[0], at, silent
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            with h264lite.Encoder.from_config(settings, True) as encoder:
+            with h264lite.Encoder.from_config(settings, silent) as encoder:  # with reconstructions, or those of references
                 packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
         driver.fail_after = None
         texts = [str(w.message) for w in said if w.category is RuntimeWarning]
@@ -127,6 +134,36 @@ def test_nothing_is_allocated_for_later_frames(driver):  # noqa: F811
     still = round_trip.noise_clip(18, 50, 4, 2)
     settings = config(18, 50, ("half", 1), device="hybrid", **{**FIXED, "bframes": 2, "subme": 1, "keyint": 20})
     check_that_nothing_grows(driver, still, lambda: h264lite.Encoder.from_config(settings))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "tools", ({"subme": 7, "ref": 2, "b_pyramid": "normal"}, {"no_cabac": True, "subme": 5, "slices": 2}), ids=str
+)
+def test_any_plan(gpu, tools, seed):  # noqa: F811
+    """Every stage with a cut of its own, whole ones anywhere, and another plan after each few frames."""
+    rng, options = random.Random(seed), {**FIXED, "bframes": 3, **tools}
+    clip = round_trip.noise_clip(34, 16 * OF_ROUTES, 9, 4)
+    expected, _ = encode(clip, config(34, 16 * OF_ROUTES, device="cpu", **options))
+    packets = []
+    with h264lite.Encoder.from_config(config(34, 16 * OF_ROUTES, ("half", 1), device="hybrid", **options)) as encoder:
+        adaptation = encoder._pipeline._pipeline.executor.loop.executor.adaptation
+        adaptation.models = None
+        for n, planes in enumerate(clip):
+            if not n % 3:
+                adaptation.change(random_plan(rng, DEVICES))
+            packets += encoder.encode(tuple(planes))
+        packets += encoder.flush()
+    assert b"".join(packet.data for packet in packets) == expected
+
+
+def test_the_camera_goes_further_than_the_rows_beside(gpu):  # noqa: F811
+    """Search centres look around the motion of the whole frame, wherever the other device has its rows."""
+    clip = round_trip.noise_clip(34, 130, 5, 5)
+    tall = np.concatenate([clip[0][0]] * 3)
+    panned = [(tall[60 * n : 60 * n + 130], *planes[1:]) for n, planes in enumerate(clip)]
+    for frames in (clip, panned):
+        compare(frames, 34, 130, [("half", 0), ("half", 1), ("one", 1)], **{**FIXED, "bframes": 1, "subme": 2})
 
 
 def test_a_plan_of_the_planner(gpu, monkeypatch):  # noqa: F811

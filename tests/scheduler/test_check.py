@@ -67,9 +67,9 @@ def test_hybrid_frames_beside_the_twins(gpu, monkeypatch):  # noqa: F811
 class LateDownloads:
     """Downloads of an emulated GPU that arrive when somebody waits for them, or beside a comparison."""
 
-    def __init__(self, driver, monkeypatch):
+    def __init__(self, emulated, monkeypatch):
         self.late = []
-        real, call, record = driver.memcpy_dtoh_async, Twin.call, Event.record
+        real, call, record = emulated.memcpy_dtoh_async, Twin.call, Event.record
 
         def download(host, source, stream=None):
             samples = np.empty_like(host)
@@ -87,7 +87,7 @@ class LateDownloads:
             event.after = [download for download in self.late if download[0] is stream]
             return record(event, stream)
 
-        monkeypatch.setattr(driver, "memcpy_dtoh_async", download)
+        monkeypatch.setattr(emulated, "memcpy_dtoh_async", download)
         monkeypatch.setattr(Twin, "call", beside)
         monkeypatch.setattr(Event, "record", recorded)
         for name in ("synchronize", "query"):

@@ -220,8 +220,8 @@ def test_b_frames_in_any_split_in_any_order(devices, pyramid, by_cost):
     for seed in range(4):
         rng = random.Random(100 * seed + len(pyramid))
         plan = random_plan(rng, devices)
-        one, many, valid = Plan.split(("cpu",), HEIGHT, HEIGHT, 0, "fsbm", 6 * by_cost, by_cost, 2), Machine(plan, seed), NOTHING
-        alone, nothing, b_frames = Machine(one, 0), NOTHING, 0
+        one, many = Plan.split(("cpu",), HEIGHT, HEIGHT, 0, "fsbm", 6 * by_cost, by_cost, 2), Machine(plan, seed)
+        alone, valid, nothing, b_frames = Machine(one, 0), NOTHING, NOTHING, 0
         source = rng.choice(["cpu", memory_of(devices[0])])
         for n, picture in b_pictures(pyramid, by_cost, decoded=bool(seed % 2), source=source):
             if rng.random() < 0.2:
