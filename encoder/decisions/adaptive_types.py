@@ -20,6 +20,7 @@ _FLASH = Fraction(1, 200)  # frames before and behind a flash resemble each othe
 _GUARD = 2  # frames: flashes are shorter
 _LAG = 4  # frames by which decisions may wait for costs that a GPU computes
 _NEVER = 1 << 62  # after all frames
+_PATIENCE = 2  # lengths of runs that are tried beyond the best one, see _fast_run
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class AdaptiveTypes:
             for start in range(newest - 2, max(newest - longest, 0) - 1, -1):
                 found += self._questions(start, newest)
         elif rules.b_adapt == FAST and self._anchor >= 0:  # runs are about as long as the last one
-            for to in range(self._anchor + 2, min(newest, self._anchor + min(longest, self._last_run + 1)) + 1):
+            for to in range(self._anchor + 2, min(newest, self._anchor + min(longest, self._last_run + _PATIENCE)) + 1):
                 found += self._questions(self._anchor, to)
         return found
 
@@ -195,14 +196,17 @@ class AdaptiveTypes:
         return self._fast_run(last) if self._rules.b_adapt == FAST else self._best_run(last)
 
     def _fast_run(self, last: int) -> int:
-        """A frame is B if that costs less than P, with a P frame behind it in both cases."""
-        frame = self._anchor + 1
-        while frame < last and frame - self._anchor <= self._rules.bframes:
-            as_p = self._run_cost(self._anchor, frame) + self._costs.p(frame, frame + 1)
-            if self._run_cost(self._anchor, frame + 1) >= as_p:
+        """The run of the least cost per frame among those tried, of equal ones the longer. Each one more frame, until
+        _PATIENCE lengths one after another cost more: even numbers of B frames have a lopsided pyramid.
+        """
+        best, cost = 1, self._run_cost(self._anchor, self._anchor + 1)
+        for length in range(2, min(self._rules.bframes + 1, last - self._anchor) + 1):
+            found = self._run_cost(self._anchor, self._anchor + length)
+            if found * best <= cost * length:
+                best, cost = length, found
+            elif length - best == _PATIENCE:
                 break
-            frame += 1
-        return frame - self._anchor
+        return best
 
     def _best_run(self, last: int) -> int:
         """The first run of the cheapest way to divide the frames up to `last` into runs; of equal ways the shorter runs."""
