@@ -69,7 +69,8 @@ def test_bytes_of_rows_and_graphs(driver, monkeypatch, options):  # noqa: F811
 @pytest.mark.parametrize("streams", (0, 1, 2, 3))
 @pytest.mark.parametrize(
     "options",
-    ({"bframes": 3, "ref": 2}, {"bframes": 2, "b_pyramid": "none"}, {"bframes": 7, "b_pyramid": "dyadic", "keyint": 13}), ids=str,
+    ({"bframes": 3, "ref": 2}, {"bframes": 2, "b_pyramid": "none"}, {"bframes": 7, "b_pyramid": "dyadic", "keyint": 13}),
+    ids=str,
 )  # fmt: skip
 def test_bytes_with_any_number_of_streams(driver, monkeypatch, options, streams):  # noqa: F811
     """B frames on their own streams, recorded and replayed; many frames are in flight."""
