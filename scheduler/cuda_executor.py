@@ -24,7 +24,9 @@ from .trace import GpuClock, Trace
 
 _NOT_TIMED = nullcontext()
 B_STREAMS = 2  # streams for B frames that are no references, each with a workspace; 0: none
-OFTEN = 4  # replays with the same arrays before kernel launches are fused into CUDA graphs
+# Replays with the same arrays before kernel launches are fused into CUDA graphs. With B frames there are many combinations of
+# arrays, most of which come a few times, and a graph costs as much as several replays without.
+OFTEN, OFTEN_WITH_B = 4, 16
 MOST_FUSED, MOST_COUNTED = 256, 4096  # combinations of arrays that have graphs, and whose replays are counted
 LAST = ("extend_luma", "interpolate")  # last stages of a frame, on MAIN and on SIDE
 WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
@@ -47,6 +49,7 @@ class CudaExecutor(GpuMemory):
         self.serial = serial
         self.b_streams = 0 if serial or lists == 1 else B_STREAMS if b_streams is None else b_streams
         self.frames_on_device += self.b_streams
+        self._often = OFTEN if lists == 1 else OFTEN_WITH_B
         self._main = MAIN  # the stream of the coding loop of this frame
         mains = [MAIN, *(f"{MAIN} {k}" for k in range(1, 1 + self.b_streams))]
         self._mains = mains
@@ -231,7 +234,7 @@ class CudaExecutor(GpuMemory):
     def _count(self, where: Hashable, recording: Recording) -> None:
         """Fuse the launches of a recording with arrays with which it is replayed often: its next replay takes the graphs."""
         self._uses[where] = uses = self._uses.get(where, 0) + 1
-        if uses == OFTEN and len(self._fused) < MOST_FUSED and (fused := self.gpu.fused(recording)) is not None:
+        if uses == self._often and len(self._fused) < MOST_FUSED and (fused := self.gpu.fused(recording)) is not None:
             self._fused[where] = fused
         if len(self._uses) > MOST_COUNTED:
             self._uses.clear()

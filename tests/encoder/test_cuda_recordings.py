@@ -60,7 +60,8 @@ def test_bytes_of_rows_and_graphs(driver, monkeypatch, options):  # noqa: F811
     clip, options = of_changing_types(40, 32), {**FAST, "subme": 2, **options}
     expected, _ = round_trip.encode(clip, 32, 32, device="cpu", **options)
     found = use_native_calls(monkeypatch)
-    monkeypatch.setattr(cuda_executor, "OFTEN", 2)
+    for name in ("OFTEN", "OFTEN_WITH_B"):
+        monkeypatch.setattr(cuda_executor, name, 2)
     assert round_trip.encode(clip, 32, 32, device="cuda", **options)[0] == expected
     (calls,) = found
     assert calls.replayed >= 40
@@ -75,7 +76,8 @@ def test_bytes_of_rows_and_graphs(driver, monkeypatch, options):  # noqa: F811
 def test_bytes_with_any_number_of_streams(driver, monkeypatch, options, streams):  # noqa: F811
     """B frames on their own streams, recorded and replayed; many frames are in flight."""
     monkeypatch.setattr(cuda_executor, "B_STREAMS", streams)
-    monkeypatch.setattr(cuda_executor, "OFTEN", 2)
+    for name in ("OFTEN", "OFTEN_WITH_B"):
+        monkeypatch.setattr(cuda_executor, name, 2)
     found = use_native_calls(monkeypatch)
     options = {**FAST, "b_adapt": 0, "subme": 2, "threads": 9, **options}
     clip = of_changing_types(26, 32)
