@@ -1,8 +1,8 @@
 """Runs whole frames on one GPU: the coding loop on one stream, stages outside the loop on a second, copies on two more.
 
 Nothing is allocated after the first frames, and the host waits only for the results of a frame (`download_results`).
-Arrays of `frames_on_device` frames lie on the GPU: one frame is uploaded and one downloaded while a third is in the loop.
-The arrays of a frame are reused after its download.
+Arrays of `frames_on_device` frames lie on the GPU: one frame is uploaded and one downloaded while a third is in the loop, and
+one more in the loop of each stream for B frames. The arrays of a frame are reused after its download.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +15,7 @@ from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ..cuda_src.runtime.idle import keep
 from ..cuda_src.runtime.recording import HostBuffers, Recording
 from .executor import Step
+from .frames.side_by_side import Waits
 from .gpu_memory import GpuMemory
 from .stages import CUDA, D2H, EVEN, FRAME, H2D, MAIN, ROWS, SIDE, SLICES, STAGES, TABLE, TICKETS, Stage, deferred_stages
 from .threads.copy_kernels import READY
@@ -22,7 +23,10 @@ from .threads.lazy_task import LazyTask, Task
 from .trace import GpuClock, Trace
 
 _NOT_TIMED = nullcontext()
-OFTEN = 4  # replays with the same arrays before kernel launches are fused into CUDA graphs
+B_STREAMS = 2  # streams for B frames that are no references, each with a workspace; 0: none
+# Replays with the same arrays before kernel launches are fused into CUDA graphs. With B frames there are many combinations of
+# arrays, most of which come a few times, and a graph costs as much as several replays without.
+OFTEN, OFTEN_WITH_B = 4, 16
 MOST_FUSED, MOST_COUNTED = 256, 4096  # combinations of arrays that have graphs, and whose replays are counted
 LAST = ("extend_luma", "interpolate")  # last stages of a frame, on MAIN and on SIDE
 WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
@@ -36,11 +40,20 @@ class CudaExecutor(GpuMemory):
 
     def __init__(
         self, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool = False,
-        lists: int = 1,
+        lists: int = 1, b_streams: int | None = None,
     ) -> None:  # fmt: skip
-        """serial: everything on one stream, so that the host thread issues fewer event calls; lists: see GpuMemory."""
+        """serial: everything on one stream, so that the host thread issues fewer event calls; lists: see GpuMemory.
+
+        b_streams: in place of B_STREAMS, where there are B frames.
+        """
         super().__init__(gpu, lists)
         self.serial = serial
+        self.b_streams = 0 if serial or lists == 1 else B_STREAMS if b_streams is None else b_streams
+        self.frames_on_device += self.b_streams
+        self._often = OFTEN if lists == 1 else OFTEN_WITH_B
+        self._main = MAIN  # the stream of the coding loop of this frame
+        mains = [MAIN, *(f"{MAIN} {k}" for k in range(1, 1 + self.b_streams))]
+        self._mains = mains
         rows, macroblocks = (0, n_rows), (0, slices[-1][1])
         self._parts: dict[str, tuple[int, ...]] = {
             ROWS: rows, EVEN: rows, TICKETS: rows, SLICES: macroblocks, FRAME: (),
@@ -48,10 +61,16 @@ class CudaExecutor(GpuMemory):
         with gpu:
             first = gpu.stream()
             self.streams = {
-                name: first if self.serial else gpu.stream() for name in (MAIN, SIDE, H2D, D2H)
+                name: first if self.serial else gpu.stream() for name in (*mains, SIDE, H2D, D2H)
             }
-            self._ended = {name: gpu.event() for name in WAITED_FOR}
-            self._uploaded, self._downloaded = ([gpu.event() for _ in range(self.frames_on_device)] for _ in range(2))
+            self._ended = {
+                (track, name): gpu.event()
+                for name in sorted(WAITED_FOR)
+                for track in (mains if STAGES[name].stream == MAIN else [STAGES[name].stream])
+            }
+            self._uploaded, self._coded, self._downloaded = (
+                [gpu.event() for _ in range(self.frames_on_device)] for _ in range(3)
+            )
             self._waits: set[tuple[str, str]] = set()  # of this run: (stream, stage) that already have a wait
             self._clock = GpuClock(gpu, trace, self.streams[MAIN]) if trace is not None and trace.gpu else None
             self._number = 0  # of the current frame
@@ -60,7 +79,7 @@ class CudaExecutor(GpuMemory):
             self._recordings: dict[Hashable, Recording] = {}  # by kind
             self._fused: dict[Hashable, Recording] = {}  # by all that tells arrays and kind
             self._uses: dict[Hashable, int] = {}  # likewise
-            for event in (*self._ended.values(), *self._uploaded, *self._downloaded):
+            for event in (*self._ended.values(), *self._uploaded, *self._coded, *self._downloaded):
                 gpu.record(event, self.streams[MAIN])  # the first frames wait for events that no frame has recorded
 
     @property
@@ -96,14 +115,33 @@ class CudaExecutor(GpuMemory):
         self._start_when_uploaded(number)
 
     def _start_when_uploaded(self, number: int) -> None:
-        """Make MAIN wait for this frame's upload and for the download of frame `number` - 2, whose slot it may reuse.
+        """Make the frame's loop wait for its upload.
 
-        The other streams wait for MAIN.
+        With one stream for all frames it waits, too, for the download of frame `number` - 2, whose slot it may reuse; on a
+        stream for B frames, for all earlier frames of MAIN. The other streams wait for the frame's loop.
         """
-        gpu, main, uploaded = self.gpu, self.streams[MAIN], self._uploaded[number % self.frames_on_device]
+        gpu, main, uploaded = self.gpu, self.streams[self._main], self._uploaded[number % self.frames_on_device]
         gpu.record(uploaded, self.streams[H2D])
-        for event in (uploaded, self._downloaded[(number - 2) % self.frames_on_device]):
-            gpu.wait(main, event)
+        gpu.wait(main, uploaded)
+        if not self.b_streams:
+            gpu.wait(main, self._downloaded[(number - 2) % self.frames_on_device])
+        elif self._main != MAIN:
+            gpu.wait(main, self._ended[MAIN, "extend_luma"])
+
+    def enter(self, stream: int, waits: Waits) -> None:
+        """The next frame takes this stream, and its loop waits for earlier frames; see SideBySide."""
+        self._main = self._mains[stream]
+        for events, numbers in ((self._coded, waits.coded), (self._downloaded, waits.downloaded)):
+            for number in numbers:
+                self.gpu.wait(self.streams[self._main], events[number % self.frames_on_device])
+
+    def fill(self, array: DeviceArray, value: int) -> None:
+        """See GpuMemory."""
+        array.fill(value & 255, self.streams[self._main])
+
+    def _track(self, stage: Stage) -> str:
+        """The name of a stage's stream in this frame."""
+        return self._main if stage.stream == MAIN else stage.stream
 
     def import_device_frame(
         self, number: int, stage: str, pointers: Mapping[str, int], pairs: Pairs,
@@ -139,24 +177,27 @@ class CudaExecutor(GpuMemory):
                 self._start(STAGES[name], {**state, **more} if more else state)
 
     def _start(self, stage: Stage, state: Mapping[str, Any]) -> None:
-        gpu, stream = self.gpu, self.streams[stage.stream]
-        self._wait_for_stages(stage.stream, stage.after.split())
-        with self._span(stage.stream, stage.name):
+        gpu, track = self.gpu, self._track(stage)
+        stream = self.streams[track]
+        self._wait_for_stages(track, stage.after.split())
+        with self._span(track, stage.name):
             stage.launch(state, self._parts[stage.split], stream)
         if stage.name in WAITED_FOR:
-            gpu.record(self._ended[stage.name], stream)
+            gpu.record(self._ended[track, stage.name], stream)
             self._waits = {wait for wait in self._waits if wait[1] != stage.name}
 
     def _wait_for_stages(self, track: str, stages: Iterable[str]) -> None:
         """Make a stream wait for the end of these stages, once a run."""
         for name in stages:
             if (track, name) not in self._waits:
-                self.gpu.wait(self.streams[track], self._ended[name])
+                self.gpu.wait(self.streams[track], self._ended[self._track(STAGES[name]), name])
                 self._waits.add((track, name))
 
     def download_results(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]], slot: Hashable) -> None:
         """See Executor: start the download, which runs while the next frame is in the loop."""
         gpu, k, download = self.gpu, number % self.frames_on_device, self.streams[D2H]
+        if self._main != MAIN:
+            gpu.record(self._coded[k], self.streams[self._main])
         self._wait_for_stages(D2H, LAST)
         with self._span(D2H, "download"):
             for device_array, host in pairs:
@@ -198,7 +239,7 @@ class CudaExecutor(GpuMemory):
     def _count(self, where: Hashable, recording: Recording) -> None:
         """Fuse the launches of a recording with arrays with which it is replayed often: its next replay takes the graphs."""
         self._uses[where] = uses = self._uses.get(where, 0) + 1
-        if uses == OFTEN and len(self._fused) < MOST_FUSED and (fused := self.gpu.fused(recording)) is not None:
+        if uses == self._often and len(self._fused) < MOST_FUSED and (fused := self.gpu.fused(recording)) is not None:
             self._fused[where] = fused
         if len(self._uses) > MOST_COUNTED:
             self._uses.clear()
@@ -209,7 +250,7 @@ class CudaExecutor(GpuMemory):
         k = number % self.frames_on_device
         if (slot, k) not in self._host_buffers:
             before = self._downloaded[(number - 2) % self.frames_on_device]
-            events = self._event(slot), self._uploaded[k], self._downloaded[k], before
+            events = self._event(slot), self._uploaded[k], self._coded[k], self._downloaded[k], before
             self._host_buffers[slot, k] = HostBuffers(*events, *buffers())
         return self._host_buffers[slot, k]
 

@@ -10,6 +10,7 @@ from ..cuda_executor import CudaExecutor, FramePlace
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, Zeros, nothing, split_planes, split_upload, upload_shape
 from .loop import Arrays, Loop, LoopSettings, Places, PreviousFrame
+from .side_by_side import SideBySide
 from .source_sums import SourceSums
 from .stand_ins import DECODED, FIRST_ENTRY, StandIns
 
@@ -35,6 +36,10 @@ class CudaLoop(Loop):
             self.arrays, list(zip(self.frames_on_device, self.inputs)),
             lambda made: Frame(config.mb_width, config.mb_height, made, config.lists), partial(_input, settings),
         )  # fmt: skip
+        self._side_by_side = SideBySide(executor.b_streams, len(self.frames_on_device))
+        beside = [self.arrays.beside() for _ in range(executor.b_streams)]
+        self._arrays_of = [self.arrays, *beside]  # by stream
+        self._stand_ins_of = [self.stand_ins, *(self.stand_ins.with_workspace(arrays.workspace) for arrays in beside)]
 
     def _code(self, frame: Frame, slot: int, lists: tuple[int, ...], previous: PreviousFrame | None) -> Frame:
         """See Loop."""
@@ -43,7 +48,10 @@ class CudaLoop(Loop):
         if frame.with_levels:
             frame.mark_levels_dirty()
         executor, k, source = self.executor, frame.index % len(self.frames_on_device), frame.device_source
-        device_frame = self.frames_on_device[k]
+        device_frame, spec = self.frames_on_device[k], frame.spec
+        alone = bool(spec.n_ref1) and not spec.is_reference
+        stream, waits = self._side_by_side.enter(frame.index, slot, lists, alone)
+        executor.enter(stream, waits)
         if source is not None:
             params = self.inputs[k]["frame_params"]
             state = self.arrays.constants | device_frame.arrays | source.numbers | {
@@ -53,11 +61,11 @@ class CudaLoop(Loop):
             executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.order, state, qps)
         if not executor.records:
             params = self.inputs[k]["frame_params"]
-            self._issue(frame, Places(self.arrays, device_frame, params, slot, lists, previous), self.inputs[k])
+            self._issue(frame, Places(self._arrays_of[stream], device_frame, params, slot, lists, previous), self.inputs[k])
             return device_frame
-        spec, stand_ins = frame.spec, self.stand_ins
+        stand_ins = self._stand_ins_of[stream]
         kind = (
-            spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp),
+            stream, spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp),
             source is None, frame.keep_reconstruction, frame.pending_fence is None,
         )  # fmt: skip
         where = kind, k, slot, lists, previous and previous.ref_idx.ptr

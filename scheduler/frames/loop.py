@@ -45,8 +45,8 @@ class Arrays:
         config = settings.config
         self.config, self.executor = config, executor
         size = Size(config.mb_width, config.mb_height, config.pad, config.lists)
-        # a GPU may still read a frame that is no reference while it codes the next one
-        self.slots = config.dpb_frames + 1 + (config.lists == 2 and executor.frames_on_device > 0)
+        # a GPU may still read a frame that is no reference while it codes the next one, or several
+        self.slots = config.dpb_frames + 1 + (config.lists == 2 and executor.frames_on_device > 0) + executor.b_streams
         self.references = References.allocate(self.slots + config.weightp, size, executor.zeros)
         self.workspace = Workspace(size, config.most_searches, executor.zeros)
         self.constants = _constants(config)
@@ -59,6 +59,13 @@ class Arrays:
         """The same arrays, for another executor of the same memory."""
         other = copy(self)
         other.executor = executor
+        return other
+
+    def beside(self) -> "Arrays":
+        """The same arrays, with a workspace of their own, for frames beside others."""
+        other, config = copy(self), self.config
+        size = Size(config.mb_width, config.mb_height, config.pad, config.lists)
+        other.workspace = Workspace(size, config.most_searches, self.executor.zeros)
         return other
 
     def state(
@@ -217,7 +224,7 @@ class Loop:
         self.settings, self.config, self.executor = settings, settings.config, executor
         self.arrays = Arrays(settings, executor) if arrays is None else arrays
         self.references = self.arrays.references
-        self.dpb = DecodedPictureBuffer(self.arrays.slots) if dpb is None else dpb
+        self.dpb = DecodedPictureBuffer(self.arrays.slots, 1 + executor.b_streams) if dpb is None else dpb
         self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
         self.previous: PreviousFrame | None = None  # the last frame; B frames may lie between a frame and what it continues
 

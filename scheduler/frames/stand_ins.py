@@ -1,12 +1,13 @@
 """Stand-ins for the arrays that differ between frames of a kind, with which a GPU's work is recorded (recording.py)."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
 from ...cuda_src.runtime.array import DeviceArray
 from ...cuda_src.runtime.recording import stand_in
 from ..arrays import KEPT, LEVELS, of_roles
-from .frame import Frame, Zeros
+from .frame import Frame, Workspace, Zeros
 from .loop import Arrays, PreviousFrame
 
 DECODED, FIRST_ENTRY = -1, -2  # slots of the decoded frame and, downwards, of the entries of both lists
@@ -42,6 +43,12 @@ class StandIns(Arrays):
         self.previous = PreviousFrame(self._like(frame.ref_idx), self._like(frame.mv), ())
         self._colocated = {"kept_still": self._like(references.kept[0]["kept_still"])}
         self._first_entry = self._made
+
+    def with_workspace(self, workspace: Workspace) -> "StandIns":
+        """The same, with another workspace."""
+        other = copy(self)
+        other.workspace = workspace
+        return other
 
     def _next(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
         self._made += 1

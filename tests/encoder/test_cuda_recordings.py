@@ -6,6 +6,7 @@ import pytest
 from h264lite.cuda_src.runtime.recording import HostBuffers, Recording, stand_in
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler import cuda_executor
+from h264lite.scheduler.frames.side_by_side import NOTHING, SideBySide
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import driver  # noqa: F401
@@ -59,10 +60,43 @@ def test_bytes_of_rows_and_graphs(driver, monkeypatch, options):  # noqa: F811
     clip, options = of_changing_types(40, 32), {**FAST, "subme": 2, **options}
     expected, _ = round_trip.encode(clip, 32, 32, device="cpu", **options)
     found = use_native_calls(monkeypatch)
-    monkeypatch.setattr(cuda_executor, "OFTEN", 2)
+    for name in ("OFTEN", "OFTEN_WITH_B"):
+        monkeypatch.setattr(cuda_executor, name, 2)
     assert round_trip.encode(clip, 32, 32, device="cuda", **options)[0] == expected
     (calls,) = found
     assert calls.replayed >= 40
+
+
+@pytest.mark.parametrize("streams", (0, 1, 2, 3))
+@pytest.mark.parametrize(
+    "options",
+    ({"bframes": 3, "ref": 2}, {"bframes": 2, "b_pyramid": "none"}, {"bframes": 7, "b_pyramid": "dyadic", "keyint": 13}),
+    ids=str,
+)  # fmt: skip
+def test_bytes_with_any_number_of_streams(driver, monkeypatch, options, streams):  # noqa: F811
+    """B frames on their own streams, recorded and replayed; many frames are in flight."""
+    monkeypatch.setattr(cuda_executor, "B_STREAMS", streams)
+    for name in ("OFTEN", "OFTEN_WITH_B"):
+        monkeypatch.setattr(cuda_executor, name, 2)
+    found = use_native_calls(monkeypatch)
+    options = {**FAST, "b_adapt": 0, "subme": 2, "threads": 9, **options}
+    clip = of_changing_types(26, 32)
+    expected, _ = round_trip.encode(clip, 32, 32, device="cpu", **options)
+    assert round_trip.encode(clip, 32, 32, device="cuda", **options)[0] == expected
+    assert found[0].replayed >= 26
+
+
+def test_which_frames_wait_for_which():
+    """One mini-GOP of three B frames, of which one is a reference; slots 0 and 1 are references."""
+    side = SideBySide(2, 5)
+    assert side.enter(0, 0, (), False) == (0, NOTHING) and side.enter(1, 1, (0,), False) == (0, NOTHING)
+    assert side.enter(2, 2, (0, 1), False) == (0, NOTHING), "a B frame that is a reference"
+    assert side.enter(3, 3, (0, 2, 1), True) == (1, NOTHING) and side.enter(4, 4, (2, 1, 0), True) == (2, NOTHING)
+    assert side.enter(5, 5, (1,), False) == (0, NOTHING), "the next P frame waits for no B frame"
+    assert side.enter(6, 2, (1, 5), False) == (0, ((3, 4), (2,))), "it overwrites what they read, and what is downloaded"
+    assert side.enter(7, 4, (5, 1), True) == (1, ((), (4,))) and side.enter(8, 4, (5, 1), True) == (2, ((), (7,)))
+    assert side.enter(14, 1, (5,), False) == (0, NOTHING), "frames that were downloaded long ago"
+    assert SideBySide(0, 3).enter(1, 0, (), True) == (0, NOTHING)
 
 
 def test_graphs_are_bounded(driver, monkeypatch):  # noqa: F811
