@@ -137,7 +137,7 @@ class HybridExecutor:
         if self._gpu_executor is None:
             first = self.cpus[0]
             height = self.adaptation.plan.mb_height
-            self._gpu_executor = CudaExecutor(worker.gpu, height, first.slices, worker.trace, self._serial, worker.lists)
+            self._gpu_executor = CudaExecutor(worker.gpu, height, first.slices, worker.trace, self._serial, worker.lists, 0)
         return self._gpu_executor
 
     def switch_to(self, device: str) -> None:
