@@ -26,6 +26,7 @@ MOST_RECORDINGS = 1024
 OFTEN = 4  # replays of a recording before its kernel launches are fused into CUDA graphs
 LAST = ("extend_luma", "interpolate")  # last stages of a frame, on MAIN and on SIDE
 WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
+Pairs = Iterable[tuple[np.ndarray, DeviceArray]]  # arrays of the host and of the GPU
 
 
 class CudaExecutor(GpuMemory):
@@ -71,13 +72,13 @@ class CudaExecutor(GpuMemory):
         return self.gpu
 
     def upload_frame(
-        self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]], step: Step, state: Mapping[str, Any],
-        upload_fence: np.ndarray | None = None,
+        self, number: int, pairs: Pairs, step: Step, state: Mapping[str, Any], upload_fence: np.ndarray | None = None,
+        later: Pairs = (),
     ) -> None:  # fmt: skip
         """Start frame `number` while the frame before is in the loop.
 
         pairs: (host array, GPU array) to copy; step: converts the uploaded samples to planes; upload_fence: the copies start
-        once it is READY (scheduler/threads/copy_kernels.py).
+        once it is READY (scheduler/threads/copy_kernels.py); later: pairs to copy after the conversion.
         """
         gpu, k, upload = self.gpu, number % self.frames_on_device, self.streams[H2D]
         self._number = number
@@ -88,6 +89,8 @@ class CudaExecutor(GpuMemory):
             for host, device_array in pairs:
                 device_array.put(host, upload)
         self.run([step], state, {})
+        for host, device_array in later:
+            device_array.put(host, upload)
         self._start_when_uploaded(number)
 
     def _start_when_uploaded(self, number: int) -> None:
@@ -101,13 +104,13 @@ class CudaExecutor(GpuMemory):
             gpu.wait(main, event)
 
     def import_device_frame(
-        self, number: int, stage: str, pointers: Mapping[str, int], pairs: Iterable[tuple[np.ndarray, DeviceArray]],
-        order: tuple[int | None, int | None, bool], state: Mapping[str, Any],
+        self, number: int, stage: str, pointers: Mapping[str, int], pairs: Pairs,
+        order: tuple[int | None, int | None, bool], state: Mapping[str, Any], later: Pairs = (),
     ) -> None:  # fmt: skip
         """As `upload_frame`, for a frame that is already on the GPU.
 
         pairs: (host array, GPU array) to copy; order: (stream to be ordered after, stream that waits until the frame is read,
-        each None for none; whether the host waits until then).
+        each None for none; whether the host waits until then); later: see upload_frame.
         """
         after, before, host_waits = order
         gpu, k, upload = self.gpu, number % self.frames_on_device, self.streams[H2D]
@@ -118,6 +121,8 @@ class CudaExecutor(GpuMemory):
         for host, device_array in pairs:
             device_array.put(host, upload)
         self.run([((stage,), self.load_from_gpu(pointers))], state, {})
+        for host, device_array in later:
+            device_array.put(host, upload)
         self._start_when_uploaded(number)
         if host_waits:
             gpu.synchronize(self._uploaded[k])

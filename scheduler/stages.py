@@ -212,7 +212,7 @@ TABLE = (
     ),
     Stage(  # of frames with a QP for each macroblock
         "settle_qp", "settle_qp.settle_qp", SLICES, "7.4.5",
-        "mb_type cbp frame_params first_mb end_mb qp",
+        "mb_type cbp slice_first_mb frame_params mb_width first_mb end_mb qp",
         "qp",
         optional=True, unplanned=True,
     ),

@@ -40,11 +40,12 @@ class CudaLoop(Loop):
         executor, k, source = self.executor, frame.index % len(self.frames_on_device), frame.device_source
         device_frame = self.frames_on_device[k]
         params = self.inputs[k]["frame_params"]
+        qps = [(frame.mb_qp, device_frame.qp)] if frame.spec.mb_qp else []
         if source is not None:
             state = self.arrays.constants | device_frame.arrays | source.numbers | {
                 "frame_params": params, "outside": executor.mapped(frame.outside)}
             pairs = [(frame.frame_params, params)]
-            executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.order, state)
+            executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.order, state, qps)
         fence = frame.pending_fence
         key = (k, slot, lists, self._numbers(frame.spec, lists), source is None, frame.keep_reconstruction, fence is None)
         if executor.replay(key, frame.ring_slot, frame.host_buffers):
@@ -53,7 +54,7 @@ class CudaLoop(Loop):
             if source is None:
                 state = self.arrays.constants | device_frame.arrays | self.inputs[k]
                 pairs = [(frame.upload, self.inputs[k]["upload"])]
-                executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, fence)
+                executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, fence, qps)
             entropy_state = {"frame_params": params, "slice_data": executor.mapped(frame.slice_data)}
             self._stages(frame, device_frame, slot, lists, entropy_state)
             results = [(device_frame.block, frame.block), *self._decoded(frame, slot)]
@@ -66,7 +67,7 @@ class CudaLoop(Loop):
         """What a recording holds of these, beside slots."""
         continued = self._continued(spec, lists) if lists else None
         distances = spec.distances, continued and continued.distances
-        return spec.n_ref, spec.luma_weighted, *distances, spec.is_weighted, spec.is_reference
+        return spec.n_ref, spec.luma_weighted, *distances, spec.is_weighted, spec.is_reference, bool(spec.mb_qp)
 
     def source_sums(self, frame: HostFrame) -> np.ndarray:
         """See FrameExecutor."""

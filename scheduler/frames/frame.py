@@ -149,6 +149,7 @@ class HostFrame(Frame):
     upload          uint8[n]: source and frame_params, which one copy uploads
     input_planes    y, u, v of display size, views of source: uint8[m]
     slice_data, level_blocks    arrays of the table; level_blocks is empty unless by_rows
+    mb_qp           uint8[n_mb]: FrameSpec.mb_qp, for its upload
     outside         int32[1], 1 if samples of a source on the GPU are far outside of the range of values
     upload_fence    int64[1], READY when the source is complete: an upload can wait for it
                     (scheduler/threads/copy_kernels.py); or None
@@ -178,6 +179,7 @@ class HostFrame(Frame):
         self._padded = False
         self.device_source: DeviceFrame | None = None  # the source, if it is on the GPU
         self.outside = zeros((1,), np.int32)
+        self.mb_qp = zeros((size.n_mb,), np.uint8)
         self.upload_fence: np.ndarray | None = None
         self._copying: Copiers | None = None  # the threads that copy the source, until `complete`
 
@@ -203,6 +205,12 @@ class HostFrame(Frame):
         self.loaded()
         return source.convert(self.input_planes, run, threads)
 
+    def write_params(self) -> None:
+        """See Frame; `mb_qp` too."""
+        super().write_params()
+        if self.spec.mb_qp:
+            self.mb_qp[:] = np.frombuffer(self.spec.mb_qp, np.uint8)
+
     def loaded(self) -> None:
         """The source is in the upload buffer."""
         self.complete()
@@ -222,7 +230,8 @@ class HostFrame(Frame):
         """The buffers that the GPU reads and writes, always in the same order."""
         optional = [self.upload_fence, *(self.decoded or ())]
         levels = [self.levels] if self.with_levels else []
-        return [self.upload, self.block, self.slice_data, *levels, *(array for array in optional if array is not None)]
+        given = [array for array in optional if array is not None]
+        return [self.upload, self.mb_qp, self.block, self.slice_data, *levels, *given]
 
     def complete(self) -> None:
         """See Frame. The arguments of `load` may change afterwards."""
