@@ -23,7 +23,7 @@ DEVICE int greatest_so_far(int value) {
 // set a QP by mb_qp_delta are not written, so that all threads may read them.
 extern "C" __global__ void __launch_bounds__(THREADS) settle_qp(const uint8_t *mb_type, const uint8_t *cbp, const int *slice_first_mb,
     const int *frame_params, int mb_width, int mb0, int mb1, uint8_t *qp) {
-  __shared__ int warps[32];
+  SHARED(int, warps, 32);
   wait_for_the_kernel_before();
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, each = (mb1 - mb0 + THREADS - 1) / THREADS;
   const int first = min(mb1, mb0 + int(threadIdx.x) * each), end = min(mb1, first + each);

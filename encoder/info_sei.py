@@ -12,6 +12,7 @@ ENCODER_UUID = UUID("8a1df1fa-1a85-48c6-b56b-628a942a7f35")  # of this encoder's
 _NOT_OF_THE_STREAM = ("Running", "Reports")  # groups of options that leave its bytes as they are
 _SAID_OTHERWISE = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut", "no_weightb")
 _OF_B_FRAMES = ("b_pyramid", "pbratio", "weightb")
+_OF_AQ = ("aq_mode", "aq_strength")
 
 
 def info_sei(config: Config) -> bytes:
@@ -27,6 +28,7 @@ def info_text(config: Config) -> str:
     values["cqm"] = values["cqm"] if config.cqm == "jvt" else "file" if config.has_lists else None
     values |= {"cabac": config.cabac, "8x8dct": config.transform_8x8_mode, "weightb": config.weightb}
     values |= {} if config.bframes else dict.fromkeys(_OF_B_FRAMES)
+    values |= {} if config.aq_mode else dict.fromkeys(_OF_AQ)
     options = " ".join(f"{name}={_text(value)}" for name, value in values.items() if value is not None)
     return f"h264lite {__version__} - H.264/AVC encoder - options: {options}"
 
