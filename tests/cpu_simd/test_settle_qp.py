@@ -27,7 +27,7 @@ def expected(mb_type, cbp, slice_first_mb, params, mb_width, qp):
     for mb, (kind, pattern) in enumerate(zip(mb_type, cbp)):
         if mb in slice_first_mb:
             before = params[0]
-        has_delta = kind == I_16x16 or kind not in (I_PCM, P_SKIP, B_SKIP) and pattern > 0
+        has_delta = kind == I_16x16 or (kind not in (I_PCM, P_SKIP, B_SKIP) and pattern > 0)
         before = qp[mb] if has_delta else before
         found.append(before)
     return np.array(found, np.uint8)

@@ -346,7 +346,7 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
         with pytest.raises(OptionError, match="see --profile"):
             config(profile=profile, **{name: True, f"no_{name}": True})
     for options in ({"no_mixed_refs": True, "ref": 2}, {"cabac": 0}, {"no_mixed_refs": True, "preset": "slower"},
-                    {"aq_mode": RaisesAlways()}):  # fmt: skip
+                    {"nr": RaisesAlways()}):  # fmt: skip
         with pytest.raises(OptionError, match="is not supported yet") as caught:
             config(**options)
         assert caught.value.option == next(iter(options)).replace("_", "-")
