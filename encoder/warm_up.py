@@ -47,6 +47,7 @@ def _needed(config: Config | None) -> set[str]:
             ("rd_candidates_b", by_bits and config.cabac and config.lists == 2),
             ("rd_decision", by_bits and not config.cabac), ("weighting", config.weightp),
             ("settle_qp", config.aq_mode > 0), ("ac_energy", config.aq_mode > 0),
+            ("steady_qp", config.aq_mode > 0),
             ("bits_by_kind", config.bits_by_kind),
         )  # fmt: skip
         needed |= {name for name, wanted in options if wanted}
