@@ -197,7 +197,7 @@ class Pipeline:
             if self._weighting is not None:
                 spec = self._weighting.of(spec, frame_sums(planes) if planes else self._sums_on_gpu(frame))
             if self.config.aq_mode and not spec.mb_qp:
-                spec = with_mb_qp(spec, frame.samples(), AqSettings.of(self.config))
+                spec = with_mb_qp(spec, frame.wide_planes(), AqSettings.of(self.config))
             frame.headers = self.writer.headers(spec)
             executor.encode(spec, frame, self._write)
             return self._finished(0 if self.config.waits_for_packets else executor.ring.in_flight)

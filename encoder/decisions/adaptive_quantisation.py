@@ -47,10 +47,13 @@ def with_mb_qp(spec: FrameSpec, planes: Sequence[np.ndarray], settings: AqSettin
 
 
 def energies(planes: Sequence[np.ndarray]) -> np.ndarray:
-    """int32[n_mb]: AC energy of each macroblock. planes: Y, Cb, Cr in coded size, uint8, contiguous."""
+    """int32[n_mb]: AC energy of each macroblock. planes: Y, Cb, Cr, uint8, contiguous, in coded width; of coded
+    height, or of display height: the last row goes on below.
+    """
     height, width = planes[0].shape
-    energy = np.empty(height * width // 256, np.int32)
-    ac_energies(Planes(*planes), 0, height // 16, energy)
+    rows = -(-height // 16)
+    energy = np.empty(rows * width // 16, np.int32)
+    ac_energies(Planes(*planes), 0, rows, energy)
     return energy
 
 

@@ -111,6 +111,10 @@ class Frame:
         """Y, Cb, Cr of the loaded source in display size; display: (height, width) of the planes."""
         return tuple(plane[:height, :width] for plane, (height, width) in zip(self.planes, display))
 
+    def wide_planes(self) -> tuple[Array, ...]:
+        """The source planes in coded width, with or without the rows that repeat the last one; contiguous."""
+        return self.planes
+
     def _pad(self, display: Sequence[tuple[int, ...]]) -> None:
         """Repeat the last column and row up to the coded size; display: (height, width) of the planes."""
         for plane, (height, width) in zip(self.planes, display):
@@ -219,6 +223,13 @@ class HostFrame(Frame):
 
     def display_planes(self, display: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
         """See Frame."""
+        return self.input_planes
+
+    def wide_planes(self) -> tuple[Array, ...]:
+        """See Frame: the upload buffer, if nothing is repeated at the right."""
+        if self._padded or self.input_planes[0].shape[1] % 16:
+            return self.samples()
+        self.complete()
         return self.input_planes
 
     @property

@@ -34,12 +34,17 @@ TOOLS = (
 ON_GPU = [tools for tools in TOOLS if tools.get("subme", 0) < 6 or "profile" not in tools]
 
 
+def n_mb_of(planes):
+    height, width = planes[0].shape
+    return -(-height // 16) * width // 16
+
+
 @pytest.fixture(params=MAPS)
 def mapped(request, monkeypatch):
     """Encodes with aq_mode 1 have these QPs, other ones in each frame."""
     def with_map(spec, planes, settings):
         rng = np.random.default_rng(spec.display_index)
-        return spec._replace(mb_qp=MAPS[request.param](rng, planes[0].size // 256).astype(np.uint8).tobytes())
+        return spec._replace(mb_qp=MAPS[request.param](rng, n_mb_of(planes)).astype(np.uint8).tobytes())
 
     monkeypatch.setattr(pipeline, "with_mb_qp", with_map)
     return request.param
@@ -84,10 +89,18 @@ def test_gpu(gpu, mapped, tools):  # noqa: F811
     compare(round_trip.noise_clip(34, 66, 4, 5), 34, 66, aq_mode=1, **tools)
 
 
+@pytest.mark.parametrize(("width", "height"), [(48, 34), (35, 50)])
+def test_modes_on_the_gpu(gpu, width, height):  # noqa: F811
+    """Energies of frames of display height and of coded size."""
+    clip = round_trip.noise_clip(width, height, 3, 5)
+    for mode in (1, 2, 3):
+        compare(clip, width, height, aq_mode=mode, aq_strength=2, subme=2, merange=4)
+
+
 def test_some_frames_on_the_gpu(gpu, monkeypatch):  # noqa: F811
     """Recordings of frames with one QP and with many are not mistaken for one another."""
     def with_map(spec, planes, settings):
-        qps = np.random.default_rng(spec.display_index).integers(20, 40, planes[0].size // 256).astype(np.uint8)
+        qps = np.random.default_rng(spec.display_index).integers(20, 40, n_mb_of(planes)).astype(np.uint8)
         return spec._replace(mb_qp=qps.tobytes()) if spec.display_index % 3 else spec
 
     monkeypatch.setattr(pipeline, "with_mb_qp", with_map)
