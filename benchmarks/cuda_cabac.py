@@ -27,7 +27,7 @@ BINS = 3  # kernels that make the bins; the others are the engine
 
 def times_of(bench: Bench, samples: list) -> list[float]:
     """Encodes a frame; microseconds of the first kernel of write_slices, of the first two, and so on."""
-    bench.executor._recordings.clear()  # so that the frame's recording is the only one, recorded before or not
+    bench.executor.drop_recordings()  # so that the frame's recording is the only one, recorded before or not
     bench.encode(*samples)
     (recording,) = bench.executor._recordings.values()
     found = [(recording.commands[k], name, stream) for k, name, stream in recording.launches() if name in KERNELS]

@@ -131,7 +131,7 @@ class Bench:
 
     def picture(self, *samples: np.ndarray) -> list[Timed]:
         """Encodes a frame, then times its kernels; returns nothing for an I frame."""
-        self.executor._recordings.clear()  # so that the frame's recording is the only one, recorded before or not
+        self.executor.drop_recordings()  # so that the frame's recording is the only one, recorded before or not
         self.encode(*samples)
         (recording,) = self.executor._recordings.values()
         if not any(name.startswith("full_search") for _, name, _ in recording.launches()):

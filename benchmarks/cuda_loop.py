@@ -25,7 +25,7 @@ from h264lite.cli.cli import main as command
 from h264lite.cuda_src.runtime.recording import Recording
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
-from h264lite.scheduler.cuda_executor import CudaExecutor
+from h264lite.scheduler.cuda_executor import OFTEN, CudaExecutor
 from h264lite.scheduler.devices import why_no_cuda
 from h264lite.scheduler.planning.models import guess
 from h264lite.scheduler.planning.tuning_file import Machine, Tuning, save
@@ -93,7 +93,7 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
     assert isinstance(executor, CudaExecutor)
     found = []
     for n in range(40):
-        executor._recordings.clear()  # so that the frame's recording is the only one, recorded before or not
+        executor.drop_recordings()  # so that the frame's recording is the only one, recorded before or not
         pipeline.encode(*planes(pictures[n], width, height))
         pipeline.flush()
         if n < 4:
@@ -122,13 +122,14 @@ def at_once(pictures: list, width: int, height: int, options: dict[str, Any], la
     """
     pipelines = [Pipeline(settings(width, height, options)) for _ in range(lanes)]
     for k, pipeline in enumerate(pipelines):
-        for n in range(1 + math.lcm(CudaExecutor.frames_on_device, pipeline.config.ref + 1)):  # arrays and slots in all pairs
+        pairs = math.lcm(CudaExecutor.frames_on_device, pipeline.config.ref + 1)  # of arrays and slots
+        for n in range(1 + (1 + OFTEN) * pairs):
             pipeline.encode(*planes(pictures[(n + 7 * k) % len(pictures)], width, height))
         pipeline.flush()
     executors = [pipeline.executor.loop.executor for pipeline in pipelines]
     assert all(isinstance(executor, CudaExecutor) for executor in executors)
     gpu = executors[0].gpu  # type: ignore[union-attr]
-    rounds = list(zip(*(list(executor._recordings.values())[1:] for executor in executors), strict=True))  # type: ignore[union-attr]
+    rounds = list(zip(*(executor._fused.values() for executor in executors), strict=True))  # type: ignore[union-attr]
     found = []
     with gpu:
         for _ in range(3):

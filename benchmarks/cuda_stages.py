@@ -157,7 +157,7 @@ class Bench:
         coarse = Coarse(*(gpu.array(size, np.uint8) for _ in range(2)))
         start = SearchStart(gpu.array((n, 2), np.int16), gpu.array((n, 2), np.int16))
         still = gpu.upload(np.zeros((n, 4), np.int8)), gpu.upload(np.zeros((n, 16, 2), np.int16))
-        prior = PreviousMotion(*still, 1, gpu.upload(np.ones(1, np.int32)), gpu.array((2,), np.int16))
+        prior = PreviousMotion(*still, *(gpu.upload(np.ones(1, np.int32)) for _ in range(2)), gpu.array((2,), np.int16))
         chosen = [gpu.array((n, 4), np.int8), gpu.array((n, 16, 2), np.int16)]
         mb_type, sub, cbp = gpu.array((n,), np.uint8), gpu.array((n, 4), np.uint8), gpu.array((n,), np.uint8)
         motion = Motion(mb_type, sub, *chosen)

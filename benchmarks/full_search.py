@@ -50,7 +50,7 @@ def main() -> None:
     qp = np.full(n_mb, 24, np.uint8)
 
     def ours(level: int) -> None:
-        full_search(source, reference, PAD, start, qp, MERANGE, 0, HEIGHT // 16, found, level)
+        full_search(source, reference, PAD, start, qp, MERANGE, 0, HEIGHT // 16, found, level=level)
 
     runs = {"h264lite": lambda: ours(SIMD_LEVEL)}
     if SIMD_LEVEL == WIDE:

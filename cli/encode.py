@@ -378,7 +378,8 @@ def _settings(config: Config) -> dict[str, Any]:
     """The settings in the summary."""
     return {"width": config.width, "height": config.height, "profile_idc": config.profile_idc,
             "level_idc": config.level_idc, "device": config.device, "threads": config.threads,
-            "preset": config.preset, "tune": config.tune, "qp": config.qp, "keyint": config.keyint, "ref": config.ref,
+            "preset": config.preset, "tune": config.tune, "qp": config.qp if config.crf is None else None, "crf": config.crf,
+            "aq_mode": config.aq_mode, "aq_strength": config.aq_strength, "keyint": config.keyint, "ref": config.ref,
             "merange": config.merange, "subme": config.subme, "slices": config.slices,
             "partitions": sorted(config.partitions), "cabac": config.cabac,
             "transform_8x8_mode": config.transform_8x8_mode, "cqm": config.cqm, "chroma_qp_offset": config.chroma_qp_offset}

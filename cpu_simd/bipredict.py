@@ -46,6 +46,8 @@ from .subpel_refine import LARGE, NEIGHBOURS, sums_of_large, sums_of_middle
 NONE = -1  # no vector
 AVERAGE = 32  # implicit weight of 64 (8.4.2.3.1): both predictions count alike
 MOST_PAIRS = B_WHOLE + 1 + 24 * B_ROUNDS  # those of the partitions; in a round three times eight, see _refine
+SPAN = 4 * B_ROUNDS + 1  # different moves of a component: a round moves a vector twice at most
+_MIDDLE = SPAN**4 // 2  # no move
 WHOLE_LANE = 15  # of sums_of_large
 
 # What all macroblocks share.
@@ -64,6 +66,8 @@ Trials = namedtuple("Trials", (
     "pairs",  # int64[MOST_PAIRS, 2], the vectors tried, of list 0 and list 1
     "cost",  # int32[16], least cost of each partition, in the lanes of sums_of_large
     "pair",  # int32[16], which pair has it
+    "moved",  # uint8[SPAN ** 4], whether _refine has tried the pair with these moves of both vectors
+    "origin",  # int64[2], the pair from which moves are counted
 ))  # fmt: skip
 
 
@@ -220,6 +224,24 @@ def _try_entries(mb, x0, y0, lam, shared, entries, trials):
 
 
 @helper
+def _place(v, origin):
+    """Number of the move from one vector to another one of the same entry."""
+    _, x, y = _unpacked(v)
+    _, x0, y0 = _unpacked(origin)
+    return (y - y0 + SPAN // 2) * SPAN + x - x0 + SPAN // 2
+
+
+@helper
+def _try_moved(mb, x0, y0, v0, v1, moved, n, lam, shared, trials):
+    """_try_pair for a pair that _refine has not tried; a second trial would change nothing. Returns how many pairs."""
+    place = _place(v0, trials.origin[0]) * SPAN * SPAN + _place(v1, trials.origin[1])
+    if trials.moved[place]:
+        return n
+    trials.moved[place] = 1
+    return _try_pair(mb, x0, y0, v0, v1, moved, n, lam, shared, trials)
+
+
+@helper
 def _move_one(mb, x0, y0, moved, n, lam, shared, trials):
     """Moves one list's vector of the undivided macroblock's best pair to its eight neighbours. Returns how many pairs."""
     pair = trials.pair[WHOLE_LANE]
@@ -227,7 +249,7 @@ def _move_one(mb, x0, y0, moved, n, lam, shared, trials):
     entry, x, y = _unpacked(v1 if moved else v0)
     for k in range(1, 9):
         v = _packed(entry, x + NEIGHBOURS[k, 0], y + NEIGHBOURS[k, 1])
-        n = _try_pair(mb, x0, y0, v0 if moved else v, v if moved else v1, moved, n, lam, shared, trials)
+        n = _try_moved(mb, x0, y0, v0 if moved else v, v if moved else v1, moved, n, lam, shared, trials)
     return n
 
 
@@ -240,8 +262,8 @@ def _move_both(mb, x0, y0, n, lam, shared, trials):
     for k in range(4):
         dx, dy = (k == 2) - (k == 1), (k == 3) - (k == 0)
         v1 = _packed(e1, xb + dx, yb + dy)
-        n = _try_pair(mb, x0, y0, _packed(e0, xa + dx, ya + dy), v1, 0, n, lam, shared, trials)
-        n = _try_pair(mb, x0, y0, _packed(e0, xa - dx, ya - dy), v1, 0, n, lam, shared, trials)
+        n = _try_moved(mb, x0, y0, _packed(e0, xa + dx, ya + dy), v1, 0, n, lam, shared, trials)
+        n = _try_moved(mb, x0, y0, _packed(e0, xa - dx, ya - dy), v1, 0, n, lam, shared, trials)
     return n
 
 
@@ -251,6 +273,10 @@ def _refine(mb, x0, y0, n, lam, shared, trials):
 
     Up to B_ROUNDS times, as long as it gets better.
     """
+    pair = trials.pair[WHOLE_LANE]
+    trials.origin[0], trials.origin[1] = trials.pairs[pair, 0], trials.pairs[pair, 1]
+    trials.moved[:] = 0
+    trials.moved[_MIDDLE] = 1
     for _ in range(B_ROUNDS):
         start = trials.pair[WHOLE_LANE]
         n = _move_one(mb, x0, y0, 0, n, lam, shared, trials)
@@ -318,7 +344,7 @@ def bipredict(source, references, searches, qp, settings, row0, row1, candidates
     )
     trials = Trials(
         Target(current, luma, offsets), np.empty(256, np.uint8), np.empty(1, np.int64), np.empty((MOST_PAIRS, 2), np.int64),
-        np.empty(16, np.int32), np.empty(16, np.int32),
+        np.empty(16, np.int32), np.empty(16, np.int32), np.empty(SPAN**4, np.uint8), np.empty(2, np.int64),
     )  # fmt: skip
     entries, costs = np.empty((B_WHOLE + 1, 2), np.int64), np.empty((B_WHOLE + 1, 2), np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):

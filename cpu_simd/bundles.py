@@ -38,7 +38,7 @@ HalfSize = namedtuple("HalfSize", (
 PreviousMotion = namedtuple("PreviousMotion", (
     "ref_idx",  # int8[n_mb, 4], -1: intra
     "mv",  # int16[n_mb, 16, 2], quarter samples (x, y)
-    "distance",  # frames in display order from the searched reference to the frame in the loop
+    "distance",  # int32[1], frames in display order from the searched reference to the frame in the loop
     "distances",  # int32[n_ref], from each entry of RefPicList0 of the frame before to it
     "camera",  # int16[2], motion of the whole frame from the reference, coarse samples; 0 in streams without B frames
 ))  # fmt: skip

@@ -79,3 +79,16 @@ def strip_16(current, strip, luma, a, b, stride, metric):
     if metric == SATD:
         return strip_satd(d0, d1, d2, d3)
     return strip_sad(d0, d1, d2, d3)
+
+
+@helper
+def strip_stored(current, strip, luma, a, stride, metric):
+    """strip_16 where a and b are the same: samples that are stored."""
+    at = strip * 64
+    d0 = sub(widen(load_u8x16(luma, a)), load_u16x16(current, at))
+    d1 = sub(widen(load_u8x16(luma, a + stride)), load_u16x16(current, at + 16))
+    d2 = sub(widen(load_u8x16(luma, a + 2 * stride)), load_u16x16(current, at + 32))
+    d3 = sub(widen(load_u8x16(luma, a + 3 * stride)), load_u16x16(current, at + 48))
+    if metric == SATD:
+        return strip_satd(d0, d1, d2, d3)
+    return strip_sad(d0, d1, d2, d3)

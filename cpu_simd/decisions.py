@@ -24,6 +24,7 @@ REFINE_MARGIN_HALVES, REFINE_MARGIN_8x8, REFINE_MARGIN_8x4, REFINE_MARGIN_4x4 = 
 COST_NOT_REFINED = 1 << 20  # cost of a partition that was not refined
 EVERY = 5  # from this subme on all partitions are refined
 ALL_PARTITIONS = 31  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4 and 4x8, 4 4x4 (not without 3)
+SMALL_PARTITIONS = 24  # those below 8x8
 
 # ---- intra_estimate and intra
 # intra_modes: the sixteen Intra4x4PredModes of I_4x4, or AS_16x16 + Intra16x16PredMode of I_16x16, or AS_8x8 +

@@ -4,10 +4,12 @@ from collections import namedtuple
 
 import numpy as np
 
+from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper, kernel
 from .bit_costs import se_bits
-from .decisions import LAMBDA
+from .decisions import ALL_PARTITIONS, COST_NOT_REFINED, LAMBDA, SMALL_PARTITIONS
 from .layout import PARTITIONS
+from .simd.blocks import splat_i32x16
 from .simd.lanes import first_where, smallest
 from .simd.search import keep_smallest, row_sads, row_sads_portable
 from .simd.vector import (
@@ -27,6 +29,8 @@ from .simd.vector import (
     splat_u16x32,
     store,
 )
+
+FIRST_LARGE = 32  # the first partition of 8x8 and larger
 
 # The best candidates so far of the 41 partitions.
 Smallest = namedtuple("Smallest", (
@@ -147,6 +151,91 @@ def keep_partitions(sads, motion, index, smallest_of, like):
 
 
 @helper
+def _halves(source, source_at, source_stride, reference, rows, from_rows, reference_stride, like):
+    """SADs times 4 of two 8x8 blocks side by side, for four rows of adjacent candidates: the left blocks', the right ones'.
+
+    Rows of the source are loaded once for all. from_rows: what the blocks lie behind `rows` (block_sads).
+    """
+    inlined()
+    a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = splat_like(like, 0)
+    for y in range(8):
+        at, more = source_at + y * source_stride, from_rows + y * reference_stride
+        a, b, c, d = row_sads(source, at, reference, rows[0] + more, like)
+        a0, b0 = add(a0, add(a, b)), add(b0, add(c, d))
+        a, b, c, d = row_sads(source, at, reference, rows[1] + more, like)
+        a1, b1 = add(a1, add(a, b)), add(b1, add(c, d))
+        a, b, c, d = row_sads(source, at, reference, rows[2] + more, like)
+        a2, b2 = add(a2, add(a, b)), add(b2, add(c, d))
+        a, b, c, d = row_sads(source, at, reference, rows[3] + more, like)
+        a3, b3 = add(a3, add(a, b)), add(b3, add(c, d))
+    left = shift_left(a0, 2), shift_left(a1, 2), shift_left(a2, 2), shift_left(a3, 2)
+    return left, (shift_left(b0, 2), shift_left(b1, 2), shift_left(b2, 2), shift_left(b3, 2))
+
+
+@helper
+def _halves_portable(source, source_at, source_stride, reference, rows, from_rows, reference_stride, like):
+    """_halves for processors without AVX2."""
+    inlined()
+    a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = splat_like(like, 0)
+    for y in range(8):
+        at, more = source_at + y * source_stride, from_rows + y * reference_stride
+        a, b, c, d = row_sads_portable(source, at, reference, rows[0] + more, like)
+        a0, b0 = add(a0, add(a, b)), add(b0, add(c, d))
+        a, b, c, d = row_sads_portable(source, at, reference, rows[1] + more, like)
+        a1, b1 = add(a1, add(a, b)), add(b1, add(c, d))
+        a, b, c, d = row_sads_portable(source, at, reference, rows[2] + more, like)
+        a2, b2 = add(a2, add(a, b)), add(b2, add(c, d))
+        a, b, c, d = row_sads_portable(source, at, reference, rows[3] + more, like)
+        a3, b3 = add(a3, add(a, b)), add(b3, add(c, d))
+    left = shift_left(a0, 2), shift_left(a1, 2), shift_left(a2, 2), shift_left(a3, 2)
+    return left, (shift_left(b0, 2), shift_left(b1, 2), shift_left(b2, 2), shift_left(b3, 2))
+
+
+@helper
+def _least_of_4(sads, costs):
+    """The least SAD + cost of four rows of candidates."""
+    inlined()
+    upper = min_u(add_sat_u(sads[0], costs[0]), add_sat_u(sads[1], costs[1]))
+    return min_u(upper, min_u(add_sat_u(sads[2], costs[2]), add_sat_u(sads[3], costs[3])))
+
+
+@helper
+def _sums_of_4(a, b):
+    inlined()
+    return add_sat_u(a[0], b[0]), add_sat_u(a[1], b[1]), add_sat_u(a[2], b[2]), add_sat_u(a[3], b[3])
+
+
+@helper
+def search_large(
+    source, source_at, source_stride, reference, rows, reference_stride, motion, index, smallest_of, native, like
+):  # fmt: skip
+    """block_sads and keep_partitions for the partitions from 8x8 on alone, whose SADs stay in registers."""
+    best, position = smallest_of
+    lanes, step = lanes_of(like), splat_like(like, index)
+    costs = (
+        load_like(like, motion, 0), load_like(like, motion, lanes), load_like(like, motion, 2 * lanes),
+        load_like(like, motion, 3 * lanes),
+    )  # fmt: skip
+    below, more = source_at + 8 * source_stride, 8 * reference_stride
+    if native:
+        q0, q1 = _halves(source, source_at, source_stride, reference, rows, 0, reference_stride, like)
+        q2, q3 = _halves(source, below, source_stride, reference, rows, more, reference_stride, like)
+    else:
+        q0, q1 = _halves_portable(source, source_at, source_stride, reference, rows, 0, reference_stride, like)
+        q2, q3 = _halves_portable(source, below, source_stride, reference, rows, more, reference_stride, like)
+    keep_smallest(best, position, 32, _least_of_4(q0, costs), step)
+    keep_smallest(best, position, 33, _least_of_4(q1, costs), step)
+    keep_smallest(best, position, 34, _least_of_4(q2, costs), step)
+    keep_smallest(best, position, 35, _least_of_4(q3, costs), step)
+    keep_smallest(best, position, 38, _least_of_4(_sums_of_4(q0, q2), costs), step)
+    keep_smallest(best, position, 39, _least_of_4(_sums_of_4(q1, q3), costs), step)
+    upper, lower = _sums_of_4(q0, q1), _sums_of_4(q2, q3)
+    keep_smallest(best, position, 36, _least_of_4(upper, costs), step)
+    keep_smallest(best, position, 37, _least_of_4(lower, costs), step)
+    keep_smallest(best, position, 40, _least_of_4(_sums_of_4(upper, lower), costs), step)
+
+
+@helper
 def exact_search(k, source, source_at, reference, first, starts, size, costs, x_keys, smallest_of, native, like):
     """Searches one partition row by row with keys without a row number, for costs too large for 16-bit keys with one.
 
@@ -217,8 +306,9 @@ def motion_costs(start, predictor, weight, size, bits, costs):
 
 
 @kernel
-def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, native, like):
-    """Implements full_search. like: a vector with a lane for each candidate of a step."""
+def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, large, native, like):
+    """Implements full_search. large: see large_alone; like: a vector with a lane for each candidate of a step."""
+    first = 0 if large is None else FIRST_LARGE
     centre, predictor = start
     cost, mv = found
     lanes = lanes_of(like)
@@ -259,7 +349,7 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
                 x_keys[g, lane] = min(65535, 4 * x_cost[x]) if x < size else 65535
         top = splat_like(like, 65535)
         zero = splat_like(like, 0)
-        for k in range(41):
+        for k in range(first, 41):
             store(best, k * lanes, top)
             store(position, k * lanes, zero)
         for j in range(quarter):
@@ -272,17 +362,26 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
                     rows[i] = (ry + dy) * reference_stride + rx + starts[g]
                     store(motion, i * lanes, add_sat_u(x_key, splat_like(like, y_key)))
                 at = sy * source_stride + sx
-                if native:
-                    block_sads(source, at, source_stride, reference, rows, reference_stride, sads, like)
+                if large is not None:
+                    search_large(
+                        source, at, source_stride, reference, rows, reference_stride, motion, j * groups + g, smallest_of,
+                        native, like,
+                    )  # fmt: skip
                 else:
-                    block_sads_portable(source, at, source_stride, reference, rows, reference_stride, sads, like)
-                keep_partitions(sads, motion, j * groups + g, smallest_of, like)
-        for k in range(41):
+                    if native:
+                        block_sads(source, at, source_stride, reference, rows, reference_stride, sads, like)
+                    else:
+                        block_sads_portable(source, at, source_stride, reference, rows, reference_stride, sads, like)
+                    keep_partitions(sads, motion, j * groups + g, smallest_of, like)
+        if large is not None:
+            store(cost, 41 * mb, splat_i32x16(COST_NOT_REFINED))
+            store(cost, 41 * mb + 16, splat_i32x16(COST_NOT_REFINED))
+        for k in range(first, 41):
             key, step, lane = first_smallest(smallest_of, k, like)
             if key == 65535:
-                at, first = sy * source_stride + sx, ry * reference_stride + rx
+                at, there = sy * source_stride + sx, ry * reference_stride + rx
                 value, dx, dy = exact_search(
-                    k, source, at, reference, first, starts, size, costs, x_keys, smallest_of, native, like
+                    k, source, at, reference, there, starts, size, costs, x_keys, smallest_of, native, like
                 )
             else:
                 value = key >> 2
@@ -294,24 +393,33 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
 
 
 @closed_kernel
-def _search_rows_16(source, reference, pad, start, qp, merange, row0, row1, found, native):
+def _search_rows_16(source, reference, pad, start, qp, merange, row0, row1, found, large, native):
     """_search_rows with steps of sixteen candidates."""
-    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, native, splat_u16x16(0))
+    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, large, native, splat_u16x16(0))
 
 
 @closed_kernel
-def _search_rows_32(source, reference, pad, start, qp, merange, row0, row1, found):
+def _search_rows_32(source, reference, pad, start, qp, merange, row0, row1, found, large):
     """_search_rows with steps of 32 candidates, for AVX-512."""
-    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, True, splat_u16x32(0))
+    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, large, True, splat_u16x32(0))
 
 
-def full_search(source, reference, pad, start, qp, merange, row0, row1, found, level=SIMD_LEVEL):
+def large_alone(partition_mask):
+    """For kernels: 1 without 8x4, 4x8 and 4x4, which removes all code for them, else None."""
+    return None if partition_mask & SMALL_PARTITIONS else 1
+
+
+def full_search(
+    source, reference, pad, start, qp, merange, row0, row1, found, partition_mask=ALL_PARTITIONS, level=SIMD_LEVEL
+):  # fmt: skip
     """Integer full search with motion cost (not part of the standard).
 
     source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad], sample (0, 0) of the frame at [pad, pad]; start: SearchStart;
     qp: uint8[n_mb], QP_Y; merange: 4..64; [row0, row1): macroblock rows. Writes found: SearchResult. Candidates: dx, dy in
     [-merange, merange-1] round the centre; the lowest min(65535, SAD + lam // 2 * bits) wins, on a tie the first in raster
     order (dy outer). The window round the centre (at least 12 samples) must lie in the padded reference.
+    partition_mask: sizes wanted (see ALL_PARTITIONS); without 8x4, 4x8 and 4x4 these cost COST_NOT_REFINED, and their vectors
+    are not written.
 
     Method: a key is 4 * cost + i in 16 bits, where i numbers four rows of candidates a quarter of the window apart, so
     that the minimum over the four rows includes the lowest row; the step (row in the quarter, group of columns) is stored
@@ -319,7 +427,7 @@ def full_search(source, reference, pad, start, qp, merange, row0, row1, found, l
     partition with no key below 65535 (costs above 16383, as after a cut from black to white) is searched again with keys
     without a row number.
     """
-    where = source, reference, pad, start, qp, merange, row0, row1, found
+    where = source, reference, pad, start, qp, merange, row0, row1, found, large_alone(partition_mask)
     if level == WIDE and merange >= 16:
         _search_rows_32(*where)
     else:

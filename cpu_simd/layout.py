@@ -30,9 +30,13 @@ COARSE_PAD = 80  # border of the coarse frames of search_centre, coarse samples:
 ENTRY_BYTES = 416
 # frame_params: SliceQP_Y, cabac_init_idc; then N_WEIGHTS numbers for each of the first MOST_WEIGHTED entries of RefPicList0
 # (8.4.2.3): LUMA_WEIGHTED + CHROMA_WEIGHTED, luma_log2_weight_denom, weight, offset; chroma_log2_weight_denom, weight and
-# offset of Cb, of Cr; then the bits of each slice header.
+# offset of Cb, of Cr; then numbers of both lists, each with places for MOST_LISTED entries: distances, distances of the frame
+# before, slots, slots as the search sees them; implicit weights; then the bits of each slice header.
 MOST_WEIGHTED, N_WEIGHTS = 2, 9
-WEIGHTS, HEADER_BITS = 2, 2 + MOST_WEIGHTED * N_WEIGHTS
+MOST_LISTED = 16  # entries of both lists together: those of a B frame have no frame in common
+WEIGHTS, DISTANCES = 2, 2 + MOST_WEIGHTED * N_WEIGHTS
+PREVIOUS_DISTANCES, SLOTS, SEARCHED_SLOTS, BI_WEIGHTS = (DISTANCES + k * MOST_LISTED for k in range(1, 5))
+HEADER_BITS = BI_WEIGHTS + (MOST_LISTED // 2) ** 2
 LUMA_WEIGHTED, CHROMA_WEIGHTED = 1, 2
 # Sums of the source for the weights: of blocks of SUM_BLOCK columns and lines, one of SUM_LINES lines counts.
 SUM_BLOCK, SUM_LINES = 16, 4

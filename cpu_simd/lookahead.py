@@ -30,6 +30,9 @@ from .subpel_refine import NEIGHBOURS
 
 _NO_BITS = 2  # what mvd_bits takes for a vector like its predictor
 _DIRECT_SHIFT = 8  # of the position of a B frame between two others
+# motion of a macroblock of a B frame: none from both, that of the later frame's macroblock, the vectors of both searches;
+# from one frame alone
+LOOK_BOTH_STILL, LOOK_BOTH_DIRECT, LOOK_BOTH_FOUND, LOOK_LIST_0, LOOK_LIST_1 = range(5)
 
 
 @helper
@@ -109,7 +112,6 @@ def lookahead_search(current, reference, camera, row0, row1, vector):
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
     mb_height, mb_width = current.tiny.shape
     cost = np.empty(4 * COARSE_Y * COARSE_X, np.uint16)
-    best, position = np.empty((1, 16), np.uint16), np.empty((1, 16), np.uint16)
     vector_costs(1, cost)
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my = mb % mb_width, mb // mb_width
@@ -120,11 +122,12 @@ def lookahead_search(current, reference, camera, row0, row1, vector):
             least += _NO_BITS
             # the macroblock stays within the frame there, so that the search stays within the borders
             cx, cy = clamp(camera[0], -4 * mx, 4 * (mb_width - 1 - mx)), clamp(camera[1], -4 * my, 4 * (mb_height - 1 - my))
-            x, y = coarse_vector(current.coarse, reference.coarse, mx, my, cost, best, position, cx, cy)
+            x, y = coarse_vector(current.coarse, reference.coarse, mx, my, cost, cx, cy)
             x, y = COARSE_SCALE * (cx + x), COARSE_SCALE * (cy + y)
-            value = _satd(block, others, _moved(origin, x, y, plane_size, stride), stride) + mvd_bits(2 * x, 2 * y, 0, 0)
-            if value < least:
-                best_x, best_y, least = x, y, value
+            if x != 0 or y != 0:
+                value = _satd(block, others, _moved(origin, x, y, plane_size, stride), stride) + mvd_bits(2 * x, 2 * y, 0, 0)
+                if value < least:
+                    best_x, best_y, least = x, y, value
             centre_x, centre_y = best_x, best_y
             for k in range(1, 9):
                 x, y = centre_x + 2 * NEIGHBOURS[k, 0], centre_y + 2 * NEIGHBOURS[k, 1]
@@ -250,6 +253,49 @@ def lookahead_intra(current, row0, row1, cost):
         cost[mb] = least + LOOK_INTRA + LOOK_BLOCK
 
 
+@helper
+def _both(frames, position, motions, mb):
+    """Cost of macroblock mb of a B frame, and by which motion: one of the LOOK_* below, the first on a tie. Arguments as of
+    lookahead_both.
+    """
+    current, earlier, later = frames
+    (mv0, cost0), (mv1, cost1), (direct, _) = motions
+    planes, before, after = current.planes, earlier.planes, later.planes
+    stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
+    mb_height, mb_width = current.tiny.shape
+    mx, my = mb % mb_width, mb // mb_width
+    origin = (LOOK_PAD + 8 * my) * stride + LOOK_PAD + 8 * mx
+    block = _block(planes, origin, stride)
+    least, kind = np.int64(_satd_of_mean(block, before, origin, after, origin, stride)), LOOK_BOTH_STILL
+    dx, dy = np.int64(direct[mb, 0]), np.int64(direct[mb, 1])
+    if dx != 0 or dy != 0:
+        x, y = scaled_direct(dx, position), scaled_direct(dy, position)
+        if _inside(x - dx, y - dy, mx, my, mb_width, mb_height):  # the other one ends between here and a place inside
+            at_0 = _moved(origin, x, y, plane_size, stride)
+            at_1 = _moved(origin, x - dx, y - dy, plane_size, stride)
+            value = np.int64(_satd_of_mean(block, before, at_0, after, at_1, stride))
+            if value < least:
+                least, kind = value, LOOK_BOTH_DIRECT
+    x0, y0, x1, y1 = np.int64(mv0[mb, 0]), np.int64(mv0[mb, 1]), np.int64(mv1[mb, 0]), np.int64(mv1[mb, 1])
+    if x0 != 0 or y0 != 0 or x1 != 0 or y1 != 0:
+        at_0, at_1 = _moved(origin, x0, y0, plane_size, stride), _moved(origin, x1, y1, plane_size, stride)
+        value = np.int64(_satd_of_mean(block, before, at_0, after, at_1, stride)) + LOOK_VECTOR
+        if value < least:
+            least, kind = value, LOOK_BOTH_FOUND
+    least += LOOK_BLOCK
+    if np.int64(cost0[mb]) < least:
+        least, kind = np.int64(cost0[mb]), LOOK_LIST_0
+    if np.int64(cost1[mb]) < least:
+        least, kind = np.int64(cost1[mb]), LOOK_LIST_1
+    return least, kind
+
+
+@helper
+def scaled_direct(d, position):
+    """The part of a vector's component from the later frame to the earlier one that leads to a B frame between them."""
+    return (d * position + (1 << (_DIRECT_SHIFT - 1))) >> _DIRECT_SHIFT
+
+
 @closed_kernel
 def lookahead_both(frames, position, motions, row0, row1, cost):
     """Cost of macroblock rows [row0, row1) of a B frame between two frames -> cost: uint16[n_mb].
@@ -259,26 +305,26 @@ def lookahead_both(frames, position, motions, row0, row1, cost):
     later frame from the earlier one, each (mv, cost) of lookahead_refine. The least of no motion; of the vectors of the later
     frame's macroblock, scaled; of each list; of both lists.
     """
-    current, earlier, later = frames
-    (mv0, cost0), (mv1, cost1), (direct, _) = motions
-    planes, before, after = current.planes, earlier.planes, later.planes
-    stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
-    mb_height, mb_width = current.tiny.shape
+    mb_width = frames[0].tiny.shape[1]
     for mb in range(row0 * mb_width, row1 * mb_width):
-        mx, my = mb % mb_width, mb // mb_width
-        origin = (LOOK_PAD + 8 * my) * stride + LOOK_PAD + 8 * mx
-        block = _block(planes, origin, stride)
-        least = np.int64(_satd_of_mean(block, before, origin, after, origin, stride))
-        dx, dy = np.int64(direct[mb, 0]), np.int64(direct[mb, 1])
-        if dx != 0 or dy != 0:
-            x = (dx * position + (1 << (_DIRECT_SHIFT - 1))) >> _DIRECT_SHIFT
-            y = (dy * position + (1 << (_DIRECT_SHIFT - 1))) >> _DIRECT_SHIFT
-            if _inside(x - dx, y - dy, mx, my, mb_width, mb_height):  # the other one ends between here and a place inside
-                at_0 = _moved(origin, x, y, plane_size, stride)
-                at_1 = _moved(origin, x - dx, y - dy, plane_size, stride)
-                least = min(least, np.int64(_satd_of_mean(block, before, at_0, after, at_1, stride)))
-        x0, y0, x1, y1 = np.int64(mv0[mb, 0]), np.int64(mv0[mb, 1]), np.int64(mv1[mb, 0]), np.int64(mv1[mb, 1])
-        if x0 != 0 or y0 != 0 or x1 != 0 or y1 != 0:
-            at_0, at_1 = _moved(origin, x0, y0, plane_size, stride), _moved(origin, x1, y1, plane_size, stride)
-            least = min(least, np.int64(_satd_of_mean(block, before, at_0, after, at_1, stride)) + LOOK_VECTOR)
-        cost[mb] = min(least + LOOK_BLOCK, min(np.int64(cost0[mb]), np.int64(cost1[mb])))
+        cost[mb] = _both(frames, position, motions, mb)[0]
+
+
+@closed_kernel
+def lookahead_used(frames, position, motions, row0, row1, cost, vectors, lists):
+    """As lookahead_both, and the motion with this cost -> vectors: int16[n_mb, 4], (x, y) from the earlier and from the later
+    frame, source samples; lists: uint8[n_mb], 1 for the earlier frame, 2 for the later one, 3 for both.
+    """
+    mb_width = frames[0].tiny.shape[1]
+    mv0, mv1, direct = motions[0][0], motions[1][0], motions[2][0]
+    for mb in range(row0 * mb_width, row1 * mb_width):
+        cost[mb], kind = _both(frames, position, motions, mb)
+        lists[mb] = 1 if kind == LOOK_LIST_0 else 2 if kind == LOOK_LIST_1 else 3
+        for i in range(2):
+            first, second = np.int64(mv0[mb, i]), np.int64(mv1[mb, i])
+            if kind == LOOK_BOTH_STILL:
+                first, second = np.int64(0), np.int64(0)
+            elif kind == LOOK_BOTH_DIRECT:
+                first = scaled_direct(np.int64(direct[mb, i]), position)
+                second = first - np.int64(direct[mb, i])
+            vectors[mb, i], vectors[mb, 2 + i] = first, second

@@ -10,14 +10,16 @@ from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
 from .bundles import SearchResult
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets, strip_16
-from .decisions import LAMBDA, SATD
+from .decisions import ALL_PARTITIONS, LAMBDA, SATD
+from .full_search import FIRST_LARGE, large_alone
 from .mv_cache import Area, inside
 from .mv_prediction import median
 from .simd.blocks import load_i32x16, splat_i32x16
-from .simd.lanes import sums_of_lanes, where_less
+from .simd.lanes import equal_lanes, sums_of_lanes, where_less
 from .simd.vector import add, load_u8x16, store, widen
 from .subpel_refine import LARGE, NEIGHBOURS, sums_of_large, sums_of_middle
 
+ALL_LARGE = (1 << 9) - 1  # lanes LARGE to 15
 N_VECTORS = 18  # at most: the predictor, eight neighbours' vectors, those of the macroblock's partitions 32 to 40
 
 
@@ -30,8 +32,7 @@ def try_vectors(target, origin, vectors, n, lam, px, py, found):
     """
     current, luma, offsets = target
     cost, mv = found
-    stride = luma.shape[2]
-    at_large = 32 - LARGE
+    stride, at_large = luma.shape[2], 32 - LARGE
     small_cost, middle_cost, large_cost = load_i32x16(cost, 0), load_i32x16(cost, 16), load_i32x16(cost, at_large)
     small_mv, middle_mv, large_mv = load_i32x16(mv, 0), load_i32x16(mv, 32), load_i32x16(mv, 2 * at_large)
     for i in range(n):
@@ -59,6 +60,41 @@ def try_vectors(target, origin, vectors, n, lam, px, py, found):
     store(mv, 2 * at_large, large_mv)
     store(mv, 32, middle_mv)
     store(mv, 0, small_mv)
+
+
+@helper
+def try_on_large(target, origin, vectors, n, lam, px, py, found):
+    """try_vectors for the partitions from 8x8 on alone."""
+    current, luma, offsets = target
+    cost, mv = found
+    stride, at_large = luma.shape[2], 32 - LARGE
+    large_cost, large_mv = load_i32x16(cost, at_large), load_i32x16(mv, 2 * at_large)
+    for i in range(n):
+        x, y = vectors[i, 0], vectors[i, 1]
+        vector = splat_i32x16(y << 16 | x & 0xFFFF)
+        if equal_lanes(large_mv, vector) >> LARGE == ALL_LARGE:  # its costs are there
+            continue
+        base = origin + (y >> 2) * stride + (x >> 2)
+        a, b = base + offsets[0, (y & 3) * 4 + (x & 3)], base + offsets[1, (y & 3) * 4 + (x & 3)]
+        s0 = strip_16(current, 0, luma, a, b, stride, SATD)
+        s1 = strip_16(current, 1, luma, a + 4 * stride, b + 4 * stride, stride, SATD)
+        s2 = strip_16(current, 2, luma, a + 8 * stride, b + 8 * stride, stride, SATD)
+        s3 = strip_16(current, 3, luma, a + 12 * stride, b + 12 * stride, stride, SATD)
+        bits = splat_i32x16(lam * mvd_bits(x, y, px, py))
+        large = add(sums_of_large(sums_of_middle(sums_of_lanes(s0, s1, s2, s3))), bits)
+        large_mv = where_less(large, large_cost, vector, large_mv)
+        large_cost = where_less(large, large_cost, large, large_cost)
+    store(cost, at_large, large_cost)  # also lanes of the middle group, which are not read
+    store(mv, 2 * at_large, large_mv)
+
+
+@helper
+def _try(target, origin, vectors, n, lam, px, py, large, own):
+    """try_vectors; large: see full_search.large_alone."""
+    if large is None:
+        try_vectors(target, origin, vectors, n, lam, px, py, own)
+    else:
+        try_on_large(target, origin, vectors, n, lam, px, py, own)
 
 
 @helper
@@ -114,8 +150,9 @@ def _collect(mb, mx, my, px, py, again, whole_mv, found, own, area, vectors):
 
 
 @closed_kernel
-def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole_mv, found):
-    """Implements neighbour_vectors and, with `again`, neighbour_vectors_again."""
+def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole_mv, found, large):
+    """Implements neighbour_vectors and, with `again`, neighbour_vectors_again; large: see full_search.large_alone."""
+    first = 0 if large is None else FIRST_LARGE
     height, width = source.shape
     mb_width, stride = width // 16, luma.shape[2]
     offsets = np.empty((2, 16), np.int64)
@@ -132,29 +169,31 @@ def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole
         origin = (y0 + pad) * stride + x0 + pad
         ox, oy = np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
         px, py = _predictor(mb, mx, mb_width, again, whole_mv, found.mv)
-        for k in range(41):
+        for k in range(first, 41):
             x, y = np.int64(found.mv[mb, k, 0]), np.int64(found.mv[mb, k, 1])
             if k == 40:
                 x, y = _whole(mb, again, whole_mv, found.mv)
             own.mv[0, k, 0], own.mv[0, k, 1] = x, y
             own.cost[0, k] = found.cost[mb, k] + lam * (mvd_bits(x, y, px, py) - mvd_bits(x, y, ox, oy))
         n = _collect(mb, mx, my, px, py, again, whole_mv, found, own, area, vectors)
-        try_vectors(target, origin, vectors, n, lam, px, py, own)
+        _try(target, origin, vectors, n, lam, px, py, large, own)
         if again:
             cx, cy, n = np.int64(own.mv[0, 40, 0]), np.int64(own.mv[0, 40, 1]), 0
             for k in range(1, 9):
                 n = _append(cx + NEIGHBOURS[k, 0], cy + NEIGHBOURS[k, 1], x0, y0, area, vectors, n)
-            try_vectors(target, origin, vectors, n, lam, px, py, own)
+            _try(target, origin, vectors, n, lam, px, py, large, own)
         predictor[mb, 0], predictor[mb, 1] = px, py
-        for k in range(41):
+        for k in range(first, 41):
             found.cost[mb, k] = own.cost[0, k]
-        for k in range(41 if again else 40):
+        for k in range(first, 41 if again else 40):
             found.mv[mb, k, 0], found.mv[mb, k, 1] = own.mv[0, k, 0], own.mv[0, k, 1]
         if not again:
             whole_mv[mb, 0], whole_mv[mb, 1] = own.mv[0, 40, 0], own.mv[0, 40, 1]
 
 
-def neighbour_vectors(source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, found):
+def neighbour_vectors(
+    source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, found, partition_mask=ALL_PARTITIONS
+):  # fmt: skip
     """First round (not part of the standard): vectors by those of the neighbours, between subpel_refine and decisions.
 
     source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; qp: uint8[n_mb], QP_Y; max_mv_y: limit of
@@ -164,15 +203,21 @@ def neighbour_vectors(source, luma, pad, qp, max_mv_y, row0, row1, predictor, wh
     tries, in this order, the predictor, the undivided vectors of the eight neighbours in raster order, and the vectors of the
     macroblock's partitions from 8x8 on: the least SATD + lam * bits wins, on a tie the earlier one.
 
+    partition_mask: sizes wanted; without 8x4, 4x8 and 4x4 these stay as they are.
+
     The undivided vector goes to whole_mv: int16[n_mb, 2], and not yet to found, where other threads read that of the search.
     """
-    _rounds(source, luma, pad, qp, max_mv_y, 0, row0, row1, predictor, whole_mv, found)
+    large = large_alone(partition_mask)
+    _rounds(source, luma, pad, qp, max_mv_y, 0, row0, row1, predictor, whole_mv, found, large)
 
 
-def neighbour_vectors_again(source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, found):
+def neighbour_vectors_again(
+    source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, found, partition_mask=ALL_PARTITIONS
+):  # fmt: skip
     """Second round: as neighbour_vectors with the undivided vectors of whole_mv, so that vectors go two macroblocks far.
 
     In place of the vectors of its own partitions, the macroblock tries at the end what lies a quarter sample around its best
     undivided vector. All vectors are in found then.
     """
-    _rounds(source, luma, pad, qp, max_mv_y, 1, row0, row1, predictor, whole_mv, found)
+    large = large_alone(partition_mask)
+    _rounds(source, luma, pad, qp, max_mv_y, 1, row0, row1, predictor, whole_mv, found, large)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
 from .decisions import (
@@ -17,23 +18,28 @@ from .decisions import (
 )
 from .layout import COARSE_PAD
 from .simd.blocks import narrow
-from .simd.lanes import first_where, lane_numbers, smallest, sum_of_lanes, sums_of_lanes
-from .simd.search import keep_smallest, mpsadbw, octet_sads
+from .simd.lanes import first_where, lanes_below, smallest, sum_of_lanes, sums_of_lanes
+from .simd.search import octet_sads, row_sads
 from .simd.vector import (
+    SIMD_LEVEL,
+    WIDE,
     add,
     add_sat_u,
+    lane_numbers_like,
+    lanes_of,
     load_2_u8x16,
-    load_overlapping,
-    load_twice,
+    load_like,
     load_u8x16,
-    load_u16x16,
+    load_u8x32,
     plus,
-    shift_left,
     shift_right_s,
     splat_u16x16,
+    splat_u16x32,
     store,
     widen,
 )
+
+widest = splat_u16x32 if SIMD_LEVEL == WIDE else splat_u16x16  # of a candidate in each lane
 
 
 def coarse_shape(height, width):
@@ -113,43 +119,74 @@ def vector_costs(lam, cost):
 
 
 @helper
-def coarse_vector(source, reference, mx, my, cost, best, position, centre_x=0, centre_y=0):
-    """Returns the best vector (x, y), in coarse samples, of the 8x8 coarse samples round macroblock (mx, my).
-
-    The search window lies at (centre_x, centre_y), from where the vector is counted.
-
-    cost: from vector_costs; best, position: uint16[1, 16], scratch.
-    """
-    stride = source.shape[1]
-    at = (COARSE_PAD + 4 * my - 2) * stride + COARSE_PAD + 4 * mx - 2
-    store(best, 0, splat_u16x16(65535))
-    store(position, 0, splat_u16x16(0))
-    for dy in range(-COARSE_Y, COARSE_Y):
-        for g in range(2 * COARSE_X // 16):
-            total = load_u16x16(cost, (dy + COARSE_Y) * 2 * COARSE_X + g * 16)
-            window = at + (centre_y + dy) * stride + centre_x + g * 16 - COARSE_X
-            for y in range(8):
-                block = load_twice(source, at + y * stride)
-                samples = load_overlapping(reference, window + y * stride)
-                total = add_sat_u(total, mpsadbw(samples, block, 0, 0))
-                total = add_sat_u(total, mpsadbw(samples, block, 4, 4))
-            keep_smallest(best, position, 0, total, splat_u16x16((dy + COARSE_Y) * 2 + g))
-    found = load_u16x16(best, 0)
-    rank = first_where(found, smallest(found), add(shift_left(load_u16x16(position, 0), 4), lane_numbers()))
-    return (rank & 31) - COARSE_X, (rank >> 5) - COARSE_Y
+def _every_second_row(source, at, reference, window, stride, first, total):
+    """total plus the SADs of rows first, first + 2 ... of 8x8 samples at as many candidates side by side as it has lanes."""
+    for y in range(first, 8, 2):
+        a, b, _, _ = row_sads(source, at + y * stride, reference, window + y * stride, total)
+        total = add_sat_u(total, add(a, b))
+    return total
 
 
 @helper
-def block_sad(source, at, stride, reference, reference_at, reference_stride):
-    """SAD of 16x16 samples at two offsets, two rows at a time."""
-    a, b = at, reference_at
-    total = octet_sads(load_2_u8x16(source, a, a + stride), load_2_u8x16(reference, b, b + reference_stride))
-    for _ in range(7):
-        a += 2 * stride
-        b += 2 * reference_stride
-        rows = load_2_u8x16(source, a, a + stride)
-        total = add(total, octet_sads(rows, load_2_u8x16(reference, b, b + reference_stride)))
+def coarse_vector(source, reference, mx, my, cost, centre_x=0, centre_y=0):
+    """Returns the best vector (x, y), in coarse samples, of the 8x8 coarse samples round macroblock (mx, my).
+
+    The search window lies at (centre_x, centre_y), from where the vector is counted; cost: from vector_costs. The first of
+    equal candidates wins, rows from above.
+    """
+    stride = source.shape[1]
+    lanes = lanes_of(widest(0))
+    at = (COARSE_PAD + 4 * my - 2) * stride + COARSE_PAD + 4 * mx - 2
+    window = at + (centre_y - COARSE_Y) * stride + centre_x - COARSE_X
+    limit, rank = np.int64(65536), np.int64(0)
+    for g in range(0, 2 * COARSE_X, lanes):  # the middle row first: few of the others can cost less
+        total = load_like(widest(0), cost, COARSE_Y * 2 * COARSE_X + g)
+        total = _every_second_row(source, at, reference, window + COARSE_Y * stride + g, stride, 0, total)
+        total = _every_second_row(source, at, reference, window + COARSE_Y * stride + g, stride, 1, total)
+        limit = min(limit, np.int64(smallest(total)) + 1)
+    for dy in range(2 * COARSE_Y):
+        for g in range(0, 2 * COARSE_X, lanes):
+            place, there = dy * 2 * COARSE_X + g, window + dy * stride + g
+            total = load_like(widest(0), cost, place)
+            total = _every_second_row(source, at, reference, there, stride, 0, total)
+            if lanes_below(total, limit) == 0:
+                continue
+            total = _every_second_row(source, at, reference, there, stride, 1, total)
+            if lanes_below(total, limit) != 0:
+                limit = np.int64(smallest(total))
+                rank = place + np.int64(first_where(total, limit, lane_numbers_like(total)))
+    return rank % (2 * COARSE_X) - COARSE_X, rank // (2 * COARSE_X) - COARSE_Y
+
+
+@helper
+def _half_sad(source, a, stride, reference, b, reference_stride):
+    """SAD of 16x8 samples at two offsets, two rows at a time; every second row, so that it tells most of that of 16x16."""
+    total = octet_sads(load_2_u8x16(source, a, a + 2 * stride), load_2_u8x16(reference, b, b + 2 * reference_stride))
+    for _ in range(3):
+        a += 4 * stride
+        b += 4 * reference_stride
+        rows = load_2_u8x16(source, a, a + 2 * stride)
+        total = add(total, octet_sads(rows, load_2_u8x16(reference, b, b + 2 * reference_stride)))
     return sum_of_lanes(total)
+
+
+@helper
+def block_sad(source, at, stride, reference, reference_at, reference_stride, limit):
+    """SAD of 16x16 samples at two offsets; from `limit` on at least `limit`."""
+    total = _half_sad(source, at, stride, reference, reference_at, reference_stride)
+    if total >= limit:
+        return total
+    return total + _half_sad(source, at + stride, stride, reference, reference_at + reference_stride, reference_stride)
+
+
+@helper
+def _row_sad(a, at_a, b, at_b, n):
+    """SAD of n samples at two offsets; n: a multiple of 32."""
+    inlined()
+    total = np.int64(0)
+    for i in range(0, n, 32):
+        total += sum_of_lanes(octet_sads(load_u8x32(a, at_a + i), load_u8x32(b, at_b + i)))
+    return total
 
 
 @helper
@@ -175,8 +212,10 @@ def whole_motion(here, there):
         most = (least * common + area - 1) // area if n else np.int64(1 << 40)  # a total from here on is not less
         total = np.int64(0)
         for v in range(max(0, -y), min(height, height - y)):
-            row = np.int32(0)
-            for u in range(x1 - x0):
+            wide, row = (x1 - x0) & -32, np.int32(0)
+            if wide:
+                total += _row_sad(here, v * width + x0, there, (v + y) * width + x0 + x, wide)
+            for u in range(wide, x1 - x0):
                 row += abs(np.int32(here[v, x0 + u]) - np.int32(there[v + y, x0 + x + u]))
             total += row
             if total >= most:
@@ -217,14 +256,13 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
     height, width = source.shape
     mb_width = width // 16
     stride = reference.shape[1]
-    previous_ref_idx, previous_mv, distance, distances, camera = previous
+    previous_ref_idx, previous_mv, of_reference, distances, camera = previous
+    distance = np.int64(of_reference[0])
     camera_x, camera_y = np.int64(camera[0]), np.int64(camera[1])
     centre, predictor = start
     coarse_source, coarse_reference = coarse
     reach = max(merange, SMALLEST_WINDOW) + 3
     cost = np.empty(4 * COARSE_Y * COARSE_X, np.uint16)
-    best = np.empty((1, 16), np.uint16)
-    position = np.empty((1, 16), np.uint16)
     cost_lam = np.int64(-1)  # lambda of `cost`
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my = mb % mb_width, mb // mb_width
@@ -237,9 +275,7 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
         high_x = min(width + pad - x0 - 15 - reach, 2047 - merange)
         low_y = max(-y0 - pad + reach, min(0, merange + 1 - max_mv_y))
         high_y = min(height + pad - y0 - 15 - reach, max(0, max_mv_y - merange - 1))
-        coarse_x, coarse_y = coarse_vector(
-            coarse_source, coarse_reference, mx, my, cost, best, position, camera_x, camera_y
-        )
+        coarse_x, coarse_y = coarse_vector(coarse_source, coarse_reference, mx, my, cost, camera_x, camera_y)
         coarse_x, coarse_y = camera_x + coarse_x, camera_y + coarse_y
         lowest = np.int64(1) << 40
         for n in range(11):
@@ -257,8 +293,9 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
                 x = COARSE_SCALE * coarse_x + 2 * ((n - 2) % 3 - 1)
                 y = COARSE_SCALE * coarse_y + 2 * ((n - 2) // 3 - 1)
             x, y = clamp(x, low_x, high_x), clamp(y, low_y, high_y)
-            value = block_sad(source, y0 * width + x0, width, reference, (y0 + y + pad) * stride + x0 + x + pad, stride)
-            value += lam * mvd_bits(4 * x, 4 * y, 0, 0)
+            value = lam * mvd_bits(4 * x, 4 * y, 0, 0)
+            there = (y0 + y + pad) * stride + x0 + x + pad
+            value += block_sad(source, y0 * width + x0, width, reference, there, stride, lowest - value)
             if value < lowest:
                 lowest = value
                 centre[mb, 0], centre[mb, 1] = x, y

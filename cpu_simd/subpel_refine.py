@@ -6,7 +6,7 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
-from .cost import QUARTER_SAMPLES, Target, quarter_offsets, strip_16
+from .cost import QUARTER_SAMPLES, Target, quarter_offsets, strip_16, strip_stored
 from .decisions import (
     ALL_PARTITIONS,
     COST_NOT_REFINED,
@@ -125,6 +125,8 @@ def strip_or_none(wanted, strip, current, luma, a, b, stride, metric):
     if not wanted & STRIPS[strip]:
         return splat_u16x16(0)
     row = 4 * strip * stride
+    if a == b:  # half samples, half of all candidates
+        return strip_stored(current, strip, luma, a + row, stride, metric)
     return strip_16(current, strip, luma, a + row, b + row, stride, metric)
 
 

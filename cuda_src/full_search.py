@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..cpu_simd.bundles import SearchResult, SearchStart
+from ..cpu_simd.decisions import ALL_PARTITIONS
 from .runtime.device import DeviceArray
 
 ACROSS, DOWN = 12, 4  # RW and NP of the kernel
@@ -18,9 +19,10 @@ def full_search(
     row0: int,
     row1: int,
     found: SearchResult,
+    partition_mask: int = ALL_PARTITIONS,
     stream: Any = None,
 ) -> None:
-    """Not part of the standard: twin of cpu_simd.full_search.full_search."""
+    """Not part of the standard: twin of cpu_simd.full_search.full_search, which also searches sizes not wanted."""
     if not 1 <= merange <= 64:
         raise ValueError(f"merange {merange}: 1 to 64")
     height, width = reference.shape

@@ -30,8 +30,10 @@ struct BetweenJob {
   const unsigned *mv1;
   const uint16_t *cost1;
   const unsigned *direct;
-  uint16_t *cost;  // null: the sum alone
-  int64_t unused[5];
+  uint16_t *cost;     // null: the sum alone
+  unsigned *vectors;  // of the macroblock, from the earlier and from the later frame; null: not asked for
+  uint8_t *lists;     // with vectors
+  int64_t unused[3];
   unsigned long long sum;
 };
 
@@ -287,13 +289,23 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_both(BetweenJ
   const int position = int(job.position), dx = x_of(job.direct[mb]), dy = y_of(job.direct[mb]);
   const int x = (dx * position + 128) >> 8, y = (dy * position + 128) >> 8;
   const bool may = frame.inside(x - dx, y - dy, mx, my);
-  int least = cost_of(0, 0, 0, 0);
-  least = min(least, cost_of(may ? x : 0, may ? y : 0, may ? x - dx : 0, may ? y - dy : 0));
   const unsigned v0 = job.mv0[mb], v1 = job.mv1[mb];
-  least = min(least, cost_of(x_of(v0), y_of(v0), x_of(v1), y_of(v1)) + (v0 || v1 ? LOOK_VECTOR : 0));
-  least = min(least + LOOK_BLOCK, min(int(job.cost0[mb]), int(job.cost1[mb])));
+  unsigned used0 = 0, used1 = 0;
+  int least = cost_of(0, 0, 0, 0), lists = 3;
+  const int by_direct = cost_of(may ? x : 0, may ? y : 0, may ? x - dx : 0, may ? y - dy : 0);
+  const int by_both = cost_of(x_of(v0), y_of(v0), x_of(v1), y_of(v1)) + (v0 || v1 ? LOOK_VECTOR : 0);
+  if (by_direct < least) least = by_direct, used0 = vector_of(x, y), used1 = vector_of(x - dx, y - dy);
+  if (by_both < least) least = by_both, used0 = v0, used1 = v1;
+  least += LOOK_BLOCK;
+  if (job.cost0[mb] < least) least = job.cost0[mb], used0 = v0, used1 = v1, lists = 1;
+  if (job.cost1[mb] < least) least = job.cost1[mb], used0 = v0, used1 = v1, lists = 2;
   const bool is_first = (lane & 3) == 0 && found <= last;
   if (is_first && job.cost) job.cost[mb] = uint16_t(least);
+  if (is_first && job.vectors) {
+    job.vectors[2 * mb] = used0;
+    job.vectors[2 * mb + 1] = used1;
+    job.lists[mb] = uint8_t(lists);
+  }
   const int total = __reduce_add_sync(FULL_WARP, is_first && counts(mx, my, mb_width, mb_height) ? least : 0);
   if (lane == 0 && total) atomicAdd(&job.sum, (unsigned long long)total);
 }

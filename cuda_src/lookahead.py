@@ -24,6 +24,14 @@ class Motion(NamedTuple):
     cost: DeviceArray  # uint16[n_mb]
 
 
+class Used(NamedTuple):
+    """Cost, vectors and lists of each macroblock between two frames, as of cpu_simd.lookahead.lookahead_used."""
+
+    cost: DeviceArray  # uint16[n_mb]
+    vectors: DeviceArray  # int16[n_mb, 4]
+    lists: DeviceArray  # uint8[n_mb]
+
+
 class SearchMemory(NamedTuple):
     """What the stages of one job pass on."""
 
@@ -46,12 +54,14 @@ def motion_job(
 
 def between_job(
     frames: tuple[HalfSize, HalfSize, HalfSize], position: int, motions: tuple[Motion, Motion, Motion],
-    cost: DeviceArray | None = None,
+    used: Used | None = None,
 ) -> list[int]:  # fmt: skip
-    """The row of a job of lookahead_both. Arguments: see cpu_simd.lookahead.lookahead_both."""
+    """The row of a job of lookahead_both. Arguments: see cpu_simd.lookahead.lookahead_used; without `used`, of
+    lookahead_both, for the sum alone.
+    """
     first, second, direct = motions
-    arrays = [first.mv.ptr, first.cost.ptr, second.mv.ptr, second.cost.ptr, direct.mv.ptr, 0 if cost is None else cost.ptr]
-    return _row([*(frame.planes.ptr for frame in frames), position, *arrays])
+    arrays = [first.mv.ptr, first.cost.ptr, second.mv.ptr, second.cost.ptr, direct.mv.ptr]
+    return _row([*(frame.planes.ptr for frame in frames), position, *arrays, *(array.ptr for array in used or ())])
 
 
 def _row(words: Sequence[int]) -> list[int]:
@@ -87,7 +97,7 @@ def lookahead_refine(jobs: DeviceArray, mb_width: int, mb_height: int, row0: int
 
 
 def lookahead_both(jobs: DeviceArray, mb_width: int, mb_height: int, row0: int, row1: int, stream: Any = None) -> None:
-    """Not part of the standard: twin of cpu_simd.lookahead.lookahead_both, for all jobs of between_job."""
+    """Not part of the standard: twin of cpu_simd.lookahead.lookahead_both, lookahead_used, for all jobs of between_job."""
     _launch("lookahead_both", jobs, (mb_width, mb_height, row0, row1), 8 * WARPS, stream)
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..cpu_simd.bundles import SearchResult
+from ..cpu_simd.decisions import ALL_PARTITIONS
 from .runtime.device import DeviceArray
 
 WARPS = 4
@@ -31,15 +32,17 @@ def neighbour_vectors(
     predictor: DeviceArray,  # int16[n_mb, 2], in place
     whole_mv: DeviceArray,  # int16[n_mb, 2]
     found: SearchResult,  # in place
+    partition_mask: int = ALL_PARTITIONS,
     stream: Any = None,
 ) -> None:
-    """Not part of the standard: twin of cpu_simd.neighbour_vectors.neighbour_vectors."""
+    """Not part of the standard: twin of cpu_simd.neighbour_vectors.neighbour_vectors, but for sizes not wanted."""
     _launch(0, source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, found, stream)
 
 
 def neighbour_vectors_again(
     source: DeviceArray, luma: DeviceArray, pad: int, qp: DeviceArray, max_mv_y: int, row0: int, row1: int,
-    predictor: DeviceArray, whole_mv: DeviceArray, found: SearchResult, stream: Any = None,
+    predictor: DeviceArray, whole_mv: DeviceArray, found: SearchResult, partition_mask: int = ALL_PARTITIONS,
+    stream: Any = None,
 ) -> None:  # fmt: skip
-    """Not part of the standard: twin of cpu_simd.neighbour_vectors.neighbour_vectors_again."""
+    """Not part of the standard: twin of cpu_simd.neighbour_vectors.neighbour_vectors_again, but for sizes not wanted."""
     _launch(1, source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, found, stream)

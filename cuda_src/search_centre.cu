@@ -131,7 +131,7 @@ DEVICE int2 whole_motion(const short2 *camera) {
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const uint8_t *__restrict__ source,
     const uint8_t *__restrict__ reference, int width, int height, int pad, const uint8_t *__restrict__ coarse_source,
     const uint8_t *__restrict__ coarse_reference, const signed char *__restrict__ previous_ref_idx,
-    const short2 *__restrict__ previous_mv, int distance, const int *__restrict__ distances, const short2 *camera, const uint8_t *__restrict__ qp,
+    const short2 *__restrict__ previous_mv, const int *__restrict__ of_reference, const int *__restrict__ distances, const short2 *camera, const uint8_t *__restrict__ qp,
     int merange, int max_mv_y, int row0, int row1, short2 *centre, short2 *predictor) {
   SHARED(unsigned, window, WINDOW * ROW);
   SHARED(uint4, cells, 2 * CELL_ROWS);
@@ -171,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
     } else if (thread < CELL_WORDS + WIDE * HIGH) {
       Place place;
       place.lam = lam;
-      const int border = pad - max(merange, SMALLEST_WINDOW) - 3, steps = int(low) < 0 ? 0 : __ldg(distances + low);
+      const int distance = __ldg(of_reference), border = pad - max(merange, SMALLEST_WINDOW) - 3, steps = int(low) < 0 ? 0 : __ldg(distances + low);
       const int times = steps > 0 && max(steps, abs(distance)) <= MOST_DISTANCE ? distance : 0;
       place.low_x = short(max(-16 * mx - border, -2047 + merange));
       place.high_x = short(min(width - 15 - 16 * mx + border, 2047 - merange));

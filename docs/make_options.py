@@ -75,8 +75,8 @@ def tune_rows() -> list[str]:
     lines += ["| tune | options |", "|---|---|"]
     lines += [f"| {name} | {_listed(changes)} |" for name, changes in TUNES.items()]
     lines += ["", "x264's tunes also set what is not built here: adaptive quantisers (psnr, ssim, animation, grain,",
-              "stillimage), the trellis' part of psy-rd (film, grain, stillimage), qcomp and dct-decimate (grain), the",
-              "macroblock tree and slices by threads (zerolatency). psy-rd keeps its value where x264's animation and",
+              "stillimage), the trellis' part of psy-rd (film, grain, stillimage), dct-decimate (grain), the",
+              "slices by threads (zerolatency). psy-rd keeps its value where x264's animation and",
               "stillimage change it: 0 by default, and 1 in x264."]  # fmt: skip
     return lines
 

@@ -176,7 +176,7 @@ def _qp_of_crf(value: Any) -> int:
     qp = int(BY_NAME["qp"].value(qp))
     if not _crf_said:
         _crf_said = True
-        warnings.warn(f"crf {value} is taken as qp {qp}: there is no rate control yet", RuntimeWarning, stacklevel=4)
+        warnings.warn(f"crf {value} is taken as qp {qp}: frames would wait on the host", RuntimeWarning, stacklevel=4)
     return qp
 
 

@@ -19,10 +19,10 @@ from .warm_up import IN_BACKGROUND, load_writers
 # Options that choose other kernels than the default ones
 _VARIANTS: tuple[dict[str, Any], ...] = (
     {"profile": "baseline"}, {"bits_by_kind": True}, {"me": "step"}, {"subme": 4}, {"subme": 6, "profile": "baseline"},
-    {"subme": 6}, {"merange": 8}, {"weightp": 1}, {"bframes": 1}, {"bframes": 1, "subme": 6},
-    {"bframes": 1, "subme": 6, "no_cabac": True},
+    {"subme": 6}, {"merange": 8}, {"weightp": 1}, {"aq_mode": 1}, {"bframes": 1}, {"bframes": 1, "subme": 6},
+    {"bframes": 1, "subme": 6, "no_cabac": True}, {"bframes": 1, "merange": 8},
 )  # fmt: skip
-_CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bframes", "bits_by_kind")
+_CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bframes", "aq_mode", "bits_by_kind")
 
 
 def compile_stages(profile: str, names: tuple[str, ...] = IN_BACKGROUND) -> None:

@@ -151,8 +151,9 @@ class Encoder:
             if config.device == "cpu":
                 raise InputError(f"a frame on a GPU, and this encoder runs on the CPU ({config.device_reason}): copy it "
                                  "to the host, or take device='cuda'")
-            if config.ssim:
-                raise InputError("ssim needs the frames on the host: copy them there, or do without ssim")
+            if config.needs_host_frames:
+                name = config.needs_host_frames
+                raise InputError(f"{name} needs the frames on the host: copy them there, or do without {name}")
             self._session.feed(self._pipeline.encode_on_gpu, source)
         elif isinstance(source, RgbFrame) and not config.ssim:
             self._session.feed(self._pipeline.encode_rgb, source, chunk.checked)
@@ -193,9 +194,10 @@ class Encoder:
     @property
     def takes_gpu_frames(self) -> bool:
         """Whether frames may lie on the GPU: it has one, encodes one GOP at a time, no frame waits for later ones, and
-        SSIM needs no frames on the host.
+        no option needs frames on the host.
         """
-        return self.config.device != "cpu" and self.lanes is None and not self.config.ssim and bool(self._pipeline.on_gpu)
+        config = self.config
+        return config.device != "cpu" and self.lanes is None and not config.needs_host_frames and bool(self._pipeline.on_gpu)
 
     @property
     def lanes(self) -> Any:

@@ -30,15 +30,15 @@ class HeldFrames:
     def __len__(self) -> int:
         return len(self._held)
 
-    def add(self, source: Any, luma: np.ndarray | None = None) -> Iterator[tuple[FrameSpec, Any]]:
+    def add(self, source: Any, planes: Sequence[np.ndarray] = ()) -> Iterator[tuple[FrameSpec, Any]]:
         """The next frame in display order. Yields the frames to be coded now, in coding order, each with its source.
 
-        luma: uint8[H, W] of display size, read at once; None: unknown, for decisions that need no samples.
+        planes: Y, Cb, Cr, uint8 of display size, read at once; empty: unknown, for decisions that need no samples.
         """
         self.is_whole = False
         self._held[self.count] = source
         self.count += 1
-        yield from self._leaving(self._decided(lambda: self._types.add(luma)))
+        yield from self._leaving(self._decided(lambda: self._types.add(planes)))
 
     def end(self) -> Iterator[tuple[FrameSpec, Any]]:
         """No frame follows: yields the others as `add` does. At later calls, and after an exception, there are none."""

@@ -10,8 +10,10 @@ from .settings.options import ALL, OPTIONS
 
 ENCODER_UUID = UUID("8a1df1fa-1a85-48c6-b56b-628a942a7f35")  # of this encoder's user data
 _NOT_OF_THE_STREAM = ("Running", "Reports")  # groups of options that leave its bytes as they are
-_SAID_OTHERWISE = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut", "no_weightb")
+_SAID_OTHERWISE = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut", "no_weightb", "no_mbtree")
 _OF_B_FRAMES = ("b_pyramid", "pbratio", "weightb")
+_OF_CRF = ("qcomp", "mbtree", "qpmin", "qpmax")
+_OF_AQ = ("aq_mode", "aq_strength")
 
 
 def info_sei(config: Config) -> bytes:
@@ -25,8 +27,10 @@ def info_text(config: Config) -> str:
     values = {row.name: getattr(config, row.name) for row in OPTIONS if _shapes_the_stream(row.name, row.scope, row.group)}
     values["deblock"] = f"{int(config.deblock)}:{config.deblock_alpha}:{config.deblock_beta}"
     values["cqm"] = values["cqm"] if config.cqm == "jvt" else "file" if config.has_lists else None
-    values |= {"cabac": config.cabac, "8x8dct": config.transform_8x8_mode, "weightb": config.weightb}
+    values |= {"cabac": config.cabac, "8x8dct": config.transform_8x8_mode, "weightb": config.weightb, "mbtree": config.mbtree}
     values |= {} if config.bframes else dict.fromkeys(_OF_B_FRAMES)
+    values |= dict.fromkeys(_OF_CRF) if config.crf is None else {"qp": None}
+    values |= {} if config.aq_mode else dict.fromkeys(_OF_AQ)
     options = " ".join(f"{name}={_text(value)}" for name, value in values.items() if value is not None)
     return f"h264lite {__version__} - H.264/AVC encoder - options: {options}"
 

@@ -27,6 +27,7 @@ from ..scheduler.threads.watchdog import LimitError, Stuck
 from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
+from .decisions.adaptive_quantisation import AqSettings, with_mb_qp
 from .decisions.frame_types import FrameTypes
 from .decisions.size_feedback import FEEDBACK_LAG, SizeFeedback
 from .decisions.weights import Sums, Weighting, frame_sums, sums_of_blocks
@@ -50,8 +51,9 @@ class EncodedFrame:
     dts: int
     frame_type: str  # "I", "P" or "B"
     is_idr: bool
-    qp: int
-    avg_qp: float
+    qp: int  # SliceQPY
+    avg_qp: float  # of the macroblocks, as a decoder has it
+    qp_range: tuple[int, int]  # the least and the largest
     data: bytes  # Annex B
     mb_counts: np.ndarray  # int64[15], by mb_type
     transform_8x8: int  # macroblocks with the 8x8 transform
@@ -194,6 +196,8 @@ class Pipeline:
             spec = self._decide(spec)
             if self._weighting is not None:
                 spec = self._weighting.of(spec, frame_sums(planes) if planes else self._sums_on_gpu(frame))
+            if self.config.aq_mode and not spec.mb_qp:
+                spec = with_mb_qp(spec, frame.wide_planes(), AqSettings.of(self.config))
             frame.headers = self.writer.headers(spec)
             executor.encode(spec, frame, self._write)
             return self._finished(0 if self.config.waits_for_packets else executor.ring.in_flight)
@@ -248,7 +252,8 @@ class Pipeline:
             frame_type=spec.frame_type,
             is_idr=spec.is_idr,
             qp=spec.qp,
-            avg_qp=float(spec.qp),  # of all macroblocks: no stage changes qp
+            avg_qp=float(frame.qp.mean()) if spec.mb_qp else float(spec.qp),
+            qp_range=(int(frame.qp.min()), int(frame.qp.max())) if spec.mb_qp else (spec.qp, spec.qp),
             data=data,
             mb_counts=found[3:],
             transform_8x8=int(np.count_nonzero(frame.transform_8x8)) if self.config.transform_8x8_mode else 0,

@@ -84,7 +84,8 @@ class Reordering:
 
     def encode_on_gpu(self, source: DeviceFrame) -> "list[EncodedFrame]":
         """Raises InputError: the frame would have to stay unchanged on the GPU until it is coded."""
-        raise InputError("a frame on a GPU; frames wait for later ones: copy it to the host, or say bframes=0, scenecut=0")
+        raise InputError("a frame on a GPU; frames wait for later ones: copy it to the host, or say bframes=0, scenecut=0 "
+                         "and a constant qp")
 
     def say_bt709(self) -> None:
         """See Pipeline."""
@@ -106,9 +107,9 @@ class Reordering:
 
     def _enter(self) -> "list[EncodedFrame]":
         """The frame in the buffer enters."""
-        buffer, luma = self._buffer, self._next_planes()[0]
+        buffer, planes = self._buffer, self._next_planes()
         self._buffer = None
-        return self._code(self._held.add(buffer, luma))
+        return self._code(self._held.add(buffer, planes))
 
     def _code(self, frames: Iterable[tuple[FrameSpec, np.ndarray]]) -> "list[EncodedFrame]":
         """Code frames one after another; returns what has become finished."""

@@ -47,6 +47,7 @@ class FrameFacts(Protocol):
     frame_type: str
     is_idr: bool
     avg_qp: float
+    qp_range: tuple[int, int]
     data: bytes
     mb_counts: np.ndarray
     transform_8x8: int
@@ -65,6 +66,7 @@ class FrameRow(NamedTuple):
     type: str
     idr: int
     qp: float
+    qp_range: tuple[int, int]
     bytes: int
     psnr_y: float
     psnr_u: float
@@ -79,15 +81,16 @@ class FrameRow(NamedTuple):
     @staticmethod
     def header() -> list[str]:
         """Column names of `cells`."""
-        return ["frame", "coded", "type", "idr", "qp", "bytes", "psnr_y", "psnr_u", "psnr_v", "psnr", "ssim",
-                *(MB_TYPE_NAMES[kind] for kind in COUNTED_TYPES), "transform_8x8",
-                *(f"bits_{kind}" for kind in KINDS), *SUMMED]
+        return ["frame", "coded", "type", "idr", "qp", "qp_least", "qp_most", "bytes",
+                "psnr_y", "psnr_u", "psnr_v", "psnr", "ssim", *(MB_TYPE_NAMES[kind] for kind in COUNTED_TYPES),
+                "transform_8x8", *(f"bits_{kind}" for kind in KINDS), *SUMMED]
 
     def cells(self) -> list[str]:
         """The row as text."""
         values = [f"{value:.4f}" for value in (self.psnr_y, self.psnr_u, self.psnr_v, self.psnr)]
         ssim = "" if self.ssim is None else f"{self.ssim:.7f}"
-        return [str(self.frame), str(self.coded), self.type, str(self.idr), f"{self.qp:.2f}", str(self.bytes), *values, ssim,
+        qp = f"{self.qp:.2f}", *map(str, self.qp_range)
+        return [str(self.frame), str(self.coded), self.type, str(self.idr), *qp, str(self.bytes), *values, ssim,
                 *(str(self.mb_counts[kind]) for kind in COUNTED_TYPES), str(self.transform_8x8),
                 *map(str, self.bits_by_kind or ("",) * len(KINDS)), *map(str, self.sums)]
 
@@ -186,7 +189,7 @@ class Statistics:
             value = ssim(self._sources.pop(frame.index), frame.reconstruction[0][:height, :width])
         y, u, v = map(psnr, frame.ssd, self._samples)
         row = FrameRow(frame.index, frame.coding_index, frame.frame_type, int(frame.is_idr), float(frame.avg_qp),
-                       len(frame.data), y, u, v, psnr(sum(frame.ssd), sum(self._samples)), value,
+                       frame.qp_range, len(frame.data), y, u, v, psnr(sum(frame.ssd), sum(self._samples)), value,
                        tuple(frame.mb_counts.tolist()), frame.transform_8x8, frame.bits_by_kind, frame.sums)
         self._by_type[frame.frame_type].add(row, frame.ssd, frame.mb_counts)
         for stage, seconds in frame.stage_seconds.items():

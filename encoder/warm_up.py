@@ -22,7 +22,7 @@ IN_BACKGROUND = (
     "mark_skipped",
 )  # fmt: skip
 # files of kernels that an option needs
-_ON_DEMAND = {"step_search", "neighbour_vectors", "rd_candidates", "rd_candidates_b", "rd_decision", "weighting"}
+_ON_DEMAND = {"step_search", "neighbour_vectors", "rd_candidates", "rd_candidates_b", "rd_decision", "weighting", "settle_qp"}
 
 
 def will_compile(config: Config | None = None) -> bool:
@@ -46,6 +46,8 @@ def _needed(config: Config | None) -> set[str]:
             ("rd_candidates", by_bits and config.cabac),
             ("rd_candidates_b", by_bits and config.cabac and config.lists == 2),
             ("rd_decision", by_bits and not config.cabac), ("weighting", config.weightp),
+            ("settle_qp", config.aq_mode > 0 or config.mbtree), ("steady_qp", config.aq_mode > 0 or config.mbtree),
+            ("ac_energy", config.aq_mode > 0), ("macroblock_tree", config.mbtree),
             ("bits_by_kind", config.bits_by_kind),
         )  # fmt: skip
         needed |= {name for name, wanted in options if wanted}

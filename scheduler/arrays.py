@@ -1,15 +1,15 @@
 """The table of arrays: name, role, shape, dtype, meaning, halo; and what follows from it: bytes of rows, accesses of stages.
 
 Arguments of the stage table and members of its bundles are names of ARRAYS, VIEWS or CONSTANTS; this is checked at import.
-An array is identified by its name and a number: CURRENT for the frame in the loop, k for arrays of reference k of
-RefPicList0 (PREVIOUS: the last frame).
+An array is identified by its name and a number: CURRENT for the frame in the loop, k for arrays of search k, and for
+arrays of reference k of those that are held (PREVIOUS: the last frame).
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from .stages import EVEN, ROWS, STAGES, TABLE, Stage
 
 CURRENT, PREVIOUS = -1, 0  # numbers: the frame in the loop; reference 0, the frame before
 SEARCHED_REF, ALL_REFS = -2, -3  # in VIEWS: the number of the reference that a step searches; of each reference
+CONTINUED = -4  # in VIEWS: of the first reference of list 1, in P frames of list 0
 Key = tuple[str, int]  # name, number
 Halo = tuple[int, int]  # rows above and below
 ALL_ROWS = (1 << 20, 1 << 20)  # a halo: all rows, by motion vectors
@@ -36,7 +37,8 @@ REFERENCE = "reference"  # of each decoded frame, see POOLS
 HOST = "host"  # written by one device only, into memory of the host
 BIPREDICTION = "bi-prediction"  # in the workspace, for B frames: empty in streams without them
 KEPT = "kept motion"  # of each decoded frame, for B frames: empty in streams without them
-NEVER_COPIED = (TICKETS, HOST, SECOND_LIST, BIPREDICTION, KEPT)  # roles of arrays that one device uses
+NEVER_COPIED = (TICKETS, HOST)  # roles of arrays that one device uses
+OF_B_STREAMS = (SECOND_LIST, BIPREDICTION, KEPT)  # roles of arrays that are empty in streams without B frames
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,10 @@ class Undivided:
 
 @dataclass(frozen=True, eq=False)
 class ArrayRow:
-    """A row of the table. halo: by stage, rows above and below its own that it reads; a stage that is missing reads none."""
+    """A row of the table. halo: by stage, rows above and below its own that it reads; a stage that is missing reads none.
+
+    halo_of_b: in streams with B frames, where it differs.
+    """
 
     name: str
     role: str
@@ -144,6 +149,7 @@ class ArrayRow:
     dtype: type
     meaning: str
     halo: Mapping[str, Halo] = field(default_factory=dict)
+    halo_of_b: Mapping[str, Halo] = field(default_factory=dict)
 
     def shape(self, size: Size) -> tuple[int, ...]:
         """Of the array of one frame or one reference."""
@@ -233,7 +239,8 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
              "its chroma costs in B frames (rd_candidates, rd_candidates_b)"),
     ArrayRow("intra_modes", WORKSPACE, per_mb(16), np.uint8, "its type and modes (cpu_simd/intra_estimate.py)"),
     ArrayRow("coarse_source", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "means of 4x4 samples", {"search_centre": (1, 1)}),
-    ArrayRow("coarse_reference", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "the same", {"search_centre": (3, 3)}),
+    ArrayRow("coarse_reference", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "the same", {"search_centre": (3, 3)},
+             {"search_centre": ALL_ROWS}),  # around the motion of the camera
     ArrayRow("progress", TICKETS, Undivided(lambda size: (1 + size.mb_height,)), np.int64, "of the rows in mode_decision"),
     ArrayRow("centre", SEARCH, per_mb(2), np.int16, "of the search window, integer samples (x, y)"),
     ArrayRow("predictor", SEARCH, per_mb(2), np.int16, "of the vectors that are searched, quarter samples (x, y)"),
@@ -242,7 +249,8 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
              {"neighbour_vectors": (1, 1)}),
     ArrayRow("whole_mv", WORKSPACE, per_mb(2), np.int16, "of undivided macroblocks in the searched reference",
              {"neighbour_vectors_again": (1, 1)}),
-    ArrayRow("camera", BIPREDICTION, Undivided(lambda size: (2,)), np.int16, "motion of the whole frame, coarse (x, y)"),
+    ArrayRow("camera", BIPREDICTION, Undivided(lambda size: (2,)), np.int16, "motion of the whole frame, coarse (x, y)",
+             {"search_centre": ALL_ROWS}),
     ArrayRow("b_cost", BIPREDICTION, of_second_list(N_B_CHOICES), np.int32, "SATD of each choice (cpu_simd/layout.py)",
              _ABOVE),
     ArrayRow("b_ref", BIPREDICTION, of_second_list(N_B_CHOICES, 2), np.int8, "its entries of both lists, -1: not used",
@@ -260,20 +268,21 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
 ))  # fmt: skip
 
 _PREDICTED = dict.fromkeys(("rd_candidates", "rd_candidates_b", "inter_residual"), ALL_ROWS)
+_PREDICTED_LUMA = {"bipredict": ALL_ROWS, **_PREDICTED}
 _VECTORS = dict.fromkeys(("subpel_refine", "neighbour_vectors", "neighbour_vectors_again"), ALL_ROWS)
 VIEWS: dict[str, View] = _by_name((
     View("reference_y", (("luma", SEARCHED_REF),), dict.fromkeys(("search_centre", "full_search", "step_search"), ALL_ROWS)),
     View("reference_luma", (("luma", SEARCHED_REF), ("half", SEARCHED_REF)), _VECTORS),
     View("unweighted_luma", (("luma", SEARCHED_REF), ("half", SEARCHED_REF))),
-    View("ref_luma", (("luma", ALL_REFS), ("half", ALL_REFS)), _PREDICTED),
+    View("ref_luma", (("luma", ALL_REFS), ("half", ALL_REFS)), _PREDICTED_LUMA),
     View("ref_chroma", (("cb", ALL_REFS), ("cr", ALL_REFS)), _PREDICTED),
     View("decoded_luma", (("luma", CURRENT),), {"interpolate": (1, 1)}),
     View("decoded_half", (("half", CURRENT),)),
     *(View(f"{name}_{plane}", ((base, CURRENT),)) for name in ("decoded", "out")  # out: without borders
       for plane, base in (("y", "luma"), ("u", "cb"), ("v", "cr"))),
-    View("previous_ref_idx", (("ref_idx", PREVIOUS),)),
-    View("previous_mv", (("mv", PREVIOUS),)),
-    View("colocated_still", (("kept_still", PREVIOUS),)),
+    View("previous_ref_idx", (("ref_idx", PREVIOUS), ("kept_ref_idx", CONTINUED))),  # the latter in streams with B frames
+    View("previous_mv", (("mv", PREVIOUS), ("kept_mv", CONTINUED))),
+    View("colocated_still", (("kept_still", CONTINUED),)),
     View("all_predictor", (("predictor", ALL_REFS),)),
     View("all_cost", (("search_cost", ALL_REFS),)),
     View("all_mv", (("search_mv", ALL_REFS),)),
@@ -313,15 +322,16 @@ CONSTANTS = {
     "frame_params": "int32[>= HEADER_BITS + n_slices]: see HEADER_BITS in cpu_simd/layout.py",
     "n_ref": "references of the frame, 0 in I slices",
     "n_ref1": "references of list 1, 0 in I and P slices; None in streams without B frames: kernels are compiled without",
-    "ref_slots": "int32[n_ref + n_ref1]: slot of each entry of both lists",
+    "ref_slots": "int32[n_ref + n_ref1]: slot of each entry of both lists; this and the next five are parts of frame_params "
+                 "(cpu_simd/layout.py)",
     "searched_slots": "int32[n_ref + n_ref1]: slot of its luma as the search sees it, weighted or not",
     "bi_weights": "int32[n_ref * n_ref1]: implicit weights of list 1 (FrameSpec.implicit_weights)",
-    "weights": "int32[MOST_WEIGHTED * N_WEIGHTS]: weights of the first entries of RefPicList0, a part of frame_params "
-               "(cpu_simd/layout.py)",
+    "weights": "int32[MOST_WEIGHTED * N_WEIGHTS]: weights of the first entries of RefPicList0",
     "reference_weights": "int32[N_WEIGHTS]: those of the searched entry",
+    "previous_distances": "int32[MOST_LISTED]: frames in display order from each entry of the last frame's RefPicList0 to it",
+    "distance": "int32[1]: frames in display order from the searched reference to the frame in the loop, negative from a "
+                "later one",
     "duplicates": "entries of RefPicList0 after the first that are its first frame again, with other weights",
-    "previous_distances": "int32[n_ref]: frames in display order from each entry of the last frame's RefPicList0 to it",
-    "distance": "frames in display order from the searched reference to the frame in the loop, negative from a later one",
     "input_y": "uint8: input of a GPU in display size, of any pitch",
     "input_u": "see input_y: Cb",
     "input_v": "see input_y: Cr",
@@ -346,10 +356,11 @@ READ_MODIFY_WRITE: dict[str, tuple[str, ...]] = {
     "rd_candidates": ("all_cost", "all_mv", "intra_cost"),
     "rd_candidates_b": ("intra_cost",),
     "weight_reference": ("reference_luma",),
-    "inter_residual": ("mb_type", "ref_idx", "mv"),
+    "inter_residual": ("mb_type", "ref_idx", "mv", "ref_idx1", "mv1"),
     "explicit_motion": ("mb_type", "sub_mb_type"),
     "intra": STAGES["intra"].written,
     "mark_skipped": ("mb_type",),
+    "settle_qp": ("qp",),
     "extend_luma": ("decoded_y",), "extend_cb": ("decoded_u",), "extend_cr": ("decoded_v",),
 }  # fmt: skip
 SECOND_FILL = {"ref_idx1": -1, "mv1": 0}  # before frames without list 1
@@ -363,8 +374,10 @@ def of_roles(*roles: str) -> tuple[str, ...]:
 
 
 RESULTS = of_roles(RESULT)  # input of the entropy coding, without levels, and statistics of a frame
+SECOND_RESULTS = of_roles(SECOND_LIST)  # the same, of frames with list 1
 SOURCES = of_roles(SOURCE)
-REFERENCE_ARRAYS = of_roles(REFERENCE)
+REFERENCE_ARRAYS = of_roles(REFERENCE, KEPT)
+KEPT_ARRAYS = of_roles(KEPT)
 PREVIOUS_FRAME_ARRAYS = tuple(
     base
     for view in VIEWS.values()
@@ -396,22 +409,47 @@ def _arrays_of(name: str) -> tuple[Key, ...]:
     return ((name, SEARCHED_REF if ARRAYS[name].role == SEARCH else CURRENT),)
 
 
-def storage(name: str, reference: int, n_ref: int, duplicates: int = 0) -> tuple[Key, ...]:
-    """The arrays whose rows are copied for a name of the stage table, in a step for one entry of RefPicList0.
+class RefLists(NamedTuple):
+    """Both lists of a frame. references: number of the reference of each entry of list 0, then of list 1, among those that
+    are held; n_ref1: entries of list 1, None in streams without B frames.
+    """
 
-    n_ref: references; the first is in RefPicList0 `duplicates` times more: arrays of the search count entries.
+    references: tuple[int, ...] = ()
+    n_ref1: int | None = None
+
+    @property
+    def continued(self) -> int:
+        """See CONTINUED."""
+        return self.references[-self.n_ref1 if self.n_ref1 else 0]
+
+
+def storage(name: str, entry: int, lists: RefLists) -> tuple[Key, ...]:
+    """The arrays whose rows are copied for a name of the stage table, in a step for one entry of both lists.
+
+    Arrays of the search count entries. Arrays of list 1 have the same values everywhere in frames without list 1.
     """
     if name in CONSTANTS:
         return ()
     found: list[Key] = []
     for base, number in _arrays_of(name):
-        if ARRAYS[base].role in NEVER_COPIED:
+        role = ARRAYS[base].role
+        if role in NEVER_COPIED or not _is_used(role, number, lists):
             continue
-        repeated = 0 if ARRAYS[base].role == REFERENCE else duplicates
-        searched = reference if repeated == duplicates else max(0, reference - duplicates)
-        numbers = range(n_ref + repeated) if number == ALL_REFS else (searched if number == SEARCHED_REF else number,)
+        if number == ALL_REFS:
+            numbers: Iterable[int] = range(len(lists.references)) if role == SEARCH else dict.fromkeys(lists.references)
+        elif number == SEARCHED_REF:
+            numbers = (entry if role == SEARCH else lists.references[entry],)
+        else:
+            numbers = (lists.continued if number == CONTINUED else number,)
         found += [(base, k) for k in numbers]
     return tuple(found)
+
+
+def _is_used(role: str, number: int, lists: RefLists) -> bool:
+    """Whether frames with these lists have an array of this role."""
+    if lists.n_ref1 is None:
+        return role not in OF_B_STREAMS
+    return number != PREVIOUS and (role != SECOND_LIST or lists.n_ref1 > 0)
 
 
 @dataclass(frozen=True)
@@ -424,7 +462,7 @@ class Access:
 
 
 @cache
-def accesses(name: str, reference: int, n_ref: int, duplicates: int = 0) -> tuple[Access, ...]:
+def accesses(name: str, entry: int, lists: RefLists) -> tuple[Access, ...]:
     """All arrays that a stage reads or writes; see `storage`."""
     stage = STAGES[name]
     own = (0, 0) if stage.split in (ROWS, EVEN) else ALL_ROWS
@@ -432,13 +470,15 @@ def accesses(name: str, reference: int, n_ref: int, duplicates: int = 0) -> tupl
     for argument in (*stage.reads, *stage.written):
         writes = argument in stage.written
         reads = not writes or argument in READ_MODIFY_WRITE.get(name, ())
-        halo_rows = _halo(argument).get(name, own) if reads else None
-        found += [Access(key, halo_rows, writes) for key in storage(argument, reference, n_ref, duplicates)]
+        halo_rows = _halo(argument, lists).get(name, own) if reads else None
+        found += [Access(key, halo_rows, writes) for key in storage(argument, entry, lists)]
     return tuple(found)
 
 
-def _halo(name: str) -> Mapping[str, Halo]:
+def _halo(name: str, lists: RefLists) -> Mapping[str, Halo]:
     row = VIEWS.get(name) or ARRAYS.get(name)
+    if isinstance(row, ArrayRow) and lists.n_ref1 is not None:
+        return {**row.halo, **row.halo_of_b}
     return row.halo if row else {}
 
 

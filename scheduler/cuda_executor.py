@@ -1,13 +1,13 @@
 """Runs whole frames on one GPU: the coding loop on one stream, stages outside the loop on a second, copies on two more.
 
 Nothing is allocated after the first frames, and the host waits only for the results of a frame (`download_results`).
-Arrays of `frames_on_device` frames lie on the GPU: one frame is uploaded and one downloaded while a third is in the loop.
-The arrays of a frame are reused after its download.
+Arrays of `frames_on_device` frames lie on the GPU: one frame is uploaded and one downloaded while a third is in the loop, and
+one more in the loop of each stream for B frames. The arrays of a frame are reused after its download.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ..cuda_src.runtime.idle import keep
 from ..cuda_src.runtime.recording import HostBuffers, Recording
 from .executor import Step
+from .frames.side_by_side import Waits
 from .gpu_memory import GpuMemory
 from .stages import CUDA, D2H, EVEN, FRAME, H2D, MAIN, ROWS, SIDE, SLICES, STAGES, TABLE, TICKETS, Stage, deferred_stages
 from .threads.copy_kernels import READY
@@ -22,10 +23,14 @@ from .threads.lazy_task import LazyTask, Task
 from .trace import GpuClock, Trace
 
 _NOT_TIMED = nullcontext()
-MOST_RECORDINGS = 1024
-OFTEN = 4  # replays of a recording before its kernel launches are fused into CUDA graphs
+B_STREAMS = 2  # streams for B frames that are no references, each with a workspace; 0: none
+# Replays with the same arrays before kernel launches are fused into CUDA graphs. With B frames there are many combinations of
+# arrays, most of which come a few times, and a graph costs as much as several replays without.
+OFTEN, OFTEN_WITH_B = 4, 16
+MOST_FUSED, MOST_COUNTED = 256, 4096  # combinations of arrays that have graphs, and whose replays are counted
 LAST = ("extend_luma", "interpolate")  # last stages of a frame, on MAIN and on SIDE
 WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
+Pairs = Iterable[tuple[np.ndarray, DeviceArray]]  # arrays of the host and of the GPU
 
 
 class CudaExecutor(GpuMemory):
@@ -35,11 +40,20 @@ class CudaExecutor(GpuMemory):
 
     def __init__(
         self, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool = False,
-        lists: int = 1,
+        lists: int = 1, b_streams: int | None = None,
     ) -> None:  # fmt: skip
-        """serial: everything on one stream, so that the host thread issues fewer event calls; lists: see GpuMemory."""
+        """serial: everything on one stream, so that the host thread issues fewer event calls; lists: see GpuMemory.
+
+        b_streams: in place of B_STREAMS, where there are B frames.
+        """
         super().__init__(gpu, lists)
         self.serial = serial
+        self.b_streams = 0 if serial or lists == 1 else B_STREAMS if b_streams is None else b_streams
+        self.frames_on_device += self.b_streams
+        self._often = OFTEN if lists == 1 else OFTEN_WITH_B
+        self._main = MAIN  # the stream of the coding loop of this frame
+        mains = [MAIN, *(f"{MAIN} {k}" for k in range(1, 1 + self.b_streams))]
+        self._mains = mains
         rows, macroblocks = (0, n_rows), (0, slices[-1][1])
         self._parts: dict[str, tuple[int, ...]] = {
             ROWS: rows, EVEN: rows, TICKETS: rows, SLICES: macroblocks, FRAME: (),
@@ -47,17 +61,25 @@ class CudaExecutor(GpuMemory):
         with gpu:
             first = gpu.stream()
             self.streams = {
-                name: first if self.serial else gpu.stream() for name in (MAIN, SIDE, H2D, D2H)
+                name: first if self.serial else gpu.stream() for name in (*mains, SIDE, H2D, D2H)
             }
-            self._ended = {name: gpu.event() for name in WAITED_FOR}
-            self._uploaded, self._downloaded = ([gpu.event() for _ in range(self.frames_on_device)] for _ in range(2))
+            self._ended = {
+                (track, name): gpu.event()
+                for name in sorted(WAITED_FOR)
+                for track in (mains if STAGES[name].stream == MAIN else [STAGES[name].stream])
+            }
+            self._uploaded, self._coded, self._downloaded = (
+                [gpu.event() for _ in range(self.frames_on_device)] for _ in range(3)
+            )
             self._waits: set[tuple[str, str]] = set()  # of this run: (stream, stage) that already have a wait
             self._clock = GpuClock(gpu, trace, self.streams[MAIN]) if trace is not None and trace.gpu else None
             self._number = 0  # of the current frame
             self._download_events: dict[Hashable, Any] = {}  # download events that the host waits for, by slot
-            self._host_buffers: dict[Hashable, HostBuffers] = {}
-            self._recordings: dict[Any, Recording] = {}
-            for event in (*self._ended.values(), *self._uploaded, *self._downloaded):
+            self._host_buffers: dict[tuple[Hashable, int], HostBuffers] = {}  # by slot, and index of the frame's events
+            self._recordings: dict[Hashable, Recording] = {}  # by kind
+            self._fused: dict[Hashable, Recording] = {}  # by all that tells arrays and kind
+            self._uses: dict[Hashable, int] = {}  # likewise
+            for event in (*self._ended.values(), *self._uploaded, *self._coded, *self._downloaded):
                 gpu.record(event, self.streams[MAIN])  # the first frames wait for events that no frame has recorded
 
     @property
@@ -71,13 +93,13 @@ class CudaExecutor(GpuMemory):
         return self.gpu
 
     def upload_frame(
-        self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]], step: Step, state: Mapping[str, Any],
-        upload_fence: np.ndarray | None = None,
+        self, number: int, pairs: Pairs, step: Step, state: Mapping[str, Any], upload_fence: np.ndarray | None = None,
+        later: Pairs = (),
     ) -> None:  # fmt: skip
         """Start frame `number` while the frame before is in the loop.
 
         pairs: (host array, GPU array) to copy; step: converts the uploaded samples to planes; upload_fence: the copies start
-        once it is READY (scheduler/threads/copy_kernels.py).
+        once it is READY (scheduler/threads/copy_kernels.py); later: pairs to copy after the conversion.
         """
         gpu, k, upload = self.gpu, number % self.frames_on_device, self.streams[H2D]
         self._number = number
@@ -88,26 +110,47 @@ class CudaExecutor(GpuMemory):
             for host, device_array in pairs:
                 device_array.put(host, upload)
         self.run([step], state, {})
+        for host, device_array in later:
+            device_array.put(host, upload)
         self._start_when_uploaded(number)
 
     def _start_when_uploaded(self, number: int) -> None:
-        """Make MAIN wait for this frame's upload and for the download of frame `number` - 2, whose slot it may reuse.
+        """Make the frame's loop wait for its upload.
 
-        The other streams wait for MAIN.
+        With one stream for all frames it waits, too, for the download of frame `number` - 2, whose slot it may reuse; on a
+        stream for B frames, for all earlier frames of MAIN. The other streams wait for the frame's loop.
         """
-        gpu, main, uploaded = self.gpu, self.streams[MAIN], self._uploaded[number % self.frames_on_device]
+        gpu, main, uploaded = self.gpu, self.streams[self._main], self._uploaded[number % self.frames_on_device]
         gpu.record(uploaded, self.streams[H2D])
-        for event in (uploaded, self._downloaded[(number - 2) % self.frames_on_device]):
-            gpu.wait(main, event)
+        gpu.wait(main, uploaded)
+        if not self.b_streams:
+            gpu.wait(main, self._downloaded[(number - 2) % self.frames_on_device])
+        elif self._main != MAIN:
+            gpu.wait(main, self._ended[MAIN, "extend_luma"])
+
+    def enter(self, stream: int, waits: Waits) -> None:
+        """The next frame takes this stream, and its loop waits for earlier frames; see SideBySide."""
+        self._main = self._mains[stream]
+        for events, numbers in ((self._coded, waits.coded), (self._downloaded, waits.downloaded)):
+            for number in numbers:
+                self.gpu.wait(self.streams[self._main], events[number % self.frames_on_device])
+
+    def fill(self, array: DeviceArray, value: int) -> None:
+        """See GpuMemory."""
+        array.fill(value & 255, self.streams[self._main])
+
+    def _track(self, stage: Stage) -> str:
+        """The name of a stage's stream in this frame."""
+        return self._main if stage.stream == MAIN else stage.stream
 
     def import_device_frame(
-        self, number: int, stage: str, pointers: Mapping[str, int], pairs: Iterable[tuple[np.ndarray, DeviceArray]],
-        order: tuple[int | None, int | None, bool], state: Mapping[str, Any],
+        self, number: int, stage: str, pointers: Mapping[str, int], pairs: Pairs,
+        order: tuple[int | None, int | None, bool], state: Mapping[str, Any], later: Pairs = (),
     ) -> None:  # fmt: skip
         """As `upload_frame`, for a frame that is already on the GPU.
 
         pairs: (host array, GPU array) to copy; order: (stream to be ordered after, stream that waits until the frame is read,
-        each None for none; whether the host waits until then).
+        each None for none; whether the host waits until then); later: see upload_frame.
         """
         after, before, host_waits = order
         gpu, k, upload = self.gpu, number % self.frames_on_device, self.streams[H2D]
@@ -118,6 +161,8 @@ class CudaExecutor(GpuMemory):
         for host, device_array in pairs:
             device_array.put(host, upload)
         self.run([((stage,), self.load_from_gpu(pointers))], state, {})
+        for host, device_array in later:
+            device_array.put(host, upload)
         self._start_when_uploaded(number)
         if host_waits:
             gpu.synchronize(self._uploaded[k])
@@ -132,24 +177,27 @@ class CudaExecutor(GpuMemory):
                 self._start(STAGES[name], {**state, **more} if more else state)
 
     def _start(self, stage: Stage, state: Mapping[str, Any]) -> None:
-        gpu, stream = self.gpu, self.streams[stage.stream]
-        self._wait_for_stages(stage.stream, stage.after.split())
-        with self._span(stage.stream, stage.name):
+        gpu, track = self.gpu, self._track(stage)
+        stream = self.streams[track]
+        self._wait_for_stages(track, stage.after.split())
+        with self._span(track, stage.name):
             stage.launch(state, self._parts[stage.split], stream)
         if stage.name in WAITED_FOR:
-            gpu.record(self._ended[stage.name], stream)
+            gpu.record(self._ended[track, stage.name], stream)
             self._waits = {wait for wait in self._waits if wait[1] != stage.name}
 
     def _wait_for_stages(self, track: str, stages: Iterable[str]) -> None:
         """Make a stream wait for the end of these stages, once a run."""
         for name in stages:
             if (track, name) not in self._waits:
-                self.gpu.wait(self.streams[track], self._ended[name])
+                self.gpu.wait(self.streams[track], self._ended[self._track(STAGES[name]), name])
                 self._waits.add((track, name))
 
     def download_results(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]], slot: Hashable) -> None:
         """See Executor: start the download, which runs while the next frame is in the loop."""
         gpu, k, download = self.gpu, number % self.frames_on_device, self.streams[D2H]
+        if self._main != MAIN:
+            gpu.record(self._coded[k], self.streams[self._main])
         self._wait_for_stages(D2H, LAST)
         with self._span(D2H, "download"):
             for device_array, host in pairs:
@@ -163,37 +211,60 @@ class CudaExecutor(GpuMemory):
             self._download_events[slot] = self.gpu.event()
         return self._download_events[slot]
 
-    def replay(self, key: Hashable, slot: Hashable, buffers: Callable[[], Sequence[np.ndarray]]) -> bool:
-        """Replay the recording with this key on the host buffers of a slot; False if there is none, or frames are timed.
+    @property
+    def records(self) -> bool:
+        """Whether frames are recorded: unless they are timed."""
+        return self._clock is None
 
-        key: equal for frames with the same arrays on the GPU and the same numbers; buffers: returns those of the slot,
-        always in the same order.
+    def replay(self, kind: Hashable, where: Hashable, place: "FramePlace", addresses: Callable[[], tuple[int, ...]]) -> bool:
+        """Replay the recording of this kind; False if there is none.
+
+        kind: equal for frames with the same calls; where: for frames with the same arrays on the GPU, too; addresses: returns
+        those of the arrays that stand-ins are for (recording.py).
         """
-        if self._clock is not None:
-            return False
-        if slot not in self._host_buffers:
-            self._host_buffers[slot] = HostBuffers(self._event(slot), *buffers())
-        recording = self._recordings.get(key)
+        host_buffers = self._buffers_of(place)
+        fused = self._fused.get(where)
+        if fused is not None:
+            fused.rebind(host_buffers)
+            self.gpu.replay(fused)
+            return True
+        recording = self._recordings.get(kind)
         if recording is None:
             return False
-        recording.uses += 1
-        recording.rebind(self._host_buffers[slot])
-        if recording.uses == OFTEN:
-            self.gpu.fuse_into_graphs(recording)
+        recording.rebind(host_buffers, addresses())
+        self._count(where, recording)
         self.gpu.replay(recording)
         return True
 
+    def _count(self, where: Hashable, recording: Recording) -> None:
+        """Fuse the launches of a recording with arrays with which it is replayed often: its next replay takes the graphs."""
+        self._uses[where] = uses = self._uses.get(where, 0) + 1
+        if uses == self._often and len(self._fused) < MOST_FUSED and (fused := self.gpu.fused(recording)) is not None:
+            self._fused[where] = fused
+        if len(self._uses) > MOST_COUNTED:
+            self._uses.clear()
+
+    def _buffers_of(self, place: "FramePlace") -> HostBuffers:
+        """The host buffers of a frame with its events."""
+        number, slot, buffers = place
+        k = number % self.frames_on_device
+        if (slot, k) not in self._host_buffers:
+            before = self._downloaded[(number - 2) % self.frames_on_device]
+            events = self._event(slot), self._uploaded[k], self._coded[k], self._downloaded[k], before
+            self._host_buffers[slot, k] = HostBuffers(*events, *buffers())
+        return self._host_buffers[slot, k]
+
     @contextmanager
-    def record(self, key: Hashable, slot: Hashable) -> Iterator[None]:
-        """Around everything from `upload_frame` to `download_results`: record it for `replay`, unless frames are timed."""
-        if self._clock is not None:
+    def record(self, kind: Hashable, place: "FramePlace", addresses: tuple[int, ...]) -> Iterator[None]:
+        """Around everything from `upload_frame` to `download_results`: record it for `replay`, and do it at the end."""
+        with self.gpu.record_calls(self._buffers_of(place), addresses) as recording:
             yield
-            return
-        with self.gpu.record_calls(self._host_buffers[slot]) as recording:
-            yield
-        if len(self._recordings) >= MOST_RECORDINGS:
-            self._recordings.clear()
-        self._recordings[key] = recording
+        self._recordings[kind] = recording
+
+    def drop_recordings(self) -> None:
+        """Record frames anew."""
+        for kept in (self._recordings, self._fused, self._uses, self._host_buffers):
+            kept.clear()
 
     def download_of(self, slot: Hashable) -> "Download":
         """See Executor."""
@@ -220,8 +291,7 @@ class CudaExecutor(GpuMemory):
     def finish(self) -> None:
         """See GpuMemory. Recordings are dropped, because they hold kernels of modules that are unloaded."""
         super().finish()
-        self._recordings.clear()
-        self._host_buffers.clear()
+        self.drop_recordings()
 
     def close(self, keep_host: bool = False) -> None:
         """See GpuMemory. The GPU is kept for the next encoder, unless host arrays stay in use."""
@@ -231,6 +301,14 @@ class CudaExecutor(GpuMemory):
         self.finish()
         self._constants.clear()
         keep(self.gpu)
+
+
+class FramePlace(NamedTuple):
+    """Which of the arrays and events of an executor and of its host frames a frame has."""
+
+    number: int  # of the frame
+    slot: Hashable  # see `download_of`
+    buffers: Callable[[], Sequence[np.ndarray]]  # returns the host buffers of the slot, always in the same order
 
 
 class Download:

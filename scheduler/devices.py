@@ -73,7 +73,7 @@ def make_executor(
 
     If the plan leaves everything to one device, and is pinned or the other devices are too slow, the result is the executor
     of that device. choices: see CHOSEN in planning/tuning_file.py; `streams` of a GPU that works alone (1, else four) and
-    `tile_rows`. lists: see GpuMemory.
+    `tile_rows`; `b_streams`: see CudaExecutor. lists: see GpuMemory.
     """
     choices = choices or {}
     if device == "hybrid" and hybrid is not None:
@@ -84,5 +84,6 @@ def make_executor(
             return made
         device = made
     if device == "cuda":
-        return CudaExecutor(make_gpu(ordinal, choices), n_rows, slices, trace, serial(choices), lists)
+        gpu = make_gpu(ordinal, choices)
+        return CudaExecutor(gpu, n_rows, slices, trace, serial(choices), lists, choices.get("b_streams"))
     return Executor(threads, n_rows, slices, trace)

@@ -45,12 +45,13 @@ class Executor:
 
     Executors of all devices share this interface. `zeros` makes arrays in the memory of the stages, `host_zeros` host arrays
     for uploads and downloads; `frames_on_device`: frames in the memory of a GPU (0: stages work on host arrays);
-    `by_rows`: whether rows of a frame may lie on different devices;
-    `tickets`: whether mode decision counts in `progress`, from 0 on; `deferred`: stages that are left to `deferred_call`.
+    `by_rows`: whether rows of a frame may lie on different devices; `b_streams`: streams of a GPU for B frames that are no
+    references; `tickets`: whether mode decision counts in `progress`, from 0 on; `deferred`: stages that are left to
+    `deferred_call`.
     """
 
     frames_on_device, tickets, deferred = 0, True, deferred_stages(CPU)
-    by_rows = False
+    by_rows, b_streams = False, 0
 
     def __init__(
         self, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, name: str = "h264lite"
@@ -144,6 +145,11 @@ class Executor:
         if chain:
             parts += [_part(chain, span, times, self._trace) for span in spans[STAGES[chain[0][0]].split]]
         return parts
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether kernels are compared with their twins (check.py)."""
+        return self._twin is not None
 
     def _around(self, stage: Stage, state: Mapping[str, Any], call: Callable[..., Any]) -> Callable[..., Any]:
         """The stage as a function of its span, with the comparison of check.py if that is on."""

@@ -113,9 +113,7 @@ class FrameSpec(NamedTuple):
     @property
     def implicit_weights(self) -> tuple[int, ...]:
         """8.4.2.3.1: implicit weights of the second prediction, of 64, for each entry of list0 with each of list1."""
-        n_ref = len(self.list0)
-        pairs = [(d0, d1) for d0 in self.distances[:n_ref] for d1 in self.distances[n_ref:]]
-        return tuple([implicit_weight(d0, d1) if self.is_weighted else AVERAGE for d0, d1 in pairs])
+        return implicit_weights(self.distances, len(self.list0), self.is_weighted)
 
     @property
     def nal_ref_idc(self) -> int:
@@ -131,6 +129,12 @@ class FrameSpec(NamedTuple):
     def dts(self) -> int:
         """Decoding time in frames, at most the pts; the first are negative where frames are reordered."""
         return self.coding_index - self.delay
+
+
+def implicit_weights(distances: tuple[int, ...], n_ref: int, is_weighted: bool) -> tuple[int, ...]:
+    """See FrameSpec."""
+    pairs = [(d0, d1) for d0 in distances[:n_ref] for d1 in distances[n_ref:]]
+    return tuple([implicit_weight(d0, d1) if is_weighted else AVERAGE for d0, d1 in pairs])
 
 
 def implicit_weight(distance0: int, distance1: int) -> int:

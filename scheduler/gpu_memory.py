@@ -18,11 +18,11 @@ class GpuMemory:
     """Arrays on a GPU, and the streams of one user of it; several users of one GPU take turns (`order_after`)."""
 
     streams: dict[str, Any]
-    tickets = False  # see Executor
+    tickets, b_streams = False, 0  # see Executor
 
     def __init__(self, gpu: Device, lists: int = 1) -> None:
         """lists: 2 in streams with B frames."""
-        self.gpu = gpu
+        self.gpu, self.lists = gpu, lists
         self._foreign: Foreign | None = None
         self._constants: dict[tuple[str, tuple[int, ...], bytes], DeviceArray] = {}
         self._ends: dict[str, Any] = {}  # events at the ends of the streams, for the next user of the GPU

@@ -8,8 +8,8 @@ executor of that device does whole frames until a plan divides frames again. The
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ from .planning.plan import HOST, Plan, is_gpu, memory_of
 from .planning.probing import Probing
 from .planning.route import Copy, FrameKind, Run, all_resident_in, route
 from .residency import NOTHING, Residency, resident_in
+from .stages import D2H
 from .threads.lazy_task import Task
 from .threads.watchdog import Stuck, Watchdog
 from .workers import FRAMES_ON_DEVICE, CpuWorker, GpuWorker
@@ -77,6 +78,7 @@ class HybridExecutor:
         self.adaptation = Adaptation(plan, models, replan, probing)
         self.gpu_worker = gpus[0] if gpus else None
         self.frames_on_device = FRAMES_ON_DEVICE if gpus else 0
+        self.b_streams = 0
         self.may_switch = replan is not None if may_switch is None else may_switch
         self.single_device_executor: CpuWorker | CudaExecutor | None = None  # the one that does whole frames now
         self._serial = serial
@@ -135,7 +137,7 @@ class HybridExecutor:
         if self._gpu_executor is None:
             first = self.cpus[0]
             height = self.adaptation.plan.mb_height
-            self._gpu_executor = CudaExecutor(worker.gpu, height, first.slices, worker.trace, self._serial)
+            self._gpu_executor = CudaExecutor(worker.gpu, height, first.slices, worker.trace, self._serial, worker.lists, 0)
         return self._gpu_executor
 
     def switch_to(self, device: str) -> None:
@@ -147,11 +149,14 @@ class HybridExecutor:
             self._wait_for_last_frame(self._last)
             self._last = None
 
-    def finished_on_single_device(self, n_references: int) -> None:
-        """Note that a frame was done by, or issued to, one device, after which `n_references` references are held."""
+    def finished_on_single_device(self, n_references: int, lists: int) -> None:
+        """Note that a frame was done by, or issued to, one device, after which `n_references` references are held.
+
+        lists: 2 in streams with B frames.
+        """
         on_gpu = self.gpu_worker is not None and self.single_device_executor is self._gpu_executor
         memory = self.gpu_worker.device if self.gpu_worker is not None and on_gpu else HOST
-        self._valid = resident_in(memory, n_references, self.adaptation.plan.mb_height)
+        self._valid = resident_in(memory, n_references, self.adaptation.plan.mb_height, lists)
 
     def _give_gpu_to(self, user: GpuMemory) -> None:
         if self._gpu_user is not user:
@@ -225,7 +230,7 @@ class HybridExecutor:
                 for need in group.needs:
                     self._wait(run, lambda need=need: self._is_done(run, need), lambda need=need: self._name(run, need))  # type: ignore[misc]
                 worker.doing = ", ".join(group.stages)
-                with self._watchdog.on(f"{worker.doing} on {worker.device}, frame {run.number}"):
+                with self._no_downloads(worker), self._watchdog.on(f"{worker.doing} on {worker.device}, frame {run.number}"):
                     spent = worker.work(group.stages, group.row0, group.row1, run.work.state(HOST, group.reference))
                 for index, (name, took) in zip(group.runs, spent):
                     run.done[index] = True
@@ -240,6 +245,19 @@ class HybridExecutor:
         finally:
             if end is not None:
                 end.set()
+
+    @contextmanager
+    def _no_downloads(self, worker: CpuWorker) -> Iterator[None]:
+        """Around the work of a worker whose kernels are compared with their twins (check.py): no rows of the GPU arrive
+        meanwhile in the host arrays, which are compared as a whole.
+        """
+        if not worker.is_compared or self.gpu_worker is None:
+            yield
+            return
+        with self._lock:  # so that no other worker issues downloads
+            with self.gpu_worker.gpu:
+                self.gpu_worker.gpu.synchronize(self.gpu_worker.streams[D2H])
+            yield
 
     def _wait_for_last_frame(self, before: InFlightFrame) -> None:
         """Wait for the copies of the frame before to and from host arrays that this frame uses."""

@@ -33,7 +33,8 @@ class Hybrid:
         """(the planner's or the forced plan, whether a later plan may use a second device)."""
         if self.split is not None:
             kind = self.frame_kind
-            return Plan.split(devices, kind.size.mb_height, *self.split, kind.me, kind.subme, kind.cabac), False
+            height, lists = kind.size.mb_height, kind.size.lists
+            return Plan.split(devices, height, *self.split, kind.me, kind.subme, kind.cabac, lists), False
         made = make_plan(devices, self.frame_kind, models, self.pins, tries)
         best = min(made.single_device_seconds.values(), default=0.0)
         fast_enough = [device for device, seconds in made.single_device_seconds.items() if TOO_SLOW * seconds < best]
@@ -62,7 +63,7 @@ def _hybrid(
     gpu = make_gpu(ordinal, choices)
     workers: list[CpuWorker | GpuWorker] = [CpuWorker(HOST, threads, n_rows, slices, trace)]
     try:
-        workers.append(GpuWorker(f"cuda:{ordinal}", gpu, n_rows, slices, trace))
+        workers.append(GpuWorker(f"cuda:{ordinal}", gpu, n_rows, slices, trace, hybrid.frame_kind.size.lists))
         replan = None if hybrid.split else lambda models: hybrid.plan(plan.devices, models, FEWER_TRIES)[0]
         models.settle()
         probing = None if PINNED_ROWS & set(hybrid.pins) else Probing()

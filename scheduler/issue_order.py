@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from .arrays import PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS
 from .planning.plan import HOST, is_gpu
 from .planning.route import COMPACT, Copy, Op, Run
 from .stages import FRAME, STAGES
+
+_READ_LATER = (*PREVIOUS_FRAME_ARRAYS, *REFERENCE_ARRAYS)  # arrays that later frames read
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class IssueOrder:
                 bits |= before[queue[-1]] | 1 << queue[-1] if queue else 0
                 queue.append(k)
             before.append(bits)
-            if isinstance(op, Copy) and op.target == HOST and op.array[0] in ("ref_idx", "mv", "luma", "cb", "cr", "half"):
+            if isinstance(op, Copy) and op.target == HOST and op.array[0] in _READ_LATER:
                 made.refs_copied = k
         made.queues = list(queues.values())
         made.waited_for = frozenset(need for op in ops for need in op.needs)

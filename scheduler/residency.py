@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import cache
 
-from .arrays import PREVIOUS, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key
+from .arrays import KEPT_ARRAYS, PREVIOUS, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key
 
 Rows = tuple[tuple[int, int], ...]  # intervals, sorted, apart
 Residency = tuple[tuple[Key, tuple[tuple[str, Rows], ...]], ...]  # valid rows of each array in each memory
@@ -11,10 +11,11 @@ NOTHING: Residency = ()
 
 
 @cache
-def resident_in(memory: str, n_references: int, mb_height: int) -> Residency:
-    """Residency after a frame that was done in one memory, with `n_references` references held."""
-    keys = [(name, k) for name in REFERENCE_ARRAYS for k in range(n_references)]
-    keys += [(name, PREVIOUS) for name in PREVIOUS_FRAME_ARRAYS]
+def resident_in(memory: str, n_references: int, mb_height: int, lists: int = 1) -> Residency:
+    """Residency after a frame that was done in one memory, with `n_references` references held; lists: see Size."""
+    names = [name for name in REFERENCE_ARRAYS if lists == 2 or name not in KEPT_ARRAYS]
+    keys = [(name, k) for name in names for k in range(n_references)]
+    keys += [(name, PREVIOUS) for name in PREVIOUS_FRAME_ARRAYS if lists == 1]
     return freeze({key: {memory: ((0, mb_height),)} for key in keys})
 
 

@@ -126,7 +126,7 @@ TABLE = (
     ),
     Stage(
         "full_search", "full_search.full_search", ROWS, "encoder",
-        "source_y reference_y pad start qp merange row0 row1 found",
+        "source_y reference_y pad start qp merange row0 row1 found partition_mask",
         "found",
     ),
     Stage(
@@ -143,13 +143,13 @@ TABLE = (
     ),
     Stage(
         "neighbour_vectors", "neighbour_vectors.neighbour_vectors", ROWS, "encoder",
-        "source_y reference_luma pad qp max_mv_y row0 row1 predictor whole_mv found",
+        "source_y reference_luma pad qp max_mv_y row0 row1 predictor whole_mv found partition_mask",
         "predictor whole_mv found",
         optional=True,
     ),
     Stage(
         "neighbour_vectors_again", "neighbour_vectors.neighbour_vectors_again", ROWS, "encoder",
-        "source_y reference_luma pad qp max_mv_y row0 row1 predictor whole_mv found",
+        "source_y reference_luma pad qp max_mv_y row0 row1 predictor whole_mv found partition_mask",
         "predictor found",
         optional=True,
     ),
@@ -209,6 +209,12 @@ TABLE = (
         "intra", "intra.intra", SLICES, "8.3, 8.5",
         "source slice_first_mb n_ref intra_modes first_mb end_mb intra_choice quantiser tools rec residual",
         "intra_choice rec residual",
+    ),
+    Stage(  # of frames with a QP for each macroblock
+        "settle_qp", "settle_qp.settle_qp", SLICES, "7.4.5",
+        "mb_type cbp slice_first_mb frame_params mb_width first_mb end_mb qp",
+        "qp",
+        optional=True, unplanned=True,
     ),
     Stage(
         "mark_skipped", "mode_decision.mark_skipped", EVEN, "8.4.1.1",
@@ -333,13 +339,14 @@ def load_launchers() -> None:
 def frame_steps(
     n_ref: int, me: str = "fsbm", for_download: tuple[str, ...] = (), subme: int = 0, cabac: bool = False,
     weighted: tuple[int, ...] = (), n_ref1: int = 0, is_reference: bool = True, b_stream: bool = False,
+    qp_varies: bool = False,
 ) -> list[tuple[tuple[str, ...], int]]:
     """The steps of a frame, in order: (stages of a step, entry of both lists that they search or -1).
 
     n_ref, n_ref1: entries of RefPicList0, 0 for an I frame, and of RefPicList1, which follow these; for_download: GPU stages
     that prepare results for the download, after the stages that the loop waits for: ENTROPY_STAGE unless it is deferred;
     weighted: the entries with weights of luma; is_reference: whether another frame reads borders, half samples and, where
-    b_stream says that there are B frames, motion.
+    b_stream says that there are B frames, motion; qp_varies: whether macroblocks have QPs of their own.
     mark_skipped may run after deblock, which treats P_Skip as P_16x16. On a GPU the stages that the next frame needs are
     started first; consecutive stages of one stream need fewer driver calls.
     """
@@ -375,6 +382,7 @@ def frame_steps(
     return [
         *steps,
         (("intra",), -1),
+        *([(("settle_qp",), -1)] if qp_varies else []),
         *([(("keep_motion",), -1)] if b_stream and is_reference else []),
         (("deblock",), -1),
         *((names, -1) for names in last),

@@ -85,10 +85,13 @@ class CpuWorker(Executor):
 class GpuWorker(GpuMemory):
     """A GPU: one stream for stages, one for each direction of copies (H2D, D2H)."""
 
+    frames_on_device = FRAMES_ON_DEVICE
+
     def __init__(
-        self, device: str, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None
+        self, device: str, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, lists: int = 1
     ) -> None:
-        super().__init__(gpu)
+        """lists: see GpuMemory."""
+        super().__init__(gpu, lists)
         self.device = device
         self._slices = (0, slices[-1][1])
         self._pool: list[Any] = []  # events recorded after operations, by index of the operation

@@ -1,10 +1,12 @@
 """B slices for the slow writers of naive_entropy.py and naive_cabac.py, from 7.3.5 and 9.3 word by word; random B states."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from h264lite.cpu_simd.bundles import Macroblocks
+from h264lite.standard import cavlc
 from h264lite.standard import macroblock as mbk
 from h264lite.standard.tables import B_MB_TYPES
 
@@ -201,3 +203,28 @@ def derive_direct(b: BState, rows: list[int]) -> None:
                     ref_idx[mb, q] = ref
                     x, y = q % 2 * 2, q // 2 * 2
                     mv[mb].reshape(4, 4, 2)[y : y + 2, x : x + 2] = vector
+
+
+ENTROPY_CASES = [  # mb_width, mb_height, n_ref, n_ref1, density, largest level
+    (5, 4, 1, 1, 0.3, 40),
+    (3, 4, 2, 1, 0.1, cavlc.MAX_LEVEL),
+    (5, 3, 1, 3, 0.05, 2),
+    (1, 5, 4, 2, 0.5, 5),
+    (7, 3, 16, 16, 0.05, 1),
+]
+
+
+def random_slices(case: tuple[Any, ...], mode_8x8: int, seeds: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+    """(generator, random state, QP, rows of its slices, bits of their headers); the second state ends in a run of B_Skip.
+
+    case: of ENTROPY_CASES; seeds: of the states.
+    """
+    mb_width, mb_height, n_ref, n_ref1, density, largest = case
+    for number, seed in enumerate(seeds):
+        rng = np.random.default_rng(seed)
+        qp = int(rng.integers(0, 52))
+        state = random_b_state(rng, mb_width, mb_height, n_ref, n_ref1, qp, density, largest, mode_8x8=mode_8x8)
+        if number == 1:
+            state.mb_type[-3:] = mbk.B_SKIP
+        for rows in ([0, mb_height], sorted({0, mb_height // 2, mb_height})):
+            yield rng, state, qp, rows, [int(n) for n in rng.integers(0, 100, len(rows) - 1)]

@@ -154,3 +154,21 @@ def b_cost(current, earlier, later, position, motions, at):
     vector = 5 if any(own_0) or any(own_1) else 0
     tried = cost((0, 0), (0, 0)), cost(scaled, back), cost(own_0, own_1) + vector
     return min(min(tried) + 4, cost_0, cost_1)
+
+
+def b_motion(current, earlier, later, position, motions, at):
+    """Cost as b_cost, vectors from both frames and lists (1 earlier, 2 later, 3 both) of a macroblock; the first on a tie."""
+    (own_0, cost_0), (own_1, cost_1), (direct, _) = motions
+    still, scaled = (0, 0), tuple((v * position + 128) >> 8 for v in direct)
+    back = tuple(a - b for a, b in zip(scaled, direct))
+    here = block(current[0], *at)
+    best = (1 << 20,)
+    for v0, v1, more in ((still, still, 4), (scaled, back, 4), (own_0, own_1, 9)):
+        a, b = block(earlier[0], *at, *v0), block(later[0], *at, *v1)
+        cost = 1 << 20 if a is None or b is None else satd(here, mean_of_2(a, b)) + more
+        if cost < best[0]:
+            best = cost, v0, v1, 3
+    for cost, kind in ((cost_0, 1), (cost_1, 2)):
+        if cost < best[0]:
+            best = cost, own_0, own_1, kind
+    return best

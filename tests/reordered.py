@@ -23,10 +23,10 @@ class Pairs(FrameTypes):
         self.gop, self.references, self.held, self.lumas, self.flushed = -1, [], [], [], 0
         Pairs.instances.append(self)
 
-    def add(self, luma=None, sizes=()):
+    def add(self, planes=(), sizes=()):
         index = self.added
         self.added += 1
-        self.lumas.append(None if luma is None else luma.copy())
+        self.lumas.append(planes[0].copy() if len(planes) else None)
         place = index % self._config.keyint
         if place % 2 and place + 1 < self._config.keyint:
             self.held.append(index)

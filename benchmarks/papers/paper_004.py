@@ -45,7 +45,7 @@ class Work:
     def product(self, stream: Any = None) -> None:
         """h264lite's search."""
         start, found = SearchStart(self.zero, self.zero), SearchResult(self.cost, self.mv)
-        full_search(self.source, self.luma[0], self.pad, start, self.qp, self.reach, 0, self.rows, found, stream)
+        full_search(self.source, self.luma[0], self.pad, start, self.qp, self.reach, 0, self.rows, found, stream=stream)
 
     def close(self) -> None:
         """Gives the arrays back."""

@@ -165,7 +165,7 @@ class Product:
         if grid:
             cpu_step.step_search(*where, grid, 0, self.rows, found, level)
         else:
-            cpu.full_search(*where, 0, self.rows, found, level)
+            cpu.full_search(*where, 0, self.rows, found, level=level)
         return int(sads(self.cost[:, 40], self.mv[:, 40]).sum())
 
     def clip_on_cpu(self, grid: int = 0) -> tuple[float, int]:
@@ -189,7 +189,7 @@ class Product:
                 source.put(sources[n], stream)
                 reference.put(references[n - 1], stream)
                 start, found = SearchStart(zero, zero), SearchResult(cost, mv)
-                full_search(source, reference, self.pad, start, qp, self.reach, 0, self.rows, found, stream)
+                full_search(source, reference, self.pad, start, qp, self.reach, 0, self.rows, found, stream=stream)
                 cost.get(got_cost, stream)
                 mv.get(got_mv, stream)
                 gpu.synchronize(stream)

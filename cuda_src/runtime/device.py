@@ -130,8 +130,7 @@ class Device:
         self.check()
         if noted and self._recording is not None:
             self._recording.add(what, function, arguments, **more)
-            if self._driver_calls is not None:
-                return None  # `record_calls` does the calls at its end
+            return None  # `record_calls` does the calls at its end
         try:
             return function(*arguments)
         except self.driver.Error as error:
@@ -145,21 +144,26 @@ class Device:
         return list(self._driver_calls.call_record(name, *map(handle, objects)))
 
     @contextmanager
-    def record_calls(self, buffers: HostBuffers = NO_BUFFERS) -> Iterator[Recording]:
-        """Record launches, copies and event calls into the yielded recording, and do them at the end."""
-        recording = Recording(buffers)
+    def record_calls(self, buffers: HostBuffers = NO_BUFFERS, addresses: Sequence[int] = ()) -> Iterator[Recording]:
+        """Record launches, copies and event calls into the yielded recording, and do them at the end.
+
+        addresses: of the arrays that stand-ins are for.
+        """
+        recording = Recording(buffers, addresses)
         self._recording = recording
         try:
             yield recording
         finally:
             self._recording = None
-        if self._driver_calls is not None:
-            self.replay(recording)
+        self.replay(recording)
 
-    def fuse_into_graphs(self, recording: Recording) -> None:
-        """Replace runs of kernel launches by CUDA graphs, for recordings that are replayed often."""
-        if self._driver_calls is not None:
-            recording.set_commands(self._driver_calls.joined(recording.commands))
+    def fused(self, recording: Recording) -> Recording | None:
+        """The recording with its present arrays, and CUDA graphs for runs of kernel launches; None without graphs."""
+        if self._driver_calls is None:
+            return None
+        found, calls = recording.subset(recording.settled()), self._driver_calls
+        found.set_commands(calls.copied(calls.joined(found.commands)))
+        return found
 
     def replay(self, recording: Recording) -> None:
         """Do the calls of a recording."""

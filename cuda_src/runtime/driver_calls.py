@@ -196,18 +196,22 @@ class DriverCalls:
 
         waits: the kernel itself waits for the kernel before it, and may be started while that ends.
         """
+        early = waits and self.early and "launch_ex" in self._address
+        return self._launch(Launch(function, grid, block, shared, handle(stream), 0, early, None), values)
+
+    def _launch(self, launch: Launch, values: Sequence[int]) -> tuple[list[int], Launch]:
+        """The launch with memory of its own, which holds these arguments."""
+        function, grid, block, shared, stream, *_ = launch
         n = len(values)
         held, at, address = self._memory.take(16 * n + LAUNCH.size)
         struct.pack_into(f"{2 * n}Q", held, at, *[v & ALL_BITS for v in values], *range(address, address + 8 * n, 8))
         pointers, config = address + 8 * n, address + 16 * n
-        early = waits and self.early and "launch_ex" in self._address
-        arguments = held[at : at + 8 * n].view(np.int64)
-        launch = Launch(function, grid, block, shared, handle(stream), pointers, early, arguments)
-        if early:
-            sizes = (*grid, *block, shared, 0, handle(stream), config + CONFIG_BYTES, 1)
+        launch = launch._replace(pointers=pointers, arguments=held[at : at + 8 * n].view(np.int64))
+        if launch.early:
+            sizes = (*grid, *block, shared, 0, stream, config + CONFIG_BYTES, 1)
             LAUNCH.pack_into(held, at + 16 * n, *sizes, PROGRAMMATIC_STREAM_SERIALIZATION, 0, 1)
             return self.call_record("launch_ex", config, function, pointers, 0), launch
-        return self.call_record("launch", function, *grid, *block, shared, handle(stream), pointers, 0), launch
+        return self.call_record("launch", function, *grid, *block, shared, stream, pointers, 0), launch
 
     def joined(self, commands: Sequence[Command]) -> list[Command]:
         """The same commands in fewer calls: consecutive kernels of a stream become one graph, if the driver can make it.
@@ -222,6 +226,16 @@ class DriverCalls:
         for stream, subset in groupby(commands, graph_stream):
             neighbours = list(subset)
             found += neighbours if stream is None else self._as_graph(neighbours)
+        return found
+
+    def copied(self, commands: Sequence[Command]) -> list[Command]:
+        """The same commands, with memory of their own for the arguments of launches."""
+        found = []
+        for command in commands:
+            if command.launch is not None:
+                call_record, launch = self._launch(command.launch, command.launch.arguments.tolist())
+                command = command._replace(call_record=call_record, launch=launch)
+            found.append(command)
         return found
 
     def _as_graph(self, commands: list[Command]) -> list[Command]:

@@ -1,7 +1,8 @@
 """Recordings of the driver calls of a frame, to be replayed for frames of the same kind.
 
-Frames of a kind use the same arrays on the GPU, but different host buffers. Arguments of a command that refer to host
-buffers are noted as indices into `HostBuffers`, and are replaced before a replay with other buffers.
+Frames of a kind have the same calls with other host buffers and other arrays on the GPU. Calls are recorded with host arrays
+and events of `HostBuffers`, and with stand-ins for arrays on the GPU: addresses that no array has. A recording notes which
+arguments these are, and `rebind` replaces them before a replay.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 KERNEL = "the kernel "  # in messages, before its name
+STAND_IN, OFFSET_BITS = 1 << 62, 44  # a stand-in: STAND_IN + its number << OFFSET_BITS + an offset in its array
+
+
+def stand_in(number: int) -> int:
+    """The address of array `number` in a recording; a replay takes element `number` of `addresses` in its place."""
+    return STAND_IN + (number << OFFSET_BITS)
+
+
+def _parted(argument: Any) -> tuple[int, int] | None:
+    """(number, offset) of a stand-in; None for another argument."""
+    if type(argument) is not int or argument < STAND_IN:
+        return None
+    return (argument - STAND_IN) >> OFFSET_BITS, argument & ((1 << OFFSET_BITS) - 1)
 
 
 def handle(stream: Any) -> int:
@@ -43,9 +57,9 @@ class HostBuffers:
         return which
 
     @cached_property
-    def numbers(self) -> list[int]:
-        """Addresses of the arrays and handles of the events."""
-        return [self.number(which) for which in range(len(self.buffers))]
+    def numbers(self) -> np.ndarray:
+        """int64[n]: addresses of the arrays and handles of the events."""
+        return np.array([self.number(which) for which in range(len(self.buffers))], np.int64)
 
     def number(self, which: int) -> int:
         """Address or handle of one of them."""
@@ -64,18 +78,22 @@ class Command(NamedTuple):
     arguments: Sequence[Any] = ()
     call_record: list[int] | None = None  # for driver_calls.replay_rows: address of the function, then its arguments
     launch: Any = None  # graph.Launch of a kernel, with the same arguments
-    patches: Sequence[tuple[int, int]] = ()  # (index in `arguments`, index in HostBuffers) of arguments to replace
+    # (index in `arguments`, what, offset) of arguments to replace. what: index in HostBuffers, or of a stand-in -1 - number
+    patches: Sequence[tuple[int, int, int]] = ()
+
+    def of_host(self) -> list[tuple[int, int, int]]:
+        """The patches that are no stand-ins."""
+        return [patch for patch in self.patches if patch[1] >= 0]
 
 
 class Recording:
-    """The driver calls of a frame, in order, bound to host buffers."""
+    """The driver calls of a frame, in order, bound to host buffers and to addresses of arrays on the GPU."""
 
-    def __init__(self, buffers: HostBuffers = NO_BUFFERS) -> None:
+    def __init__(self, buffers: HostBuffers = NO_BUFFERS, addresses: Sequence[int] = ()) -> None:
         self.commands: list[Command] = []
-        self.uses = 0
-        self._buffers = buffers
+        self._buffers, self._addresses = buffers, addresses
         self._parts: list[tuple[Any, list[str]]] | None = None
-        self._patches: list[tuple[memoryview, int, int]] = []  # (argument memory, index in it, index in HostBuffers)
+        self._patches: list[Patches] = []
 
     def add(
         self, name: str, call: Any, arguments: Sequence[Any] = (), call_record: list[int] | None = None, launch: Any = None,
@@ -83,7 +101,9 @@ class Recording:
     ) -> None:  # fmt: skip
         """Note one call. host_arguments: (index in `arguments`, object) of arguments that may be host buffers; None: all."""
         found = [(k, self._buffers.find(a)) for k, a in (enumerate(arguments) if host_arguments is None else host_arguments)]
-        patches = [(k, which) for k, which in found if which is not None]
+        patches = [(k, which, 0) for k, which in found if which is not None]
+        parted = [(k, _parted(a)) for k, a in enumerate(arguments)]
+        patches += [(k, -1 - given[0], given[1]) for k, given in parted if given is not None]
         self.commands.append(Command(name, call, arguments, call_record, launch, patches))
 
     def launches(self) -> Iterator[tuple[int, str, Any]]:
@@ -92,19 +112,40 @@ class Recording:
             if command.name.startswith(KERNEL):
                 yield k, command.name.removeprefix(KERNEL), command.call.args[2]
 
-    def rebind(self, buffers: HostBuffers) -> None:
-        """Bind the recording to other host buffers."""
-        if buffers is self._buffers:
-            return
-        self._buffers = buffers
-        for memory, at, which in self._patches:
-            memory[at] = buffers.numbers[which]
+    def rebind(self, buffers: HostBuffers, addresses: Sequence[int] = ()) -> None:
+        """Bind the recording to other host buffers and arrays."""
+        if buffers is not self._buffers or addresses != self._addresses:
+            self._buffers, self._addresses = buffers, addresses
+            self._bind()
+
+    def _bind(self) -> None:
+        """Replace all arguments that differ between frames."""
+        if self._patches:
+            table = self._buffers.numbers
+            if self._addresses:
+                table = np.concatenate((table, np.array(self._addresses[::-1], np.int64)))
+            for memory, at, which, offsets in self._patches:
+                memory[at] = table[which] + offsets
 
     def subset(self, commands: Iterable[Command]) -> "Recording":
         """A recording of some of these commands."""
-        other = Recording(self._buffers)
+        other = Recording(self._buffers, self._addresses)
         other.commands = list(commands)
         return other
+
+    def settled(self) -> list[Command]:
+        """The commands with the present arrays, so that only host buffers are left to replace. Launches keep their memory."""
+        self.parts()
+        found = []
+        for command in self.commands:
+            arguments, call_record = list(command.arguments), command.call_record and list(command.call_record)
+            for k, what, offset in command.patches:
+                if what < 0:
+                    arguments[k] = self._addresses[-1 - what] + offset
+                    if call_record and command.launch is None:
+                        call_record[1 + k] = arguments[k]
+            found.append(command._replace(arguments=arguments, call_record=call_record, patches=command.of_host()))
+        return found
 
     def parts(self) -> list[tuple[Any, list[str]]]:
         """Runs of call records as one array each, other calls as callables; each with the names of its commands."""
@@ -114,29 +155,62 @@ class Recording:
 
     def set_commands(self, commands: Iterable[Command]) -> None:
         """Set the commands that a replay does instead of `self.commands`: the same work in fewer calls."""
-        self._parts, self._patches = [], []
+        self._parts, found = [], PatchLists()
         for is_record, neighbours in groupby(commands, lambda command: command.call_record is not None):
             subset = list(neighbours)
             if is_record:
-                self._parts.append((self._rows(subset), [command.name for command in subset]))
+                self._parts.append((_rows(subset, found), [command.name for command in subset]))
             else:
                 others = (command for command in subset if command.call is not None)
                 self._parts += [(partial(self._call, command), [command.name]) for command in others]
-
-    def _rows(self, commands: Sequence[Command]) -> np.ndarray:
-        """int64[n, m]: call records of commands, bound to the current host buffers."""
-        rows = np.array([command.call_record for command in commands], np.int64)
-        numbers = self._buffers.numbers if any(command.patches for command in commands) else []
-        for row, command in zip(rows, commands):
-            for k, which in command.patches:
-                memory, at = (row.data, 1 + k) if command.launch is None else (command.launch.arguments.data, k)
-                memory[at] = numbers[which]
-                self._patches.append((memory, at, which))
-        return rows
+        self._patches = found.patches()
+        self._bind()
 
     def _call(self, command: Command) -> None:
-        """Do one call with the current host buffers."""
+        """Do one call with the current host buffers and arrays."""
         arguments, buffers = list(command.arguments), self._buffers
-        for k, which in command.patches:
-            arguments[k] = buffers.number(which) if isinstance(arguments[k], int) else buffers.buffers[which]
+        for k, what, offset in command.patches:
+            if what < 0:
+                arguments[k] = self._addresses[-1 - what] + offset
+            else:
+                arguments[k] = buffers.number(what) if isinstance(arguments[k], int) else buffers.buffers[what]
         command.call(*arguments)
+
+
+def _rows(commands: Sequence[Command], found: "PatchLists") -> np.ndarray:
+    """int64[n, m]: call records of commands; adds what is to be replaced in them, and in arguments of launches."""
+    rows = np.array([command.call_record for command in commands], np.int64)
+    for row, command in zip(rows, commands):
+        for k, what, offset in command.patches:
+            if command.launch is None:
+                found.add(row, 1 + k, what, offset)
+            else:
+                found.add(command.launch.arguments, k, what, offset)
+    return rows
+
+
+class Patches(NamedTuple):
+    """Numbers of one block of memory to replace: memory[at] = table[which] + offsets."""
+
+    memory: np.ndarray  # int64[n]
+    at: np.ndarray
+    which: np.ndarray  # index in host buffers, or, negative, in the addresses from their end
+    offsets: np.ndarray
+
+
+class PatchLists:
+    """Collects numbers to replace by the blocks of memory that hold them: one operation replaces all of a block."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[np.ndarray, list[tuple[int, int, int]]]] = {}
+
+    def add(self, part: np.ndarray, k: int, which: int, offset: int) -> None:
+        """part: int64[n], a part of a block or all of it; see Patches."""
+        block = part if part.base is None else part.base
+        whole = block.reshape(-1).view(np.int64)
+        at = (part.ctypes.data - whole.ctypes.data) // whole.itemsize + k
+        self._found.setdefault(whole.ctypes.data, (whole, []))[1].append((at, which, offset))
+
+    def patches(self) -> list[Patches]:
+        """What was found."""
+        return [Patches(memory, *np.array(found, np.int64).T) for memory, found in self._found.values()]

@@ -11,7 +11,6 @@ import numpy as np
 
 from ...scheduler.lookahead.questions import Costs, NotYet, Question
 from ..settings.config import Config
-from .lookahead import costs_of
 
 FIXED, FAST, BEST = 0, 1, 2  # b_adapt
 _B_SHARE, _B_OF = 100, 120  # a B frame counts as this share of its cost: it has a coarser quantiser
@@ -20,6 +19,8 @@ _SHORT = Fraction(1, 4)  # the part of min_keyint, and the part of that bias, be
 _FLASH = Fraction(1, 200)  # frames before and behind a flash resemble each other from this bias on, for each of scenecut
 _GUARD = 2  # frames: flashes are shorter
 _LAG = 4  # frames by which decisions may wait for costs that a GPU computes
+_NEVER = 1 << 62  # after all frames
+_PATIENCE = 2  # lengths of runs that are tried beyond the best one, see _fast_run
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,14 @@ class TypeRules:
 class AdaptiveTypes:
     """Types of the frames of a stream in display order: IDR, I, P, B. Frames before IDR and I, and the last one, are never B.
 
-    As few frames as possible are kept: those of `window`, `guard` and, where costs come late, `lag`. A decision that lacks a
-    cost is made anew with a later frame.
+    As few frames as possible are kept: those of `window`, `guard` and, where costs come late, `lag`; those from `needed_from`
+    on, which others ask for. A decision that lacks a cost is made anew with a later frame.
     """
 
     def __init__(self, rules: TypeRules, costs: Costs) -> None:
         """costs: of no frame yet."""
         self._rules, self._costs = rules, costs
+        self.needed_from = _NEVER
         self._count = 0  # frames added
         self._settled = 0  # frames of which it is known whether they are IDR or I
         self._breaks: dict[int, str] = {}  # those that are, from _anchor on
@@ -80,9 +82,9 @@ class AdaptiveTypes:
         self._last_run = rules.bframes + 1  # frames of the last run that no break ended
 
     @classmethod
-    def of(cls, config: Config, pyramid: bool) -> "AdaptiveTypes":
+    def of(cls, config: Config, pyramid: bool, costs: Costs) -> "AdaptiveTypes":
         """For an encode. pyramid: see TypeRules."""
-        return cls(TypeRules.of(config, pyramid), costs_of(config))
+        return cls(TypeRules.of(config, pyramid), costs)
 
     def add(self, luma: np.ndarray | None) -> list[str]:
         """See TypeSource. Raises TypeError without samples."""
@@ -108,7 +110,7 @@ class AdaptiveTypes:
             if not end and self._count - 1 - self._anchor <= self._rules.most_waiting + self._rules.lag:
                 break
             self._costs.wait()
-        self._costs.forget(min(self._anchor, self._settled - self._rules.guard))
+        self._costs.forget(min(self._anchor, self._settled - self._rules.guard, self.needed_from))
         return types
 
     def _decide(self, types: list[str], end: bool) -> bool:
@@ -136,7 +138,7 @@ class AdaptiveTypes:
             for start in range(newest - 2, max(newest - longest, 0) - 1, -1):
                 found += self._questions(start, newest)
         elif rules.b_adapt == FAST and self._anchor >= 0:  # runs are about as long as the last one
-            for to in range(self._anchor + 2, min(newest, self._anchor + min(longest, self._last_run + 1)) + 1):
+            for to in range(self._anchor + 2, min(newest, self._anchor + min(longest, self._last_run + _PATIENCE)) + 1):
                 found += self._questions(self._anchor, to)
         return found
 
@@ -194,14 +196,17 @@ class AdaptiveTypes:
         return self._fast_run(last) if self._rules.b_adapt == FAST else self._best_run(last)
 
     def _fast_run(self, last: int) -> int:
-        """A frame is B if that costs less than P, with a P frame behind it in both cases."""
-        frame = self._anchor + 1
-        while frame < last and frame - self._anchor <= self._rules.bframes:
-            as_p = self._run_cost(self._anchor, frame) + self._costs.p(frame, frame + 1)
-            if self._run_cost(self._anchor, frame + 1) >= as_p:
+        """The run of the least cost per frame among those tried, of equal ones the longer. Each one more frame, until
+        _PATIENCE lengths one after another cost more: even numbers of B frames have a lopsided pyramid.
+        """
+        best, cost = 1, self._run_cost(self._anchor, self._anchor + 1)
+        for length in range(2, min(self._rules.bframes + 1, last - self._anchor) + 1):
+            found = self._run_cost(self._anchor, self._anchor + length)
+            if found * best <= cost * length:
+                best, cost = length, found
+            elif length - best == _PATIENCE:
                 break
-            frame += 1
-        return frame - self._anchor
+        return best
 
     def _best_run(self, last: int) -> int:
         """The first run of the cheapest way to divide the frames up to `last` into runs; of equal ways the shorter runs."""

@@ -5,45 +5,80 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...scheduler.frame_spec import MOST_ENTRIES, FrameSpec, I, P
+from ...scheduler.lookahead.questions import Costs
 from ..settings.config import Config
 from .adaptive_types import AdaptiveTypes
 from .fixed_types import FixedTypes, TypeSource
 from .frame_order import CABAC_INIT_IDC, FrameOrder, Slices
+from .lookahead import costs_of
+from .qp_source import CrfQps, QpSource
 
 DISTANCES = tuple(range(1, MOST_ENTRIES + 1))  # of the frames before
 
 
 class FrameTypes:
-    """Types by a TypeSource, order and references by FrameOrder.
+    """Types by a TypeSource, order and references by FrameOrder, QPs by a QpSource or, if they are constant, the settings.
 
-    Without B frames: an IDR frame every `keyint` frames, P frames between; every frame is a reference, in a sliding window of
-    `ref` frames (8.2.5.3). Coding order is display order, and each frame is decided at once.
+    Without all three: an IDR frame every `keyint` frames, P frames between; every frame is a reference, in a sliding window
+    of `ref` frames (8.2.5.3). Coding order is display order, and each frame is decided at once.
     """
 
     def __init__(self, config: Config, slices: Slices) -> None:
         self._config, self._slices = config, slices
         self._last: FrameSpec | None = None
-        self._types = _type_source(config)
+        by_costs = config.b_adapt or config.scenecut
+        costs = costs_of(config) if config.decides_by_samples else None
+        self._qps: QpSource | None = CrfQps(config, costs) if config.crf is not None and costs is not None else None
+        self._costs = None if by_costs else costs  # which AdaptiveTypes adds to else
+        self._types = _type_source(config, costs)
         self._order = FrameOrder(config, slices)
+        if self._qps is not None and isinstance(self._types, AdaptiveTypes):
+            self._types.needed_from = self._qps.needed_from
 
-    def add(self, luma: np.ndarray | None = None, sizes: Sequence[int] = ()) -> list[FrameSpec]:
+    def add(self, planes: Sequence[np.ndarray] = (), sizes: Sequence[int] = ()) -> list[FrameSpec]:
         """One more source frame has come, in display order. The frames that can be coded now, in coding order.
 
-        luma: uint8[height, width] of display size; None: unknown. sizes: see `next`.
+        planes: Y, Cb, Cr, uint8 of display size; empty: unknown. sizes: see `next`.
         """
-        return [self.next(sizes)] if self._types is None else self._ordered(self._types.add(luma))
+        if self._types is None:
+            return [self.next(sizes)]
+        luma = planes[0] if planes else None
+        if self._costs is not None:
+            if luma is None:
+                raise TypeError("QPs of frames by their samples need these")
+            self._costs.add(luma)
+        if self._qps is not None:
+            self._qps.see(planes)
+        return self._ordered(self._types.add(luma))
 
     def flush(self) -> list[FrameSpec]:
         """No source frame comes any more: the frames that are left, in coding order."""
-        return [] if self._types is None else self._ordered(self._types.flush())
+        if self._types is None:
+            return []
+        specs = self._ordered(self._types.flush())
+        return specs if self._qps is None else [*specs, *self._qps.flush()]
 
     def close(self) -> None:
         """Release what decisions hold; no call follows."""
         if self._types is not None:
             self._types.close()
+        if self._costs is not None:
+            self._costs.close()
 
     def _ordered(self, types: Sequence[str]) -> list[FrameSpec]:
-        return [spec for frame_type in types for spec in self._order.add(frame_type)]
+        specs = [spec for frame_type in types for spec in self._order.add(frame_type)]
+        if self._qps is None:
+            return specs
+        settled = self._qps.add(specs)
+        self._forget(self._qps.needed_from)
+        return settled
+
+    def _forget(self, before: int) -> None:
+        """The QPs need no costs of frames before this one."""
+        if isinstance(self._types, AdaptiveTypes):
+            self._types.needed_from = before
+        elif self._costs is not None:
+            self._costs.forget(before)
 
     def next(self, sizes: Sequence[int] = ()) -> FrameSpec:
         """The next frame of a stream without B frames. sizes: bits of the frames that have become known (SizeFeedback); not
@@ -72,8 +107,9 @@ class FrameTypes:
         )  # fmt: skip
 
 
-def _type_source(config: Config) -> TypeSource | None:
+def _type_source(config: Config, costs: Costs | None) -> TypeSource | None:
     """By costs where scene cuts or the number of B frames depend on them; None: `FrameTypes.next` decides."""
     if config.b_adapt or config.scenecut:
-        return AdaptiveTypes.of(config, config.b_pyramid != "none")
-    return FixedTypes(config) if config.bframes else None
+        assert costs is not None
+        return AdaptiveTypes.of(config, config.b_pyramid != "none", costs)
+    return FixedTypes(config) if config.bframes or costs is not None else None

@@ -13,11 +13,18 @@ import numpy as np
 from ...cpu_simd.bundles import HalfSize
 from ...cpu_simd.decisions import LOOK_PAD
 from ...cpu_simd.half_size import half_size, half_size_arrays
-from ...cpu_simd.lookahead import lookahead_both, lookahead_camera, lookahead_intra, lookahead_refine, lookahead_search
+from ...cpu_simd.lookahead import (
+    lookahead_both,
+    lookahead_camera,
+    lookahead_intra,
+    lookahead_refine,
+    lookahead_search,
+    lookahead_used,
+)
 from ...scheduler.executor import bands
 from ...scheduler.lookahead.front import Lookahead
 from ...scheduler.lookahead.levels import levels_between
-from ...scheduler.lookahead.questions import Costs, Question, position_between
+from ...scheduler.lookahead.questions import Costs, Question, UsedMotion, position_between
 from ..settings.config import Config
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
@@ -101,12 +108,31 @@ class FrameCosts:
         """The frame as B between two others."""
         key = earlier, later, frame
         if key not in self._sums:
-            frames = self._frames[frame], self._frames[earlier], self._frames[later]
-            motions = self._motion(frame, earlier), self._motion(frame, later), self._motion(later, earlier)
             cost = np.empty(self._mb_width * self._mb_height, np.uint16)
-            self._by_rows(lookahead_both, (frames, position_between(*key), motions), (cost,))
+            self._by_rows(lookahead_both, self._between(*key), (cost,))
             self._sums[key] = self._sum(cost)
         return self._sums[key]
+
+    def intra_costs(self, frame: int) -> np.ndarray:
+        """See Costs."""
+        return self._intra[frame]
+
+    def used_of_p(self, reference: int, frame: int) -> UsedMotion:
+        """See Costs."""
+        return UsedMotion.of_p(*self._motion(frame, reference))
+
+    def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
+        """See Costs."""
+        n_mb = self._mb_width * self._mb_height
+        used = UsedMotion(np.empty(n_mb, np.uint16), np.empty((n_mb, 4), np.int16), np.empty(n_mb, np.uint8))
+        self._by_rows(lookahead_used, self._between(earlier, later, frame), used)
+        return used
+
+    def _between(self, earlier: int, later: int, frame: int) -> tuple[Any, ...]:
+        """The first arguments of lookahead_both."""
+        frames = self._frames[frame], self._frames[earlier], self._frames[later]
+        motions = self._motion(frame, earlier), self._motion(frame, later), self._motion(later, earlier)
+        return frames, position_between(earlier, later, frame), motions
 
     def _motion(self, frame: int, reference: int) -> Motion:
         key = frame, reference

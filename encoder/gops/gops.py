@@ -8,7 +8,7 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +142,7 @@ class Gops:
         for target, plane in zip(planes, (y, u, v)):
             if not np.may_share_memory(target, plane):
                 np.copyto(target, plane)
-        return self._enter(planes[0])
+        return self._enter(planes)
 
     def encode_rgb(self, source: RgbFrame, checked: bool) -> "list[EncodedFrame]":
         """See Pipeline; blocks while the queue is full."""
@@ -152,7 +152,7 @@ class Gops:
         if source.convert(planes) and checked:
             raise InputError(outside_text(self._held.count))
         self.say_bt709()
-        return self._enter(planes[0])
+        return self._enter(planes)
 
     def say_bt709(self) -> None:
         """See Pipeline."""
@@ -164,12 +164,12 @@ class Gops:
         assert buffer is not None
         return split_planes(buffer, self.config.display)
 
-    def _enter(self, luma: np.ndarray) -> "list[EncodedFrame]":
-        """The frame in the buffer, with this luma, enters."""
+    def _enter(self, planes: Sequence[np.ndarray]) -> "list[EncodedFrame]":
+        """The frame in the buffer, with these planes, enters."""
         buffer, self._buffer = self._buffer, None
         while not self.has_room():
             self._wait()
-        for spec, source in self._held.add(buffer, luma):
+        for spec, source in self._held.add(buffer, planes):
             self.queue.enter(spec, source)
         return self._fetch()
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
 _SCENECUT = 40  # default with B frames
+_MOST_QP = 51
 MB_A_THREAD = 100  # macroblocks of a frame for each thread: with fewer an encode gets slower
 
 
@@ -41,9 +42,16 @@ class Config:
     tune: str | None  # joined by commas
     profile: str
     level: str | None  # as requested; see level_idc
-    qp: int  # of P frames
+    qp: int  # of P frames; with crf the one that slice headers count from
+    crf: float | None  # constant rate factor; None: the QP is constant
+    qcomp: float
+    mbtree: bool  # with crf: macroblock tree
+    qpmin: int  # with crf
+    qpmax: int
     ipratio: float
     pbratio: float
+    aq_mode: int  # 0: none
+    aq_strength: float
     chroma_qp_offset: int
     cqm: str  # flat, jvt or the file's name
     scaling_lists: ScalingLists
@@ -181,8 +189,13 @@ class Config:
 
     @property
     def decides_by_samples(self) -> bool:
-        """Whether types and order of frames follow from their samples, so that one place reads all frames in order."""
-        return self.b_adapt > 0 or self.scenecut > 0
+        """Whether types, order or QPs of frames follow from their samples, so that one place reads all frames in order."""
+        return self.b_adapt > 0 or self.scenecut > 0 or self.crf is not None
+
+    @property
+    def needs_host_frames(self) -> str:
+        """The option for which samples of the source are read on the host; empty: there is none."""
+        return "ssim" if self.ssim else "aq_mode" if self.aq_mode else ""
 
     @property
     def waits_for_packets(self) -> bool:
@@ -250,6 +263,7 @@ class Config:
         _settle_deblocking(values, options)
         _settle_profile(values, options)
         _settle_types(values, options)
+        _settle_qps(values, options)
         if values["me"] != "step" and options.get("step_grid") is not None:
             raise OptionError("has no effect without --me step", "step-grid")
         width, height = values["width"], values["height"]
@@ -271,9 +285,10 @@ class Config:
             if tuning is not None:
                 from .predicted import frame_kind_of  # the planner
 
-                frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools)
+                frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools, values["bframes"])
             device, reason = choose_device(
-                asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools, values["bframes"]
+                asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools, values["bframes"], values["aq_mode"],
+                values["mbtree"],
             )
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:
@@ -303,7 +318,7 @@ class Config:
 
 def check_fields(rows: Iterable[Option]) -> None:
     """TypeError that names the options of the encoder for which Config has no field; called at import."""
-    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut"}
+    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut", "no_mbtree"}
     known = {entry.name for entry in fields(Config)} | parts_of_others
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:
@@ -367,6 +382,23 @@ def _settle_types(values: dict[str, Any], options: dict[str, Any]) -> None:
     if least > keyint:
         raise OptionError(f"{least}: not in 0..{keyint} (IDR frames are at most --keyint {keyint} apart)", "min-keyint")
     values["min_keyint"] = least or max(1, min(keyint // 10, int(values["fps"])))
+
+
+def _settle_qps(values: dict[str, Any], options: dict[str, Any]) -> None:
+    """Turn no_mbtree into `mbtree`, of rate factors with frames ahead; resolve qpmax.
+
+    Refuse a constant QP beside a rate factor, limits of a constant QP unless they limit nothing, and limits that leave no QP.
+    """
+    values["qpmax"] = min(_MOST_QP, values["qpmax"])
+    has_tree = values["crf"] is not None and values["rc_lookahead"] > 0 and values["qcomp"] < 1 and values["keyint"] > 1
+    values["mbtree"] = not values.pop("no_mbtree") and has_tree
+    if values["crf"] is not None:
+        if options.get("qp") is not None:
+            raise OptionError("contradicts qp: give one of them", "crf")
+    elif values["qpmin"] > 0 or values["qpmax"] < _MOST_QP:
+        raise OptionError("has no effect without --crf", "qpmin" if values["qpmin"] > 0 else "qpmax")
+    if values["qpmin"] > values["qpmax"]:
+        raise OptionError(f"{values['qpmin']}: not in 0..{values['qpmax']} (--qpmax)", "qpmin")
 
 
 def _gops_for(gops: int, devices: tuple[str, ...]) -> int:

@@ -23,16 +23,20 @@ def _needs_cpu(me: str, subme: int, cabac: bool) -> tuple[str, str, str] | None:
 def choose_device(
     asked: str, n_mb: int, me: str = "fsbm", tuning: "Tuning | None" = None, frame_kind: "FrameKind | None" = None,
     subme: int = 0, cabac: bool = False, bframes: int = 0,
+    aq_mode: int = 0, mbtree: bool = False,
 ) -> tuple[str, str]:  # fmt: skip
     """(device, reason) for `auto` or a named device; DeviceError if a named one is missing, OptionError if it lacks stages.
 
-    n_mb: macroblocks of a frame; me, subme, cabac, bframes: the options; tuning: measurements of this machine, by which
-    `auto` chooses for such a `frame_kind`; hybrid has the stages of both. Creates no GPU context: the executor does.
+    n_mb: macroblocks of a frame; me, subme, cabac, bframes, aq_mode, mbtree: the options; tuning: measurements of this
+    machine, by which `auto` chooses for such a `frame_kind`; hybrid has the stages of both. Creates no GPU context: the
+    executor does.
     """
     if asked == "cpu":
         return "cpu", "asked for"
-    if asked == "hybrid" and bframes:  # rows of a B frame are not distributed
-        raise OptionError(f"{bframes} exists for single devices, not for device hybrid; use 0, or cpu or cuda", "bframes")
+    if asked == "hybrid" and aq_mode:  # rows of these frames are not distributed
+        raise OptionError(f"{aq_mode} exists for single devices, not for device hybrid; use 0, or cpu or cuda", "aq_mode")
+    if asked == "hybrid" and mbtree:
+        raise OptionError("exists for single devices, not for device hybrid; use --no-mbtree, or cpu or cuda", "mbtree")
     needs_cpu = None if asked == "hybrid" else _needs_cpu(me, subme, cabac)
     if needs_cpu:
         option, value, instead = needs_cpu
@@ -47,7 +51,8 @@ def choose_device(
         if tuning is not None and frame_kind is not None:
             from .predicted import faster  # the planner
 
-            tuned = faster(tuning, frame_kind, not bframes)
+            # stages of these frames are not measured by tune
+            tuned = faster(tuning, frame_kind, not (bframes or aq_mode or mbtree))
         if tuned is not None:
             return tuned[0], f"{gpu_name()}, {tuned[1]}" if tuned[0] != "cpu" else tuned[1]
         if n_mb < SMALLEST_FOR_CUDA:

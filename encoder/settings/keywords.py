@@ -32,8 +32,15 @@ class EncoderOptions(TypedDict, total=False):
     deblock: str | tuple[int, int] | bool | None
     deblock_within_slices: bool | None
     qp: int | None
+    crf: float | None
+    qcomp: float | None
+    no_mbtree: bool | None
+    qpmin: int | None
+    qpmax: int | None
     ipratio: float | None
     pbratio: float | None
+    aq_mode: int | None
+    aq_strength: float | None
     chroma_qp_offset: int | None
     cqm: str | PathLike[str] | None
     partitions: str | Iterable[str] | None

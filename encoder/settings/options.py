@@ -141,8 +141,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "veryslow": {"ref": 6},
     "placebo": {"ref": 8, "merange": 32},
 }
-# Those of a preset or a tune give way to x264's --cabac, --8x8dct, --weightb
-TOOLS_OF_PRESETS = ("no_cabac", "no_8x8dct", "no_weightb")
+# Those of a preset or a tune give way to x264's --cabac, --8x8dct, --weightb, --mbtree
+TOOLS_OF_PRESETS = ("no_cabac", "no_8x8dct", "no_weightb", "no_mbtree")
 # Streams without CABAC (Baseline profile, --no-cabac), whose decisions by bits cost more and are for the CPU alone
 CAVLC_PRESETS: dict[str, dict[str, Any]] = {
     "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "none", "no_deblock": True,
@@ -217,10 +217,23 @@ OPTIONS: tuple[Option, ...] = (
     Option("no_cabac", "Frame types", read_flag, False, "entropy coding by CAVLC in Main and High profile as well"),
 
     Option("qp", "Quality", read_int, 26, "quantiser of P frames, 0 the finest", "INT", 0, 51, short="q"),
+    Option("crf", "Quality", read_float, None, "constant rate factor in place of --qp: QPs by the content, about this one on "
+           "average; frames that are hard to predict are coded more coarsely", "FLOAT", 0.0, 51.0),
+    Option("qcomp", "Quality", read_float, 0.6, "with --crf, how little QPs of frames depend on the content: 1 not at all",
+           "FLOAT", 0.0, 1.0),
+    Option("no_mbtree", "Quality", read_flag, False, "with --crf, no macroblock tree: it lowers the QP of what the next "
+           "--rc-lookahead frames are predicted from"),
+    Option("qpmin", "Quality", read_int, 0, "least QP with --crf", "INT", 0, 51),
+    Option("qpmax", "Quality", read_int, 51, "greatest QP with --crf; more than 51 stands for that", "INT", 0, 69),
     Option("ipratio", "Quality", read_float, 1.4, "quantiser step of P frames over that of I frames", "FLOAT",
            0.25, 4.0),
     Option("pbratio", "Quality", read_float, 1.3, "quantiser step of B frames over that of P frames; half as much for B "
            "frames that are references", "FLOAT", 0.25, 4.0),
+    Option("aq_mode", "Quality", read_int, 0, "adaptive quantisation, finer where the source is flat: 0 none, 1 by the "
+           "energy of each macroblock, 2 also by that of the frame, 3 finest in the flattest parts. On single devices, for "
+           "frames on the host", "INT", 0, 3),
+    Option("aq_strength", "Quality", read_float, 1.0, "how far --aq-mode departs from the QP of the frame", "FLOAT",
+           0.0, 3.0),
     Option("chroma_qp_offset", "Quality", read_int, 0, "QP of chroma minus QP of luma", "INT", -12, 12),
     Option("cqm", "Quality", read_text, "flat", "scaling matrices, a tool of High profile: flat, jvt (those of the "
            "standard) or a file of lists as JM reads it", "FILE"),

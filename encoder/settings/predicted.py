@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from ...scheduler.arrays import Size
 from ...scheduler.hybrid_start import FEWER_TRIES
 from ...scheduler.planning.models import CPU, Models, filled
-from ...scheduler.planning.plan import SPLITTING, Plan
-from ...scheduler.planning.planner import CODING, DECIDING, Planned, complete, make_plan
+from ...scheduler.planning.plan import SPLITTING, WHOLE, Plan
+from ...scheduler.planning.planner import Planned, complete, make_plan
 from ...scheduler.planning.route import FrameKind
 from ...scheduler.planning.simulate import Prediction, predict
 from ...scheduler.planning.tuning_file import Tuning
@@ -21,7 +21,7 @@ WORTH = 0.87  # of the better device's predicted time: `auto` uses hybrid only b
 
 def on_single_device(device: str, frame_kind: FrameKind) -> Plan:
     """The plan with everything on one device."""
-    rows = dict.fromkeys((*SPLITTING, DECIDING, CODING), (frame_kind.size.mb_height,))
+    rows = dict.fromkeys((*SPLITTING, *WHOLE), (frame_kind.size.mb_height,))
     return complete((device,), rows, frame_kind)
 
 
@@ -35,10 +35,11 @@ def predict_single_device(models: Models, device: str, frame_kind: FrameKind) ->
 
 
 def frame_kind_of(
-    mb_width: int, mb_height: int, ref: int = 1, me: str = "fsbm", pad: int = 48, subme: int = 0, cabac: bool = False
-) -> FrameKind:
-    """A P frame with `ref` references, for predictions."""
-    return FrameKind(Size(mb_width, mb_height, pad), ref, ref, me, subme=subme, cabac=cabac)
+    mb_width: int, mb_height: int, ref: int = 1, me: str = "fsbm", pad: int = 48, subme: int = 0, cabac: bool = False,
+    bframes: int = 0,
+) -> FrameKind:  # fmt: skip
+    """A P frame with `ref` references, and the B frames that follow it, for predictions."""
+    return FrameKind.typical(Size(mb_width, mb_height, pad, 2 if bframes else 1), ref, me, subme, cabac, bframes)
 
 
 def faster(tuning: Tuning, frame_kind: FrameKind, hybrid: bool = True, gpu: str = "cuda:0") -> tuple[str, str] | None:
@@ -65,11 +66,11 @@ def faster(tuning: Tuning, frame_kind: FrameKind, hybrid: bool = True, gpu: str 
 
 
 def planned(config: "Config", devices: tuple[str, ...] | None = None) -> Planned | None:
-    """The plan for the P frames of this encode, with predicted times; None without a tuning file for its devices."""
+    """The plan for this encode, with predicted times; None without a tuning file for its devices."""
     if config.tuning is None:
         return None
     frame_kind = frame_kind_of(
-        config.mb_width, config.mb_height, config.ref, config.me, config.pad, config.subme, config.cabac
+        config.mb_width, config.mb_height, config.ref, config.me, config.pad, config.subme, config.cabac, config.bframes
     )
     devices = devices or ((CPU, f"cuda:{config.ordinal}") if config.device == "hybrid" else config.devices)
     try:

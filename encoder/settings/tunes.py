@@ -26,10 +26,11 @@ TUNES: dict[str, dict[str, Any]] = {
     "ssim": {"psy_rd": 0},
     "film": {"deblock": "-1:-1"},
     "animation": {"deblock": "1:1", "ref": _DOUBLED, "bframes": _TWO_MORE},
-    "grain": {"deblock": "-2:-2", "ipratio": 1.1, "pbratio": 1.1, "deadzone_inter": 6, "deadzone_intra": 6},
+    "grain": {"deblock": "-2:-2", "ipratio": 1.1, "pbratio": 1.1, "deadzone_inter": 6, "deadzone_intra": 6,
+              "qcomp": 0.8},
     "stillimage": {"deblock": "-3:-3"},
     "fastdecode": {"no_cabac": True, "no_deblock": True, "no_weightb": True, "weightp": 0},
-    "zerolatency": {"bframes": 0, "rc_lookahead": 0, "scenecut": 0},
+    "zerolatency": {"bframes": 0, "rc_lookahead": 0, "scenecut": 0, "no_mbtree": True},
 }
 OF_USE = ("fastdecode", "zerolatency")  # may be given beside one of the others, which say what is judged
 ZERO_LATENCY = "zerolatency"

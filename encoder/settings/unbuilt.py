@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_NO_RATE = "the quantiser is constant, see --qp"
+_NO_RATE = "no bit rate is aimed at, see --crf"
 _SPATIAL = "direct prediction of B frames is spatial"
 _WEIGHTB = "see --no-weightb"
+_MBTREE = "see --no-mbtree"
 _NO_CABAC = "entropy coding is CAVLC in Baseline profile, see --profile and --no-cabac"
 _NO_8X8 = "the 8x8 transform is a tool of High profile, see --profile and --no-8x8dct"
 _MATRICES = "scaling matrices come from a file, see --cqm"
-_NO_ADAPT = "the quantiser is constant within a frame"
 _NO_INTERLACE = "frames are progressive"
 _NO_PSY = "see --psy-rd"
 _IDR = "IDR frames come by --keyint and --scenecut"
@@ -22,11 +22,10 @@ _SLICES = "see --slices"
 # Options with a value, by reason: the values that describe what the encoder does in any case, separated by blanks.
 _WITH_VALUE: dict[str, dict[str, str]] = {
     _NO_RATE: {
-        "crf": "", "bitrate": "", "vbv_maxrate": "0", "vbv_bufsize": "0", "vbv_init": "", "crf_max": "0", "qpmin": "0",
-        "qpmax": "51 69", "qpstep": "", "ratetol": "", "pass": "", "stats": "", "qcomp": "", "cplxblur": "", "qblur": "",
-        "zones": "", "qpfile": "", "nal_hrd": "none", "sync_lookahead": "0", "lookahead_threads": "",
+        "bitrate": "", "vbv_maxrate": "0", "vbv_bufsize": "0", "vbv_init": "", "crf_max": "0", "qpstep": "", "ratetol": "",
+        "pass": "", "stats": "", "cplxblur": "", "qblur": "", "zones": "",
+        "qpfile": "", "nal_hrd": "none", "sync_lookahead": "0", "lookahead_threads": "",
     },
-    _NO_ADAPT: {"aq_mode": "0", "aq_strength": "0"},
     _SPATIAL: {"direct": "spatial 1"},
     _MATRICES: {name: "" for name in ("cqmfile", "cqm4", "cqm4i", "cqm4p", "cqm8", "cqm8i", "cqm8p")},
     _NO_INTERLACE: {"pulldown": "none"},
@@ -54,7 +53,6 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
 
 # Switches for what the encoder never does, by reason: --name is refused and --no-name accepted.
 _NEVER: dict[str, tuple[str, ...]] = {
-    _NO_ADAPT: ("mbtree",),
     "GOPs are closed": ("open_gop",),
     "times are not compressed": ("dts_compress",),
     _NO_PSY: ("psy",),
@@ -85,7 +83,7 @@ _ALWAYS: dict[str, tuple[str, ...]] = {
 _TOOLS_OF_PROFILES = {"cabac": ("main", "high"), "8x8dct": ("high",)}
 
 # Switches without an opposite: accepted, refused.
-_ACCEPTED: dict[str, tuple[str, ...]] = {_WEIGHTB: ("weightb",)}
+_ACCEPTED: dict[str, tuple[str, ...]] = {_WEIGHTB: ("weightb",), _MBTREE: ("mbtree",)}
 _REFUSED: dict[str, tuple[str, ...]] = {
     "use --trellis 0": ("no_trellis",),
     "use --progress none": ("no_progress",),
@@ -115,8 +113,8 @@ class Unbuilt:
         """Whether `value` asks for nothing that is not built. other: the value in use of an option that is built."""
         if self.name in _TOOLS_OF_PROFILES:
             return value is True and other("profile") in _TOOLS_OF_PROFILES[self.name] and other(f"no_{self.name}") is False
-        if self.name == "weightb" and value is True:
-            return other("no_weightb") is False
+        if self.name in ("weightb", "mbtree") and value is True:
+            return other(f"no_{self.name}") is False
         if self.name == "direct" and _parts(value) in map(_parts, ("none", "0")):
             return bool(other("bframes") == 0)
         if self.name == "no_mixed_refs" and value is True:

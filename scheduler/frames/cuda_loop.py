@@ -1,20 +1,22 @@
 """The coding loop on a GPU: upload of the source, all stages, the bits of the slices, download of the results."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..arrays import Size
-from ..cuda_executor import CudaExecutor
-from ..frame_spec import FrameSpec
+from ..cuda_executor import CudaExecutor, FramePlace
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, Zeros, nothing, split_planes, split_upload, upload_shape
-from .loop import Arrays, Loop, LoopSettings
+from .loop import Arrays, Loop, LoopSettings, Places, PreviousFrame
+from .side_by_side import SideBySide
 from .source_sums import SourceSums
+from .stand_ins import DECODED, FIRST_ENTRY, StandIns
 
 
 class CudaLoop(Loop):
-    """See FrameLoop. The driver calls of a frame are recorded, and replayed for later frames of its kind."""
+    """See FrameLoop. The driver calls of a frame are recorded, and replayed on the arrays of later frames of its kind."""
 
     executor: CudaExecutor
 
@@ -30,43 +32,70 @@ class CudaLoop(Loop):
         ]
         self._sums: SourceSums | None = None
         self.inputs = [_input(settings, zeros) for _ in self.frames_on_device]
+        self.stand_ins = StandIns(
+            self.arrays, list(zip(self.frames_on_device, self.inputs)),
+            lambda made: Frame(config.mb_width, config.mb_height, made, config.lists), partial(_input, settings),
+        )  # fmt: skip
+        self._side_by_side = SideBySide(executor.b_streams, len(self.frames_on_device))
+        beside = [self.arrays.beside() for _ in range(executor.b_streams)]
+        self._arrays_of = [self.arrays, *beside]  # by stream
+        self._stand_ins_of = [self.stand_ins, *(self.stand_ins.with_workspace(arrays.workspace) for arrays in beside)]
 
-    def _code(self, frame: Frame, slot: int, lists: tuple[int, ...]) -> Frame:
+    def _code(self, frame: Frame, slot: int, lists: tuple[int, ...], previous: PreviousFrame | None) -> Frame:
         """See Loop."""
         assert isinstance(frame, HostFrame)
         frame.levels_packed, frame.write_slices = False, nothing
         if frame.with_levels:
             frame.mark_levels_dirty()
         executor, k, source = self.executor, frame.index % len(self.frames_on_device), frame.device_source
-        device_frame = self.frames_on_device[k]
-        params = self.inputs[k]["frame_params"]
+        device_frame, spec = self.frames_on_device[k], frame.spec
+        alone = bool(spec.n_ref1) and not spec.is_reference
+        stream, waits = self._side_by_side.enter(frame.index, slot, lists, alone)
+        executor.enter(stream, waits)
         if source is not None:
+            params = self.inputs[k]["frame_params"]
             state = self.arrays.constants | device_frame.arrays | source.numbers | {
                 "frame_params": params, "outside": executor.mapped(frame.outside)}
             pairs = [(frame.frame_params, params)]
-            executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.order, state)
-        fence = frame.pending_fence
-        key = (k, slot, lists, self._numbers(frame.spec, lists), source is None, frame.keep_reconstruction, fence is None)
-        if executor.replay(key, frame.ring_slot, frame.host_buffers):
+            qps = _qps(frame, device_frame)
+            executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.order, state, qps)
+        if not executor.records:
+            params = self.inputs[k]["frame_params"]
+            self._issue(frame, Places(self._arrays_of[stream], device_frame, params, slot, lists, previous), self.inputs[k])
             return device_frame
-        with executor.record(key, frame.ring_slot):
-            if source is None:
-                state = self.arrays.constants | device_frame.arrays | self.inputs[k]
-                pairs = [(frame.upload, self.inputs[k]["upload"])]
-                executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, fence)
-            entropy_state = {"frame_params": params, "slice_data": executor.mapped(frame.slice_data)}
-            self._stages(frame, device_frame, slot, lists, entropy_state)
-            results = [(device_frame.block, frame.block), *self._decoded(frame, slot)]
-            if frame.with_levels:
-                results.append((device_frame.levels, frame.levels))
-            executor.download_results(frame.index, results, frame.ring_slot)
+        stand_ins = self._stand_ins_of[stream]
+        kind = (
+            stream, spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp),
+            source is None, frame.keep_reconstruction, frame.pending_fence is None,
+        )  # fmt: skip
+        where = kind, k, slot, lists, previous and previous.ref_idx.ptr
+        place = FramePlace(frame.index, frame.ring_slot, frame.host_buffers)
+
+        def addresses() -> tuple[int, ...]:
+            return stand_ins.addresses(k, slot, lists, previous, spec.n_ref)
+
+        if not executor.replay(kind, where, place, addresses):
+            with executor.record(kind, place, addresses()):
+                entries = tuple(range(FIRST_ENTRY, FIRST_ENTRY - len(lists), -1))
+                params = stand_ins.input["frame_params"]
+                places = Places(stand_ins, stand_ins.frame, params, DECODED, entries, stand_ins.previous)
+                self._issue(frame, places, stand_ins.input)
         return device_frame
 
-    def _numbers(self, spec: FrameSpec, lists: tuple[int, ...]) -> tuple[Any, ...]:
-        """What a recording holds of these, beside slots."""
-        continued = self._continued(spec, lists) if lists else None
-        distances = spec.distances, continued and continued.distances
-        return spec.n_ref, spec.luma_weighted, *distances, spec.is_weighted, spec.is_reference
+    def _issue(self, frame: HostFrame, places: Places, inputs: dict[str, Any]) -> None:
+        """Start all work of a frame, without the import of a source that is on the GPU. inputs: its upload target."""
+        executor, device_frame = self.executor, places.frame
+        if frame.device_source is None:
+            state = self.arrays.constants | device_frame.arrays | inputs
+            pairs = [(frame.upload, inputs["upload"])]
+            qps = _qps(frame, device_frame)
+            executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, frame.pending_fence, qps)
+        entropy_state = {"frame_params": inputs["frame_params"], "slice_data": executor.mapped(frame.slice_data)}
+        self._stages(frame, places, entropy_state)
+        results = [(device_frame.block, frame.block), *self._decoded(frame, places)]
+        if frame.with_levels:
+            results.append((device_frame.levels, frame.levels))
+        executor.download_results(frame.index, results, frame.ring_slot)
 
     def source_sums(self, frame: HostFrame) -> np.ndarray:
         """See FrameExecutor."""
@@ -75,9 +104,10 @@ class CudaLoop(Loop):
             self._sums = SourceSums(self.executor, size, self.arrays.constants)
         return self._sums.of(frame)
 
-    def _params(self, frame: Frame) -> Any:
-        """See Loop."""
-        return self.inputs[frame.index % len(self.inputs)]["frame_params"]
+
+def _qps(frame: HostFrame, device_frame: Frame) -> list[tuple[np.ndarray, Any]]:
+    """What to copy after the conversion of the source, which fills qp."""
+    return [(frame.mb_qp, device_frame.qp)] if frame.spec.mb_qp else []
 
 
 def _input(settings: LoopSettings, zeros: Zeros) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The slots of the decoded picture buffer (C.4): which slot holds which reference frame."""
 
+from collections import deque
 from collections.abc import Sequence
 
 from ..frame_spec import FrameSpec
@@ -8,13 +9,14 @@ from ..frame_spec import FrameSpec
 class DecodedPictureBuffer:
     """Slots of reference frames by coding index; the samples lie in References, of each memory at the same slot."""
 
-    def __init__(self, n_slots: int) -> None:
+    def __init__(self, n_slots: int, n_busy: int = 1) -> None:
         """n_slots: one more than the frames that are references at the same time; two more where a frame that is no reference
-        may be downloaded while the next one is coded.
+        may be downloaded while the next one is coded; n_busy: the last frames that may be in the loop or downloaded.
         """
         self._n_slots = n_slots
         self._slots: dict[int, int] = {}  # by coding index
-        self._last = -1  # slot of the previous frame
+        self.distances: dict[int, tuple[int, ...]] = {}  # by slot: FrameSpec.distances of the last frame in it
+        self._busy: deque[int] = deque(maxlen=n_busy)  # slots of the last frames
 
     def begin(self, spec: FrameSpec) -> tuple[int, tuple[int, ...]]:
         """(slot for a frame, slots of RefPicList0, then of RefPicList1)."""
@@ -23,22 +25,31 @@ class DecodedPictureBuffer:
         return self._free_slot(spec.is_reference), tuple([self._slots[index] for index in (*spec.list0, *spec.list1)])
 
     def _free_slot(self, is_reference: bool) -> int:
-        """A slot that no reference uses; that of the last frame, which may still be downloaded, only if there is no other.
+        """A slot that no reference uses; that of one of the last frames, which may still be downloaded, only if there is no
+        other: then of the first of these.
 
         References take the first one, others the last one: the fewer combinations of slots, the more frames are alike, for
         which a GPU replays a recording.
         """
         free = [slot for slot in range(self._n_slots) if slot not in self._slots.values()]
-        unread = [slot for slot in free if slot != self._last] or free
+        unread = [slot for slot in free if slot not in self._busy] or [slot for slot in self._busy if slot in free][:1]
         return unread[0 if is_reference else -1]
 
     def end(self, spec: FrameSpec, slot: int) -> None:
         """The frame in `slot` is coded: mark references as its spec says (8.2.5)."""
-        self._last = slot
+        self._busy.append(slot)
+        self.distances[slot] = spec.distances
         held = self._slots | {spec.coding_index: slot}
         self._slots = {index: held[index] for index in spec.references_after}
 
-    def restore(self, references: Sequence[int]) -> None:
-        """Only these frames, by coding index, are references, in slots 0, 1, ..."""
-        self._slots = {index: slot for slot, index in enumerate(references)}
-        self._last = self._n_slots - 1
+    @property
+    def held(self) -> tuple[int, ...]:
+        """The references before the next frame by coding index, in the order of the last frame's references_after."""
+        return tuple(self._slots)
+
+    def restore(self, references: Sequence[FrameSpec]) -> None:
+        """Only these frames are references, in slots 0, 1, ..."""
+        self._slots = {spec.coding_index: slot for slot, spec in enumerate(references)}
+        self.distances = {slot: spec.distances for slot, spec in enumerate(references)}
+        self._busy.clear()
+        self._busy.append(self._n_slots - 1)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...cpu_simd.layout import HEADER_BITS, N_LEVEL_BLOCKS
+from ...cpu_simd.layout import DISTANCES, HEADER_BITS, N_LEVEL_BLOCKS
 from ..arrays import (
     ALL_REFS,
     ARRAYS,
@@ -84,7 +84,8 @@ class Frame:
         self.slice_data: Array = _allocate("slice_data", size, np.zeros)  # pages exist once written
         self.frame_params = np.zeros(HEADER_BITS + mb_height, np.int32)
         self.write_slices: Callable[[], None] = nothing  # the entropy stage, if the loop leaves it to a task
-        self._params: tuple[int, ...] = ()  # as written
+        self._params: tuple[tuple[int, ...], tuple[int, ...]] = (), ()  # as written
+        self._list_numbers: np.ndarray | None = None
         self.index = 0  # number of frames that entered before it
         self.ring_slot = 0  # index in the ring of frames
         self.stage_seconds: dict[str, float] = {}
@@ -111,18 +112,25 @@ class Frame:
         """Y, Cb, Cr of the loaded source in display size; display: (height, width) of the planes."""
         return tuple(plane[:height, :width] for plane, (height, width) in zip(self.planes, display))
 
+    def wide_planes(self) -> tuple[Array, ...]:
+        """The source planes in coded width, with or without the rows that repeat the last one; contiguous."""
+        return self.planes
+
     def _pad(self, display: Sequence[tuple[int, ...]]) -> None:
         """Repeat the last column and row up to the coded size; display: (height, width) of the planes."""
         for plane, (height, width) in zip(self.planes, display):
             plane[:height, width:] = plane[:height, width - 1 : width]
             plane[height:] = plane[height - 1]
 
-    def write_params(self) -> None:
-        """Write `frame_params`: what differs between frames of the same GPU recording."""
-        params = self.spec.qp, self.spec.cabac_init_idc, *self.spec.weight_numbers, *self.headers.bits
+    def write_params(self, list_numbers: np.ndarray) -> None:
+        """Write `frame_params`: what differs between frames of the same GPU recording. list_numbers: see params.py."""
+        params = (self.spec.qp, self.spec.cabac_init_idc, *self.spec.weight_numbers), self.headers.bits
         if params != self._params:
-            self.frame_params[: len(params)] = params
+            self.frame_params[:DISTANCES], self.frame_params[HEADER_BITS : HEADER_BITS + len(params[1])] = params
             self._params = params
+        if list_numbers is not self._list_numbers:
+            self.frame_params[DISTANCES:HEADER_BITS] = list_numbers
+            self._list_numbers = list_numbers
 
     def complete(self) -> None:
         """Block until the source is copied in."""
@@ -149,6 +157,7 @@ class HostFrame(Frame):
     upload          uint8[n]: source and frame_params, which one copy uploads
     input_planes    y, u, v of display size, views of source: uint8[m]
     slice_data, level_blocks    arrays of the table; level_blocks is empty unless by_rows
+    mb_qp           uint8[n_mb]: FrameSpec.mb_qp, for its upload
     outside         int32[1], 1 if samples of a source on the GPU are far outside of the range of values
     upload_fence    int64[1], READY when the source is complete: an upload can wait for it
                     (scheduler/threads/copy_kernels.py); or None
@@ -178,6 +187,7 @@ class HostFrame(Frame):
         self._padded = False
         self.device_source: DeviceFrame | None = None  # the source, if it is on the GPU
         self.outside = zeros((1,), np.int32)
+        self.mb_qp = zeros((size.n_mb,), np.uint8)
         self.upload_fence: np.ndarray | None = None
         self._copying: Copiers | None = None  # the threads that copy the source, until `complete`
 
@@ -203,6 +213,12 @@ class HostFrame(Frame):
         self.loaded()
         return source.convert(self.input_planes, run, threads)
 
+    def write_params(self, list_numbers: np.ndarray) -> None:
+        """See Frame; `mb_qp` too."""
+        super().write_params(list_numbers)
+        if self.spec.mb_qp:
+            self.mb_qp[:] = np.frombuffer(self.spec.mb_qp, np.uint8)
+
     def loaded(self) -> None:
         """The source is in the upload buffer."""
         self.complete()
@@ -211,6 +227,13 @@ class HostFrame(Frame):
 
     def display_planes(self, display: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
         """See Frame."""
+        return self.input_planes
+
+    def wide_planes(self) -> tuple[Array, ...]:
+        """See Frame: the upload buffer, if nothing is repeated at the right."""
+        if self._padded or self.input_planes[0].shape[1] % 16:
+            return self.samples()
+        self.complete()
         return self.input_planes
 
     @property
@@ -222,7 +245,8 @@ class HostFrame(Frame):
         """The buffers that the GPU reads and writes, always in the same order."""
         optional = [self.upload_fence, *(self.decoded or ())]
         levels = [self.levels] if self.with_levels else []
-        return [self.upload, self.block, self.slice_data, *levels, *(array for array in optional if array is not None)]
+        given = [array for array in optional if array is not None]
+        return [self.upload, self.mb_qp, self.block, self.slice_data, *levels, *given]
 
     def complete(self) -> None:
         """See Frame. The arguments of `load` may change afterwards."""

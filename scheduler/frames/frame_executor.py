@@ -201,10 +201,8 @@ class FrameExecutor:
 
         config, tuning = self.config, self.config.tuning
         models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
-        frame_kind = FrameKind(
-            Size(config.mb_width, config.mb_height, config.pad), config.ref, config.ref, config.me, subme=config.subme,
-            cabac=config.cabac,
-        )  # fmt: skip
+        size = Size(config.mb_width, config.mb_height, config.pad, config.lists)
+        frame_kind = FrameKind.typical(size, config.ref, config.me, config.subme, config.cabac, config.bframes)
         return Hybrid(frame_kind, config.split, self.warn, models, pins)
 
     def _continue_on_the_cpu(self, lost: Exception, entering: Handle | None = None) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ...cpu_simd.layout import HEADER_BITS
+from ...cpu_simd.layout import HEADER_BITS, WEIGHTS
 from ...cuda_src.runtime.device import DeviceMemoryError
-from ..arrays import CURRENT, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key, Size, byte_span, pool_planes
+from ..arrays import CURRENT, KEPT_ARRAYS, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key, Size, byte_span, pool_planes
 from ..cuda_executor import CudaExecutor
+from ..frame_spec import FrameSpec
 from ..hybrid_executor import HybridExecutor, InFlightFrame
 from ..planning.plan import HOST, is_gpu, memory_of
 from ..planning.route import Copy, FrameKind
@@ -19,6 +20,7 @@ from .cuda_loop import CudaLoop
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame
 from .loop import Arrays, Loop, LoopSettings, PreviousFrame
+from .params import decision_params
 from .source_sums import SourceSums
 
 
@@ -35,13 +37,13 @@ class HybridLoop:
         if gpu_worker is not None:
             self.arrays[gpu_worker.device] = Arrays(settings, gpu_worker)
             self.frames_on_device = [
-                Frame(config.mb_width, config.mb_height, gpu_worker.zeros) for _ in range(FRAMES_ON_DEVICE)
+                Frame(config.mb_width, config.mb_height, gpu_worker.zeros, config.lists) for _ in range(FRAMES_ON_DEVICE)
             ]
-            self.params_on_device = [gpu_worker.zeros((HEADER_BITS,), np.int32) for _ in range(FRAMES_ON_DEVICE)]
+            self.params_on_device = [gpu_worker.zeros((HEADER_BITS - WEIGHTS,), np.int32) for _ in range(FRAMES_ON_DEVICE)]
         executor.adaptation.mb_width = config.mb_width
-        self.size = Size(config.mb_width, config.mb_height, config.pad)
+        self.size = Size(config.mb_width, config.mb_height, config.pad, config.lists)
         self.references = self.arrays[HOST].references
-        self.dpb = DecodedPictureBuffer(config.ref + 1)  # of all loops: all memories use the same slots
+        self.dpb = DecodedPictureBuffer(self.arrays[HOST].slots)  # of all loops: all memories use the same slots
         self.previous: dict[str, Frame] = {}
         self.previous_distances: tuple[int, ...] = ()  # of the last frame
         self._sums: SourceSums | None = None
@@ -57,12 +59,15 @@ class HybridLoop:
         loop = self._single_device_loop(frame)
         if loop is not None:
             return self._run_on_single_device(loop, frame)
-        slot, list0 = self.dpb.begin(frame.spec)
-        frame.write_params()
+        entries, after = self._numbers(spec)
+        slot, lists = self.dpb.begin(spec)
+        host = self.arrays[HOST]
+        previous = host.continued(spec, lists, self.dpb) or self.previous_in(HOST)
+        frame.write_params(host.list_numbers(spec, lists, previous))
         source = frame.device_source if isinstance(frame, HostFrame) else None
         executor.begin(frame.index)
         frame_by_memory = self._frame_by_memory(frame)
-        work = _FrameWork(self, frame, frame_by_memory, slot, list0)
+        work = _FrameWork(self, frame, frame_by_memory, slot, lists, entries)
         if source is None:
             frame.samples()
         for memory, arrays in self.arrays.items():
@@ -77,10 +82,10 @@ class HybridLoop:
                           "outside": executor.gpu_worker.mapped(frame.outside)}
                 state = self.arrays[source_memory].constants | frame_by_memory[source_memory].arrays | source.numbers | params
                 executor.gpu_worker.import_device_frame(source.stage, source.pointers, source.order, state)
-        wanted = frame.decoded is not None
+        wanted = frame.decoded is not None and frame.keep_reconstruction
         frame_kind = FrameKind(
             self.size, spec.n_ref - spec.duplicates, config.ref, config.me, source_memory, wanted, spec.is_idr, config.subme,
-            config.cabac, spec.duplicates, spec.luma_weighted,
+            config.cabac, spec.duplicates, spec.luma_weighted, spec.n_ref1, spec.is_reference, entries, after,
         )  # fmt: skip
         in_flight, downloaded = executor.run_frame(frame.index, frame_kind, work, frame.stage_seconds)
         if isinstance(frame, HostFrame):
@@ -100,6 +105,12 @@ class HybridLoop:
 
         return ready
 
+    def _numbers(self, spec: FrameSpec) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """`entries` and `after` of a frame's FrameKind: references are numbered in the order of `dpb.held`."""
+        held = () if spec.is_idr else self.dpb.held
+        numbers = {index: k for k, index in enumerate(held)} | {spec.coding_index: CURRENT}
+        return tuple([numbers[k] for k in (*spec.list0, *spec.list1)]), tuple([numbers[k] for k in spec.references_after])
+
     def previous_in(self, memory: str) -> PreviousFrame | None:
         """The last frame in a memory."""
         frame = self.previous.get(memory)
@@ -114,12 +125,14 @@ class HybridLoop:
         return self._sums.of(frame)
 
     def params(self, frame: Frame, memory: str) -> Any:
-        """frame_params of a frame with weights in a memory, up to the bits of the headers."""
-        gpu_worker = self.executor.gpu_worker
+        """`decision_params` of a frame in a memory."""
+        gpu_worker, block = self.executor.gpu_worker, decision_params(frame.frame_params)
         if gpu_worker is None or memory == HOST:
-            return frame.frame_params
+            return block
+        if not frame.spec.weights and self.config.lists == 1:
+            return gpu_worker.constant(block)  # few frames differ
         params = self.params_on_device[frame.index % FRAMES_ON_DEVICE]
-        params.put(frame.frame_params[:HEADER_BITS], gpu_worker.streams[MAIN])  # before the kernels that read it
+        params.put(block, gpu_worker.streams[MAIN])  # before the kernels that read it
         return params
 
     def _frame_by_memory(self, frame: Frame) -> dict[str, Frame]:
@@ -157,7 +170,7 @@ class HybridLoop:
         """Encode a frame on one device."""
         ready = loop.run(frame)
         self.previous, self.previous_distances = self._frame_by_memory(frame), frame.spec.distances
-        self.executor.finished_on_single_device(len(frame.spec.references_after))
+        self.executor.finished_on_single_device(len(frame.spec.references_after), self.config.lists)
         return ready
 
     def _decoded(self, in_flight: InFlightFrame, frame: Frame, slot: int) -> None:
@@ -185,12 +198,16 @@ class _FrameWork:
     """A Work of the executor: the arrays of one frame in each memory."""
 
     def __init__(
-        self, loop: HybridLoop, frame: Frame, frame_by_memory: Mapping[str, Frame], slot: int, list0: tuple[int, ...]
-    ) -> None:
-        self.loop, self.frame, self.frame_by_memory, self.slot = loop, frame, frame_by_memory, slot
-        self.list0 = list0
+        self, loop: HybridLoop, frame: Frame, frame_by_memory: Mapping[str, Frame], slot: int, lists: tuple[int, ...],
+        entries: tuple[int, ...],
+    ) -> None:  # fmt: skip
+        """lists: slots of both lists; entries: see FrameKind."""
+        self.loop, self.frame, self.frame_by_memory = loop, frame, frame_by_memory
+        self.slot, self.lists = slot, lists
+        self.slots = {CURRENT: slot, **dict(zip(entries, lists))}  # by number of the reference
         self.previous, self.previous_in = dict(loop.previous), {memory: loop.previous_in(memory) for memory in loop.previous}
         self._states: dict[tuple[str, int], dict[str, Any]] = {}
+        self._blocks: dict[str, Any] = {}  # `decision_params`, by memory
 
     def state(self, device: str, reference: int) -> Mapping[str, Any]:
         """See Work."""
@@ -198,16 +215,21 @@ class _FrameWork:
             arrays = self.loop.arrays[device]
             if reference >= 0:
                 made = dict(self.state(device, -1))
-                made |= arrays.reference_state(reference, self.frame.spec, self.list0, made["weights"])
+                made |= arrays.reference_state(reference, self.frame.spec, self.lists, self._block(device))
             else:
-                device_frame, previous = self.frame_by_memory[device], self.previous_in.get(device)
-                params = self.loop.params(self.frame, device) if self.frame.spec.weights else None
-                made = arrays.state(self.frame, device_frame, self.slot, self.list0, previous, params)
+                device_frame = self.frame_by_memory[device]
+                previous = arrays.continued(self.frame.spec, self.lists, self.loop.dpb) or self.previous_in.get(device)
+                made = arrays.state(self.frame.spec, device_frame, self.slot, self.lists, previous, self._block(device))
                 gpu_worker = self.loop.executor.gpu_worker
                 if gpu_worker is not None and device == gpu_worker.device and isinstance(self.frame, HostFrame):
                     made["level_blocks"] = gpu_worker.mapped(self.frame.level_blocks)
             self._states[device, reference] = made
         return self._states[device, reference]
+
+    def _block(self, memory: str) -> Any:
+        if memory not in self._blocks:
+            self._blocks[memory] = self.loop.params(self.frame, memory)
+        return self._blocks[memory]
 
     def pairs(self, gpu: str, op: Copy) -> list[tuple[Any, np.ndarray]]:
         """See Work."""
@@ -218,10 +240,11 @@ class _FrameWork:
     def _planes(self, memory: str, key: Key) -> list[Any]:
         """The planes of an array as uint8[n]."""
         (name, number), arrays = key, self.loop.arrays[memory]
+        if name in KEPT_ARRAYS:
+            return [_flat(arrays.references.kept[self.slots[number]][name])]
         if name in REFERENCE_ARRAYS:
             pool, planes = pool_planes(name)
-            slot = self.slot if number == CURRENT else self.list0[self.frame.spec.duplicates :][number]
-            return [_flat(getattr(arrays.references, pool)[slot][k]) for k in planes]
+            return [_flat(getattr(arrays.references, pool)[self.slots[number]][k]) for k in planes]
         if number >= 0 and name in PREVIOUS_FRAME_ARRAYS:
             return [_flat(self.previous[memory].results[name])]
         if number >= 0:

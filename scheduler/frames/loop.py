@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
-from ...cpu_simd.layout import HEADER_BITS, N_WEIGHTS, WEIGHTS
+from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING, SMALL_PARTITIONS
+from ...cpu_simd.layout import N_WEIGHTS
 from ...cpu_simd.scaling import scaling_table
 from ..arrays import INTRA_FILL, SECOND_FILL, Size
 from ..cuda_executor import CudaExecutor
 from ..executor import Executor, deferred_call
-from ..frame_spec import MOST_ENTRIES, NO_WEIGHTS, FrameSpec
+from ..frame_spec import MOST_ENTRIES, FrameSpec
 from ..stages import ENTROPY_STAGE, frame_steps
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, References, Workspace
+from .params import decision_params, list_numbers, list_state, reference_params
 
 if TYPE_CHECKING:
     from ...encoder.settings.config import Config
@@ -44,15 +45,14 @@ class Arrays:
         config = settings.config
         self.config, self.executor = config, executor
         size = Size(config.mb_width, config.mb_height, config.pad, config.lists)
-        # a GPU may still read a frame that is no reference while it codes the next one
-        self.slots = config.dpb_frames + 1 + (config.lists == 2 and executor.frames_on_device > 0)
+        # a GPU may still read a frame that is no reference while it codes the next one, or several
+        self.slots = config.dpb_frames + 1 + (config.lists == 2 and executor.frames_on_device > 0) + executor.b_streams
         self.references = References.allocate(self.slots + config.weightp, size, executor.zeros)
         self.workspace = Workspace(size, config.most_searches, executor.zeros)
         self.constants = _constants(config)
         rows = [*(row0 for row0, _ in settings.slices), config.mb_height]
         self.constants["slice_first_mb"] = executor.constant(_slice_first_mb(settings))
         self.constants["slice_rows"] = executor.constant(np.array(rows, np.int32))
-        self.constants["unweighted"] = executor.constant(np.array(NO_WEIGHTS, np.int32))
         self.constants["scaling"] = executor.constant(_scaling(config))
 
     def on(self, executor: Any) -> "Arrays":
@@ -61,43 +61,64 @@ class Arrays:
         other.executor = executor
         return other
 
+    def beside(self) -> "Arrays":
+        """The same arrays, with a workspace of their own, for frames beside others."""
+        other, config = copy(self), self.config
+        size = Size(config.mb_width, config.mb_height, config.pad, config.lists)
+        other.workspace = Workspace(size, config.most_searches, self.executor.zeros)
+        return other
+
     def state(
-        self, frame: Frame, device_frame: Frame, slot: int, lists: tuple[int, ...], previous: "PreviousFrame | None",
-        params: Any = None,
+        self, spec: FrameSpec, device_frame: Frame, slot: int, lists: tuple[int, ...], previous: "PreviousFrame | None",
+        block: Any,
     ) -> dict[str, Any]:
         """Arguments of the stages by name; `device_frame`: the frame's arrays in this memory; `slot`: of the decoded
-        frame; lists: slots of both lists; params: frame_params in this memory, None: there are no weights.
+        frame; lists: slots of both lists; block: `decision_params` in this memory.
         """
-        weights = self.constants["unweighted"] if params is None else params[WEIGHTS:HEADER_BITS]
-        references, spec, constant = self.references, frame.spec, self._constant
         previous = previous or PreviousFrame.of(device_frame, ())
         state = self.constants | device_frame.arrays | self.workspace.arrays() | self.decoded_state(slot) | {
             "n_ref": spec.n_ref,
             "n_ref1": None,
-            "ref_luma": references.luma,
-            "ref_chroma": references.chroma,
-            "ref_slots": constant(lists),
-            "searched_slots": constant(self._searched(spec, lists)),
-            "weights": weights,
+            "ref_luma": self.references.luma,
+            "ref_chroma": self.references.chroma,
             "previous_ref_idx": previous.ref_idx,
             "previous_mv": previous.mv,
-            "previous_distances": constant(previous.distances),
             "duplicates": spec.duplicates,
-            "bi_weights": self.constants["unweighted"],
+            **list_state(block, spec.n_ref, spec.n_ref1),
         }  # fmt: skip
         return state | self._b_state(spec, slot, lists) if self.config.lists == 2 else state
 
     def _b_state(self, spec: FrameSpec, slot: int, lists: tuple[int, ...]) -> dict[str, Any]:
         """The arguments that differ in streams with B frames: motion of references comes from the decoded picture buffer."""
-        kept = self.references.kept
-        found = {"n_ref1": spec.n_ref1, "bi_weights": self._constant(spec.implicit_weights), **kept[slot]}
-        if spec.n_ref1:
-            found["colocated_still"] = kept[lists[spec.n_ref]]["kept_still"]
+        found = {"n_ref1": spec.n_ref1, **self.kept(slot)}
+        if spec.n_ref1:  # no part of a B macroblock is smaller than 8x8 (bipredict)
+            found["partition_mask"] = self.constants["partition_mask"] & ~SMALL_PARTITIONS
+            found["colocated_still"] = self.kept(lists[spec.n_ref])["kept_still"]
         return found
 
-    def _constant(self, numbers: Sequence[int]) -> Any:
-        """int32 array of these numbers, not empty."""
-        return self.executor.constant(np.array(numbers or (0,), np.int32))
+    def planes(self, slot: int) -> tuple[Any, Any]:
+        """Luma and chroma of a slot."""
+        return self.references.luma[slot], self.references.chroma[slot]
+
+    def kept(self, slot: int) -> dict[str, Any]:
+        """Motion of the frame in a slot, by name."""
+        return self.references.kept[slot]
+
+    def list_numbers(self, spec: FrameSpec, lists: tuple[int, ...], previous: "PreviousFrame | None") -> np.ndarray:
+        """See params.list_numbers."""
+        distances = previous.distances if previous else ()
+        weighted = self._searched(spec, lists) if spec.weights else lists
+        return list_numbers(spec.distances, len(spec.list0), spec.is_weighted, distances, lists, weighted)
+
+    def continued(self, spec: FrameSpec, lists: tuple[int, ...], dpb: DecodedPictureBuffer) -> "PreviousFrame | None":
+        """The frame whose motion the search continues in streams with B frames: the first of list 1, else of list 0, whatever
+        frames were coded since; else None.
+        """
+        if self.config.lists == 1 or not lists:
+            return None
+        slot = lists[spec.n_ref if spec.n_ref1 else 0]
+        kept = self.kept(slot)
+        return PreviousFrame(kept["kept_ref_idx"], kept["kept_mv"], dpb.distances[slot])
 
     def _searched(self, spec: FrameSpec, lists: tuple[int, ...]) -> tuple[int, ...]:
         """The slots of both lists as the search sees them: weighted copies follow the slots of frames."""
@@ -114,7 +135,7 @@ class Arrays:
 
     def decoded_state(self, slot: int) -> dict[str, Any]:
         """The arguments for the decoded frame in `slot`."""
-        luma, chroma, pad = self.references.luma[slot], self.references.chroma[slot], self.config.pad
+        (luma, chroma), pad = self.planes(slot), self.config.pad
         y, cb, cr = luma[0], chroma[0], chroma[1]
         interior = self.executor.interior
         return {
@@ -122,19 +143,20 @@ class Arrays:
             "out_y": interior(y, pad), "out_u": interior(cb, pad // 2), "out_v": interior(cr, pad // 2),
         }  # fmt: skip
 
-    def reference_state(self, ref: int, spec: FrameSpec, lists: tuple[int, ...], weights: Any) -> dict[str, Any]:
-        """The arguments of the search in entry `ref` of both lists; lists: their slots; weights: as in `state`."""
-        luma = self.references.luma[self._searched(spec, lists)[ref]]
-        search_arrays = {"reference_luma": luma, "reference_y": luma[0], "distance": spec.distances[ref]}
-        if ref in spec.luma_weighted:
-            search_arrays["unweighted_luma"] = self.references.luma[lists[ref]]
-            search_arrays["reference_weights"] = weights[N_WEIGHTS * ref : N_WEIGHTS * (ref + 1)]
+    def reference_state(self, ref: int, spec: FrameSpec, lists: tuple[int, ...], block: Any) -> dict[str, Any]:
+        """The arguments of the search in entry `ref` of both lists; lists: their slots; block: as in `state`."""
+        weighted, (luma, _) = ref in spec.luma_weighted, self.planes(self._searched(spec, lists)[ref])
+        search_arrays = {"reference_luma": luma, "reference_y": luma[0], **reference_params(block, ref, weighted)}
+        if weighted:
+            search_arrays["unweighted_luma"] = self.planes(lists[ref])[0]
         return search_arrays | self.workspace.of_reference(ref)
 
     def fill(self, frame: Frame, device_frame: Frame, qp: bool = True) -> None:
         """Initial values of all macroblocks; qp: whether to fill qp too (stages load_* fill it)."""
         fill = self.executor.fill
-        if qp:
+        if qp and frame.spec.mb_qp:
+            device_frame.qp[:] = np.frombuffer(frame.spec.mb_qp, np.uint8)
+        elif qp:
             fill(device_frame.qp, frame.spec.qp)
         if frame.spec.n_ref and self.executor.tickets:
             fill(self.workspace.arrays()["progress"], 0)
@@ -160,6 +182,28 @@ class PreviousFrame(NamedTuple):
         return cls(frame.ref_idx, frame.mv, (*distances, *range(last + 1, last + 1 + MOST_ENTRIES - len(distances))))
 
 
+class Places(NamedTuple):
+    """Where the arrays of a frame lie in the memory of its device."""
+
+    arrays: Arrays
+    frame: Frame  # its own arrays
+    params: Any  # frame_params
+    slot: int  # of the decoded frame
+    lists: tuple[int, ...]  # slots of both lists
+    previous: PreviousFrame | None  # the frame whose motion is continued
+
+    def state(self, spec: FrameSpec) -> dict[str, Any]:
+        """Arguments of the stages by name."""
+        _, frame, params, slot, lists, previous = self
+        state = self.arrays.state(spec, frame, slot, lists, previous, decision_params(params))
+        return state | {"frame_params": params}
+
+    def reference_states(self, spec: FrameSpec) -> list[dict[str, Any]]:
+        """The same of the search in each entry of both lists."""
+        block = decision_params(self.params)
+        return [self.arrays.reference_state(ref, spec, self.lists, block) for ref in range(len(self.lists))]
+
+
 class FrameLoop(Protocol):
     """Runs the stages of frames, one frame at a time, from source to results and reference."""
 
@@ -180,56 +224,50 @@ class Loop:
         self.settings, self.config, self.executor = settings, settings.config, executor
         self.arrays = Arrays(settings, executor) if arrays is None else arrays
         self.references = self.arrays.references
-        self.dpb = DecodedPictureBuffer(self.arrays.slots) if dpb is None else dpb
+        self.dpb = DecodedPictureBuffer(self.arrays.slots, 1 + executor.b_streams) if dpb is None else dpb
         self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
         self.previous: PreviousFrame | None = None  # the last frame; B frames may lie between a frame and what it continues
-        self._distances: dict[int, tuple[int, ...]] = {}  # of the frame in each slot, in streams with B frames
 
     def run(self, frame: Frame) -> Callable[[], None]:
         """See FrameLoop."""
         slot, lists = self.dpb.begin(frame.spec)
-        frame.write_params()
+        previous = self._continued(frame.spec, lists)
+        frame.write_params(self.arrays.list_numbers(frame.spec, lists, previous))
         with self.executor.at_work():
-            coded = self._code(frame, slot, lists)
+            coded = self._code(frame, slot, lists, previous)
             ready = self.executor.download_of(frame.ring_slot)
         self.previous = PreviousFrame.of(coded, frame.spec.distances)
-        self._distances[slot] = frame.spec.distances
         self.dpb.end(frame.spec, slot)
         return ready
 
     def _continued(self, spec: FrameSpec, lists: tuple[int, ...]) -> PreviousFrame | None:
-        """The frame whose motion the search continues: the last one; in streams with B frames the first of list 1, else of
-        list 0, whatever frames were coded since.
-        """
-        if self.config.lists == 1 or not lists:
-            return self.previous
-        slot = lists[spec.n_ref if spec.n_ref1 else 0]
-        kept = self.references.kept[slot]
-        return PreviousFrame(kept["kept_ref_idx"], kept["kept_mv"], self._distances[slot])
+        """The frame whose motion the search continues: the last one; in streams with B frames see Arrays.continued."""
+        return self.arrays.continued(spec, lists, self.dpb) or self.previous
 
-    def _code(self, frame: Frame, slot: int, lists: tuple[int, ...]) -> Frame:
+    def _code(self, frame: Frame, slot: int, lists: tuple[int, ...], previous: PreviousFrame | None) -> Frame:
         """Do, or start, all stages. Returns the frame's arrays in the executor's memory."""
         frame.levels_packed = False
         frame.samples()
         if isinstance(frame, HostFrame):
             frame.mark_levels_dirty()
-        self._stages(frame, frame, slot, lists)
-        self.executor.download_results(frame.index, self._decoded(frame, slot), frame.ring_slot)
+        places = Places(self.arrays, frame, frame.frame_params, slot, lists, previous)
+        self._stages(frame, places)
+        self.executor.download_results(frame.index, self._decoded(frame, places), frame.ring_slot)
         frame.write_slices = self.arrays.deferred_write(frame)
         return frame
 
-    def _decoded(self, frame: Frame, slot: int) -> list[tuple[Any, np.ndarray]]:
+    def _decoded(self, frame: Frame, places: Places) -> list[tuple[Any, np.ndarray]]:
         """(source, target) arrays for the copy of the decoded frame; empty if it is not needed on the host."""
         if frame.decoded is None or not frame.keep_reconstruction:
             return []
-        luma, chroma = frame.decoded
-        return [(self.references.luma[slot][0], luma), (self.references.chroma[slot], chroma)]
+        (luma, chroma), (to_luma, to_chroma) = places.arrays.planes(places.slot), frame.decoded
+        return [(luma[0], to_luma), (chroma, to_chroma)]
 
     def restore(self, frames: Sequence[Frame], previous: Frame | None) -> None:
         """Continue after another loop. frames: the references, with decoded planes, latest first; previous: the last frame,
         which may be none of them.
         """
-        self.dpb.restore([frame.spec.coding_index for frame in frames])
+        self.dpb.restore([frame.spec for frame in frames])
         for slot, frame in enumerate(frames):
             assert frame.decoded is not None
             self.references.luma[slot][0][...], self.references.chroma[slot][...] = frame.decoded
@@ -237,22 +275,18 @@ class Loop:
             self.executor.run([(BORDERS, {}), (("interpolate",), {})], state, {})
             if self.config.lists == 2:
                 self.executor.run([(("keep_motion",), {})], state | frame.arrays | self.references.kept[slot], {})
-                self._distances[slot] = frame.spec.distances
         self.previous = None if previous is None else PreviousFrame.of(previous, previous.spec.distances)
 
-    def _stages(
-        self, frame: Frame, device_frame: Frame, slot: int, lists: tuple[int, ...],
-        entropy_state: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
-        """Run the stages from source to reference; `device_frame`: the frame's arrays in the executor's memory.
+    def _stages(self, frame: Frame, places: Places, entropy_state: Mapping[str, Any] | None = None) -> None:
+        """Run the stages from source to reference.
 
         entropy_state: for the entropy stage, if it is not deferred: it runs as soon as the other results are complete.
         """
-        self.arrays.fill(frame, device_frame, device_frame is frame)
-        spec, state = frame.spec, self._state(frame, device_frame, slot, lists)
-        references = [self.arrays.reference_state(ref, spec, lists, state["weights"]) for ref in range(len(lists))]
+        places.arrays.fill(frame, places.frame, places.frame is frame)
+        spec = frame.spec
+        state, references = places.state(spec), places.reference_states(spec)
         kind = self.config.me, self.for_download, self.config.subme, self.config.cabac, spec.luma_weighted
-        of_b = spec.n_ref1, spec.is_reference, self.config.lists == 2
+        of_b = spec.n_ref1, spec.is_reference, self.config.lists == 2, bool(spec.mb_qp)
         steps = [
             (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
             for names, ref in frame_steps(spec.n_ref, *kind, *of_b)
@@ -261,20 +295,11 @@ class Loop:
 
     def compile(self, frame: Frame, stages: Sequence[str]) -> None:
         """Run stages on an empty frame, whose spec has one reference, to compile their kernels."""
-        state = self._state(frame, frame, 1, (0,))
-        state |= self.arrays.reference_state(0, frame.spec, (0,), state["weights"])
+        places = Places(self.arrays, frame, frame.frame_params, 1, (0,), self._continued(frame.spec, (0,)))
+        state = places.state(frame.spec) | places.reference_states(frame.spec)[0]
         state |= {"unweighted_luma": self.references.luma[0], "reference_weights": state["weights"][:N_WEIGHTS]}
         for name in stages:
             self.executor.run([((name,), {})], state, {})
-
-    def _state(self, frame: Frame, device_frame: Frame, slot: int, lists: tuple[int, ...]) -> dict[str, Any]:
-        """Arguments of the stages by name."""
-        previous = self._continued(frame.spec, lists)
-        return self.arrays.state(frame, device_frame, slot, lists, previous, self._params(frame))
-
-    def _params(self, frame: Frame) -> Any:
-        """frame_params of a frame in the executor's memory."""
-        return frame.frame_params
 
 
 def _partition_mask(partitions: frozenset[str], max_mvs_per_2mb: int) -> int:

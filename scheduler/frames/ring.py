@@ -30,11 +30,11 @@ class FrameRing:
         self.count = 0  # frames entered
         self.in_flight = config.stage_threads if config.device == "cpu" else config.threads
         if isinstance(executor, CudaExecutor):
-            self.in_flight = min(config.threads, IN_FLIGHT_ON_GPU)
+            self.in_flight = min(config.threads, IN_FLIGHT_ON_GPU) + executor.b_streams
         self.in_flight = min(self.in_flight, most_in_flight)
         self._replaceable = config.may_change_device and executor.frames_on_device > 0
         self._keeps_some = self._replaceable and not executor.by_rows and not keep_decoded
-        self._decoded = self._replaceable or keep_decoded
+        self._decoded, self._keep_decoded = self._replaceable or keep_decoded, keep_decoded
         self._reads_ahead = False
         self.frames: list[Frame] = []
         self._add(self._length())
@@ -63,7 +63,8 @@ class FrameRing:
     def enter(self, frame: Frame) -> None:
         """The loaded frame enters; it has its spec."""
         frame.index, last = self.count, DOWNLOAD_CYCLE - self._config.frames_back
-        frame.keep_reconstruction = not self._keeps_some or (frame.spec.is_reference and frame.index % DOWNLOAD_CYCLE >= last)
+        needed = frame.index % DOWNLOAD_CYCLE >= last or not self._keeps_some
+        frame.keep_reconstruction = self._keep_decoded or (frame.spec.is_reference and needed)
         self.count += 1
 
     def next_buffer(self, ahead: int) -> np.ndarray | None:

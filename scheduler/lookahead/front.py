@@ -7,7 +7,7 @@ import numpy as np
 
 from ...cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost
 from .gpu_costs import GpuCosts
-from .questions import Costs, Question
+from .questions import Costs, Question, UsedMotion
 
 HostCosts = Callable[[int], Costs]
 
@@ -57,6 +57,21 @@ class Lookahead:
     def p_of_levels(self, reference: int, frame: int) -> int:
         """See Costs."""
         return int(self._call("p_of_levels", reference, frame))
+
+    def intra_costs(self, frame: int) -> np.ndarray:
+        """See Costs."""
+        found: np.ndarray = self._call("intra_costs", frame)
+        return found
+
+    def used_of_p(self, reference: int, frame: int) -> UsedMotion:
+        """See Costs."""
+        found: UsedMotion = self._call("used_of_p", reference, frame)
+        return found
+
+    def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
+        """See Costs."""
+        found: UsedMotion = self._call("used_of_b", earlier, later, frame)
+        return found
 
     def close(self) -> None:
         """See Costs. Frees the GPU's memory."""

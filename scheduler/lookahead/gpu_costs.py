@@ -22,6 +22,7 @@ from ...cuda_src.lookahead import (
     WORDS,
     Motion,
     SearchMemory,
+    Used,
     between_job,
     lookahead_both,
     lookahead_camera,
@@ -32,7 +33,7 @@ from ...cuda_src.lookahead import (
 )
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from .levels import levels_between
-from .questions import NotYet, Question, position_between
+from .questions import NotYet, Question, UsedMotion, position_between
 
 KERNELS = "half_size", "lookahead", "lookahead_intra", "levels"  # files
 COUNTS = 256 // (2 * WORDS)  # rows of the table that the counts of a frame's samples take, int32[256]
@@ -89,6 +90,8 @@ class GpuCosts:
         self._counts: dict[int, list[int]] = {}  # samples by their value, of frames
         self._levelled: tuple[HalfSize, Motion] | None = None  # a reference with other levels, and motion from it
         self._new: int | None = None  # a frame that has not been uploaded
+        self._used: Used | None = None  # of the last triple, for its download
+        self._landing: dict[int, np.ndarray] = {}  # page-locked, by size: no two arrays of a download are as large
         self.first = self.count = 0  # frames that are kept: from `first` on, before `count`
         with gpu:
             gpu.load(KERNELS)
@@ -164,6 +167,44 @@ class GpuCosts:
                 pairs |= dict.fromkeys(((earlier, frame), (later, frame), (earlier, later)))
                 triples[question] = None
         self._start([pair for pair in pairs if pair not in self._motions], list(triples))
+
+    def intra_costs(self, frame: int) -> np.ndarray:
+        """See Costs; waits for the GPU."""
+        self._start([], [])
+        return self._downloaded(self._frames[frame].intra)[0]
+
+    def used_of_p(self, reference: int, frame: int) -> UsedMotion:
+        """See Costs; waits for the GPU."""
+        self.ahead([(reference, frame)])
+        return UsedMotion.of_p(*self._downloaded(*self._motions[reference, frame]))
+
+    def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
+        """See Costs; waits for the GPU."""
+        self.ahead([(earlier, frame), (later, frame), (earlier, later)])
+        n_mb = self._mb_width * self._mb_height
+        with self._gpu:
+            if self._used is None:
+                vectors = self._array((n_mb, 4), np.int16)
+                self._used = Used(self._array((n_mb,), np.uint16), vectors, self._array((n_mb,), np.uint8))
+            batch = self._next_batch()  # this triple alone, and no sum of it
+            batch.fill([self._triple((earlier, later, frame), self._used)], [])
+            lookahead_both(self._upload(batch), self._mb_width, self._mb_height, 0, self._mb_height, self._stream)
+        found = UsedMotion(*self._downloaded(*self._used))
+        self._free_batches.append(batch)
+        return found
+
+    def _downloaded(self, *arrays: DeviceArray) -> list[np.ndarray]:
+        """The arrays after the work so far."""
+        gpu = self._gpu
+        with gpu:
+            for array in arrays:
+                if array.nbytes not in self._landing:
+                    self._landing[array.nbytes] = gpu.pinned((array.nbytes,), np.uint8)
+            landing = [self._landing[array.nbytes].view(array.dtype).reshape(array.shape) for array in arrays]
+            for array, to in zip(arrays, landing):
+                array.get(to, self._stream)
+            gpu.synchronize(self._stream)
+        return [to.copy() for to in landing]
 
     def wait(self) -> None:
         """Block until all costs are there that were asked for."""
@@ -289,11 +330,11 @@ class GpuCosts:
         self._motions[pair] = motion = self._free_motions.pop() if self._free_motions else self._make_motion()
         return motion_job(frame.half, reference.half, frame.intra, memory, motion)
 
-    def _triple(self, triple: Question) -> list[int]:
+    def _triple(self, triple: Question, used: Used | None = None) -> list[int]:
         earlier, later, frame = triple
         halves = self._frames[frame].half, self._frames[earlier].half, self._frames[later].half
         motions = self._motions[earlier, frame], self._motions[later, frame], self._motions[earlier, later]
-        return between_job(halves, position_between(earlier, later, frame), motions)
+        return between_job(halves, position_between(earlier, later, frame), motions, used)
 
     def _next_batch(self) -> Batch:
         if self._free_batches:

@@ -4,7 +4,7 @@ A question is a tuple of frame numbers: (frame,) by intra prediction; (reference
 (reference, frame, frame) as P from the reference with the frame's levels.
 """
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,6 +13,21 @@ Question = tuple[int, ...]
 
 class NotYet(Exception):
     """A cost is under way: it can be asked for again later, or after `wait`."""
+
+
+class UsedMotion(NamedTuple):
+    """Of each macroblock the least cost by inter prediction, uint16[n_mb]; its vectors int16[n_mb, 4], (x, y) from an earlier
+    and from a later frame, source samples; lists uint8[n_mb]: 1 for the earlier frame, 2 for the later one, 3 for both.
+    """
+
+    cost: np.ndarray
+    vectors: np.ndarray
+    lists: np.ndarray
+
+    @classmethod
+    def of_p(cls, mv: np.ndarray, cost: np.ndarray) -> "UsedMotion":
+        """From an earlier frame alone; mv: int16[n_mb, 2]."""
+        return cls(cost, np.concatenate((mv, np.zeros_like(mv)), 1), np.ones(len(cost), np.uint8))
 
 
 class Costs(Protocol):
@@ -43,6 +58,15 @@ class Costs(Protocol):
         """The same as if brightness and contrast were equal."""
 
     def b(self, earlier: int, later: int, frame: int) -> int:
+        """From both."""
+
+    def intra_costs(self, frame: int) -> np.ndarray:
+        """uint16[n_mb]: of each macroblock by intra prediction."""
+
+    def used_of_p(self, reference: int, frame: int) -> UsedMotion:
+        """From an earlier frame; intra macroblocks have their motion too."""
+
+    def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
         """From both."""
 
     def close(self) -> None:

@@ -206,7 +206,8 @@ _CORE = {
     "search_centre": 8_500, "intra_estimate": 6_800, "deblock": 6_400, "interpolate": 2_300, "subsample": 2_100,
     "intra": 4_000, "mark_skipped": 200, "extend_luma": 300, "extend_cb": 80, "extend_cr": 80, "ssd_y": 530, "ssd_u": 140,
     "ssd_v": 140, "rd_decision": 300_000, "rd_candidates": 90_000, "neighbour_vectors": 25_000,
-    "neighbour_vectors_again": 20_000, ENTROPY: 3_200, LOAD: 500, ISSUE: 200,
+    "neighbour_vectors_again": 20_000, "bipredict": 60_000, "rd_candidates_b": 56_000, "mode_decision_b": 5_000,
+    "camera": 1_900, "keep_motion": 700, "explicit_motion": 400, ENTROPY: 3_200, LOAD: 500, ISSUE: 200,
 }  # fmt: skip
 _GPU = {  # (launch and other constant time, time in proportion to the size)
     "full_search": (5, 68), "subpel_refine": (5, 65), "inter_residual": (4, 32), "mode_decision": (60, 204),
@@ -215,6 +216,9 @@ _GPU = {  # (launch and other constant time, time in proportion to the size)
     "intra": (60, 189), "mark_skipped": (2, 1), "extend_luma": (2, 6), "extend_cb": (2, 2), "extend_cr": (2, 2),
     "ssd_y": (2, 4), "ssd_u": (2, 2), "ssd_v": (2, 2), "compact": (4, 46), "write_slices": (12, 30), "load_i420": (3, 3),
     "source_sums": (3, 3),
+    # of B frames not measured: in proportion to the stages of P frames, by their times on a core
+    "bipredict": (5, 100), "rd_candidates_b": (5, 140), "mode_decision_b": (60, 200), "camera": (12, 4),
+    "keep_motion": (2, 4), "explicit_motion": (2, 2),
     LOAD: (20, 480), ISSUE: (600, 100),
 }  # fmt: skip
 _OTHER_STAGE = 5_000, (5, 20)  # one that is not named above: on a core, on a GPU

@@ -13,10 +13,10 @@ SPLITS = tuple(name for name in SPLITTING if not STAGES[name].optional)
 # Each memory whose device reads references extends the borders itself, so that borders are not copied. By stage: readers
 EXTENDED = {
     "extend_luma": ("search_centre", "full_search", "step_search", "subpel_refine", "neighbour_vectors",
-                    "neighbour_vectors_again", "rd_candidates", "mode_decision", "rd_decision", "inter_residual",
-                    "interpolate"),
-    "extend_cb": ("rd_candidates", "rd_decision", "inter_residual"),
-    "extend_cr": ("rd_candidates", "rd_decision", "inter_residual"),
+                    "neighbour_vectors_again", "rd_candidates", "mode_decision", "bipredict", "rd_candidates_b",
+                    "mode_decision_b", "rd_decision", "inter_residual", "interpolate"),
+    "extend_cb": ("rd_candidates", "rd_candidates_b", "rd_decision", "inter_residual"),
+    "extend_cr": ("rd_candidates", "rd_candidates_b", "rd_decision", "inter_residual"),
 }  # fmt: skip
 # Stages in decoding order, or on the CPU only: all rows on one device
 UNSPLIT = tuple(
@@ -24,6 +24,8 @@ UNSPLIT = tuple(
     for stage in TABLE
     if stage.name not in (*SPLITTING, *EXTENDED) and stage.only != CUDA and not (stage.deferred or stage.unplanned)
 )
+
+WHOLE = tuple(name for name in UNSPLIT if not STAGES[name].only)  # those of both kinds of devices
 
 
 def is_gpu(device: str) -> bool:
@@ -36,10 +38,11 @@ def memory_of(device: str) -> str:
     return device if is_gpu(device) else HOST
 
 
-def stages_of(n_ref: int, me: str, subme: int, cabac: bool, weighted: tuple[int, ...] = ()) -> frozenset[str]:
-    """Names of the stages of frames with these options, see frame_steps."""
-    steps = frame_steps(n_ref, me, subme=subme, cabac=cabac, weighted=weighted)
-    return frozenset(name for names, _ in steps for name in names)
+def stages_of(me: str, subme: int, cabac: bool, lists: int) -> frozenset[str]:
+    """Names of the stages of P frames with these options, and of B frames in streams that have them, see frame_steps."""
+    of_b = lists == 2
+    frames = [frame_steps(1, me, (), subme, cabac, (), n_ref1, True, of_b) for n_ref1 in range(lists)]
+    return frozenset(name for steps in frames for names, _ in steps for name in names)
 
 
 def rows_of(
@@ -101,17 +104,17 @@ class Plan:
     @classmethod
     def split(
         cls, devices: Sequence[str], mb_height: int, first: int, unsplit_device: int, me: str = "fsbm", subme: int = 0,
-        cabac: bool = False,
+        cabac: bool = False, lists: int = 1,
     ) -> "Plan":  # fmt: skip
         """A forced plan: device 0 takes `first` rows of each stage that splits, device 1 the rest.
 
         unsplit_device: runs the stages that do not split. Only stages of frames with these options have rows; CPU-only
-        stages run on the first CPU.
+        stages run on the first CPU. lists: 2 in streams with B frames.
         """
         count = len(devices)
         rows = dict.fromkeys(SPLITTING, (first, mb_height - first, *[0] * (count - 2)) if count > 1 else (mb_height,))
-        rows |= dict.fromkeys(("mode_decision", "intra"), tuple(mb_height * (k == unsplit_device) for k in range(count)))
-        return cls.complete(devices, mb_height, rows_of(stages_of(1, me, subme, cabac), devices, mb_height, rows))
+        rows |= dict.fromkeys(WHOLE, tuple(mb_height * (k == unsplit_device) for k in range(count)))
+        return cls.complete(devices, mb_height, rows_of(stages_of(me, subme, cabac, lists), devices, mb_height, rows))
 
     def span(self, stage: str, k: int) -> tuple[int, int]:
         """[row0, row1) of device k."""

@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 
 from .models import Models
-from .plan import HOST, SPLITTING, Plan, is_gpu, rows_of
+from .plan import HOST, SPLITTING, WHOLE, Plan, is_gpu, rows_of
 from .route import FrameKind
-from .row_split_lp import OF_EACH_REFERENCE, REPEATED, Placement, RowSplitLp
+from .row_split_lp import REPEATED, Placement, RowSplitLp
 from .simulate import Prediction, Timeline, predict, simulate
 
-DECIDING, CODING = "mode_decision", "intra"  # the stages that do not split
+DECIDING, CODING = "mode_decision", "intra"  # stages that do not split
+DECIDERS = tuple(name for name in WHOLE if name != CODING)  # those of B frames too
 SEARCHING = ("subsample", "search_centre", "full_search", "subpel_refine", "neighbour_vectors", "neighbour_vectors_again",
-             "intra_estimate", "rd_candidates")  # fmt: skip
-REBUILDING = ("inter_residual", "mark_skipped", "deblock", "ssd_y", "ssd_u", "ssd_v", "interpolate")
+             "intra_estimate", "rd_candidates", "bipredict", "rd_candidates_b")  # fmt: skip
+REBUILDING = ("inter_residual", "explicit_motion", "mark_skipped", "keep_motion", "deblock", "ssd_y", "ssd_u", "ssd_v",
+              "interpolate")  # fmt: skip
 PINNED_ROWS = {"rows_gpu", "rows_cpu"}
 TRIES = 60  # maximum simulated plans
 _WORTH = 0.999  # a plan must be below this share of the best time to replace it
@@ -60,7 +62,8 @@ class Planned:
             for op in self.timeline.ops:
                 if not hasattr(op, "stage"):
                     copied[op.source, op.target] = copied.get((op.source, op.target), 0) + op.bytes
-            lines += [f"  copies {source} to {target}: {size / 1e6:.2f} MB" for (source, target), size in copied.items()]
+            megabytes = {way: size / 1e6 / self.timeline.frames for way, size in copied.items()}
+            lines += [f"  copies {source} to {target}: {size:.2f} MB" for (source, target), size in megabytes.items()]
         return "\n".join(lines)
 
 
@@ -143,8 +146,8 @@ class _Search:
 
     def least(self, plan: Plan) -> float:
         """Lower bound of the seconds of a plan: the largest sum of the stage times of one device."""
-        width, n_ref = self.frame_kind.size.mb_width, self.frame_kind.n_ref
-        return max(sum(self.models.seconds(stage, device, rows[k], width) * (n_ref if stage in OF_EACH_REFERENCE else 1)
+        width, runs = self.frame_kind.size.mb_width, self.frame_kind.runs
+        return max(sum(self.models.seconds(stage, device, rows[k], width) * runs.get(stage, 0)
                        for stage, rows in plan.rows.items()) for k, device in enumerate(plan.devices)
                    if any(rows[k] for rows in plan.rows.values()))  # fmt: skip
 
@@ -156,7 +159,7 @@ class _Search:
     def try_single_devices(self) -> dict[str, float]:
         """Try all stages on one device, and those that do not split on another. Returns seconds a frame of single devices."""
         for k, j in product(range(len(self.devices)), repeat=2):
-            unsplit = dict.fromkeys((DECIDING, CODING), self.all_rows_on(j))
+            unsplit = dict.fromkeys(WHOLE, self.all_rows_on(j))
             self.try_rows(dict.fromkeys(SPLITTING, self.all_rows_on(k)) | unsplit)
         return {plan.single: tried.prediction.seconds for plan, tried in self.seen.items() if plan.single is not None}
 
@@ -166,7 +169,7 @@ class _Search:
         for used in (some for n in range(2, count + 1) for some in combinations(range(count), n)):
             every = tuple(height if k in used else 0 for k in range(count))
             for k in used:  # in proportion to speed: the LP does not model waits between rows
-                unsplit = dict.fromkeys((DECIDING, CODING), self.all_rows_on(k))
+                unsplit = dict.fromkeys(WHOLE, self.all_rows_on(k))
                 self.try_rows(dict.fromkeys(SPLITTING, self.by_speed(used)) | unsplit)
             for placement in placements(used):
                 solved = self.solved(used, placement)
@@ -190,13 +193,21 @@ class _Search:
         return rounded([self.height * speed / total for speed in speeds], self.height)
 
     def solved(self, used: Sequence[int], placement: Placement) -> dict[str, np.ndarray]:
-        """The solution of one linear program: fractional rows by stage that splits, 0 for devices that are not used."""
+        """The solution of one linear program: fractional rows by stage that splits, 0 for devices that are not used.
+
+        Each kind of frame has a program of its own; a stage of several kinds takes the mean of their solutions.
+        """
         positions = {stage: k if k == REPEATED else used.index(int(k)) for stage, k in placement.items()}
-        found = RowSplitLp(self.frame_kind, [self.devices[k] for k in used], self.models, positions).solve() or {}
-        full = {stage: np.zeros(len(self.devices)) for stage in found}
-        for stage, shares in found.items():
-            full[stage][list(used)] = shares
-        return full
+        devices, found = [self.devices[k] for k in used], dict[str, list[np.ndarray]]()
+        for frame in dict.fromkeys(self.frame_kind.frames):
+            solution = RowSplitLp(frame, devices, self.models, positions).solve()
+            if solution is None:
+                return {}
+            for stage, shares in solution.items():
+                full = np.zeros(len(self.devices))
+                full[list(used)] = shares
+                found.setdefault(stage, []).append(full)
+        return {stage: np.mean(shares, 0) for stage, shares in found.items()}
 
     def improve(self) -> None:
         """Try small moves from the best plan, until none helps or `tries` is reached."""
@@ -212,7 +223,7 @@ class _Search:
 
     def moves(self, plan: Plan) -> Iterable[Rows]:
         """Neighbours of a plan: cuts of groups of stages moved by decreasing steps, other devices for unsplit stages."""
-        rows = {stage: n for stage, n in plan.rows.items() if stage in SPLITTING or stage in (DECIDING, CODING)}
+        rows = {stage: n for stage, n in plan.rows.items() if stage in SPLITTING or stage in WHOLE}
         count, height = len(self.devices), self.height
         every = tuple([height] * count)
         split = [stage for stage in rows if stage in SPLITTING and rows[stage] != every]
@@ -224,7 +235,7 @@ class _Search:
                         yield rows | {s: shifted(rows[s], cut, by) for s in group if s in split}
             step //= 2
         for k in range(count):
-            for stages in ((DECIDING, CODING), (DECIDING,), (CODING,)):
+            for stages in (WHOLE, DECIDERS, (CODING,)):
                 yield rows | dict.fromkeys(stages, self.all_rows_on(k))
         if rows["interpolate"] == every:
             yield rows | {"interpolate": rows["deblock"]}
@@ -240,7 +251,7 @@ def placements(devices: Iterable[int]) -> list[Placement]:
     """Placements of stages that do not split: both on one device; interpolation split, or repeated on every device."""
     found: list[Placement] = []
     for k in devices:
-        found += [{DECIDING: k, CODING: k}, {DECIDING: k, CODING: k, "interpolate": REPEATED}]
+        found += [dict.fromkeys(WHOLE, k), {**dict.fromkeys(WHOLE, k), "interpolate": REPEATED}]
     return found
 
 
@@ -263,7 +274,7 @@ def shifted(rows: tuple[int, ...], cut: int, by: int) -> tuple[int, ...]:
 def make_plan(
     devices: Sequence[str], frame_kind: FrameKind, models: Models, pins: Mapping[str, Any] | None = None, tries: int = TRIES
 ) -> Planned:
-    """The best plan found for P frames of this kind. ValueError if no plan has all its stages measured."""
+    """The best plan found for frames of this kind. ValueError if no plan has all its stages measured."""
     search = _Search(tuple(devices), frame_kind, models, tries)
     single = search.try_single_devices()
     forced = pinned(search.devices, frame_kind, pins or {})
@@ -296,7 +307,7 @@ def pinned(devices: Sequence[str], frame_kind: FrameKind, pins: Mapping[str, Any
     device = cpu if pins.get("whole") == "cpu" or (not of_gpu and "whole" not in pins) else gpu
     rows_of_unsplit = tuple(height if k == device else 0 for k in range(len(devices)))
     every: dict[str, Sequence[int]] = dict.fromkeys(SPLITTING, tuple(rows))
-    every |= dict.fromkeys((DECIDING, CODING), rows_of_unsplit)
+    every |= dict.fromkeys(WHOLE, rows_of_unsplit)
     said = " and ".join(f"{name} = {pins[name]}" for name in ("rows_gpu", "rows_cpu", "whole") if name in pins)
     return complete(devices, every, frame_kind), f"pinned: {said}"
 

@@ -5,9 +5,10 @@ them in a memory where they are not valid. The residency after a frame is number
 after a few frames and are looked up.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from ..arrays import (
     ALL_ROWS,
@@ -18,10 +19,12 @@ from ..arrays import (
     PREVIOUS_FRAME_ARRAYS,
     REFERENCE_ARRAYS,
     RESULTS,
+    SECOND_RESULTS,
     SOURCES,
     Access,
     Halo,
     Key,
+    RefLists,
     Size,
     accesses,
     bytes_of,
@@ -31,6 +34,7 @@ from ..stages import frame_steps
 from .plan import EXTENDED, HOST, Plan, memory_of
 
 COMPACT = "compact"
+TYPICAL_B_FRAMES = 3  # most that are predicted after a P frame
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,10 @@ class FrameKind:
     limit: references held after it; source: the memory of its samples; decoded: whether the decoded frame is downloaded;
     is_idr: whether all references before it are dropped; None: if it has none. me, subme, cabac: the options; n_ref:
     references, of which the first is in RefPicList0 `duplicates` times more; weighted: entries with weights of luma.
+    n_ref1: entries of list 1, in streams with B frames (size.lists); is_reference: see FrameSpec. References have the numbers
+    of the residency before the frame: `entries` of both lists, None: 0, 1, ... in list 0; `after`: those that are held after
+    it, which then have the numbers 0, 1, ...; CURRENT: this frame; None: it and the first ones before it, `limit` together.
+    then: the frames that follow it before the next one of its kind, for predictions.
     """
 
     size: Size
@@ -53,17 +61,57 @@ class FrameKind:
     cabac: bool = False
     duplicates: int = 0
     weighted: tuple[int, ...] = ()
+    n_ref1: int = 0
+    is_reference: bool = True
+    entries: tuple[int, ...] | None = None
+    after: tuple[int, ...] | None = None
+    then: tuple["FrameKind", ...] = ()
+
+    @classmethod
+    def typical(
+        cls, size: Size, ref: int, me: str = "fsbm", subme: int = 0, cabac: bool = False, bframes: int = 0
+    ) -> "FrameKind":
+        """A P frame with `ref` references, and the B frames that follow it: of several, the first ones, none a reference."""
+        limit = max(ref, 2) if bframes else ref
+        entries = tuple(range(1, max(ref, 2)))
+        b_frame = cls(size, len(entries), limit, me, is_idr=False, subme=subme, cabac=cabac, n_ref1=1, is_reference=False,
+                      entries=(*entries, 0), after=tuple(range(limit)))  # fmt: skip
+        return cls(size, ref, limit, me, subme=subme, cabac=cabac, then=(b_frame,) * min(bframes, TYPICAL_B_FRAMES))
+
+    @property
+    def frames(self) -> tuple["FrameKind", ...]:
+        """It and those of `then`."""
+        return (self, *self.then)
 
     @property
     def steps(self) -> list[tuple[tuple[str, ...], int]]:
         """See frame_steps."""
-        entries = self.n_ref + self.duplicates
-        return frame_steps(entries, self.me, subme=self.subme, cabac=self.cabac, weighted=self.weighted)
+        entries, options = self.n_ref + self.duplicates, (self.me, (), self.subme, self.cabac, self.weighted)
+        return frame_steps(entries, *options, self.n_ref1, self.is_reference, self.size.lists == 2)
+
+    @cached_property
+    def lists(self) -> RefLists:
+        """Its reference lists."""
+        n_ref1 = self.n_ref1 if self.size.lists == 2 else None
+        if self.entries is not None:
+            return RefLists(self.entries, n_ref1)
+        return RefLists((*[0] * self.duplicates, *range(self.n_ref)), n_ref1)
+
+    @property
+    def held_after(self) -> tuple[int, ...]:
+        """The references that are held after it, as `after` says."""
+        return (CURRENT, *range(self.limit - 1)) if self.after is None else self.after
 
     @property
     def stages(self) -> frozenset[str]:
-        """Names of its stages."""
-        return frozenset(name for names, _ in self.steps for name in names)
+        """Names of its stages, and of those of `then`."""
+        return frozenset(self.runs)
+
+    @cached_property
+    def runs(self) -> dict[str, float]:
+        """How often each stage runs a frame, on average with those of `then`."""
+        names = [name for frame in self.frames for of_step, _ in frame.steps for name in of_step]
+        return {name: count / len(self.frames) for name, count in Counter(names).items()}
 
     @property
     def drops_references(self) -> bool:
@@ -152,7 +200,7 @@ class _Route:
 
     def stage(self, name: str, reference: int) -> None:
         """Add the copies that a stage needs, then its runs."""
-        uses = accesses(name, reference, self.frame_kind.n_ref, self.frame_kind.duplicates)
+        uses = accesses(name, reference, self.frame_kind.lists)
         spans = self.plan.spans(name)
         for device, row0, row1 in spans:
             memory = memory_of(self.plan.devices[device])
@@ -226,7 +274,7 @@ class _Route:
 
     def download_results(self) -> None:
         """Add the downloads of results; levels are compacted first if a GPU has all of them."""
-        for name in RESULTS:
+        for name in (*RESULTS, *SECOND_RESULTS) if self.frame_kind.n_ref1 else RESULTS:
             self.ensure_resident((name, CURRENT), HOST, 0, self.height)
         for name in SOURCES:  # for samples of I_PCM
             self.ensure_resident((name, CURRENT), HOST, 0, self.height)
@@ -247,11 +295,13 @@ class _Route:
     def residency_after(self) -> Residency:
         """The residency before the next frame."""
         after: dict[Key, dict[str, Rows]] = {}
+        numbers = {number: k for k, number in enumerate(self.frame_kind.held_after)}
         for (name, number), held in self.valid.items():
-            if name in REFERENCE_ARRAYS and number + 1 < self.frame_kind.limit:
+            if name in REFERENCE_ARRAYS and number in numbers:
                 framed = self.extended.get((name, number))
-                after[name, number + 1] = held if framed is None else {m: rows for m, rows in held.items() if m in framed}
-            elif name in PREVIOUS_FRAME_ARRAYS and number == CURRENT:
+                kept = held if framed is None else {m: rows for m, rows in held.items() if m in framed}
+                after[name, numbers[number]] = kept
+            elif name in PREVIOUS_FRAME_ARRAYS and number == CURRENT and self.size.lists == 1:
                 after[name, PREVIOUS] = held
         return freeze(after)
 

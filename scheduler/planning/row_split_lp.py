@@ -11,6 +11,7 @@ e[s, k] on it, and the distance by which each cut between two devices moves from
     work of a device, bytes of a link / rate <= T
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,6 @@ from .models import Models
 from .plan import EXTENDED, HOST, SPLITTING, is_gpu, memory_of
 from .route import FrameKind
 
-OF_EACH_REFERENCE = ("subsample", "search_centre", "full_search", "step_search", "subpel_refine")
 REPEATED = "repeated"  # each device does all rows itself
 Placement = Mapping[str, int | str]  # by stage that does not split: index of its device, or REPEATED
 
@@ -46,7 +46,7 @@ def feeds(frame_kind: FrameKind) -> tuple[list[str], list[Feed]]:
     steps = [(name, reference) for names, reference in frame_kind.steps for name in names]
     for first in (True, False):  # the first pass finds the writers of the frame before
         for name, reference in steps:
-            for use in accesses(name, reference, frame_kind.n_ref):
+            for use in accesses(name, reference, frame_kind.lists):
                 (array, number), halo_rows = use.key, use.halo_rows
                 before = number == 0 and array in (*REFERENCE_ARRAYS, *PREVIOUS_FRAME_ARRAYS)
                 writer = writers.get((array, CURRENT) if before else use.key)
@@ -68,6 +68,7 @@ class RowSplitLp:
         self.placement: Placement = {**dict.fromkeys(EXTENDED, REPEATED), **placement}
         self.height, self.count = frame_kind.size.mb_height, len(devices)
         self.order, self.feeds = feeds(frame_kind)
+        self.times = Counter(name for names, _ in frame_kind.steps for name in names)
         self.split = [name for name in self.order if name in SPLITTING and name not in placement]
         self.columns: dict[tuple[str, str, int], int] = {}
         self.rows: list[tuple[dict[int, float], float]] = []  # (coefficients, upper limit of their sum)
@@ -114,7 +115,7 @@ class RowSplitLp:
         if not self.models.knows(stage, device) or share == ({}, 0.0):
             return []
         launch, each = self.models.line(stage, device, size.mb_width, size.mb_height)
-        times = self.frame_kind.n_ref if stage in OF_EACH_REFERENCE else 1
+        times = self.times[stage]
         return [(each * times, share), (1.0, ({}, launch * times))]
 
     def solve(self) -> dict[str, np.ndarray] | None:

@@ -21,97 +21,137 @@ _LOOP = (MAIN, SIDE, "")  # streams that the next frame waits for
 
 
 @lru_cache(4096)
-def steady(plan: Plan, frame_kind: FrameKind) -> tuple[Op, ...]:
-    """Operations of a P frame in the steady state: the residency before and after it is the same."""
-    valid, ops = NOTHING, tuple[Op, ...]()
+def cycle(plan: Plan, frame_kind: FrameKind) -> tuple[tuple[Op, ...], ...]:
+    """Operations of a P frame, and of each frame of `then`, in the steady state: the residency before and after is equal."""
+    valid, frames = NOTHING, tuple[tuple[Op, ...], ...]()
     for _ in range(MAX_ROUTED_FRAMES):
-        ops, after = route(plan, frame_kind, valid)
+        after, found = valid, []
+        for frame in frame_kind.frames:
+            ops, after = route(plan, frame, after)
+            found.append(ops)
+        frames = tuple(found)
         if after == valid:
             break
         valid = after
-    return ops
+    return frames
+
+
+def steady(plan: Plan, frame_kind: FrameKind) -> tuple[Op, ...]:
+    """Operations of a P frame in the steady state."""
+    return cycle(plan, frame_kind)[0]
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """Begin and end of each operation of the last frame, in seconds from the end of the frame before."""
+    """Begin and end of each operation of the last frame, in seconds from the end of the frame before.
+
+    frames: with those of `then` in FrameKind, several; their operations follow one another.
+    """
 
     ops: tuple[Op, ...]
     spans: tuple[tuple[float, float], ...]
     seconds: float  # from frame to frame
+    frames: int = 1
 
     def busy(self) -> dict[tuple[str, ...], float]:
-        """Seconds of work by device, (device,), and link, (source, target)."""
+        """Seconds of work a frame by device, (device,), and link, (source, target)."""
         found: dict[tuple[str, ...], float] = {}
         for op, (begin, end) in zip(self.ops, self.spans):
             key = (op.device,) if isinstance(op, Run) else (op.source, op.target)
-            found[key] = found.get(key, 0.0) + end - begin
+            found[key] = found.get(key, 0.0) + (end - begin) / self.frames
         return found
 
     def stage_seconds(self) -> dict[tuple[str, str], float]:
-        """Seconds by (stage, device), summed over the references of a frame."""
+        """Seconds a frame by (stage, device), summed over the references of a frame."""
         found: dict[tuple[str, str], float] = {}
         for op, (begin, end) in zip(self.ops, self.spans):
             if isinstance(op, Run):
-                found[op.stage, op.device] = found.get((op.stage, op.device), 0.0) + end - begin
+                found[op.stage, op.device] = found.get((op.stage, op.device), 0.0) + (end - begin) / self.frames
         return found
 
 
+Engine = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """Seconds and engines of the operations of one frame."""
+
+    ops: tuple[Op, ...]
+    spent: tuple[float, ...]
+    engines: tuple[Engine, ...]
+
+    @classmethod
+    def of(cls, ops: tuple[Op, ...], width: int, models: Models, gpu: str | None, streams: str | None) -> "_Costs":
+        """width: macroblocks a row; gpu: the GPU that works alone, or None; streams: the same if it has several streams."""
+        spent, engines = [], list[Engine]()
+        moved: dict[tuple[str, str], int] = {}
+        for op in ops:
+            if isinstance(op, Copy):
+                moved[op.source, op.target] = moved.get((op.source, op.target), 0) + op.bytes
+        for op in ops:
+            if isinstance(op, Run):
+                of_bits = gpu or not models.knows(COMPACT, op.device)  # a GPU alone writes the bits too
+                stage = ENTROPY_STAGE if op.stage == COMPACT and of_bits else op.stage
+                known = models.knows(stage, op.device)
+                spent.append(models.seconds(stage, op.device, op.row1 - op.row0, width) if known else 0.0)
+                engines.append((op.device, STAGES[op.stage].stream if op.device == streams else ""))
+            else:
+                size = moved[op.source, op.target] if gpu else op.bytes  # a GPU alone copies its arrays in one block
+                spent.append(models.copy_seconds(op.source, op.target, size) * (op.bytes / size if size else 0.0))
+                engines.append((op.source, op.target) if gpu is None or streams else (gpu, ""))
+        return cls(ops, tuple(spent), tuple(engines))
+
+
 def simulate(plan: Plan, frame_kind: FrameKind, models: Models, ops: Sequence[Op] | None = None) -> Timeline:
-    """Simulate PICTURES consecutive frames. ops: None: those of the steady state."""
-    ops = steady(plan, frame_kind) if ops is None else tuple(ops)
+    """Simulate consecutive frames, SIMULATED_FRAMES times those of the kind. ops: of a frame; None: in the steady state."""
     width = frame_kind.size.mb_width
     single = plan.single
     gpu = single if single is not None and is_gpu(single) else None
     streams = gpu if models.streams > 1 else None  # only a GPU that works alone has several streams, by tuning
-    spent, engines = [], []
-    moved: dict[tuple[str, str], int] = {}
-    for op in ops:
-        if isinstance(op, Copy):
-            moved[op.source, op.target] = moved.get((op.source, op.target), 0) + op.bytes
-    for op in ops:
-        if isinstance(op, Run):
-            writes = op.stage == COMPACT and (gpu or not models.knows(COMPACT, op.device))  # a GPU alone writes the bits too
-            stage = ENTROPY_STAGE if writes else op.stage
-            known = models.knows(stage, op.device)
-            spent.append(models.seconds(stage, op.device, op.row1 - op.row0, width) if known else 0.0)
-            engines.append((op.device, STAGES[op.stage].stream if op.device == streams else ""))
-        else:
-            size = moved[op.source, op.target] if gpu else op.bytes  # a GPU that works alone copies its arrays in one block
-            spent.append(models.copy_seconds(op.source, op.target, size) * (op.bytes / size if size else 0.0))
-            engines.append((op.source, op.target) if gpu is None or streams else (gpu, ""))
+    frames = [_Costs.of(of_frame, width, models, gpu, streams)
+              for of_frame in (cycle(plan, frame_kind) if ops is None else (tuple(ops),))]  # fmt: skip
     loading = models.seconds(LOADING, gpu, frame_kind.size.mb_height, width) if gpu and models.knows(LOADING, gpu) else 0.0
-    free: dict[tuple[str, str], float] = {}
+    free: dict[Engine, float] = {}
     ended: dict[str, float] = {}  # end of each stage of the GPU that works alone
-    last = period = before = 0.0
+    last = before = 0.0
     spans: list[tuple[float, float]] = []
     made = {memory: 0.0 for memory in {HOST, *map(memory_of, plan.devices)}}  # by memory: end of the frame before
     for _ in range(SIMULATED_FRAMES):
         spans, before = [], last
-        if gpu is not None and streams is None:
-            free[gpu, ""] = free.get((gpu, ""), 0.0) + loading
-        for k, op in enumerate(ops):
-            engine = engines[k]
-            begin = free.get(engine, 0.0)
-            for need in op.needs:
-                begin = max(begin, spans[need][1])
-            if isinstance(op, Copy):
-                if not op.needs and op.array[1] >= 0:  # array of an earlier frame
-                    begin = max(begin, made[op.source])
-            elif op.device == streams:
-                for other in STAGES[op.stage].after.split():
-                    begin = max(begin, ended.get(other, 0.0))
-            end = begin + spent[k]
-            spans.append((begin, end))
-            free[engine] = end
-            if isinstance(op, Run) and op.device == streams:
-                ended[op.stage] = end
-        for engine, (_, end) in zip(engines, spans):
-            if engine[1] in _LOOP:
-                made[memory_of(engine[0])] = max(made[memory_of(engine[0])], end)
+        for costs in frames:
+            if gpu is not None and streams is None:
+                free[gpu, ""] = free.get((gpu, ""), 0.0) + loading
+            spans += _simulate_frame(costs, streams, made, free, ended)
         last = max(made.values())
-        period = last - before
-    return Timeline(tuple(ops), tuple((a - before, b - before) for a, b in spans), period)
+    ended_at = tuple((a - before, b - before) for a, b in spans)
+    return Timeline(tuple(op for costs in frames for op in costs.ops), ended_at, (last - before) / len(frames), len(frames))
+
+
+def _simulate_frame(
+    costs: _Costs, streams: str | None, made: dict[str, float], free: dict[Engine, float], ended: dict[str, float]
+) -> list[tuple[float, float]]:
+    """Begin and end of each operation of one frame; the last three are changed, see `simulate`."""
+    spans: list[tuple[float, float]] = []
+    for op, seconds, engine in zip(costs.ops, costs.spent, costs.engines):
+        begin = free.get(engine, 0.0)
+        for need in op.needs:
+            begin = max(begin, spans[need][1])
+        if isinstance(op, Copy):
+            if not op.needs and op.array[1] >= 0:  # array of an earlier frame
+                begin = max(begin, made[op.source])
+        elif op.device == streams:
+            for other in STAGES[op.stage].after.split():
+                begin = max(begin, ended.get(other, 0.0))
+        end = begin + seconds
+        spans.append((begin, end))
+        free[engine] = end
+        if isinstance(op, Run) and op.device == streams:
+            ended[op.stage] = end
+    for engine, (_, end) in zip(costs.engines, spans):
+        if engine[1] in _LOOP:
+            made[memory_of(engine[0])] = max(made[memory_of(engine[0])], end)
+    return spans
 
 
 @dataclass(frozen=True)

@@ -3,48 +3,26 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.entropy import write_slices
-from h264lite.standard.cavlc import MAX_LEVEL
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP, B_8x8, B_8x16, B_16x8, B_16x16
 from h264lite.standard.tables import B_MB_TYPES
 
 from .. import naive_b, naive_cabac, naive_entropy
 
 SEED = 7140
-
-CASES = [  # mb_width, mb_height, n_ref, n_ref1, density, largest level
-    (5, 4, 1, 1, 0.3, 40),
-    (3, 4, 2, 1, 0.1, MAX_LEVEL),
-    (5, 3, 1, 3, 0.05, 2),
-    (1, 5, 4, 2, 0.5, 5),
-    (7, 3, 16, 16, 0.05, 1),
-]
-
-
-def states(case, mode_8x8):
-    """Random states with the QP of their slices; one ends in a run of B_Skip."""
-    mb_width, mb_height, n_ref, n_ref1, density, largest = case
-    for seed in range(4):
-        rng = np.random.default_rng([SEED, seed])
-        qp = int(rng.integers(0, 52))
-        state = naive_b.random_b_state(rng, mb_width, mb_height, n_ref, n_ref1, qp, density, largest, mode_8x8=mode_8x8)
-        if seed == 1:
-            state.mb_type[-3:] = B_SKIP
-        for rows in ([0, mb_height], sorted({0, mb_height // 2, mb_height})):
-            yield rng, state, qp, rows, [int(n) for n in rng.integers(0, 100, len(rows) - 1)]
-
+SEEDS = [[SEED, k] for k in range(4)]
 
 @pytest.mark.parametrize("mode_8x8", (0, 1))
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", naive_b.ENTROPY_CASES)
 def test_cavlc(case, mode_8x8):
-    for _, state, qp, rows, headers in states(case, mode_8x8):
+    for _, state, qp, rows, headers in naive_b.random_slices(case, mode_8x8, SEEDS):
         expected = naive_entropy.slices(state, rows, headers, qp)
         assert naive_entropy.written(write_slices, state, rows, headers, qp) == expected, rows
 
 
 @pytest.mark.parametrize("mode_8x8", (0, 1))
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", naive_b.ENTROPY_CASES)
 def test_cabac(case, mode_8x8):
-    for rng, state, qp, rows, headers in states(case, mode_8x8):
+    for rng, state, qp, rows, headers in naive_b.random_slices(case, mode_8x8, SEEDS):
         init = int(rng.integers(0, 3))
         expected = naive_cabac.slices(state, rows, headers, qp, init, bool(mode_8x8), naive_b.BSlice)
         assert naive_cabac.written(write_slices, state, rows, headers, qp, init, bool(mode_8x8)) == expected, rows
@@ -53,8 +31,8 @@ def test_cabac(case, mode_8x8):
 def test_all_types_occur():
     """Of Tables 7-14 and 7-18, in the random states."""
     found, subs, kinds = set(), set(), set()
-    for case in CASES:
-        for _, state, *_ in states(case, 0):
+    for case in naive_b.ENTROPY_CASES:
+        for _, state, *_ in naive_b.random_slices(case, 0, SEEDS):
             kinds |= set(state.mb_type.tolist())
             for mb, kind in enumerate(state.mb_type.tolist()):
                 if kind > B_SKIP:

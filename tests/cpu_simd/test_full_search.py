@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
-from h264lite.cpu_simd.decisions import LAMBDA
+from h264lite.cpu_simd.decisions import ALL_PARTITIONS, COST_NOT_REFINED, LAMBDA
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.simd.vector import NATIVE, PORTABLE, SIMD_LEVEL
 
@@ -33,13 +33,13 @@ def picture_pair(rng, kind, width, height, pad):
     return np.clip(reference[y : y + height, x : x + width] + rng.normal(0, 2, (height, width)), 0, 255), reference
 
 
-def run(source, reference, pad, centre, predictor, qp, merange, level, splits=1):
+def run(source, reference, pad, centre, predictor, qp, merange, level, splits=1, mask=ALL_PARTITIONS):
     rows = source.shape[0] // 16
     start, n_mb = SearchStart(centre, predictor), len(centre)
     found = SearchResult(np.full((n_mb, 41), -1, np.int32), np.zeros((n_mb, 41, 2), np.int16))
     edges = np.linspace(0, rows, splits + 1).astype(int).tolist()
     for row0, row1 in reversed(list(zip(edges[:-1], edges[1:], strict=True))):
-        full_search(source, reference, pad, start, constant(n_mb, qp), merange, row0, row1, found, level)
+        full_search(source, reference, pad, start, constant(n_mb, qp), merange, row0, row1, found, mask, level)
     return found
 
 
@@ -81,3 +81,19 @@ def test_ranges(merange):
         other = run(source, reference, pad, centre, predictor, 26, merange, level)
         np.testing.assert_array_equal(cost, other[0])
         np.testing.assert_array_equal(mv, other[1])
+
+
+@pytest.mark.parametrize("kind", ["random", "opposite", "smooth"])
+@pytest.mark.parametrize("merange", [5, 16])
+def test_large_partitions_alone(kind, merange):
+    """Without sizes below 8x8 the others are as with them."""
+    rng = np.random.default_rng(SEED + merange)
+    source, reference = (a.astype(np.uint8) for a in picture_pair(rng, kind, 48, 32, 48))
+    centre, predictor = (rng.integers(-6, 7, (6, 2)).astype(np.int16) for _ in range(2))
+    for level in range(SIMD_LEVEL + 1):
+        whole = run(source, reference, 48, centre, predictor, 27, merange, level)
+        large = run(source, reference, 48, centre, predictor, 27, merange, level, mask=7)
+        np.testing.assert_array_equal(large.cost[:, 32:], whole.cost[:, 32:])
+        np.testing.assert_array_equal(large.mv[:, 32:], whole.mv[:, 32:])
+        assert (large.cost[:, :32] == COST_NOT_REFINED).all()
+        assert not large.mv[:, :32].any()

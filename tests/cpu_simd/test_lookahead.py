@@ -9,6 +9,7 @@ from h264lite.cpu_simd.lookahead import (
     lookahead_intra,
     lookahead_refine,
     lookahead_search,
+    lookahead_used,
 )
 
 from .. import naive_lookahead
@@ -105,6 +106,13 @@ def test_against_the_definition(kind, width, height):
         for row0, row1 in spans(rows, 2):
             lookahead_both((fast[1], fast[0], fast[2]), position, tuple(found), row0, row1, cost)
         np.testing.assert_array_equal(cost, naive_lookahead.both(slow[1], slow[0], slow[2], position, expected))
+        used = np.empty(n_mb, np.uint16), np.empty((n_mb, 4), np.int16), np.empty(n_mb, np.uint8)
+        for row0, row1 in spans(rows, 2):
+            lookahead_used((fast[1], fast[0], fast[2]), position, tuple(found), row0, row1, *used)
+        for mb, at in enumerate(expected[0]):
+            motions = [motion[at] for motion in expected]
+            least, v0, v1, lists = naive_lookahead.b_motion(slow[1], slow[0], slow[2], position, motions, at)
+            assert (used[0][mb], tuple(used[1][mb]), used[2][mb]) == (least, (*v0, *v1), lists)
     for row0, row1 in spans(rows, 2):
         lookahead_intra(fast[1], row0, row1, cost)
     np.testing.assert_array_equal(cost, naive_lookahead.intra(slow[1]))

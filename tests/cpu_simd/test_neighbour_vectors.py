@@ -102,3 +102,23 @@ def test_against_the_definition(kind, width, height, spread):
         np.testing.assert_array_equal(found.mv[:, :40], expected[2][:, :40])
         if not again:
             np.testing.assert_array_equal(found.mv[:, 40], searched_whole)
+
+
+@pytest.mark.parametrize("kind", ["random", "smooth"])
+def test_large_partitions_alone(kind):
+    """Without sizes below 8x8 the others are as with them, and these stay."""
+    rng = np.random.default_rng(SEED)
+    source, luma, predictor, found = searched(rng, kind, 48, 48, 9)
+    found.mv[::2] = found.mv[::2, 40:]  # all partitions alike
+    qp, whole_mv = varying(rng, 9), np.zeros((9, 2), np.int16)
+    copies = [a.copy() for a in (predictor, whole_mv, *found)]
+    large = SearchResult(*copies[2:])
+    for stage in (neighbour_vectors, neighbour_vectors_again):
+        before = large.cost[:, :32].copy(), large.mv[:, :32].copy()
+        stage(source, luma, PAD, qp, MAX_MV_Y, 0, 3, predictor, whole_mv, found)
+        stage(source, luma, PAD, qp, MAX_MV_Y, 0, 3, copies[0], copies[1], large, 7)
+        np.testing.assert_array_equal(copies[0], predictor)
+        np.testing.assert_array_equal(copies[1], whole_mv)
+        for ours, theirs, kept in zip(large, found, before, strict=True):
+            np.testing.assert_array_equal(ours[:, 32:], theirs[:, 32:])
+            np.testing.assert_array_equal(ours[:, :32], kept)

@@ -69,7 +69,8 @@ def test_search_centre():
     coarse = Coarse(*(np.zeros(coarse_shape(HEIGHT, WIDTH), np.uint8) for _ in range(2)))
     subsample(s.source, s.luma[0], PAD, 0, ROWS, coarse)
     vectors = s.rng.integers(-30, 30, (N_MB, 16, 2)).astype(np.int16)
-    previous = PreviousMotion(np.zeros((N_MB, 4), np.int8), vectors, 1, np.ones(1, np.int32), np.zeros(2, np.int16))
+    one = np.ones(1, np.int32)
+    previous = PreviousMotion(np.zeros((N_MB, 4), np.int8), vectors, one, one, np.zeros(2, np.int16))
 
     def stage(qp):
         start = SearchStart(*np.zeros((2, N_MB, 2), np.int16))

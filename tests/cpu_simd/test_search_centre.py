@@ -27,7 +27,7 @@ def run(source, reference, pad, merange, max_mv_y, splits, previous=None):
     coarse = Coarse(*(np.zeros(coarse_shape(height, width), np.uint8) for _ in range(2)))
     start = SearchStart(*np.zeros((2, n_mb, 2), np.int16))
     previous = previous or (np.full((n_mb, 4), -1, np.int8), np.zeros((n_mb, 16, 2), np.int16))
-    before = PreviousMotion(*previous, 1, np.ones(1, np.int32), np.zeros(2, np.int16))
+    before = PreviousMotion(*previous, np.ones(1, np.int32), np.ones(1, np.int32), np.zeros(2, np.int16))
     edges = np.linspace(0, rows, splits + 1).astype(int).tolist()
     spans = [(a, b) for a, b in zip(edges, edges[1:]) if a < b]
     for row0, row1 in reversed(spans):
@@ -91,7 +91,7 @@ def test_against_the_definition(kind):
         coarse = Coarse(*(np.zeros(coarse_shape(height, width), np.uint8) for _ in range(2)))
         start, duplicates = SearchStart(*np.zeros((2, n_mb, 2), np.int16)), qp % 3
         distances = np.array([max(k - duplicates, 0) + 1 for k in range(3)], np.int32)
-        before = PreviousMotion(ref_idx, mv, distance, distances, np.zeros(2, np.int16))
+        before = PreviousMotion(ref_idx, mv, np.array([distance], np.int32), distances, np.zeros(2, np.int16))
         subsample(source, reference, pad, 0, 3, coarse)
         np.testing.assert_array_equal(coarse[0], naive.coarse(source))
         np.testing.assert_array_equal(coarse[1], naive.coarse(reference[pad:-pad, pad:-pad]))

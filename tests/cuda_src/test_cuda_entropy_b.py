@@ -5,48 +5,27 @@ import pytest
 from h264lite.cpu_simd import entropy
 from h264lite.cuda_src import cabac
 from h264lite.cuda_src import entropy as cuda_entropy
-from h264lite.standard.cavlc import MAX_LEVEL
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP
 
 from .. import naive_b, naive_cabac, naive_entropy
 from ..cuda_emulator.fixtures import device  # noqa: F401
 
 SEED = 8714
-
-CASES = [  # mb_width, mb_height, n_ref, n_ref1, density, largest level
-    (5, 4, 1, 1, 0.3, 40),
-    (3, 4, 2, 1, 0.1, MAX_LEVEL),
-    (5, 3, 1, 3, 0.05, 2),
-    (1, 5, 4, 2, 0.5, 5),
-    (7, 3, 16, 16, 0.05, 1),
-]
-
-
-def states(case, mode_8x8):
-    """Random states with the QP of their slices; one ends in a run of B_Skip."""
-    mb_width, mb_height, n_ref, n_ref1, density, largest = case
-    for seed in range(2):
-        rng = np.random.default_rng([SEED, seed])
-        qp = int(rng.integers(0, 52))
-        state = naive_b.random_b_state(rng, mb_width, mb_height, n_ref, n_ref1, qp, density, largest, mode_8x8=mode_8x8)
-        if seed == 1:
-            state.mb_type[-3:] = B_SKIP
-        for rows in ([0, mb_height], sorted({0, mb_height // 2, mb_height})):
-            yield rng, state, qp, rows, [int(n) for n in rng.integers(0, 100, len(rows) - 1)]
-
+SEEDS = [[SEED, k] for k in range(2)]
 
 @pytest.mark.parametrize("mode_8x8", (0, 1))
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", naive_b.ENTROPY_CASES)
 def test_cavlc(device, case, mode_8x8):  # noqa: F811
-    for _, *arguments in ((rng, state, rows, headers, qp) for rng, state, qp, rows, headers in states(case, mode_8x8)):
+    for _, state, qp, rows, headers in naive_b.random_slices(case, mode_8x8, SEEDS):
+        arguments = state, rows, headers, qp
         expected = naive_entropy.written(entropy.write_slices, *arguments)
         assert naive_entropy.written(cuda_entropy.write_slices, *arguments, device.upload) == expected
 
 
 @pytest.mark.parametrize("mode_8x8", (0, 1))
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", naive_b.ENTROPY_CASES)
 def test_cabac(device, case, mode_8x8):  # noqa: F811
-    for rng, state, qp, rows, headers in states(case, mode_8x8):
+    for rng, state, qp, rows, headers in naive_b.random_slices(case, mode_8x8, SEEDS):
         arguments = state, rows, headers, qp, int(rng.integers(0, 3)), bool(mode_8x8)
         expected = naive_cabac.written(entropy.write_slices, *arguments)
         assert naive_cabac.written(cuda_entropy.write_slices, *arguments, device.upload) == expected

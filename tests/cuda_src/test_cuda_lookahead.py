@@ -82,7 +82,8 @@ def test_twin(device, kind, width, height):  # noqa: F811
     costs = [motion[3] for motion in motions]
     lesser = [np.minimum(costs[0], intra[1][0]), costs[1], np.minimum(costs[2], intra[2][0])]
     assert sums == [inner(cost) for cost in lesser]
-    positions, maps = (128, 40), (on_device(n_mb, np.uint16), None)
+    kinds = (n_mb, np.uint16), ((n_mb, 4), np.int16), (n_mb, np.uint8)
+    positions, maps = (128, 40), (cuda.Used(*(on_device(*kind) for kind in kinds)), None)
     frames_of = tuple(gpu[k] for k in (1, 0, 2))
     of_frames = tuple(cuda.Motion(*motion[2:]) for motion in gpu_motions)
     jobs = [cuda.between_job(frames_of, *of) for of in zip(positions, 2 * [of_frames], maps)]
@@ -95,4 +96,7 @@ def test_twin(device, kind, width, height):  # noqa: F811
         cpu.lookahead_both((host[1], host[0], host[2]), position, of_host, 0, rows, cost)
         assert total == inner(cost)
         if position == positions[0]:
-            np.testing.assert_array_equal(maps[0].get(), cost)
+            used = [np.zeros(*kind) for kind in kinds]
+            cpu.lookahead_used((host[1], host[0], host[2]), position, of_host, 0, rows, *used)
+            for one, other in zip(maps[0], used):
+                np.testing.assert_array_equal(one.get(), other)

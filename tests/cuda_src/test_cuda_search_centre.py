@@ -26,7 +26,7 @@ def test_twin(device, kind, merange):  # noqa: F811
         previous_mv = rng.integers(-150, 151, (n_mb, 16, 2)).astype(np.int16)
         distances = np.array([1, 1 + width // 16 % 3, (17, -1)[width // 16 % 2]], np.int32)
         moved = 4 * rng.integers((-12, -6), (13, 7)).astype(np.int16)
-        previous = PreviousMotion(previous_ref, previous_mv, step - 3, distances, moved)
+        previous = PreviousMotion(previous_ref, previous_mv, np.array([step - 3], np.int32), distances, moved)
         coarse = Coarse(*(np.zeros(cpu.coarse_shape(height, width), np.uint8) for _ in range(2)))
         start = SearchStart(*(np.zeros((n_mb, 2), np.int16) for _ in range(2)))
         gpu_in = [device.upload(a) for a in (source, reference)]

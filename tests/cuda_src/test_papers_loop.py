@@ -32,7 +32,7 @@ def test_search(device, name, kind, reach):  # noqa: F811
     zero = np.zeros((n_mb, 2), np.int16)
     cost, mv = np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16)
     start, found = SearchStart(zero, zero), SearchResult(cost, mv)
-    full_search(source, reference, pad, start, constant(n_mb, 0), reach, 0, 1, found, PORTABLE)
+    full_search(source, reference, pad, start, constant(n_mb, 0), reach, 0, 1, found, level=PORTABLE)
     cost -= naive.vector_bits(mv)
     out = device.array(cost.shape, np.int32).fill(0xEE), device.array(mv.shape, np.int16).fill(0xEE)
     loop.search(name, device.upload(source), device.upload(reference), pad, reach, *out)

@@ -224,6 +224,24 @@ def test_the_best_division_into_runs(bframes, pyramid):
         assert "".join(LETTERS.get(kind, kind) for kind in found) == best[1]
 
 
+@pytest.mark.parametrize("pyramid", [False, True])
+def test_runs_of_the_least_cost_per_frame(pyramid):
+    for seed in range(20):
+        frames, bframes, table = 12, 5, Table(seed)
+        decisions = AdaptiveTypes(rules(bframes=bframes, b_adapt=FAST, pyramid=pyramid, scenecut=0), table)
+        found = [kind for _ in range(frames) for kind in decisions.add(NOTHING)] + decisions.flush()
+        table, expected, at = Table(seed), "K", 0
+        table._count = frames
+        while at < frames - 1:
+            means = [Fraction(path_cost(table, (at, to), pyramid, 120), to - at) for to in range(at + 1, min(at + 7, frames))]
+            best = 0
+            while better := [n for n in (best + 1, best + 2) if n < len(means) and means[n] <= means[best]]:
+                best = better[0]
+            expected += best * "B" + "P"
+            at += best + 1
+        assert "".join(LETTERS.get(kind, kind) for kind in found) == expected
+
+
 def test_types_do_not_depend_on_what_is_known_beyond_the_window():
     """Types that are known before the end stay; frames beyond the lookahead have no say."""
     for b_adapt, scenecut in product((FIXED, FAST, BEST), (0, 90)):

@@ -46,7 +46,7 @@ def test_signatures():
 
 def test_torchvision(tmp_path):
     name = str(tmp_path / "out.mp4")
-    with pytest.warns(RuntimeWarning, match=r"crf 18 is taken as qp 18: there is no rate control yet"):
+    with pytest.warns(RuntimeWarning, match=r"crf 18 is taken as qp 18: frames would wait on the host"):
         compat.write_video(name, FRAMES, 24, options={"crf": "18", "preset": "fast", "g": "12"})
     assert (tmp_path / "out.mp4").read_bytes() == expected(qp=18, preset="fast", keyint=12)
     for options, words in (

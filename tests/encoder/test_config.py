@@ -76,12 +76,10 @@ def test_what_b_frames_take(options, frames, searches, reordered, level):
     assert pps.weighted_bipred_idc == (2 if c.bframes else 0) == 2 * c.weightb
 
 
-def test_b_frames_are_neither_for_hybrid_nor_for_baseline():
+def test_b_frames_are_not_for_baseline():
     assert config(bframes=3, no_cabac=True, no_8x8dct=True).profile_idc == 77
     with pytest.raises(OptionError, match=r"bframes 3: B frames are a tool of Main and High profile"):
         config(bframes=3, profile="baseline")
-    with pytest.raises(OptionError, match="bframes 3 exists for single devices, not for device hybrid; use 0"):
-        config(bframes=3, device="hybrid")
     assert config(bframes=3, devices="cpu").device == "cpu"
 
 

@@ -185,7 +185,7 @@ def test_nothing_is_allocated_for_later_frames(driver):  # noqa: F811
 
 @pytest.mark.parametrize("options", ({"threads": 3}, {"threads": 5, "device": "cuda"}, {"threads": 4, "ref": 2}), ids=str)
 def test_few_kinds_of_pictures_are_noted(driver, options):  # noqa: F811
-    """Wherever frames lie: as many as pairs of arrays and slots, and kinds of downloads; first those with few references."""
+    """Wherever frames lie: as many as numbers of references, with those of the first frames, and kinds of downloads."""
     (frame,) = round_trip.noise_clip(16, 16, 1, 3)
     with h264lite.Encoder(16, 16, **options) as encoder:
         pipeline = encoder._pipeline
@@ -193,7 +193,8 @@ def test_few_kinds_of_pictures_are_noted(driver, options):  # noqa: F811
             encoder.encode(frame)
         ref, executor = encoder.config.ref, pipeline.executor.loop.executor
         period = DOWNLOAD_CYCLE if pipeline.config.may_change_device else ref
-        numbers = range(math.lcm(executor.frames_on_device, ref + 1, period))
-        kinds = {(n % executor.frames_on_device, n % (ref + 1), n % period >= period - ref) for n in numbers}
-        assert len(executor._recordings) == ref + len(kinds)
-        assert len(executor._host_buffers) == len(pipeline.executor.ring.frames)
+        assert len(executor._recordings) == ref + len({n % period >= period - ref for n in range(period)})
+        n_frames = len(pipeline.executor.ring.frames)
+        assert len(executor._host_buffers) == math.lcm(n_frames, executor.frames_on_device)
+        repeated = math.lcm(executor.frames_on_device, ref + 1, period)
+        assert len(executor._uses) <= ref + repeated

@@ -77,14 +77,15 @@ def test_pictures_whose_kernels_are_graphs(monkeypatch, options):
     the GPU little, and of one where kernels overlap.
     """
     skip_without()
-    joined, fuse_into_graphs = [], device_module.Device.fuse_into_graphs
+    joined, fused = [], device_module.Device.fused
 
     def count(device, recording):
-        fuse_into_graphs(device, recording)
-        joined.append((sum(len(names) for _, names in recording.parts()), len(recording.commands)))
+        found = fused(device, recording)
+        joined.append((sum(len(names) for _, names in found.parts()), len(recording.commands)))
+        return found
 
     monkeypatch.setattr(cuda_executor, "OFTEN", 1)
-    monkeypatch.setattr(device_module.Device, "fuse_into_graphs", count)
+    monkeypatch.setattr(device_module.Device, "fused", count)
     for width, height, frames in ((66, 50, 60), (640, 352, 44)):
         compare(round_trip.noise_clip(width, height, frames, 4), width, height, **{"qp": 27, **options})
     assert len(joined) >= 6 and all(calls < 0.85 * commands for calls, commands in joined), joined

@@ -33,8 +33,8 @@ def packets_of(**options):
         return [packet for planes in CLIP for packet in encoder.encode(planes)] + encoder.flush()
 
 
-def encoder_of(b_adapt, keyint=OPTIONS["keyint"]):
-    return h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", b_adapt=b_adapt, **{**OPTIONS, "keyint": keyint})
+def encoder_of(b_adapt, keyint=OPTIONS["keyint"], **options):
+    return h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", b_adapt=b_adapt, **{**OPTIONS, "keyint": keyint, **options})
 
 
 def shown(packets):
@@ -43,7 +43,10 @@ def shown(packets):
     )
 
 
-@pytest.mark.parametrize("options", ({"b_adapt": 1}, {"b_adapt": 2}, {"b_adapt": 0}, {"bframes": 0}), ids=str)
+CRF = {"crf": 28, "no_mbtree": False, "b_adapt": 1, "rc_lookahead": 5}  # with macroblock tree
+
+
+@pytest.mark.parametrize("options", ({"b_adapt": 1}, {"b_adapt": 2}, {"b_adapt": 0}, {"bframes": 0}, CRF), ids=str)
 def test_same_types_and_bytes(gpu, options):  # noqa: F811
     stream, types = shown(packets := packets_of(device="cpu", **options))
     assert types.count("K") == 3 and ("B" in types) == ("bframes" not in options)
@@ -62,23 +65,23 @@ def test_several_gops(driver, options):  # noqa: F811
 
 
 @on_gpus
-@pytest.mark.parametrize("b_adapt", (1, 2))
-def test_a_gpu_that_is_lost(driver, b_adapt):  # noqa: F811
+@pytest.mark.parametrize("options", ({"b_adapt": 1}, {"b_adapt": 2}, CRF), ids=str)
+def test_a_gpu_that_is_lost(driver, options):  # noqa: F811
     """Anywhere: in the lookahead, in the loop; the frames that wait are decided as before."""
-    expected = shown(packets_of(device="cpu", b_adapt=b_adapt))
-    counts = launches_by_frame(driver, CLIP, lambda: encoder_of(b_adapt))
+    expected = shown(packets_of(device="cpu", **options))
+    counts = launches_by_frame(driver, CLIP, lambda: encoder_of(**options))
     places = {counts[0], *(counts[n] + k for n, k in ((0, 4), (1, 5), (9, 1), (14, 9))), counts[-1] - 1}
     for place in sorted(places):
         driver.launches, driver.fail_after = counts[0], place
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            found = shown(packets_of(b_adapt=b_adapt))
+            found = shown(packets_of(**options))
         driver.fail_after = None
         assert found == expected, place
         assert len([w for w in said if "continuing on the CPU" in str(w.message)]) == 1
     driver.launches, driver.fail_after = counts[0], counts[12] + 2
     with pytest.raises(DeviceLost):
-        packets_of(b_adapt=b_adapt, device="cuda")
+        packets_of(**options, device="cuda")
     driver.fail_after = None
 
 

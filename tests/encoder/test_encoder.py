@@ -122,7 +122,7 @@ def test_a_wrong_frame_is_refused_and_the_encoder_goes_on(frame, words):
 
 def test_options_are_checked_before_anything_is_made(monkeypatch):
     monkeypatch.setattr(fake_pipeline.Pipeline, "__init__", lambda *_: pytest.fail("too early"))
-    for options in ({"qp": 99}, {"crf": 23}, {"mernge": 1}, {"seek": 1}, {"csv": "x"}, {"width": 0}, {"fps": "x"}):
+    for options in ({"qp": 99}, {"crf": 99}, {"mernge": 1}, {"seek": 1}, {"csv": "x"}, {"width": 0}, {"fps": "x"}):
         with pytest.raises(OptionError):
             h264lite.Encoder(**{"width": 32, "height": 16, **options})
     monkeypatch.setattr("h264lite.encoder.settings.device.why_no_cuda", lambda: "there is none")

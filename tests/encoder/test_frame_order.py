@@ -61,7 +61,7 @@ def test_frames_without_b_frames_come_at_once_and_as_before():
     types, again = FrameTypes(config, SLICES), FrameTypes(config, SLICES)
     order, fixed = FrameOrder(config, SLICES), FixedTypes(config)
     for _ in range(13):
-        (spec,) = types.add(np.zeros((48, 48), np.uint8))
+        (spec,) = types.add([np.zeros((48, 48), np.uint8)])
         assert spec == again.next()
         (ordered,) = [spec for kind in fixed.add(None) for spec in order.add(kind)]
         assert ordered._replace(held=()) == spec

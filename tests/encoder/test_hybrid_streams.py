@@ -37,6 +37,7 @@ def encode(clip, settings):
     with h264lite.Encoder.from_config(settings, True) as encoder:
         if settings.split is not None:
             pipelines = encoder.lanes.lanes if encoder.lanes else [encoder._pipeline]
+            pipelines = [getattr(pipeline, "_pipeline", pipeline) for pipeline in pipelines]  # of Reordering
             assert all(isinstance(pipeline.executor.loop.executor, HybridExecutor) for pipeline in pipelines)
         packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
     return b"".join(packet.data for packet in packets), [packet.reconstruction for packet in packets]

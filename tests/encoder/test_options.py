@@ -191,7 +191,16 @@ BAD = [
     {"ssim": "on"},
     {"seek": -1},
     {"frames": -1},
-    {"crf": 23},
+    {"crf": 23, "qp": 26},
+    {"crf": 52},
+    {"crf": -1},
+    {"crf": "x"},
+    {"qcomp": 1.5},
+    {"crf": 23, "qcomp": 2},
+    {"qpmin": 1},
+    {"qpmax": 50},
+    {"crf": 23, "qpmin": 30, "qpmax": 29},
+    {"crf": 23, "qpmax": 70},
     {"bitrate": 1000},
     {"bframes": 17},
     {"bframes": 3, "profile": "baseline"},
@@ -293,7 +302,7 @@ def test_two_hundred_random_settings_are_taken_or_refused_and_nothing_else():
         Fraction(24),
         np.int64(7),
     ]
-    names = [row.name for row in OPTIONS if row.scope == "all"] + ["crf", "nonsense"]
+    names = [row.name for row in OPTIONS if row.scope == "all"] + ["bitrate", "nonsense"]
     taken = 0
     for _ in range(200):
         picked = rng.choice(names, rng.integers(1, 4), replace=False)
@@ -337,6 +346,7 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
     for options in ({"psy_rd": (0, 0)}, {"psy_rd": "0.00:0.00"}, {"bframes": 0}, {"aq_mode": "0"}, {"crf": None},
                     {"min_keyint": "auto"}, {"min_keyint": 0}, {"scenecut": 0}, {"no_scenecut": True}, {"b_adapt": 2},
                     {"no_mixed_refs": True}, {"threads": "auto"}, {"weightb": True}, {"direct": "none"}, {"direct": 0},
+                    {"qpmin": 0}, {"qpmax": 51}, {"qpmax": "69"},
                     {"pbratio": 1.3}, {"b_pyramid": "2"}, {"b_pyramid": 2}):  # fmt: skip
         assert config(**options) == config(), options
     for profile, name in (("main", "cabac"), ("high", "cabac"), ("high", "8x8dct")):
@@ -346,7 +356,7 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
         with pytest.raises(OptionError, match="see --profile"):
             config(profile=profile, **{name: True, f"no_{name}": True})
     for options in ({"no_mixed_refs": True, "ref": 2}, {"cabac": 0}, {"no_mixed_refs": True, "preset": "slower"},
-                    {"aq_mode": RaisesAlways()}):  # fmt: skip
+                    {"nr": RaisesAlways()}):  # fmt: skip
         with pytest.raises(OptionError, match="is not supported yet") as caught:
             config(**options)
         assert caught.value.option == next(iter(options)).replace("_", "-")
@@ -371,9 +381,9 @@ def test_frame_types_are_settled():
 
 def test_all_refused_options_are_in_one_message():
     with pytest.raises(OptionError) as caught:
-        config(crf=20, nr=2, vbv_maxrate=9, me="umh", mernge=4, qp=26, aq_mode=0)
+        config(bitrate=20, nr=2, vbv_maxrate=9, me="umh", mernge=4, qp=26, aq_mode=0)
     assert str(caught.value) == (
-        "not supported yet: crf, vbv-maxrate 9 (the quantiser is constant, see --qp); "
+        "not supported yet: bitrate, vbv-maxrate 9 (no bit rate is aimed at, see --crf); "
         "nr 2 (there is no noise reduction); "
         "me umh (fsbm (esa) and step are built); unknown option 'mernge'; did you mean 'merange'?"
     )
@@ -513,8 +523,9 @@ TUNED = [
     ("animation", {"preset": "placebo"}, {"deblock": "1:1", "ref": 16}),
     ("animation", {"preset": "slower", "ref": 2}, {"deblock": "1:1"}),
     ("animation", {"bframes": 3}, {"deblock": "1:1"}),
-    ("grain", {}, {"deblock": "-2:-2", "ipratio": 1.1, "pbratio": 1.1, "deadzone_inter": 6, "deadzone_intra": 6}),
-    ("grain", {"ipratio": 1.4, "deadzone_inter": 21, "deblock": "0:0"}, {"pbratio": 1.1, "deadzone_intra": 6}),
+    ("grain", {}, {"deblock": "-2:-2", "ipratio": 1.1, "pbratio": 1.1, "deadzone_inter": 6, "deadzone_intra": 6,
+                   "qcomp": 0.8}),
+    ("grain", {"ipratio": 1.4, "deadzone_inter": 21, "deblock": "0:0"}, {"pbratio": 1.1, "deadzone_intra": 6, "qcomp": 0.8}),
     ("stillimage", {}, {"deblock": "-3:-3"}),
     ("fastdecode", {}, {"no_cabac": True, "no_deblock": True}),
     ("fastdecode", {"preset": "slow", "profile": "baseline"}, {"no_deblock": True}),

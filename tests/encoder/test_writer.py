@@ -290,7 +290,7 @@ def test_calls_in_the_wrong_order():
 
 
 @pytest.mark.parametrize(("target", "options", "error"), [
-    (5, {}, OptionError), (io.StringIO(), {}, OptionError), ("", {}, OptionError), (None, {"crf": 23}, OptionError),
+    (5, {}, OptionError), (io.StringIO(), {}, OptionError), ("", {}, OptionError), (None, {"crf": 99}, OptionError),
     (None, {"fragment": -1}, OptionError), (None, {"fps": "fast"}, OptionError), (None, {"width": 48}, OptionError),
     (None, {"layout": "RGB"}, OptionError), (None, {"qp": 99}, OptionError), ("out.avi", {}, OptionError),
     ("/nowhere/out.mp4", {}, OutputError), (None, {"width": 64, "height": 64}, InputError),

@@ -24,6 +24,7 @@ VALUES = {  # of options that are no number and no choice, or whose edges matter
     "qp": (0, 1, 2, 4, 10, 20, 30, 40, 50, 51),
     "deblock": ((0, 0), (-6, -6), (6, 6), (0, 3), (-6, 6)), "sar": ("1:1", "16:11", "65535:65534"),
     "partitions": ("none", "all", "p8x8", "p8x8,p4x4", "i8x8", "p8x8,i4x4"), "slices": (1, 2, 3, 5),
+    "crf": (0, 4.5, 20, 33.3, 51), "qpmin": (0, 3, 20), "qpmax": (20, 45, 51, 69),
     "psy_rd": (0, 1, "10:0"), "cqm": ("flat", "jvt"),
     "bframes": (*range(1, 8), 16), "b_pyramid": ("none", "normal", "dyadic"), "min_keyint": ("auto", 1, 2, 4),
     "scenecut": (0, 10, 40, 100), "rc_lookahead": (0, 1, 3, 10, 40),
@@ -110,6 +111,7 @@ def warm(given: None) -> None:
     for options in ({}, {"preset": "placebo", "slices": 2}, {"me": "step", "preset": "slower"}, {"preset": "ultrafast"},
                     {"qp": 0, "threads": 2}, {"ssim": True, "gops": 2, "keyint": 2, "threads": 2},
                     {"bframes": 2, "b_adapt": 2, "me": "step", "bits_by_kind": True}, {"bframes": 1, "weightp": 2},
+                    {"bframes": 2, "crf": 28, "aq_mode": 3}, {"crf": 28, "rc_lookahead": 2},
                     *COMPILED_APART):  # fmt: skip
         for content in ("noise", "moving"):
             run(Case(49, 35, 3, content, 1, {"device": "cpu", "threads": 1, **options}, True), GuardedNumpy("none"))
@@ -125,6 +127,9 @@ def build(given: None, rng: random.Random) -> Case:
         if row.scope in (ALL, API) and row.name not in GIVEN and rng.random() < (0.8 if row.name == "qp" else CHANCE):
             options[row.name] = _value(row, rng)
     _draw_b_frames(options, rng)
+    if rng.random() < 0.9:  # one of them, or most would be refused
+        for name in ("qp",) if "crf" in options else ("qpmin", "qpmax"):
+            options.pop(name, None)
     if options.get("me") != "step" and rng.random() < 0.9:
         options.pop("step_grid", None)  # which most of the rest would be refused for
     if rng.random() < 0.15:

@@ -44,7 +44,7 @@ OBJECTS = (None, True, False, 0, 1, -1, 2**31, 10**400, 10**5000, -(10**5000), 1
            Fraction(1, 3), Fraction(10**5000, 3), Decimal("25"), Decimal("1e99999999"), Decimal("nan"), Decimal("sNaN"), b"1",
            (), [], {}, {1}, (1,), (1, 2), (1, 2, 3), ("cpu",), [None], object(), int, np.int64(7), np.float64(29.97),
            np.float32(25), np.arange(2), np.zeros(0), 1j, Path("/nowhere"), Path("/dev/zero"))  # fmt: skip
-NAMES = (*(row.name for row in OPTIONS), "crf", "frame_rate", "mernge", "x" * 5000, "", "a b", "\0")
+NAMES = (*(row.name for row in OPTIONS), "bitrate", "frame_rate", "mernge", "x" * 5000, "", "a b", "\0")
 
 
 class Case(NamedTuple):
@@ -93,7 +93,7 @@ def run(case: Case, folder: Path) -> str:
     except Error as error:
         text = str(error)
         assert case.way == "config" or isinstance(error, OptionError), type(error)
-        assert len(text) < (5000 if "tuning" in case.given else 600), text  # a file's name is shown whole
+        assert len(text) < (5000 if {"tuning", "cqm"} & set(case.given) else 600), text  # a file's name is shown whole
         names = [ALIASES.get(name, name[:40]) for name in case.given]
         assert any(name in text or name.replace("_", "-") in text for name in (*names, "size", "unknown option")), text
         return "refused"

@@ -12,6 +12,7 @@ from h264lite.scheduler.arrays import (
     CURRENT,
     GPU_RESULT,
     NEVER_COPIED,
+    OF_B_STREAMS,
     POOLS,
     REFERENCE,
     RESULT,
@@ -19,6 +20,7 @@ from h264lite.scheduler.arrays import (
     VIEWS,
     ArrayRow,
     PerRow,
+    RefLists,
     Size,
     Undivided,
     accesses,
@@ -37,6 +39,7 @@ from h264lite.scheduler.stages import EVEN, STAGES, TABLE, Stage
 
 HEIGHT = 7
 SIZE = Size(5, HEIGHT, 48)
+P_LISTS, B_LISTS = RefLists((0, 1)), RefLists((1, 2, 0), 1)
 
 
 def stage(arguments, writes):
@@ -77,19 +80,35 @@ def test_halos_are_of_stages_that_read_the_array():
     for row in (*ARRAYS.values(), *VIEWS.values()):
         for name, halo in row.halo.items():
             assert row.name in STAGES[name].reads or row.name in STAGES[name].written, (row.name, name)
-            keys = storage(row.name, 0, 2)
-            assert [use.halo_rows for use in accesses(name, 0, 2) if use.key in keys] == [halo] * len(keys)
+            for lists in (P_LISTS, B_LISTS):
+                keys = storage(row.name, 0, lists)
+                wanted = getattr(row, "halo_of_b", {}).get(name, halo) if lists is B_LISTS else halo
+                assert [use.halo_rows for use in accesses(name, 0, lists) if use.key in keys] == [wanted] * len(keys)
 
 
 def test_accesses():
-    uses = {use.key: use for use in accesses("deblock", -1, 1)}
+    uses = {use.key: use for use in accesses("deblock", -1, RefLists((0,)))}
     assert uses["mv", CURRENT].halo_rows == (1, 1) and not uses["mv", CURRENT].writes
     assert uses["luma", CURRENT].halo_rows is None and uses["luma", CURRENT].writes
-    uses = {use.key: use for use in accesses("inter_residual", -1, 2)}
+    uses = {use.key: use for use in accesses("inter_residual", -1, P_LISTS)}
     assert uses["half", 1].halo_rows == ALL_ROWS and ("half", CURRENT) not in uses
     assert uses["mv", CURRENT].writes and uses["mv", CURRENT].halo_rows == (0, 0)  # changed in part
-    uses = {use.key: use for use in accesses("subpel_refine", 1, 2)}
+    uses = {use.key: use for use in accesses("subpel_refine", 1, P_LISTS)}
     assert ("luma", 1) in uses and ("luma", 0) not in uses and uses["search_mv", 1].writes
+
+
+def test_accesses_of_b_frames():
+    """References have the numbers of those that are held, searches those of the entries; motion continues that of list 1."""
+    uses = {use.key: use for use in accesses("subpel_refine", 2, B_LISTS)}
+    assert ("luma", 0) in uses and ("luma", 2) not in uses and uses["search_mv", 2].writes
+    assert {key for key in (use.key for use in accesses("search_centre", 0, B_LISTS)) if key[0].startswith("kept")} == {
+        ("kept_ref_idx", 0), ("kept_mv", 0)}  # fmt: skip
+    uses = {use.key: use for use in accesses("inter_residual", -1, B_LISTS)}
+    assert uses["mv1", CURRENT].writes and uses["mv1", CURRENT].halo_rows == (0, 0)
+    in_p_frames = RefLists((1, 2), 0)
+    motion = [use.key for use in accesses("search_centre", 0, in_p_frames) if use.key[0] in ("mv", "kept_mv")]
+    assert motion == [("kept_mv", 1)]
+    assert ("mv1", CURRENT) not in [use.key for use in accesses("keep_motion", -1, in_p_frames)]
 
 
 def allocated():
@@ -135,7 +154,7 @@ def test_rows_cover_an_array_once():
     for name, array in allocated().items():
         layout = ARRAYS[name].layout
         if not array.size:
-            assert ARRAYS[name].role in NEVER_COPIED
+            assert ARRAYS[name].role in (*NEVER_COPIED, *OF_B_STREAMS)
             continue
         spans = [byte_span(name, row, row + 1, SIZE) for row in range(HEIGHT)]
         of_plane = array.nbytes // ARRAYS[name].planes
@@ -151,8 +170,9 @@ def test_rows_cover_an_array_once():
 
 def test_only_arrays_of_one_device_have_no_storage():
     for name, array in ARRAYS.items():
-        assert (storage(name, 0, 2) == ()) == (array.role in NEVER_COPIED)
-    assert not storage("n_ref", 0, 2) and storage("all_mv", 0, 2) == (("search_mv", 0), ("search_mv", 1))
+        assert (storage(name, 0, B_LISTS) == ()) == (array.role in NEVER_COPIED)
+        assert (storage(name, 0, P_LISTS) == ()) == (array.role in (*NEVER_COPIED, *OF_B_STREAMS))
+    assert not storage("n_ref", 0, P_LISTS) and storage("all_mv", 0, P_LISTS) == (("search_mv", 0), ("search_mv", 1))
 
 
 def test_a_new_array_is_one_row(monkeypatch):

@@ -1,5 +1,6 @@
 """H264LITE_CHECK=1: with the twins beside its kernels an encode says the same bytes; a fault in one of two twins is found."""
 
+import numpy as np
 import pytest
 from h264lite.cli.cli import main
 from h264lite.cpu_simd.layout import COARSE_PAD
@@ -8,7 +9,8 @@ from h264lite.scheduler.check import Twin, flat, macroblock_row
 from h264lite.scheduler.stages import CUDA, ENTROPY_STAGE, STAGES
 
 from .. import round_trip
-from ..cuda_emulator.fixtures import gpu  # noqa: F401
+from ..cuda_emulator.driver import Event, Stream
+from ..cuda_emulator.fixtures import driver, gpu  # noqa: F401
 from ..encoder.test_hybrid_streams import config, encode
 
 WIDTH, HEIGHT = 48, 64
@@ -60,6 +62,69 @@ def test_hybrid_frames_beside_the_twins(gpu, monkeypatch):  # noqa: F811
     calls = called(monkeypatch)
     assert encode(clip, config(WIDTH, HEIGHT, half, device="hybrid"))[0] == plain
     assert calls.count(STAGES[ENTROPY_STAGE].function) >= len(clip) and STAGES["deblock"].function in calls
+
+
+class LateDownloads:
+    """Downloads of an emulated GPU that arrive when somebody waits for them, or beside a comparison."""
+
+    def __init__(self, emulated, monkeypatch):
+        self.late = []
+        real, call, record = emulated.memcpy_dtoh_async, Twin.call, Event.record
+
+        def download(host, source, stream=None):
+            samples = np.empty_like(host)
+            real(samples, source, stream)
+            self.late.append((stream, host, samples))
+
+        def beside(other, where, function, names, arguments, native, *more):
+            def late():
+                self.arrive(self.late)
+                return native()
+
+            return call(other, where, function, names, arguments, late, *more)
+
+        def recorded(event, stream=None):
+            event.after = [download for download in self.late if download[0] is stream]
+            return record(event, stream)
+
+        monkeypatch.setattr(emulated, "memcpy_dtoh_async", download)
+        monkeypatch.setattr(Twin, "call", beside)
+        monkeypatch.setattr(Event, "record", recorded)
+        for name in ("synchronize", "query"):
+            monkeypatch.setattr(Event, name, self.first(getattr(Event, name), lambda event: event.after))
+        of_stream = self.first(Stream.synchronize, lambda stream: [late for late in self.late if late[0] is stream])
+        monkeypatch.setattr(Stream, "synchronize", of_stream)
+
+    def first(self, wait, downloads):
+        """`wait`, before which these downloads arrive."""
+
+        def waited(of):
+            self.arrive(downloads(of))
+            return wait(of)
+
+        return waited
+
+    def arrive(self, downloads):
+        for download in list(downloads):
+            if any(download is late for late in self.late):
+                _, host, samples = download
+                host[...] = samples
+        self.late = [late for late in self.late if not any(late is download for download in downloads)]
+
+
+@pytest.mark.parametrize(("bframes", "whole"), ((0, 0), (0, 1), (2, 0), (2, 1)))
+def test_downloads_beside_the_twins(driver, monkeypatch, bframes, whole):  # noqa: F811
+    """Rows that the GPU wrote may arrive at any time in arrays of which the CPU has other rows: they are no difference."""
+    options = {"bframes": bframes, "b_adapt": 0, "no_scenecut": True, "threads": 1}
+    clip = round_trip.noise_clip(WIDTH, HEIGHT, 4 if bframes else 3, 5)
+    plain, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu", **options))
+    monkeypatch.setenv("H264LITE_CHECK", "1")
+    calls = called(monkeypatch)
+    late = LateDownloads(driver, monkeypatch)
+    assert encode(clip, config(WIDTH, HEIGHT, ("half", whole), device="hybrid", **options))[0] == plain
+    expected = {"bipredict.bipredict", "explicit_motion.explicit_motion", "colocated.keep_motion"} if bframes else set()
+    assert {*expected, "deblock.deblock"} <= set(calls)
+    assert not late.late
 
 
 def spoil(monkeypatch, name, argument, index):

@@ -4,10 +4,11 @@ The emulated device does all work at once, so a missing wait changes nothing on 
 wait of an encode is noted, and vector clocks tell what is ordered before what on a device that runs the streams freely.
 """
 
+import ctypes
 import threading
-from contextlib import nullcontext
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder.pipeline import Pipeline
@@ -83,6 +84,11 @@ def span(array):
     return begin, begin + array.nbytes
 
 
+def contents(array):
+    """Numbers of an emulated GPU, int32[n]."""
+    return np.frombuffer((ctypes.c_int32 * array.size).from_address(array.ptr), np.int32).tolist()
+
+
 @pytest.fixture
 def ledger(monkeypatch):
     """Notes what happens on the emulated device."""
@@ -92,8 +98,16 @@ def ledger(monkeypatch):
     record, wait, synchronize = Device.record, Device.wait, Device.synchronize
     load, access_unit, finish, finished = HostFrame.load, SliceWriter.access_unit, frame_executor._finish, Pipeline._finished
 
+    def parts(state, name):
+        """The array, or of the pools of references the slots of both lists."""
+        if name not in ("ref_luma", "ref_chroma"):
+            return [state[name]]
+        slots = {slot for names in ("ref_slots", "searched_slots") for slot in contents(state[names])}
+        return [state[name][slot] for slot in slots]
+
     def spans(state, names):
-        return [span(state[name]) for name in names if isinstance(state.get(name), Array)]
+        given = [name for name in names if isinstance(state.get(name), Array)]
+        return [span(part) for name in given for part in parts(state, name)]
 
     def noted_launch(self, state, part, stream):
         found.act(stream, self.name, spans(state, self.reads), spans(state, self.written))
@@ -155,8 +169,7 @@ def ledger(monkeypatch):
         (Pipeline, "_finished", noted_finished), (cuda_executor.Download, "is_done", lambda self: False),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, function)
-    monkeypatch.setattr(cuda_executor.CudaExecutor, "replay", lambda *_: False)  # what is replayed is noted
-    monkeypatch.setattr(cuda_executor.CudaExecutor, "record", lambda *_: nullcontext())
+    monkeypatch.setattr(cuda_executor.CudaExecutor, "records", False)  # nothing is replayed: all is noted
     device_module.use_driver(EmulatedDriver())
     yield found
     device_module.use_driver(None)
@@ -164,7 +177,7 @@ def ledger(monkeypatch):
 
 def encode(frames=9, keep=False, choices=None, **options):
     clip = round_trip.noise_clip(50, 34, frames, 1)
-    config = Config.from_options(width=50, height=34, threads=2, device="cuda", **options)
+    config = Config.from_options(width=50, height=34, device="cuda", **{"threads": 2, **options})
     pipeline = (Reordering if config.holds_frames else Pipeline)(replace(config, gpu_choices=choices), keep)
     for planes in clip:
         pipeline.encode(*planes)
@@ -182,9 +195,63 @@ def test_no_race(ledger, options):
     assert not ledger.races, sorted(set(ledger.races))
 
 
+@pytest.mark.parametrize("b_streams", (0, 1, 2, 3))
+@pytest.mark.parametrize("options", ({"bframes": 3}, {"bframes": 7, "b_pyramid": "dyadic"},
+                                     {"bframes": 4, "b_pyramid": "none"}, {"bframes": 2, "keyint": 7, "weightp": 1},
+                                     {"bframes": 1, "keep": True}), ids=str)
+def test_no_race_beside_b_frames(ledger, options, b_streams):
+    """However many frames are in flight."""
+    encode(16, choices={"b_streams": b_streams}, **{**FIXED, "subme": 1, "threads": 9, **options})
+    assert len(ledger.accesses) > 1000
+    assert not ledger.races, sorted(set(ledger.races))
+
+
+def test_b_frames_run_beside_others(ledger):
+    """Their streams are not ordered after the next P frame, nor it after them: what a wait too many would prevent."""
+    encode(14, choices={"b_streams": 2}, bframes=3, subme=1, threads=9, **FIXED)
+    streams, seen = [], {}
+    for _, _, _, stream, count, what in ledger.accesses:
+        if what == "inter_residual" and (not streams or streams[-1] is not stream):
+            streams.append(stream)
+            seen[stream] = count
+    assert len(set(streams)) == 3
+    main = streams[0]
+    for stream in set(streams) - {main}:
+        assert ledger.clocks[main].get(stream, 0) < seen[stream], "the last P frame waits for no B frame before it"
+
+
 def test_one_stream(ledger):
     encode(choices={"streams": 1})
     assert not ledger.races, sorted(set(ledger.races))
+
+
+def test_a_b_frame_that_does_not_wait_for_its_references_is_found(ledger, monkeypatch):
+    let_in = cuda_executor.CudaExecutor._start_when_uploaded
+
+    def careless(self, number):
+        main, end = self._main, self._ended["main", "extend_luma"]
+        self._ended["main", "extend_luma"] = self._uploaded[number % self.frames_on_device]
+        let_in(self, number)
+        assert main == self._main
+        self._ended["main", "extend_luma"] = end
+
+    monkeypatch.setattr(cuda_executor.CudaExecutor, "_start_when_uploaded", careless)
+    encode(7, bframes=2, subme=1, **FIXED)
+    assert any("extend_luma" in race for race in ledger.races)
+
+
+@pytest.mark.parametrize("missing", ("coded", "downloaded"))
+def test_a_slot_of_a_b_frame_overwritten_too_early_is_found(ledger, monkeypatch, missing):
+    """By a P frame after the B frames that read it; by a B frame after one that is downloaded."""
+    ledger.waits, enter = False, cuda_executor.CudaExecutor.enter
+    options = {"bframes": 1, "subme": 1, "threads": 9, "ref": 1, **FIXED}
+    encode(10, **options)
+    assert not any("deblock" in race for race in ledger.races)
+    monkeypatch.setattr(
+        cuda_executor.CudaExecutor, "enter", lambda self, stream, waits: enter(self, stream, waits._replace(**{missing: ()}))
+    )
+    encode(10, **options)
+    assert any("deblock" in race for race in ledger.races)
 
 
 @pytest.mark.parametrize(("stage", "racing"), [*((name, name) for name in ("subpel_refine", "mark_skipped", "extend_cb")),
@@ -205,10 +272,10 @@ def test_a_slot_used_again_at_once_is_found(ledger, monkeypatch, options):
 
 @pytest.mark.parametrize("keep", (False, True))
 def test_one_slot_less_for_b_frames_is_found(ledger, monkeypatch, keep):
-    """Two frames that are no references in a row: the second one overwrites the first one."""
+    """With one stream, two frames that are no references in a row: the second one overwrites the first one."""
     ledger.waits, make = False, DecodedPictureBuffer.__init__
-    monkeypatch.setattr(DecodedPictureBuffer, "__init__", lambda self, n_slots: make(self, n_slots - 1))
-    encode(7, keep=keep, bframes=2, b_pyramid="none", **FIXED)
+    monkeypatch.setattr(DecodedPictureBuffer, "__init__", lambda self, n_slots, busy: make(self, n_slots - 1, busy))
+    encode(7, keep=keep, bframes=2, b_pyramid="none", choices={"b_streams": 0}, **FIXED)
     assert any("deblock" in race for race in ledger.races)
 
 

@@ -13,7 +13,7 @@ from h264lite.scheduler.planning.plan import SPLITS, Plan
 from h264lite.scheduler.planning.planner import CODING, DECIDING, _Search, complete, make_plan, pinned, rounded, shifted
 from h264lite.scheduler.planning.route import Copy, FrameKind, Run
 from h264lite.scheduler.planning.row_split_lp import REPEATED, RowSplitLp, feeds
-from h264lite.scheduler.planning.simulate import predict, simulate, steady
+from h264lite.scheduler.planning.simulate import cycle, predict, simulate, steady
 
 GPU = "cuda:0"
 BOTH = (GPU, CPU)
@@ -270,3 +270,39 @@ def test_bits_and_the_host_bound_the_rate():
     divided = predict(Plan.complete(BOTH, 68, rows), HD, slow)  # then the processor writes them
     assert divided.parts["bits"] == pytest.approx(8160e-5 / 2)
     assert divided.parts["host thread"] == prediction.parts["host thread"]
+
+
+# ---- B frames
+def b_kind(size, subme=0, bframes=3):
+    return FrameKind.typical(replace(size, lists=2), 2, subme=subme, cabac=subme > 0, bframes=bframes)
+
+
+@pytest.mark.parametrize("subme", (0, 7))
+def test_b_frames_are_planned_with_p_frames(subme):
+    """One plan has the stages of both, and no device alone is faster."""
+    picture, b_stages = b_kind(SIZES[3], subme), {"mode_decision_b", "bipredict", "camera", "explicit_motion", "keep_motion"}
+    assert picture.runs["mode_decision_b"] == 0.75 and picture.runs["mode_decision"] == 0.25
+    assert picture.runs["full_search"] == 2 and picture.runs["interpolate"] == 0.25
+    for seed in range(3):
+        found = make_plan(BOTH, picture, random_machine(random.Random(seed)))
+        assert b_stages | {"mode_decision", "intra"} <= set(found.plan.rows) == picture.stages
+        assert found.prediction.seconds <= min(found.single_device_seconds.values())
+        assert found.plan.rows["camera"] == found.plan.rows["mode_decision_b"]
+
+
+def test_the_time_of_b_frames_is_the_mean():
+    """On one device without copies: a P frame and three B frames take what their stages take."""
+    models, picture = guess((CPU,), 1), b_kind(SIZES[1])
+    plan = complete((CPU,), dict.fromkeys(picture.stages, (9,)), picture)
+    frames = [[op for op in ops if isinstance(op, Run)] for ops in cycle(plan, picture)]
+    assert [any(op.stage == "mode_decision_b" for op in ops) for ops in frames] == [False, True, True, True]
+    total = sum(models.seconds(op.stage, CPU, 9, 11) for ops in frames for op in ops)
+    found = simulate(plan, picture, models)
+    assert found.frames == 4 and found.seconds == pytest.approx(total / 4) == pytest.approx(found.busy()[CPU,])
+    alone = simulate(plan, replace(picture, then=()), models)
+    assert alone.seconds == pytest.approx(sum(models.seconds(op.stage, CPU, 9, 11) for op in frames[0]))
+
+
+def test_rows_that_are_pinned_hold_in_b_frames():
+    plan, _ = pinned(BOTH, b_kind(SIZES[1]), {"rows_gpu": 4, "whole": "cpu"})
+    assert plan.rows["bipredict"] == (4, 5) and plan.rows["mode_decision_b"] == plan.rows["camera"] == (0, 9)

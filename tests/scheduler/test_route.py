@@ -11,15 +11,19 @@ from h264lite.scheduler.arrays import (
     PREVIOUS_FRAME_ARRAYS,
     REFERENCE_ARRAYS,
     RESULTS,
+    SECOND_FILL,
+    SECOND_RESULTS,
     SOURCES,
     Size,
     accesses,
 )
 from h264lite.scheduler.planning import route as routing
-from h264lite.scheduler.planning.plan import EXTENDED, SPLITS, SPLITTING, UNSPLIT, Plan, memory_of
+from h264lite.scheduler.planning.plan import EXTENDED, SPLITS, SPLITTING, UNSPLIT, WHOLE, Plan, memory_of
 from h264lite.scheduler.planning.route import Copy, FrameKind, Run, engine, route
 from h264lite.scheduler.residency import NOTHING
 from h264lite.scheduler.stages import CUDA, STAGES, TABLE
+
+from ..encoder.test_frame_order import specs_of
 
 HEIGHT = 7
 SIZE = Size(5, HEIGHT, 48)
@@ -87,12 +91,14 @@ class Machine:
                 del memory[key]
             for filled in ("qp",) if picture.n_ref else ("qp", *INTRA_FILL):
                 memory[filled, CURRENT] = [("filled", n)] * HEIGHT
+            if not picture.n_ref1:
+                memory |= {(filled, CURRENT): [("filled", n)] * HEIGHT for filled in SECOND_FILL}
             if name == picture.source:
                 memory.update({(plane, CURRENT): [(plane, n, row) for row in range(HEIGHT)] for plane in SOURCES})
 
     def run(self, op, picture):
         memory, done = memory_of(op.device), {}
-        uses = accesses(op.stage, op.reference, picture.n_ref, picture.duplicates)
+        uses = accesses(op.stage, op.reference, picture.lists)
         if op.stage in EXTENDED or op.stage == "compact":
             return
         for row in range(op.row0, op.row1):
@@ -131,15 +137,17 @@ class Machine:
             left.remove(index)
             done.add(index)
         compacted = [memory_of(op.device) for op in ops if isinstance(op, Run) and op.stage == "compact"]
-        found = {name: self.rows("cpu", (name, CURRENT)) for name in (*RESULTS, *SOURCES)}
+        found = {name: self.rows("cpu", (name, CURRENT)) for name in (*RESULTS, *SECOND_RESULTS, *SOURCES)}
         found["levels"] = self.rows(compacted[0] if compacted else "cpu", ("levels", CURRENT))
         if picture.decoded:
             found |= {name: self.rows("cpu", (name, CURRENT)) for name in DECODED}
         found = {name: list(rows) for name, rows in found.items()}
         for memory in self.memories.values():  # numbers of the next picture
             for name in REFERENCE_ARRAYS:
-                for k in range(picture.limit - 1, -1, -1):
-                    memory[name, k] = memory.pop((name, k - 1), [("nothing", name, k)] * HEIGHT)
+                kept = [memory.get((name, k), [("nothing", name, k)] * HEIGHT) for k in picture.held_after]
+                for key in [key for key in memory if key[0] == name]:
+                    del memory[key]
+                memory |= {(name, k): rows for k, rows in enumerate(kept)}
             for name in PREVIOUS_FRAME_ARRAYS:
                 memory[name, 0] = memory.pop((name, CURRENT), [("nothing", name, CURRENT)] * HEIGHT)
         return found
@@ -152,7 +160,7 @@ def random_plan(rng, devices):
         likely = (0, 1, HEIGHT // 2, HEIGHT - 1, HEIGHT, rng.randrange(HEIGHT + 1))
         cuts = sorted(rng.choice(likely) for _ in range(count - 1))
         rows[stage] = tuple(b - a for a, b in zip([0, *cuts], [*cuts, HEIGHT]))
-    for stage in ("mode_decision", "intra"):
+    for stage in WHOLE:
         one = rng.randrange(count)
         rows[stage] = tuple(HEIGHT * (k == one) for k in range(count))
     if rng.random() < 0.3:  # done twice instead of copied
@@ -186,6 +194,45 @@ def test_any_split_in_any_order_is_one_device(devices, ref, keyint, by_cost):
             found, expected = many.picture(n, ops, picture), alone.picture(n, ops_alone, replace(picture, source="cpu"))
             for name, rows in expected.items():
                 assert found[name] == rows, f"seed {seed}, picture {n}, {name}, rows {plan.rows}"
+
+
+B_SIZE = replace(SIZE, lists=2)
+
+
+def b_pictures(pyramid, by_cost, **more):
+    """Of specs: (number, kind) of frames of a stream with B frames, I frames that are no IDR frames among them."""
+    held = ()
+    for spec in specs_of(12, bframes=3, b_pyramid=pyramid, ref=2, keyint=9):
+        held = () if spec.is_idr else held
+        numbers = {index: k for k, index in enumerate(held)} | {spec.coding_index: CURRENT}
+        entries = tuple(numbers[k] for k in (*spec.list0, *spec.list1))
+        yield spec.coding_index, FrameKind(
+            B_SIZE, spec.n_ref, 0, is_idr=spec.is_idr, subme=6 * by_cost, cabac=by_cost, n_ref1=spec.n_ref1,
+            is_reference=spec.is_reference, entries=entries, after=tuple(numbers[k] for k in spec.references_after), **more,
+        )  # fmt: skip
+        held = spec.references_after
+
+
+@pytest.mark.parametrize("devices", (GPU, ("cuda:0", "cpu"), ("cuda:0", "cpu", "cuda:1")), ids=str)
+@pytest.mark.parametrize("pyramid", ("none", "normal", "dyadic"))
+@pytest.mark.parametrize("by_cost", (False, True))
+def test_b_frames_in_any_split_in_any_order(devices, pyramid, by_cost):
+    for seed in range(4):
+        rng = random.Random(100 * seed + len(pyramid))
+        plan = random_plan(rng, devices)
+        one, many = Plan.split(("cpu",), HEIGHT, HEIGHT, 0, "fsbm", 6 * by_cost, by_cost, 2), Machine(plan, seed)
+        alone, valid, nothing, b_frames = Machine(one, 0), NOTHING, NOTHING, 0
+        source = rng.choice(["cpu", memory_of(devices[0])])
+        for n, picture in b_pictures(pyramid, by_cost, decoded=bool(seed % 2), source=source):
+            if rng.random() < 0.2:
+                plan = random_plan(rng, devices)
+            ops, valid = route(plan, picture, valid)
+            ops_alone, nothing = route(one, replace(picture, source="cpu"), nothing)
+            found, expected = many.picture(n, ops, picture), alone.picture(n, ops_alone, replace(picture, source="cpu"))
+            for name, rows in expected.items():
+                assert found[name] == rows, f"seed {seed}, picture {n}, {name}, rows {plan.rows}"
+            b_frames += {"mode_decision_b", "explicit_motion"} <= {op.stage for op in ops if isinstance(op, Run)}
+        assert b_frames >= 6
 
 
 @pytest.mark.parametrize("what", ("needs", "copies", "halo"))
@@ -252,7 +299,8 @@ def test_what_shares_memory_copies_nothing():
 def test_all_on_the_gpu_crosses_once():
     ops = steady(Plan.complete(GPU, HEIGHT, {stage: (0, HEIGHT) for stage in (*SPLITS, "mode_decision", "intra")}))
     assert set(copied(ops, "cpu")) == {(name, CURRENT) for name in SOURCES}
-    written = {name for stage in TABLE if stage.only != CUDA and not stage.deferred for name in stage.written}
+    planned = [stage for stage in TABLE if stage.only != CUDA and not (stage.deferred or stage.unplanned)]
+    written = {name for stage in planned for name in stage.written}
     assert set(copied(ops, "cuda:0")) == {(name, CURRENT) for name in (*written.intersection(RESULTS), "level_index")}
     assert "mb_type" in written and "qp" not in written
 

@@ -1,0 +1,87 @@
+"""The macroblock tree: how much of later frames depends on each macroblock, and the QP offsets that follow from it.
+
+Not part of the standard: Garrett-Glaser, "A novel macroblock-tree algorithm for high-performance optimization of dependent
+video coding in H.264/AVC". Costs are those of lookahead.py, here in 1 / 16; sums are exact, so that no order of macroblocks
+counts.
+"""
+
+from math import log2
+
+import numpy as np
+
+from ..jit.kernel import closed_kernel, helper
+
+COST_SHIFT = 4  # of costs
+TREE_LOG2_SHIFT = 16  # of logarithms
+_WEIGHT_SHIFT = 6  # of the weight of list 1
+_MB_SHIFT = 4  # of source samples in macroblocks
+_TABLE_BITS = 10
+# log2(1 + i / 1024) in 1 / 65536; none is so near the middle between two integers that machines could differ
+_LOG2 = np.array([round(log2(1 + i / 1024) * (1 << TREE_LOG2_SHIFT)) for i in range(1 << _TABLE_BITS)], np.int32)
+
+
+@helper
+def _give(amount, mb, x, y, mb_width, mb_height, gifts):
+    """Distributes an amount to the up to four macroblocks that macroblock mb covers, moved by (x, y) source samples, by area.
+    What lies outside of the frame is lost.
+    """
+    size = 1 << _MB_SHIFT
+    left, top = (mb % mb_width) * size + x, (mb // mb_width) * size + y
+    column, row = left >> _MB_SHIFT, top >> _MB_SHIFT
+    right, below = left & (size - 1), top & (size - 1)
+    for v in range(2):
+        height = below if v else size - below
+        for u in range(2):
+            area = height * (right if u else size - right)
+            if area and 0 <= column + u < mb_width and 0 <= row + v < mb_height:
+                to = (row + v) * mb_width + column + u
+                gifts[to] += (amount * area + (1 << (2 * _MB_SHIFT - 1))) >> (2 * _MB_SHIFT)
+
+
+@closed_kernel
+def tree_propagate(intra, own, used, weight1, mb_width, amount, gifts0, gifts1):
+    """What the macroblocks of a frame owe to its references is added to theirs.
+
+    intra: uint16[n_mb], costs; own: int64[n_mb], what each macroblock is worth by itself; used: cost, vectors and lists as in
+    UsedMotion (scheduler/lookahead/questions.py); weight1: int, of the later reference in a prediction from both, of 64;
+    amount: int64[n_mb], what later frames owe to this one; gifts0, gifts1 (in and out): int64[n_mb], the same of the earlier
+    and of the later reference.
+    """
+    cost, vectors, lists = used
+    n_mb = intra.size
+    mb_height = n_mb // mb_width
+    for mb in range(n_mb):
+        by_intra = np.int64(intra[mb])
+        saved = by_intra - np.int64(cost[mb])
+        if saved <= 0:
+            continue
+        owed = (own[mb] + amount[mb]) * saved // by_intra
+        second = owed if lists[mb] == 2 else (owed * weight1) >> _WEIGHT_SHIFT if lists[mb] == 3 else 0
+        if lists[mb] != 2:
+            _give(owed - second, mb, np.int64(vectors[mb, 0]), np.int64(vectors[mb, 1]), mb_width, mb_height, gifts0)
+        if lists[mb] != 1:
+            _give(second, mb, np.int64(vectors[mb, 2]), np.int64(vectors[mb, 3]), mb_width, mb_height, gifts1)
+
+
+@helper
+def _log2(value):
+    """log2 of a positive integer, in 1 / 65536."""
+    exponent = np.int64(0)
+    step = np.int64(32)
+    while step:
+        if value >> (exponent + step):
+            exponent += step
+        step >>= 1
+    mantissa = value >> (exponent - _TABLE_BITS) if exponent >= _TABLE_BITS else value << (_TABLE_BITS - exponent)
+    return (exponent << TREE_LOG2_SHIFT) + np.int64(_LOG2[mantissa - (1 << _TABLE_BITS)])
+
+
+@closed_kernel
+def tree_offsets(own, amount, strength, offsets):
+    """QP offsets of the macroblocks of a reference -> offsets: int32[n_mb], in 1 / 256, at most 0.
+
+    own, amount: as of tree_propagate; strength: int, QPs in 1 / 256 for an amount as large as the macroblock's own worth.
+    """
+    for mb in range(own.size):
+        gain = _log2(own[mb] + amount[mb]) - _log2(own[mb])
+        offsets[mb] = -((gain * strength + (1 << (TREE_LOG2_SHIFT - 1))) >> TREE_LOG2_SHIFT)

@@ -1,0 +1,102 @@
+"""Where QPs of frames come from: each frame, with its type and references, waits here until its QP is known."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ...scheduler.frame_spec import B, FrameSpec, I
+from ...scheduler.lookahead.questions import Costs, NotYet, UsedMotion
+from ..settings.config import Config
+from .adaptive_quantisation import AqSettings, aq_offsets, energies, in_coded_size, mb_qps
+from .fixed_point import QP_SHIFT, scaled
+from .macroblock_tree import MacroblockTree, Node, Settled
+from .rate_factor import CrfRules, RateFactor
+
+
+class QpSource(Protocol):
+    """Decides QPs in coding order, for the whole stream at one place, so that they depend on neither threads nor devices.
+
+    needed_from: the first frame in display order whose costs are still asked for.
+    """
+
+    needed_from: int
+
+    def see(self, planes: Sequence[np.ndarray]) -> None:
+        """The next source frame in display order: Y, Cb, Cr, uint8 of display size; they are not kept."""
+
+    def add(self, specs: Sequence[FrameSpec]) -> list[FrameSpec]:
+        """The next frames in coding order, whose costs are there. All whose QPs are settled now, in coding order."""
+
+    def flush(self) -> list[FrameSpec]:
+        """No frame follows: all that wait."""
+
+
+class CrfQps:
+    """A QpSource: QPs of a constant rate factor. Frames wait for the macroblock tree alone."""
+
+    def __init__(self, config: Config, costs: Costs) -> None:
+        self._costs, self._factor = costs, RateFactor(CrfRules.of(config))
+        self._limits = config.qpmin, config.qpmax
+        self._tree = MacroblockTree.of(config) if config.mbtree else None
+        self._aq = AqSettings.of(config) if config.aq_mode else None
+        self._coded = config.coded_height, config.coded_width
+        self._seen = 0  # frames
+        self._adapted: dict[int, np.ndarray] = {}  # offsets of adaptive quantisation, by display index
+        self._shown: dict[int, int] = {}  # display index of each reference
+        self.needed_from = 0
+
+    def see(self, planes: Sequence[np.ndarray]) -> None:
+        """See QpSource."""
+        if self._aq is not None:
+            self._adapted[self._seen] = aq_offsets(energies(in_coded_size(planes, self._coded)), self._aq)
+        self._seen += 1
+
+    def add(self, specs: Sequence[FrameSpec]) -> list[FrameSpec]:
+        """See QpSource."""
+        return [settled for spec in specs for settled in self._decided(spec)]
+
+    def flush(self) -> list[FrameSpec]:
+        """See QpSource."""
+        return [] if self._tree is None else [self._with_qp(*found) for found in self._tree.flush()]
+
+    def _decided(self, spec: FrameSpec) -> list[FrameSpec]:
+        """Those that are settled by the next frame."""
+        qp = self._factor.qp(spec, self._cost(spec))
+        adapted = self._adapted.pop(spec.display_index, None)
+        settled: Iterable[Settled] = [(spec, qp, adapted)]
+        if self._tree is not None:
+            settled = self._tree.add(Node(spec, qp, *self._flow(spec), adapted))
+        known = {**self._shown, spec.coding_index: spec.display_index}
+        self._shown = {index: known[index] for index in spec.references_after}
+        if spec.frame_type != B:
+            self.needed_from = spec.display_index  # the B frames before it follow in the same call of `add`
+        return [self._with_qp(*found) for found in settled]
+
+    def _with_qp(self, spec: FrameSpec, qp: int, offsets: np.ndarray | None) -> FrameSpec:
+        """The spec with its QP and, with offsets, the QPs of macroblocks, of which that of the frame is the mean then."""
+        if offsets is None:
+            return spec._replace(qp=scaled(qp, 1, QP_SHIFT))
+        qps = mb_qps(qp, offsets, *self._limits)
+        return spec._replace(qp=(2 * int(qps.sum()) + qps.size) // (2 * qps.size), mb_qp=qps.tobytes())
+
+    def _cost(self, spec: FrameSpec) -> int:
+        """Of I and P frames; 0 for others."""
+        while True:
+            try:
+                if spec.frame_type == I:
+                    return self._costs.intra(spec.display_index)
+                return 0 if spec.frame_type == B else self._costs.p(self._shown[spec.list0[0]], spec.display_index)
+            except NotYet:
+                self._costs.wait()
+
+    def _flow(self, spec: FrameSpec) -> tuple[np.ndarray, UsedMotion | None]:
+        """For the tree: costs by intra prediction, and motion from the nearest references."""
+        costs, frame = self._costs, spec.display_index
+        intra = costs.intra_costs(frame)
+        if spec.frame_type == I:
+            return intra, None
+        earlier = self._shown[spec.list0[0]]
+        if spec.list1:
+            return intra, costs.used_of_b(earlier, self._shown[spec.list1[0]], frame)
+        return intra, costs.used_of_p(earlier, frame)

@@ -1,0 +1,70 @@
+"""frame_params: numbers of a frame that kernels read from one block of memory, so that launches of frames are alike."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...cpu_simd.layout import (
+    BI_WEIGHTS,
+    DISTANCES,
+    HEADER_BITS,
+    MOST_LISTED,
+    N_WEIGHTS,
+    PREVIOUS_DISTANCES,
+    SEARCHED_SLOTS,
+    SLOTS,
+    WEIGHTS,
+)
+from ..frame_spec import implicit_weights
+
+Array = Any  # np.ndarray, or a GPU array
+Numbers = tuple[int, ...]
+
+
+@lru_cache(maxsize=256)
+def list_numbers(
+    distances: Numbers, n_ref: int, is_weighted: bool, previous: Numbers, slots: Numbers, searched: Numbers
+) -> np.ndarray:
+    """int32[HEADER_BITS - DISTANCES]: numbers of both lists, 0 without an entry. The same array for the same numbers.
+
+    distances, n_ref, is_weighted: as in FrameSpec; previous: distances of the frame whose motion is continued; searched:
+    slots as the search sees them.
+    """
+    bi_weights = implicit_weights(distances, n_ref, is_weighted)
+    found = np.zeros(HEADER_BITS - DISTANCES, np.int32)
+    for at, some in zip(
+        (DISTANCES, PREVIOUS_DISTANCES, SLOTS, SEARCHED_SLOTS, BI_WEIGHTS), (distances, previous, slots, searched, bi_weights)
+    ):
+        found[at - DISTANCES : at - DISTANCES + len(some)] = some
+    return found
+
+
+def decision_params(params: Array) -> Array:
+    """Of frame_params: int32[HEADER_BITS - WEIGHTS], what the stages before the entropy stage read."""
+    return params[WEIGHTS:HEADER_BITS]
+
+
+def list_state(block: Array, n_ref: int, n_ref1: int) -> dict[str, Array]:
+    """Arguments of the stages by name, parts of `decision_params`; n_ref, n_ref1: entries of both lists."""
+
+    def part(at: int, count: int) -> Array:
+        return block[at - WEIGHTS : at - WEIGHTS + count]
+
+    entries = max(1, n_ref + n_ref1)
+    return {
+        "weights": block[: DISTANCES - WEIGHTS],
+        "ref_slots": part(SLOTS, entries),
+        "searched_slots": part(SEARCHED_SLOTS, entries),
+        "previous_distances": part(PREVIOUS_DISTANCES, MOST_LISTED),
+        "bi_weights": part(BI_WEIGHTS, max(1, n_ref * n_ref1)),
+    }
+
+
+def reference_params(block: Array, ref: int, weighted: bool) -> dict[str, Array]:
+    """The same for the search in entry `ref` of both lists; weighted: whether the search needs a weighted copy of it."""
+    at = DISTANCES - WEIGHTS + ref
+    found = {"distance": block[at : at + 1]}
+    if weighted:
+        found["reference_weights"] = block[N_WEIGHTS * ref : N_WEIGHTS * (ref + 1)]
+    return found

@@ -1,0 +1,135 @@
+"""Recordings of frames on a GPU: few kinds, whatever the types and however long the stream, and the bytes of the CPU."""
+
+import h264lite
+import numpy as np
+import pytest
+from h264lite.cuda_src.runtime.recording import HostBuffers, Recording, stand_in
+from h264lite.encoder.settings.config import Config
+from h264lite.scheduler import cuda_executor
+from h264lite.scheduler.frames.side_by_side import NOTHING, SideBySide
+
+from .. import round_trip
+from ..cuda_emulator.fixtures import driver  # noqa: F401
+from ..cuda_emulator.native import use_native_calls
+
+FAST = {"qp": 30, "subme": 1, "merange": 4, "partitions": "none", "threads": 1, "no_scenecut": True}
+
+
+def executor_of(encoder):
+    return encoder._pipeline._pipeline.executor.loop.executor
+
+
+def of_changing_types(count, size=16):
+    """Frames that stand still, move, change a little and at once, so that adaptive types differ."""
+    rng = np.random.default_rng(7)
+    frames, at = [], 0
+    for n in range(count):
+        if n % 45 == 0:
+            coarse = rng.integers(0, 256, (size, size))
+            scene = sum(np.roll(coarse, shift, (0, 1)) for shift in np.ndindex(4, 4)) // 16
+        at += (0, 1, 0, 5, 2)[n // 6 % 5]
+        plane = np.roll(scene, at, 1) + rng.integers(-1, 2, (size, size)) * (0, 3, 25)[n // 4 % 3]
+        plane = np.clip(plane, 0, 255).astype(np.uint8)
+        chroma = plane[::2, ::2]
+        frames.append((np.ascontiguousarray(plane), np.ascontiguousarray(chroma), np.ascontiguousarray(chroma[::-1])))
+    return frames
+
+
+@pytest.mark.parametrize(
+    ("options", "most", "fewest_types"),
+    (({"bframes": 3, "b_adapt": 0}, 8, 1), ({"bframes": 2, "b_adapt": 0, "b_pyramid": "none", "ref": 1}, 4, 1),
+     ({"bframes": 3, "b_adapt": 1, "ref": 3, "no_scenecut": False, "keyint": 60}, 30, 4)),
+    ids=str,
+)  # fmt: skip
+def test_few_kinds_in_a_long_stream(driver, options, most, fewest_types):  # noqa: F811
+    with h264lite.Encoder(16, 16, device="cuda", **{**FAST, **options}) as encoder:
+        types = ""
+        for frame in of_changing_types(200):
+            types += "".join(packet.frame_type for packet in encoder.encode(frame))
+        found = dict(executor_of(encoder)._recordings)
+        lengths = {len(part) for part in types.replace("I", "P").split("P")}
+    assert len(found) <= most, sorted(found)
+    assert len(lengths) >= fewest_types, types
+
+
+@pytest.mark.parametrize(
+    "options", ({"ref": 2}, {"bframes": 3, "b_adapt": 1, "ref": 3}, {"weightp": 1, "slices": 2}), ids=str
+)
+def test_bytes_of_rows_and_graphs(driver, monkeypatch, options):  # noqa: F811
+    """Arguments are replaced in rows of calls and in memory of launches; graphs hold those of one combination of arrays."""
+    clip, options = of_changing_types(40, 32), {**FAST, "subme": 2, **options}
+    expected, _ = round_trip.encode(clip, 32, 32, device="cpu", **options)
+    found = use_native_calls(monkeypatch)
+    for name in ("OFTEN", "OFTEN_WITH_B"):
+        monkeypatch.setattr(cuda_executor, name, 2)
+    assert round_trip.encode(clip, 32, 32, device="cuda", **options)[0] == expected
+    (calls,) = found
+    assert calls.replayed >= 40
+
+
+@pytest.mark.parametrize("streams", (0, 1, 2, 3))
+@pytest.mark.parametrize(
+    "options",
+    ({"bframes": 3, "ref": 2}, {"bframes": 2, "b_pyramid": "none"}, {"bframes": 7, "b_pyramid": "dyadic", "keyint": 13}),
+    ids=str,
+)  # fmt: skip
+def test_bytes_with_any_number_of_streams(driver, monkeypatch, options, streams):  # noqa: F811
+    """B frames on their own streams, recorded and replayed; many frames are in flight."""
+    monkeypatch.setattr(cuda_executor, "B_STREAMS", streams)
+    for name in ("OFTEN", "OFTEN_WITH_B"):
+        monkeypatch.setattr(cuda_executor, name, 2)
+    found = use_native_calls(monkeypatch)
+    options = {**FAST, "b_adapt": 0, "subme": 2, "threads": 9, **options}
+    clip = of_changing_types(26, 32)
+    expected, _ = round_trip.encode(clip, 32, 32, device="cpu", **options)
+    assert round_trip.encode(clip, 32, 32, device="cuda", **options)[0] == expected
+    assert found[0].replayed >= 26
+
+
+def test_which_frames_wait_for_which():
+    """One mini-GOP of three B frames, of which one is a reference; slots 0 and 1 are references."""
+    side = SideBySide(2, 5)
+    assert side.enter(0, 0, (), False) == (0, NOTHING) and side.enter(1, 1, (0,), False) == (0, NOTHING)
+    assert side.enter(2, 2, (0, 1), False) == (0, NOTHING), "a B frame that is a reference"
+    assert side.enter(3, 3, (0, 2, 1), True) == (1, NOTHING) and side.enter(4, 4, (2, 1, 0), True) == (2, NOTHING)
+    assert side.enter(5, 5, (1,), False) == (0, NOTHING), "the next P frame waits for no B frame"
+    assert side.enter(6, 2, (1, 5), False) == (0, ((3, 4), (2,))), "it overwrites what they read, and what is downloaded"
+    assert side.enter(7, 4, (5, 1), True) == (1, ((), (4,))) and side.enter(8, 4, (5, 1), True) == (2, ((), (7,)))
+    assert side.enter(14, 1, (5,), False) == (0, NOTHING), "frames that were downloaded long ago"
+    assert SideBySide(0, 3).enter(1, 0, (), True) == (0, NOTHING)
+
+
+def test_graphs_are_bounded(driver, monkeypatch):  # noqa: F811
+    use_native_calls(monkeypatch)
+    monkeypatch.setattr(cuda_executor, "OFTEN", 1)
+    monkeypatch.setattr(cuda_executor, "MOST_FUSED", 3)
+    monkeypatch.setattr(cuda_executor, "MOST_COUNTED", 5)
+    clip = of_changing_types(30)
+    with h264lite.Encoder(16, 16, 30, device="cuda", ref=3, **FAST) as encoder:
+        packets = [packet for frame in clip for packet in encoder.encode(frame)]
+        executor = encoder._pipeline.executor.loop.executor
+        assert len(executor._fused) == 3 and len(executor._uses) <= 5
+        packets += encoder.flush()
+    expected, _ = round_trip.encode(clip, 16, 16, device="cpu", ref=3, **FAST)
+    assert b"".join(packet.data for packet in packets) == expected
+
+
+def test_stand_ins_are_replaced():
+    """In Python calls: numbers of the same size that are no stand-ins stay."""
+    seen, event = [], object()
+    recording = Recording(HostBuffers(), (1000, 2000))
+    recording.add("a copy", lambda *given: seen.append(given), (stand_in(1) + 48, 7, stand_in(0), -5, event))
+    for addresses in ((1000, 2000), (5 << 40, 3)):
+        recording.rebind(HostBuffers(), addresses)
+        for call, _ in recording.parts():
+            call()
+        assert seen.pop() == (addresses[1] + 48, 7, addresses[0], -5, event)
+    (settled,) = recording.settled()
+    assert list(settled.arguments) == [51, 7, 5 << 40, -5, event] and not settled.patches
+
+
+def test_numbers_of_lists_have_places():
+    """No settings have more entries than frame_params has places for."""
+    for options in ({"bframes": 16, "ref": 16, "b_pyramid": "dyadic"}, {"ref": 16, "weightp": 1}, {"bframes": 3, "ref": 16}):
+        config = Config.from_options(width=64, height=64, device="cpu", **options)
+        assert config.most_searches <= 16
