@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from h264lite.encoder.decisions.adaptive_types import BEST, FAST, FIXED, AdaptiveTypes, TypeRules, cut_bias
 from h264lite.encoder.decisions.lookahead import FrameCosts
+from h264lite.scheduler.lookahead.questions import NotYet
 
 from ..sequences import clip
 
@@ -253,6 +254,39 @@ def test_types_do_not_depend_on_what_is_known_beyond_the_window():
             early = [kind for _ in range(length) for kind in part.add(NOTHING)]
             assert early == found[: len(early)] and len(early) >= length - 12
             assert len(early) + len(part.flush()) == length
+
+
+class Late(Table):
+    """Answers a question only some calls after it was asked first, or after a wait."""
+
+    def __init__(self, seed, calls):
+        super().__init__(seed)
+        self._calls, self._asked, self._waited, self.waits = calls, {}, set(), 0
+
+    def wait(self):
+        self._waited |= set(self._asked)
+        self.waits += 1
+
+    def _chance(self, least, most, *frames):
+        question = least, *frames
+        self._asked[question] = self._asked.get(question, 0) + 1
+        if self._asked[question] <= self._calls and question not in self._waited:
+            raise NotYet
+        return super()._chance(least, most, *frames)
+
+
+def test_types_do_not_depend_on_when_costs_are_there():
+    """Frames wait for late costs up to a limit; at the end all are waited for."""
+    for b_adapt, scenecut, lag, calls in product((FIXED, FAST, BEST), (0, 90), (0, 4), (1, 3)):
+        chosen = rules(b_adapt=b_adapt, scenecut=scenecut, rc_lookahead=8, keyint=50, min_keyint=5, lag=lag)
+        at_once, costs = AdaptiveTypes(chosen, Table(5)), Late(5, calls)
+        late, found = AdaptiveTypes(chosen, costs), []
+        for n in range(40):
+            found += late.add(NOTHING)
+            assert n + 1 - len(found) <= chosen.most_waiting + lag
+        found += late.flush()
+        assert found == [kind for _ in range(40) for kind in at_once.add(NOTHING)] + at_once.flush()
+        assert (costs.waits > 0) == (b_adapt != FIXED or scenecut > 0)
 
 
 @pytest.mark.parametrize("name", ["foreman_352x288_30", "mobile_352x288_30", "BasketballPass_416x240_50"])

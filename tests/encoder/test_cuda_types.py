@@ -12,7 +12,7 @@ from .. import round_trip
 from ..cuda_emulator.fixtures import driver, gpu, launches_by_frame, on_gpus  # noqa: F401
 from .test_adaptive_types import pan
 
-WIDTH, HEIGHT, GPUS = 70, 52, 2
+WIDTH, HEIGHT = 70, 52
 GREY = np.full((2, HEIGHT // 2, WIDTH // 2), 128, np.uint8)
 OPTIONS = {"preset": "ultrafast", "no_cabac": False, "keyint": 40, "min_keyint": 1, "scenecut": 40, "bframes": 3, "ref": 2,
            "rc_lookahead": 8}  # fmt: skip
@@ -56,12 +56,11 @@ def test_same_types_and_bytes(gpu, options):  # noqa: F811
     round_trip.assert_same(round_trip.ffmpeg_frames(stream), decoded, "FFmpeg")
 
 
-@pytest.mark.parametrize(
-    "options", ({"gops": 2, "keyint": 6}, {"gops": 4, "keyint": 5, "devices": ("cuda:0", "cuda:1")}), ids=str
-)
+@on_gpus
+@pytest.mark.parametrize("options", ({"gops": 2, "keyint": 6}, {"gops": 4, "keyint": 5}), ids=str)
 def test_several_gops(driver, options):  # noqa: F811
-    expected = shown(packets_of(device="cpu", **{**options, "gops": 1, "devices": None}))
-    assert shown(packets_of(**{"device": None if "devices" in options else "cuda", "threads": 2, **options})) == expected
+    expected = shown(packets_of(device="cpu", **{**options, "gops": 1}))
+    assert shown(packets_of(device="cuda", threads=2, **options)) == expected
 
 
 @on_gpus

@@ -17,6 +17,7 @@ from .. import round_trip
 from ..cli.test_machine_commands import quick  # noqa: F401
 from ..cuda_emulator.driver import Error
 from ..cuda_emulator.fixtures import both_ways, driver, on_gpus  # noqa: F401
+from . import test_cuda_types
 from .test_cuda_frames import upload
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 12
@@ -51,6 +52,14 @@ def test_the_emulated_gpus_are_strict(driver):  # noqa: F811
         driver.Stream()
     with pytest.raises(device_module.DeviceUnavailable, match="device 2 was asked for, and the driver reports 2"):
         device_module.Device(2)
+
+
+@on_gpus
+def test_adaptive_types(driver):  # noqa: F811
+    """The first GPU decides for both."""
+    expected = test_cuda_types.shown(test_cuda_types.packets_of(device="cpu", keyint=5, gops=1))
+    found = test_cuda_types.packets_of(device=None, devices=("cuda:0", "cuda:1"), keyint=5, gops=4, threads=2)
+    assert test_cuda_types.shown(found) == expected
 
 
 @on_gpus
