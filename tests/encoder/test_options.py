@@ -205,7 +205,6 @@ BAD = [
     {"bframes": 17},
     {"bframes": 3, "profile": "baseline"},
     {"bframe": 3, "profile": "baseline"},
-    {"bframes": 3, "device": "hybrid"},
     {"bframes": 3, "b_pyramid": "strict"},
     {"bframes": 3, "b_pyramid": 3},
     {"bframes": 3, "b_pyramid": 1},
