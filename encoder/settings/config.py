@@ -249,8 +249,8 @@ class Config:
 
     @property
     def reference_b_qp(self) -> int:
-        """QP of B frames that are references: between the others."""
-        return (self.qp + self.b_qp) // 2
+        """QP of B frames that are references: between the others, rounded up."""
+        return (self.qp + self.b_qp + 1) // 2
 
     @classmethod
     def from_options(cls, **options: Any) -> "Config":

@@ -104,7 +104,7 @@ def test_quantisers():
     assert config(qp=51, ipratio=0.5).i_qp == 51
     assert config(qp=30, ipratio=1).i_qp == 30
     assert config(qp=30, ipratio=2).i_qp == 24
-    assert (config(qp=26).b_qp, config(qp=26).reference_b_qp) == (28, 27)
+    assert (config(qp=26).b_qp, config(qp=26).reference_b_qp) == (31, 29)
     assert (config(qp=51).b_qp, config(qp=0, pbratio=0.5).b_qp, config(qp=30, pbratio=2).reference_b_qp) == (51, 0, 33)
 
 
