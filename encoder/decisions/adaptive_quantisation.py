@@ -13,17 +13,12 @@ from ...cpu_simd.bundles import Planes
 from ...cpu_simd.steady_qp import steady_qps
 from ...scheduler.frame_spec import FrameSpec
 from ..settings.config import Config
+from .fixed_point import LOG2_SHIFT, QP_SHIFT, exp2_array, log2_array
 
 OFF, BY_VARIANCE, BY_FRAME, DARK_FINER = range(4)  # --aq-mode
-QP_ONE = 256  # units of QPs and offsets a QP
+QP_ONE = 1 << QP_SHIFT  # units of QPs and offsets a QP
 REACH = 192  # saves 0.3 % of the bits at equal SSIM (docs/compression.md)
-_BITS = 16  # of fractions
-_ONE = 1 << _BITS
-_TABLE_BITS = 8  # of the mantissa that choose a row of the tables; the others interpolate
-# log2(1 + i / 256) and 2^(i / 256), in 1 / _ONE
-_LOG2 = np.array([round(np.log2(1 + i / 256) * _ONE) for i in range(257)], np.int64)
-_EXP2 = np.array([round(2 ** (i / 256) * _ONE) for i in range(257)], np.int64)
-
+_ONE = 1 << LOG2_SHIFT
 # of the formulas: QPs a bit of energy, and the log2 of the energy whose QP stays; mean squared eighth root that stays
 _SLOPE, _NEUTRAL = round(1.0397 * _ONE), round(14.427 * _ONE)
 _NEUTRAL_SQUARE = 14
@@ -71,13 +66,13 @@ def aq_offsets(energy: np.ndarray, settings: AqSettings) -> np.ndarray:
     if settings.mode == OFF:
         return np.zeros(energy.shape, np.int32)
     if settings.mode == BY_VARIANCE:
-        offsets = (log2_fixed(np.maximum(energy, 1)) - _NEUTRAL) * _SLOPE >> _BITS
+        offsets = (log2_array(np.maximum(energy, 1)) - _NEUTRAL) * _SLOPE >> LOG2_SHIFT
         return _scaled(offsets, settings.strength)
-    root = exp2_fixed(log2_fixed(energy.astype(np.int64) + 1) >> 3)  # below 2^3
-    mean, squares = int(root.sum()) // root.size, int((root * root >> _BITS).sum()) // root.size
-    offsets = (mean * (root - mean) >> _BITS) + (squares - _NEUTRAL_SQUARE * _ONE >> 1)
+    root = exp2_array(log2_array(energy.astype(np.int64) + 1) >> 3)  # below 2^3
+    mean, squares = int(root.sum()) // root.size, int((root * root >> LOG2_SHIFT).sum()) // root.size
+    offsets = (mean * (root - mean) >> LOG2_SHIFT) + (squares - _NEUTRAL_SQUARE * _ONE >> 1)
     if settings.mode == DARK_FINER:
-        offsets = offsets + _ONE - (_NEUTRAL_SQUARE * _ONE << _BITS) // (root * root >> _BITS)
+        offsets = offsets + _ONE - (_NEUTRAL_SQUARE * _ONE << LOG2_SHIFT) // (root * root >> LOG2_SHIFT)
     return _scaled(offsets, settings.strength)
 
 
@@ -92,28 +87,6 @@ def mb_qps(qp: int, offsets: np.ndarray, low: int = 0, high: int = 51) -> np.nda
     return found
 
 
-def log2_fixed(values: np.ndarray) -> np.ndarray:
-    """int64: log2 of integers 1 .. 2^31 - 1, in 1 / 65536, within 2 of these."""
-    values = values.astype(np.int64)
-    exponent = np.zeros(values.shape, np.int64)
-    for step in (16, 8, 4, 2, 1):
-        exponent += step * (values >> exponent + step > 0)
-    mantissa = values << 31 - exponent & (1 << 31) - 1  # below the leading 1
-    return (exponent << _BITS) + _between(_LOG2, mantissa >> 31 - _TABLE_BITS - 15)
-
-
-def exp2_fixed(values: np.ndarray) -> np.ndarray:
-    """int64: 2^value in 1 / 65536, within 5 of these; values: 0 .. 3 * 65536, in 1 / 65536."""
-    fraction = values & _ONE - 1
-    return _between(_EXP2, fraction << _TABLE_BITS + 15 - _BITS) << (values >> _BITS)
-
-
-def _between(table: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Interpolation in a table; at: row and 15 bits of a fraction."""
-    row, fraction = at >> 15, at & (1 << 15) - 1
-    return table[row] + ((table[row + 1] - table[row]) * fraction + (1 << 14) >> 15)
-
-
 def _scaled(offsets: np.ndarray, strength: int) -> np.ndarray:
     """int32: offsets in 1 / _ONE times the strength, in 1 / QP_ONE."""
-    return (offsets * strength + (_ONE >> 1) >> _BITS).astype(np.int32)
+    return (offsets * strength + (_ONE >> 1) >> LOG2_SHIFT).astype(np.int32)

@@ -16,8 +16,7 @@ from ...cpu_simd.macroblock_tree import COST_SHIFT, tree_offsets, tree_propagate
 from ...scheduler.frame_spec import FrameSpec, I
 from ...scheduler.lookahead.questions import UsedMotion
 from ..settings.config import Config
-from .adaptive_quantisation import exp2_fixed
-from .fixed_point import LOG2_SHIFT, QP_SHIFT, fixed, scaled
+from .fixed_point import LOG2_SHIFT, QP_SHIFT, exp2_array, fixed, scaled
 
 _STRENGTH = 5  # QPs for an amount as large as the macroblock's own worth, at qcomp 0
 _STEP = 6  # QPs that double the quantiser step
@@ -41,7 +40,7 @@ class Node(NamedTuple):
         if self.adapted is None:
             return own << COST_SHIFT
         log2 = np.clip(-self.adapted.astype(np.int64) * (1 << LOG2_SHIFT - QP_SHIFT) // _STEP, -_MOST_LOG2, _MOST_LOG2)
-        worth = own * exp2_fixed(log2 + _MOST_LOG2) >> LOG2_SHIFT - COST_SHIFT + (_MOST_LOG2 >> LOG2_SHIFT)
+        worth = own * exp2_array(log2 + _MOST_LOG2) >> LOG2_SHIFT - COST_SHIFT + (_MOST_LOG2 >> LOG2_SHIFT)
         return np.maximum(worth, 1)
 
     @property
