@@ -263,6 +263,8 @@ class CudaExecutor(GpuMemory):
 
     def drop_recordings(self) -> None:
         """Record frames anew."""
+        for recording in (*self._recordings.values(), *self._fused.values()):
+            recording.clear()
         for kept in (self._recordings, self._fused, self._uses, self._host_buffers):
             kept.clear()
 

@@ -112,6 +112,10 @@ class Recording:
             if command.name.startswith(KERNEL):
                 yield k, command.name.removeprefix(KERNEL), command.call.args[2]
 
+    def clear(self) -> None:
+        """Drop all calls. They refer to streams, which end with their last reference, and parts to the recording itself."""
+        self.commands, self._parts, self._patches = [], None, []
+
     def rebind(self, buffers: HostBuffers, addresses: Sequence[int] = ()) -> None:
         """Bind the recording to other host buffers and arrays."""
         if buffers is not self._buffers or addresses != self._addresses:

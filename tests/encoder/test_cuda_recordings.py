@@ -63,8 +63,7 @@ def test_bytes_of_rows_and_graphs(driver, monkeypatch, options):  # noqa: F811
     for name in ("OFTEN", "OFTEN_WITH_B"):
         monkeypatch.setattr(cuda_executor, name, 2)
     assert round_trip.encode(clip, 32, 32, device="cuda", **options)[0] == expected
-    (calls,) = found
-    assert calls.replayed >= 40
+    assert max(calls.replayed for calls in found) >= 40, "of the loop; the lookahead has a Device of its own"
 
 
 @pytest.mark.parametrize("streams", (0, 1, 2, 3))

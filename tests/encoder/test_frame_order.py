@@ -102,7 +102,7 @@ def test_a_mini_gop():
     specs = specs_of(9, bframes=3, ref=2, qp=30)
     assert [spec.display_index for spec in specs] == [0, 4, 2, 1, 3, 8, 6, 5, 7]
     assert [spec.frame_type for spec in specs] == list("IPBBBPBBB")
-    assert [spec.qp for spec in specs[:5]] == [27, 30, 31, 32, 32]
+    assert [spec.qp for spec in specs[:5]] == [27, 30, 33, 35, 35]
     assert [spec.nal_ref_idc for spec in specs[:5]] == [3, 2, 2, 0, 0]
     assert [spec.frame_num for spec in specs] == [0, 1, 2, 3, 3, 3, 4, 5, 5]
     assert [spec.pic_order_cnt for spec in specs[:5]] == [0, 8, 4, 2, 6]
