@@ -1,4 +1,4 @@
-"""The table of arrays: name, role, shape, dtype, meaning, halo; and what follows from it: bytes of rows, accesses of stages.
+"""The table of arrays: name, role, shape, dtype, meaning, halo; and what follows from it, such as bytes of rows.
 
 Arguments of the stage table and members of its bundles are names of ARRAYS, VIEWS or CONSTANTS; this is checked at import.
 An array is identified by its name and a number: CURRENT for the frame in the loop, k for arrays of search k, and for
@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..cpu_simd.layout import COARSE_PAD, ENTRY_BYTES, N_B_CHOICES, N_B_EXTRAS, N_LEVEL_BLOCKS, PARTITIONS
 from ..standard.macroblock import I_4x4
-from .stages import EVEN, ROWS, STAGES, TABLE, Stage
+from .stages import STAGES, TABLE, Stage
 
 CURRENT, PREVIOUS = -1, 0  # numbers: the frame in the loop; reference 0, the frame before
 SEARCHED_REF, ALL_REFS = -2, -3  # in VIEWS: the number of the reference that a step searches; of each reference
@@ -400,86 +400,6 @@ def pool_shape(pool: str, n_slots: int, size: Size) -> tuple[int, ...]:
     """(n_slots, planes, height, width) of a pool of References."""
     arrays = [ARRAYS[name] for name in POOLS[pool]]
     return (n_slots, sum(array.planes for array in arrays), *arrays[0].shape(size)[-2:])
-
-
-def _arrays_of(name: str) -> tuple[Key, ...]:
-    """The arrays of a name of the stage table, with numbers as in VIEWS."""
-    if name in VIEWS:
-        return VIEWS[name].of
-    return ((name, SEARCHED_REF if ARRAYS[name].role == SEARCH else CURRENT),)
-
-
-class RefLists(NamedTuple):
-    """Both lists of a frame. references: number of the reference of each entry of list 0, then of list 1, among those that
-    are held; n_ref1: entries of list 1, None in streams without B frames.
-    """
-
-    references: tuple[int, ...] = ()
-    n_ref1: int | None = None
-
-    @property
-    def continued(self) -> int:
-        """See CONTINUED."""
-        return self.references[-self.n_ref1 if self.n_ref1 else 0]
-
-
-def storage(name: str, entry: int, lists: RefLists) -> tuple[Key, ...]:
-    """The arrays whose rows are copied for a name of the stage table, in a step for one entry of both lists.
-
-    Arrays of the search count entries. Arrays of list 1 have the same values everywhere in frames without list 1.
-    """
-    if name in CONSTANTS:
-        return ()
-    found: list[Key] = []
-    for base, number in _arrays_of(name):
-        role = ARRAYS[base].role
-        if role in NEVER_COPIED or not _is_used(role, number, lists):
-            continue
-        if number == ALL_REFS:
-            numbers: Iterable[int] = range(len(lists.references)) if role == SEARCH else dict.fromkeys(lists.references)
-        elif number == SEARCHED_REF:
-            numbers = (entry if role == SEARCH else lists.references[entry],)
-        else:
-            numbers = (lists.continued if number == CONTINUED else number,)
-        found += [(base, k) for k in numbers]
-    return tuple(found)
-
-
-def _is_used(role: str, number: int, lists: RefLists) -> bool:
-    """Whether frames with these lists have an array of this role."""
-    if lists.n_ref1 is None:
-        return role not in OF_B_STREAMS
-    return number != PREVIOUS and (role != SECOND_LIST or lists.n_ref1 > 0)
-
-
-@dataclass(frozen=True)
-class Access:
-    """Use of one array by a stage. halo_rows: rows above and below its own that it reads, None: it reads none."""
-
-    key: Key
-    halo_rows: Halo | None
-    writes: bool
-
-
-@cache
-def accesses(name: str, entry: int, lists: RefLists) -> tuple[Access, ...]:
-    """All arrays that a stage reads or writes; see `storage`."""
-    stage = STAGES[name]
-    own = (0, 0) if stage.split in (ROWS, EVEN) else ALL_ROWS
-    found = []
-    for argument in (*stage.reads, *stage.written):
-        writes = argument in stage.written
-        reads = not writes or argument in READ_MODIFY_WRITE.get(name, ())
-        halo_rows = _halo(argument, lists).get(name, own) if reads else None
-        found += [Access(key, halo_rows, writes) for key in storage(argument, entry, lists)]
-    return tuple(found)
-
-
-def _halo(name: str, lists: RefLists) -> Mapping[str, Halo]:
-    row = VIEWS.get(name) or ARRAYS.get(name)
-    if isinstance(row, ArrayRow) and lists.n_ref1 is not None:
-        return {**row.halo, **row.halo_of_b}
-    return row.halo if row else {}
 
 
 def byte_span(name: str, row0: int, row1: int, size: Size) -> tuple[int, int]:

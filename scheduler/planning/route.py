@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from ..accesses import Access, RefLists, accesses
 from ..arrays import (
     ALL_ROWS,
     CURRENT,
@@ -21,12 +22,9 @@ from ..arrays import (
     RESULTS,
     SECOND_RESULTS,
     SOURCES,
-    Access,
     Halo,
     Key,
-    RefLists,
     Size,
-    accesses,
     bytes_of,
 )
 from ..residency import Residency, Rows, common, freeze, union, without

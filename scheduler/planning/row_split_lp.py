@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import CURRENT, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, RESULTS, Key, accesses, bytes_of
+from ..accesses import accesses
+from ..arrays import CURRENT, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, RESULTS, Key, bytes_of
 from .models import Models
 from .plan import EXTENDED, HOST, SPLITTING, is_gpu, memory_of
 from .route import FrameKind

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import Motion
+from h264lite.scheduler.accesses import RefLists, accesses, storage
 from h264lite.scheduler.arrays import (
     ALL_ROWS,
     ARRAYS,
@@ -20,17 +21,14 @@ from h264lite.scheduler.arrays import (
     VIEWS,
     ArrayRow,
     PerRow,
-    RefLists,
     Size,
     Undivided,
-    accesses,
     byte_span,
     bytes_of,
     check_stages,
     of_roles,
     per_mb,
     pool_planes,
-    storage,
 )
 from h264lite.scheduler.bundles import BUNDLES, getters
 from h264lite.scheduler.frames.frame import Frame, HostFrame, References, Workspace

@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from h264lite.scheduler.accesses import accesses
 from h264lite.scheduler.arrays import (
     CURRENT,
     DECODED,
@@ -15,7 +16,6 @@ from h264lite.scheduler.arrays import (
     SECOND_RESULTS,
     SOURCES,
     Size,
-    accesses,
 )
 from h264lite.scheduler.planning import route as routing
 from h264lite.scheduler.planning.plan import EXTENDED, SPLITS, SPLITTING, UNSPLIT, WHOLE, Plan, memory_of

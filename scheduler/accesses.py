@@ -1,0 +1,107 @@
+"""Which arrays, and which rows of them, each stage reads and writes: follows from both tables (arrays.py, stages.py)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from .arrays import (
+    ALL_REFS,
+    ALL_ROWS,
+    ARRAYS,
+    CONSTANTS,
+    CONTINUED,
+    CURRENT,
+    NEVER_COPIED,
+    OF_B_STREAMS,
+    PREVIOUS,
+    READ_MODIFY_WRITE,
+    SEARCH,
+    SEARCHED_REF,
+    SECOND_LIST,
+    VIEWS,
+    ArrayRow,
+    Halo,
+    Key,
+)
+from .stages import EVEN, ROWS, STAGES
+
+
+def _arrays_of(name: str) -> tuple[Key, ...]:
+    """The arrays of a name of the stage table, with numbers as in VIEWS."""
+    if name in VIEWS:
+        return VIEWS[name].of
+    return ((name, SEARCHED_REF if ARRAYS[name].role == SEARCH else CURRENT),)
+
+
+class RefLists(NamedTuple):
+    """Both lists of a frame. references: number of the reference of each entry of list 0, then of list 1, among those that
+    are held; n_ref1: entries of list 1, None in streams without B frames.
+    """
+
+    references: tuple[int, ...] = ()
+    n_ref1: int | None = None
+
+    @property
+    def continued(self) -> int:
+        """See CONTINUED."""
+        return self.references[-self.n_ref1 if self.n_ref1 else 0]
+
+
+def storage(name: str, entry: int, lists: RefLists) -> tuple[Key, ...]:
+    """The arrays whose rows are copied for a name of the stage table, in a step for one entry of both lists.
+
+    Arrays of the search count entries. Arrays of list 1 have the same values everywhere in frames without list 1.
+    """
+    if name in CONSTANTS:
+        return ()
+    found: list[Key] = []
+    for base, number in _arrays_of(name):
+        role = ARRAYS[base].role
+        if role in NEVER_COPIED or not _is_used(role, number, lists):
+            continue
+        if number == ALL_REFS:
+            numbers: Iterable[int] = range(len(lists.references)) if role == SEARCH else dict.fromkeys(lists.references)
+        elif number == SEARCHED_REF:
+            numbers = (entry if role == SEARCH else lists.references[entry],)
+        else:
+            numbers = (lists.continued if number == CONTINUED else number,)
+        found += [(base, k) for k in numbers]
+    return tuple(found)
+
+
+def _is_used(role: str, number: int, lists: RefLists) -> bool:
+    """Whether frames with these lists have an array of this role."""
+    if lists.n_ref1 is None:
+        return role not in OF_B_STREAMS
+    return number != PREVIOUS and (role != SECOND_LIST or lists.n_ref1 > 0)
+
+
+@dataclass(frozen=True)
+class Access:
+    """Use of one array by a stage. halo_rows: rows above and below its own that it reads, None: it reads none."""
+
+    key: Key
+    halo_rows: Halo | None
+    writes: bool
+
+
+@cache
+def accesses(name: str, entry: int, lists: RefLists) -> tuple[Access, ...]:
+    """All arrays that a stage reads or writes; see `storage`."""
+    stage = STAGES[name]
+    own = (0, 0) if stage.split in (ROWS, EVEN) else ALL_ROWS
+    found = []
+    for argument in (*stage.reads, *stage.written):
+        writes = argument in stage.written
+        reads = not writes or argument in READ_MODIFY_WRITE.get(name, ())
+        halo_rows = _halo(argument, lists).get(name, own) if reads else None
+        found += [Access(key, halo_rows, writes) for key in storage(argument, entry, lists)]
+    return tuple(found)
+
+
+def _halo(name: str, lists: RefLists) -> Mapping[str, Halo]:
+    row = VIEWS.get(name) or ARRAYS.get(name)
+    if isinstance(row, ArrayRow) and lists.n_ref1 is not None:
+        return {**row.halo, **row.halo_of_b}
+    return row.halo if row else {}
