@@ -223,27 +223,15 @@ class Device:
 
     def synchronize(self, what: Any = None) -> None:
         """Wait on the host for a stream, an event or (None) the whole GPU."""
-        self.check()
-        try:
-            (what or self.driver.Context).synchronize()
-        except self.driver.Error as error:
-            raise self.failed("synchronize", error) from error
+        self._do("synchronize", (what or self.driver.Context).synchronize, noted=False)
 
     def done(self, event: Any) -> bool:
         """Whether an event has completed; does not wait."""
-        self.check()
-        try:
-            return bool(event.query())
-        except self.driver.Error as error:
-            raise self.failed("an event", error) from error
+        return bool(self._do("an event", event.query, noted=False))
 
     def seconds(self, before: Any, after: Any) -> float:
         """Seconds between two completed timing events."""
-        self.check()
-        try:
-            return float(before.time_till(after)) / 1000
-        except self.driver.Error as error:
-            raise self.failed("an event", error) from error
+        return float(self._do("an event", before.time_till, after, noted=False)) / 1000
 
     # ---- memory
     def array(self, shape: Sequence[int], dtype: Any, what: str = "") -> DeviceArray:
