@@ -75,7 +75,7 @@ class GpuCosts:
     """
 
     def __init__(self, gpu: Device, width: int, height: int) -> None:
-        """gpu: of nobody else, closed by `close`; width, height: of the display, in luma samples."""
+        """gpu: without another user, closed by `close`; width, height: of the display, in luma samples."""
         self._gpu, self._shape = gpu, (height, width)
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
         self._frames: dict[int, GpuFrame] = {}

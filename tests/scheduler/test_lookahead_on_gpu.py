@@ -81,7 +81,7 @@ def test_same_costs(device, size, monkeypatch):  # noqa: F811
 
 
 def test_memory_is_bounded(device):  # noqa: F811
-    """Frames, motions and batches of forgotten frames are reused; questions that nobody asks again are dropped."""
+    """Frames, motions and batches of forgotten frames are reused; answers about them are dropped."""
     gpu, held = GpuCosts(device, WIDTH, HEIGHT), []
     for n in range(40):
         gpu.add(np.full((HEIGHT, WIDTH), n, np.uint8))
