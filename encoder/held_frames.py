@@ -11,6 +11,7 @@ from ..scheduler.frame_spec import FrameSpec
 from .decisions.frame_types import FrameTypes
 from .errors import DeviceLost
 from .settings.config import Config
+from .settings.requests import Request
 
 
 class HeldFrames:
@@ -20,8 +21,9 @@ class HeldFrames:
     between a frame may be missing, and none can follow.
     """
 
-    def __init__(self, config: Config) -> None:
-        self._types = FrameTypes(config, tuple(bands(config.mb_height, config.slices)))
+    def __init__(self, config: Config, warn: Callable[[str], None] | None = None) -> None:
+        """warn: see Requests."""
+        self._types = FrameTypes(config, tuple(bands(config.mb_height, config.slices)), warn)
         self._held: dict[int, Any] = {}  # sources by display index
         self._ended = False
         self.count = 0  # frames entered
@@ -46,6 +48,10 @@ class HeldFrames:
             return
         self._ended, self.is_whole = True, False
         yield from self._leaving(self._decided(self._types.flush))
+
+    def request(self, request: Request | None) -> None:
+        """For the next frame; see Requests.of_caller."""
+        self._types.requests.of_caller(request)
 
     def close(self) -> None:
         """Release what decisions hold: no call follows."""
