@@ -91,7 +91,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
     if constexpr (!Second::ANY) {
       const size_t slot = ref_slots[ref_idx[4 * mb + quadrant]];
       const int wide = width + 2 * pad, high = height + 2 * pad;
-      predict_luma(ref_luma + slot * 4 * wide * high, wide, high, pad, mx * 16, my * 16, bx, by, partition_of(kind, sub, bx, by),
+      predict_luma(ref_luma + slot * 4 * wide * high, wide, high, pad, mx * 16, my * 16, bx, by, {bx, by, 1, 1},
                    mv[16 * mb + lane], predicted);
     }
     const size_t at = size_t(my * 16 + 4 * by) * stride + mx * 16 + 4 * bx;
@@ -103,8 +103,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
     if constexpr (!Second::ANY) {
       const size_t slot = ref_slots[ref_idx[4 * mb + q]];
       const int wide = width / 2 + pad, high = height / 2 + pad;
-      predict_chroma(ref_chroma + (slot * 2 + plane) * wide * high, wide, high, pad / 2, mx * 8, my * 8, q, kind, sub, mv + 16 * mb,
-                     predicted);
+      predict_chroma(ref_chroma + (slot * 2 + plane) * wide * high, wide, high, pad / 2, mx * 8, my * 8, q, mv + 16 * mb, predicted);
     }
     const size_t at = size_t(my * 8 + 4 * (q >> 1)) * stride + mx * 8 + 4 * (q & 1);
 #pragma unroll
@@ -135,21 +134,19 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
   }
   forward_4x4(c);
   if (EITHER && either) {  // as in _code_either of cpu_simd/inter_residual.py
-    int chosen[16];
+    int words[16];  // levels with their ratios
     bool any = false, try_8x8 = true;
 #pragma unroll 1
     for (int turn = 0; turn < (how == AS_ROUNDED || !try_8x8 ? 2 : 3); turn++) {  // both rounded, then 8x8 with chosen levels
       if (turn) {
-        quantise_8x8(lists, rows, qp_y, turn == 2 ? how : AS_ROUNDED, dead_zone, chosen, own_ratios, scratch, lane);
+        quantise_8x8(lists, rows, qp_y, turn == 2 ? how : AS_ROUNDED, dead_zone, words, own_ratios, scratch, lane);
       } else {
-        store_ratios(lists, c, own_qp, own_ratios);
-#pragma unroll
-        for (int p = 0; p < 16; p++) chosen[p] = c[p];
-        quantise_4x4(lists, chosen, own_qp, dead_zone, !luma);
+        quantise_with_ratios(lists, c, own_qp, dead_zone, !luma, words);
       }
       int found;
-      const int value = luma_cost(chosen, own_ratios, turn, scratch.bits, scratch.exchange, lane, found);
-      any |= luma && count_levels(chosen);
+      const BlockCost block = block_cost(words, turn, scratch.bits, scratch.exchange, lane);
+      const int value = luma_cost(block, scratch.bits, found);
+      any |= luma && block.coded;
       (turn ? cost_8x8 : cost) = value;
       (turn ? pattern_8x8 : pattern) = found;
       if (turn == 1 && how != AS_ROUNDED) {
@@ -163,7 +160,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
     for (int p = 0; p < 16; p++)
       if (!try_4x4 && luma) c[p] = 0;
 #pragma unroll
-    for (int p = 0; p < 8; p++) parts_8x8[p] = (unsigned(chosen[2 * p]) & 0xffff) | unsigned(chosen[2 * p + 1]) << 16;
+    for (int p = 0; p < 8; p++) parts_8x8[p] = (unsigned(words[2 * p]) & 0xffff) | unsigned(words[2 * p + 1]) << 16;
   }
   // chroma DC
   const int dc_coefficient = hadamard_2x2(c[0], lane);
@@ -190,7 +187,16 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
   if (how == BY_CAVLC) quantise_weighed(lists, c, own_qp, luma ? 0 : 1, own_ratios);
   if (how == AS_ROUNDED) quantise_4x4(lists, c, own_qp, luma ? dead_zone : fraction_of(DEAD_ZONE_INTER), !luma);
   if (EITHER && either) {
-    if (how != AS_ROUNDED) cost = try_4x4 ? luma_cost(c, own_ratios, false, scratch.bits, scratch.exchange, lane, pattern) : WORST;
+    if (how != AS_ROUNDED && !try_4x4) cost = WORST;
+    if (how != AS_ROUNDED && try_4x4) {
+      int words[16];
+#pragma unroll
+      for (int i = 0; i < 16; i++) {
+        const int p = digit(ZIGZAG_4x4_DIGITS, i);
+        words[p] = luma ? with_ratio(c[p], own_ratios[32 * i]) : 0;
+      }
+      cost = luma_cost(block_cost(words, false, scratch.bits, scratch.exchange, lane), scratch.bits, pattern);
+    }
     if (!try_4x4) pattern = 0;
     is_8x8 = cost_8x8 < cost;
     if (is_8x8) {

@@ -12,6 +12,7 @@ from ..scheduler.frame_spec import FrameSpec
 from .decisions.frame_types import FrameTypes
 from .errors import DeviceLost
 from .settings.config import Config
+from .settings.requests import Request
 
 
 class HeldFrames:
@@ -21,10 +22,11 @@ class HeldFrames:
     between a frame may be missing, and none can follow.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, warn: Callable[[str], None] | None = None) -> None:
+        """warn: see Requests."""
         self._queue: deque[FrameSpec] = deque()  # decided, and not coded yet: those that plans look ahead to
         self._ahead = config.planned_frames
-        self._types = FrameTypes(config, tuple(bands(config.mb_height, config.slices)))
+        self._types = FrameTypes(config, tuple(bands(config.mb_height, config.slices)), warn)
         self._held: dict[int, Any] = {}  # sources by display index
         self._ended = False
         self.count = 0  # frames entered
@@ -54,6 +56,10 @@ class HeldFrames:
             return
         self._ended, self.is_whole = True, False
         yield from self._leaving(self._decided(self._types.flush), 0)
+
+    def request(self, request: Request | None) -> None:
+        """For the next frame; see Requests.of_caller."""
+        self._types.requests.of_caller(request)
 
     def close(self) -> None:
         """Release what decisions hold: no call follows."""

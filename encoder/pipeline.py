@@ -36,6 +36,7 @@ from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .frames.device_frame import DeviceFrame, check_device
 from .hrd_syntax import filler_data
 from .settings.config import Config
+from .settings.requests import Request
 from .slice_writer import SliceWriter
 from .statistics import SUMMED
 from .warm_up import compile_in_background, load_for_gpu, loaded_for_gpu
@@ -90,12 +91,12 @@ class Pipeline:
         self._loading = threading.Thread(target=load_for_gpu, args=(config.device == "hybrid",), daemon=True)
         if config.device != "cpu" and not loaded_for_gpu(config.device == "hybrid"):
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
-        self.frame_types, self._sizes = FrameTypes(config, slices), SizeFeedback()
+        self._warn = warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
+        self.frame_types, self._sizes = FrameTypes(config, slices, warn), SizeFeedback()
         self._control = None if config.buffer is None else BufferControl(config)
         self._warn_of_underflow = config.buffer is not None
         self._weighting = Weighting(config.repeats_references) if config.weightp else None
         settings = LoopSettings(config, slices)
-        self._warn = warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         try:
             self.executor = FrameExecutor(settings, keep_reconstruction, FEEDBACK_LAG - 1, warn, trace)
         except FAILURES as error:
@@ -114,6 +115,10 @@ class Pipeline:
     def headers(self) -> bytes:
         """Sequence and picture parameter sets as an Annex B byte stream."""
         return self.writer.parameter_sets
+
+    def request(self, request: Request | None) -> None:
+        """What is asked of the next frame; None: nothing."""
+        self.frame_types.requests.of_caller(request)
 
     def encode(
         self, y: np.ndarray, u: np.ndarray, v: np.ndarray, spec: FrameSpec | None = None, ahead: Sequence[FrameSpec] = ()

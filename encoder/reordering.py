@@ -16,6 +16,7 @@ from .errors import InputError
 from .frames.device_frame import DeviceFrame
 from .held_frames import HeldFrames
 from .settings.config import Config
+from .settings.requests import Request
 
 if TYPE_CHECKING:
     from .pipeline import EncodedFrame
@@ -34,7 +35,7 @@ class Reordering:
         from .pipeline import Pipeline
 
         self._display = config.display
-        self._held = HeldFrames(config)
+        self._held = HeldFrames(config, warn)
         self._buffer: np.ndarray | None = None  # uint8[n]: the next frame as I420
         self._free: list[np.ndarray] = []
         self._done: list[EncodedFrame] = []  # of this call, by frames before the last one
@@ -65,6 +66,10 @@ class Reordering:
     def read_ahead(self) -> bool:
         """See Pipeline: frames are read into a buffer each, when they enter."""
         return False
+
+    def request(self, request: Request | None) -> None:
+        """See Pipeline."""
+        self._held.request(request)
 
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
         """See Pipeline. The planes are copied."""

@@ -16,6 +16,7 @@ from .device import choose_device, choose_devices
 from .levels import choose_level
 from .options import ALIASES, ALL, API, BY_NAME, OPTIONS, Option, read_options
 from .pyramid import MOST_LATER, dpb_frames, reference_levels, reordered_frames
+from .requests import Request, Zone, read_qpfile
 from .scaling_lists import FLAT, ScalingLists, scaling_lists
 from .tuned import find_tuning
 from .tunes import ZERO_LATENCY, split
@@ -43,6 +44,9 @@ class Config:
     tune: str | None  # joined by commas
     profile: str
     level: str | None  # as requested; see level_idc
+    qpfile: str | None
+    requests: tuple[tuple[int, Request], ...]  # of qpfile: by frame of the input, from its first on
+    zones: tuple[Zone, ...]  # of frames in display order, the later ones first in rank
     qp: int  # of P frames; with crf the one that slice headers count from
     crf: float | None  # constant rate factor; None: the QP is constant
     qcomp: float
@@ -280,6 +284,8 @@ class Config:
         _settle_profile(values, options)
         _settle_types(values, options)
         _settle_qps(values, options)
+        values["zones"] = values["zones"] or ()
+        values["requests"] = read_qpfile(values["qpfile"])
         if values["me"] != "step" and options.get("step_grid") is not None:
             raise OptionError("has no effect without --me step", "step-grid")
         width, height = values["width"], values["height"]

@@ -31,6 +31,7 @@ class EncoderOptions(TypedDict, total=False):
     no_cabac: bool | None
     deblock: str | tuple[int, int] | bool | None
     deblock_within_slices: bool | None
+    qpfile: str | PathLike[str] | None
     qp: int | None
     crf: float | None
     qcomp: float | None
@@ -44,6 +45,7 @@ class EncoderOptions(TypedDict, total=False):
     pbratio: float | None
     aq_mode: int | None
     aq_strength: float | None
+    zones: str | None
     chroma_qp_offset: int | None
     cqm: str | PathLike[str] | None
     partitions: str | Iterable[str] | None

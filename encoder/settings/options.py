@@ -28,6 +28,7 @@ from .option_types import (
     read_text,
     read_tune,
 )
+from .requests import read_zones
 from .tunes import OF_USE, TUNES, split, tuned
 from .unbuilt import UNBUILT, VALUES
 
@@ -216,6 +217,9 @@ OPTIONS: tuple[Option, ...] = (
 
     Option("no_cabac", "Frame types", read_flag, False, "entropy coding by CAVLC in Main and High profile as well"),
 
+    Option("qpfile", "Frame types", read_text, None, "types and QPs of single frames, a line for each: frame type [QP]. "
+           "Frames count from 0 as in the input; types I and K (IDR), i (I), P, B and b (B); no QP or -1: any", "FILE"),
+
     Option("qp", "Quality", read_int, 26, "quantiser of P frames, 0 the finest", "INT", 0, 51, short="q"),
     Option("crf", "Quality", read_float, None, "constant rate factor in place of --qp: QPs by the content, about this one on "
            "average; frames that are hard to predict are coded more coarsely", "FLOAT", 0.0, 51.0),
@@ -239,6 +243,9 @@ OPTIONS: tuple[Option, ...] = (
            "frames on the host", "INT", 0, 3),
     Option("aq_strength", "Quality", read_float, 1.0, "how far --aq-mode departs from the QP of the frame", "FLOAT",
            0.0, 3.0),
+    Option("zones", "Quality", read_zones, None, "parts of the stream, as first,last,q=INT (QP in place of --qp or --crf) or "
+           "first,last,b=FLOAT (bits times FLOAT), joined by /; frames count from the first coded one, the last zone of a "
+           "frame counts", "LIST"),
     Option("chroma_qp_offset", "Quality", read_int, 0, "QP of chroma minus QP of luma", "INT", -12, 12),
     Option("cqm", "Quality", read_text, "flat", "scaling matrices, a tool of High profile: flat, jvt (those of the "
            "standard) or a file of lists as JM reads it", "FILE"),

@@ -23,8 +23,8 @@ _SLICES = "see --slices"
 _WITH_VALUE: dict[str, dict[str, str]] = {
     _NO_RATE: {
         "bitrate": "", "crf_max": "0", "qpstep": "", "ratetol": "",
-        "pass": "", "stats": "", "cplxblur": "", "qblur": "", "zones": "",
-        "qpfile": "", "sync_lookahead": "0", "lookahead_threads": "",
+        "pass": "", "stats": "", "cplxblur": "", "qblur": "",
+        "sync_lookahead": "0", "lookahead_threads": "",
     },
     _SPATIAL: {"direct": "spatial 1"},
     _MATRICES: {name: "" for name in ("cqmfile", "cqm4", "cqm4i", "cqm4p", "cqm8", "cqm8i", "cqm8p")},

@@ -31,6 +31,8 @@ class FrameRing:
         self.in_flight = config.stage_threads if config.device == "cpu" else config.threads
         if isinstance(executor, CudaExecutor):
             self.in_flight = min(config.threads, IN_FLIGHT_ON_GPU) + executor.b_streams
+        elif executor.b_streams:
+            self.in_flight = executor.b_streams
         self.in_flight = min(self.in_flight, most_in_flight)
         self._replaceable = config.may_change_device and executor.frames_on_device > 0
         self._keeps_some = self._replaceable and not executor.by_rows and not keep_decoded
