@@ -121,6 +121,6 @@ class Reordering:
         self._done = []
         for spec, buffer in frames:
             y, u, v = split_planes(buffer, self._display)
-            self._done = self._done + self._pipeline.encode(y, u, v, spec)
+            self._done = self._done + self._pipeline.encode(y, u, v, spec, self._held.ahead)
             self._free.append(buffer)
         return self._done
