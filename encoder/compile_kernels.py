@@ -1,20 +1,22 @@
-"""Compiles the kernels of the CPU path into their cache: all, or with `background` the stages warm_up.IN_BACKGROUND.
+"""Compiles the kernels of the CPU path into their cache: all, or those of some stages for an encode with some options.
 
-python -m h264lite.encoder.compile_kernels [background PROFILE]
+python -m h264lite.encoder.compile_kernels [OPTIONS STAGES]    (a JSON object; names separated by commas)
 """
 
+import json
 import sys
 import time
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from ..cpu_simd.layout import KINDS
 from ..scheduler.frames.host_rgb import RgbFrame
+from ..scheduler.stages import TABLE
 from .encoder import Encoder
-from .pipeline import Pipeline
 from .settings.config import Config
-from .warm_up import IN_BACKGROUND, load_writers
+from .warm_up import choosing, load_writers
 
 # Options that choose other kernels than the default ones
 _VARIANTS: tuple[dict[str, Any], ...] = (
@@ -22,15 +24,18 @@ _VARIANTS: tuple[dict[str, Any], ...] = (
     {"subme": 6}, {"merange": 8}, {"weightp": 1}, {"aq_mode": 1}, {"bframes": 1}, {"bframes": 1, "subme": 6},
     {"bframes": 1, "subme": 6, "no_cabac": True}, {"bframes": 1, "merange": 8},
 )  # fmt: skip
-_CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bframes", "aq_mode", "bits_by_kind")
 
 
-def compile_stages(profile: str, names: tuple[str, ...] = IN_BACKGROUND) -> None:
-    """Run stages once on an empty frame to compile and cache their kernels."""
-    pipeline = Pipeline(Config.from_options(width=32, height=32, threads=1, device="cpu", profile=profile))
-    load_writers()
-    pipeline.compile(names)
-    pipeline.close()
+def compile_stages(options: dict[str, Any], names: Collection[str]) -> None:
+    """Compile the kernels of these stages by a tiny encode in which the others do nothing, as in all later encodes."""
+    for stage in TABLE:
+        if stage.name not in names:
+            vars(stage)["cpu_function"] = _nothing
+    _encode(options | {"threads": 1})
+
+
+def _nothing(*_: Any) -> None:
+    """In place of the function of a stage."""
 
 
 def load_converters() -> None:
@@ -42,7 +47,7 @@ def load_converters() -> None:
 def compile_for(config: Config | None = None) -> float:
     """Compile the kernels of an encode on the CPU by a tiny encode; return the seconds. config: None: default options."""
     begin = time.perf_counter()
-    _encode({name: getattr(config, name) for name in _CHOOSE} | {"no_cabac": not config.cabac} if config else {})
+    _encode(choosing(config) if config else {})
     return time.perf_counter() - begin
 
 
@@ -64,7 +69,7 @@ def _encode(options: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["background"]:
-        compile_stages(sys.argv[2])
+    if sys.argv[1:]:
+        compile_stages(json.loads(sys.argv[1]), sys.argv[2].split(","))
     else:
         compile_all()

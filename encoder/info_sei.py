@@ -31,8 +31,14 @@ def info_text(config: Config) -> str:
     values |= {} if config.bframes else dict.fromkeys(_OF_B_FRAMES)
     values |= dict.fromkeys(_OF_CRF) if config.crf is None else {"qp": None}
     values |= {} if config.aq_mode else dict.fromkeys(_OF_AQ)
+    values |= {"qpfile": "file" if config.qpfile else None, "zones": _zones(config)}
     options = " ".join(f"{name}={_text(value)}" for name, value in values.items() if value is not None)
     return f"h264lite {__version__} - H.264/AVC encoder - options: {options}"
+
+
+def _zones(config: Config) -> str | None:
+    rates = [f"b={float(zone.rate):g}" if zone.qp is None else f"q={zone.qp}" for zone in config.zones]
+    return "/".join(f"{zone.first},{zone.last},{rate}" for zone, rate in zip(config.zones, rates)) or None
 
 
 def _shapes_the_stream(name: str, scope: str, group: str) -> bool:

@@ -1,26 +1,33 @@
-"""The first run: a test whether kernels must be compiled, a second process that compiles half of them, early loading."""
+"""The first run: a test whether kernels must be compiled, processes that compile most of them, early loading."""
 
 import atexit
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from ..jit.cache_folder import CacheFolder, find_cache_folder
 from ..jit.kernel_files import cached_modules
-from ..scheduler.stages import BY_BITS, CPU, files, load_launchers
+from ..scheduler.stages import BY_BITS, CPU, ENTROPY_STAGE, files, load_launchers
 from .settings.config import Config
 
 _KERNELS = Path(__file__).resolve().parent.parent / "cpu_simd"
-_begun = False  # whether the second process was started
+_begun = False  # whether the other processes were started
 _loaded: set[bool] = set()  # arguments `hybrid` for which `load_for_gpu` has ended
 _present: set[str] = set()  # files whose kernels were found in the cache: looking takes 8 ms
 
-# Stages that a second process compiles while the first one compiles those of an I frame: the larger half last.
+# Stages that other processes compile while this one compiles those of an I frame, by process: P frames, B frames, bits
 IN_BACKGROUND = (
-    "mode_decision", "subpel_refine", "intra_estimate", "inter_residual", "full_search", "search_centre", "subsample",
-    "mark_skipped",
+    ("subsample", "camera", "search_centre", "full_search", "step_search", "subpel_refine", "neighbour_vectors",
+     "neighbour_vectors_again", "intra_estimate", "rd_candidates", "mode_decision", "rd_decision", "inter_residual",
+     "mark_skipped"),
+    ("bipredict", "rd_candidates_b", "mode_decision_b", "explicit_motion", "keep_motion"),
+    (ENTROPY_STAGE,),
 )  # fmt: skip
+# options that choose kernels of stages
+_CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bframes", "aq_mode", "bits_by_kind")
 # files of kernels that an option needs
 _ON_DEMAND = {"step_search", "neighbour_vectors", "rd_candidates", "rd_candidates_b", "rd_decision", "weighting", "settle_qp"}
 
@@ -60,11 +67,10 @@ def kernel_cache_folder() -> CacheFolder:
 
 
 def compile_in_background(config: Config) -> None:
-    """If kernels of this encode are missing, start a process, once, that compiles half of the stages into the shared cache.
+    """If kernels of this encode are missing, start processes, once, that compile most of its stages into the shared cache.
 
-    It ends at the latest with this one.
-
-    H264LITE_BACKGROUND_COMPILE=0 disables it.
+    As many as there are processors beside this one's, at most one for each group of stages. They end at the latest with
+    this process. H264LITE_BACKGROUND_COMPILE=0 disables them.
     """
     global _begun
     disabled = os.environ.get("H264LITE_BACKGROUND_COMPILE") == "0"
@@ -73,13 +79,35 @@ def compile_in_background(config: Config) -> None:
     if (os.cpu_count() or 1) < 2 or not kernel_cache_folder().writable:
         return
     _begun = True
+    # the lookahead is compiled by this process
+    options = json.dumps(choosing(config) | {"bframes": config.lists - 1, "b_adapt": 0, "scenecut": 0})
+    for names in _groups((os.cpu_count() or 1) - 1, config.lists == 2):
+        _compile_beside(options, names)
+
+
+def choosing(config: Config) -> dict[str, Any]:
+    """The options of an encode that choose kernels of stages, by name."""
+    return {name: getattr(config, name) for name in _CHOOSE} | {"no_cabac": not config.cabac}
+
+
+def _groups(count: int, b_frames: bool) -> list[tuple[str, ...]]:
+    """At most `count` groups of the stages IN_BACKGROUND; bits are in none of them if there is no process to spare."""
+    of_p, of_b, bits = IN_BACKGROUND
+    groups: list[tuple[str, ...]] = [of_p, of_b] if b_frames else [of_p]
+    if count < len(groups):
+        return [of_p + of_b]
+    return [*groups, bits] if count > len(groups) else groups
+
+
+def _compile_beside(options: str, names: tuple[str, ...]) -> None:
+    """Start a process that compiles these stages. If it cannot be started, this process compiles them when it needs them."""
     environment = os.environ | {"H264LITE_BACKGROUND_COMPILE": "0"}
     quiet = subprocess.DEVNULL
-    command = [sys.executable, "-m", "h264lite.encoder.compile_kernels", "background", config.profile]
+    command = [sys.executable, "-m", "h264lite.encoder.compile_kernels", options, ",".join(names)]
     try:
         child = subprocess.Popen(command, env=environment, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
     except OSError:
-        return  # this process then compiles all kernels
+        return
     atexit.register(child.kill)
 
 

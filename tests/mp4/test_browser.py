@@ -132,9 +132,9 @@ def bars(n):
     return np.tile(y, (HEIGHT, 1)), np.tile(u, (HEIGHT // 2, 1)), np.tile(v, (HEIGHT // 2, 1))
 
 
-def write(target, matrix, fragment=None):
+def write(target, matrix, fragment=None, **more):
     names = {1: "bt709", 6: "smpte170m"}[matrix]
-    options = {"colorprim": names, "transfer": names, "colormatrix": names, "range": "tv", "qp": 10, "keyint": 10}
+    options = {"colorprim": names, "transfer": names, "colormatrix": names, "range": "tv", "qp": 10, "keyint": 10} | more
     sink = Mp4Sink(target, fps=RATE, fragment=fragment)
     with Encoder(WIDTH, HEIGHT, RATE, threads=1, **options) as encoder:
         for packet in [p for n in range(FRAMES) for p in encoder.encode(bars(n))] + encoder.flush():
@@ -178,9 +178,25 @@ def test_it_plays_in_the_colours_of_a_file_of_ffmpeg(browser, folder, matrix):
     assert np.abs(np.array(expected["first"], int) - np.array(expected["middle"], int)).max() > 100
 
 
-def test_fragments_through_media_source(browser, folder):
+B_FRAMES = ({"bframes": 3, "b_adapt": 0, "scenecut": 0}, {"bframes": 7, "b_adapt": 0, "b_pyramid": "dyadic", "scenecut": 0})
+
+
+@pytest.mark.parametrize("options", B_FRAMES, ids=("normal", "dyadic"))
+def test_b_frames_play_as_p_frames_do(browser, folder, options):
+    write(folder / "p.mp4", 1)
+    expected = browser.call("play", "p.mp4")
+    for name, fragment in (("b.mp4", None), ("b_fragments.mp4", 0.3)):
+        write(folder / name, 1, fragment, **options)
+        found = browser.call("play", name)
+        for part in ("first", "middle", "last"):
+            assert_near(found[part], expected[part])
+        assert found["duration"] == pytest.approx(1, abs=0.01) and found["end"] == pytest.approx(1, abs=0.01), name
+
+
+@pytest.mark.parametrize("options", ({}, *B_FRAMES), ids=("P", "normal", "dyadic"))
+def test_fragments_through_media_source(browser, folder, options):
     pieces = []
-    write(type("Pipe", (), {"write": lambda self, data: pieces.append(bytes(data))})(), 1, 0.3)
+    write(type("Pipe", (), {"write": lambda self, data: pieces.append(bytes(data))})(), 1, 0.3, **options)
     (folder / "all.mp4").write_bytes(b"".join(pieces))
     write(folder / "movie.mp4", 1)
     expected = browser.call("play", "movie.mp4")

@@ -49,6 +49,34 @@ def test_ffprobe(movie):
     assert found["format"]["tags"]["compatible_brands"] == "isomiso6avc1mp41"
 
 
+@pytest.mark.parametrize("rate", (Fraction(25), Fraction(30000, 1001)), ids=str)
+@pytest.mark.parametrize("bframes, pyramid, delay", ((1, "none", 1), (3, "normal", 2), (7, "dyadic", 3)))
+@pytest.mark.parametrize("fragment", (None, 0.2), ids=("movie", "fragments"))
+def test_ffprobe_of_b_frames(tmp_path, rate, bframes, pyramid, delay, fragment):
+    """Times are exact, of frames and of packets; the presentation begins at 0."""
+    if shutil.which("ffprobe") is None:
+        pytest.skip("no ffprobe (Debian: apt-get install ffmpeg)")
+    sink, options = Mp4Sink(tmp_path / "b.mp4", fps=rate, fragment=fragment), {"b_adapt": 0, "scenecut": 0, "keyint": 12}
+    with Encoder(64, 48, rate, threads=1, bframes=bframes, b_pyramid=pyramid, **options) as encoder:
+        packets = [p for f in round_trip.noise_clip(64, 48, FRAMES, 3) for p in encoder.encode(f)] + encoder.flush()
+        for packet in packets:
+            sink.write_packet(packet.data, packet.pts, packet.dts, packet.is_keyframe)
+    sink.close()
+    words = ["ffprobe", "-v", "warning", "-count_frames", "-show_streams", "-show_packets", "-show_frames", "-of", "json"]
+    done = subprocess.run([*words, tmp_path / "b.mp4"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and not done.stderr
+    found = json.loads(done.stdout)
+    (stream,), both = found["streams"], found["packets_and_frames"]
+    tick = 1 / rate / Fraction(stream["time_base"])
+    expected = {"nb_read_frames": str(FRAMES), "has_b_frames": delay, "start_pts": 0, "duration_ts": FRAMES * tick,
+                "r_frame_rate": f"{rate.numerator}/{rate.denominator}"}  # fmt: skip
+    assert {name: stream.get(name) for name in expected} == expected
+    frames = [frame["pts"] for frame in both if frame["type"] == "frame"]
+    assert frames == [tick * n for n in range(FRAMES)]
+    read = [(p["pts"], p["dts"], p["duration"], p["flags"][0] == "K") for p in both if p["type"] == "packet"]
+    assert read == [(tick * p.pts, tick * p.dts, tick, p.is_keyframe) for p in packets]
+
+
 SCRIPT = """
 const {createFile} = require('mp4box'), fs = require('fs');
 const data = fs.readFileSync(process.argv[2]), file = createFile(), samples = [];
