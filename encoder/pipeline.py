@@ -211,7 +211,9 @@ class Pipeline:
         """planes: the source, uint8 of display size; empty if it is on the GPU. ahead: see `encode`."""
         executor = self.executor
         try:
-            spec, ahead = self._decide(spec, ahead)
+            spec = self._decide(spec)
+            if self._rate is not None:
+                spec, ahead = self._rate.settle(spec, self._sizes.newest, ahead)
             if self._weighting is not None:
                 spec = self._weighting.of(spec, frame_sums(planes) if planes else self._sums_on_gpu(frame))
             if self.config.aq_mode and not spec.mb_qp:
@@ -258,13 +260,10 @@ class Pipeline:
         blocks = self.executor.source_sums(frame)
         return None if blocks is None else sums_of_blocks(blocks, self.config.width, self.config.height)
 
-    def _decide(self, spec: FrameSpec | None, ahead: Sequence[FrameSpec]) -> tuple[FrameSpec, Sequence[FrameSpec]]:
-        """The specs of the next frame and of those ahead. The sizes that they may follow from are known: fewer frames than
-        the lag of SizeFeedback are in flight.
-        """
+    def _decide(self, spec: FrameSpec | None) -> FrameSpec:
+        """The spec of the next frame. The sizes that it may use are known: fewer frames than their lag are in flight."""
         sizes = self._sizes.release(self.executor.ring.count)
-        spec = self.frame_types.next(sizes) if spec is None else spec
-        return (spec, ahead) if self._rate is None else self._rate.settle(spec, sizes, ahead)
+        return self.frame_types.next(sizes) if spec is None else spec
 
     def say_bt709(self, begun: bool = False) -> None:
         """Write BT.709, limited range (of RGB input) to the VUI; InputError if options or earlier frames contradict.

@@ -13,6 +13,7 @@ class SizeFeedback:
 
     def __init__(self, lag: int = FEEDBACK_LAG) -> None:
         self.lag = lag
+        self.newest: list[int] = []  # as the last `release` returned them
         self._coded: deque[int] = deque()  # bits of finished frames, not released yet
         self._released = 0
 
@@ -26,4 +27,5 @@ class SizeFeedback:
         while self._released <= coding_index - self.lag:
             known.append(self._coded.popleft())
             self._released += 1
+        self.newest = known
         return known

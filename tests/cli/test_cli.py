@@ -222,7 +222,7 @@ USAGE = [
     (("encode", "{clip}", "o", "--qp"), "--qp"), (("encode", "{clip}", "o", "-q"), "--qp"),
     (("encode", "{clip}", "o", "--mernge", "9"), "'--merange'"), (("encode", "{clip}", "o", "-z"), "-z"),
     (("encode", "{clip}", "o", "--crf", "23", "--qp", "23"), "--crf contradicts qp"),
-    (("encode", "{clip}", "o", "-B1000"), "--bitrate is not supported yet"),
+    (("encode", "{clip}", "o", "-B1000", "--qp", "20"), "--bitrate contradicts qp"),
     (("encode", "{clip}", "o", "--cabac", "--profile", "baseline"), "--cabac is not supported yet"),
     (("encode", "{clip}", "o", "--me", "umh"), "--me umh is not supported yet: fsbm (esa) and step are built"),
     (("encode", "-o", "o", "--qblur", "2", "{clip}", "-b3", "--weightp=2", "-8", "--qq", "5", "--b-adapt", "2",

@@ -201,7 +201,11 @@ BAD = [
     {"qpmax": 50},
     {"crf": 23, "qpmin": 30, "qpmax": 29},
     {"crf": 23, "qpmax": 70},
-    {"bitrate": 1000},
+    {"bitrate": 1000, "qp": 26},
+    {"bitrate": 1000, "crf": 23},
+    {"bitrate": 1000, "gops": 2},
+    {"bitrate": -1},
+    {"bitrate": 1000, "ratetol": 0},
     {"bframes": 17},
     {"bframes": 3, "profile": "baseline"},
     {"bframe": 3, "profile": "baseline"},
@@ -380,9 +384,9 @@ def test_frame_types_are_settled():
 
 def test_all_refused_options_are_in_one_message():
     with pytest.raises(OptionError) as caught:
-        config(bitrate=20, nr=2, crf_max=9, me="umh", mernge=4, qp=26, aq_mode=0)
+        config(nr=2, crf_max=9, me="umh", mernge=4, qp=26, aq_mode=0)
     assert str(caught.value) == (
-        "not supported yet: bitrate, crf-max 9 (no bit rate is aimed at, see --crf); "
+        "not supported yet: crf-max 9 (one pass aims at a bit rate, see --bitrate); "
         "nr 2 (there is no noise reduction); "
         "me umh (fsbm (esa) and step are built); unknown option 'mernge'; did you mean 'merange'?"
     )

@@ -1,0 +1,103 @@
+"""An average bit rate: it comes out, with the same bytes for any threads and device, and FFmpeg decodes it exactly."""
+
+from fractions import Fraction
+
+import h264lite
+import numpy as np
+import pytest
+from h264lite.encoder.decisions.bitrate_control import BitrateControl
+from h264lite.encoder.decisions.size_feedback import RATE_LAG
+from h264lite.encoder.settings.config import Config
+from h264lite.scheduler.frame_spec import FrameSpec
+
+from .. import round_trip
+from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+
+WIDTH, HEIGHT, FPS = 96, 80, 25
+
+
+def clip(kind, frames):
+    """Planes of a texture that moves, with what `kind` says."""
+    rng = np.random.default_rng(5)
+    base = np.cumsum(np.cumsum(rng.normal(0, 2, (HEIGHT + 64, WIDTH + 64)), 0), 1)
+    base = (base - base.min()) / np.ptp(base) * 200
+    found = []
+    for n in range(frames):
+        scene = n // 40 if kind == "cuts" else 0
+        x, y = (3 * n + 11 * scene) % 60, (n + 29 * scene) % 60
+        luma = base[y : y + HEIGHT, x : x + WIDTH] * (0.3 + 0.7 * (scene % 2 == 0))
+        if kind == "fade":
+            luma = luma * abs(1 - 2 * n / frames)
+        luma = luma + rng.normal(0, 40 if kind == "noise" else 4, luma.shape)
+        chroma = np.full((HEIGHT // 2, WIDTH // 2), 128, np.uint8)
+        found.append((np.clip(luma, 0, 255).astype(np.uint8), chroma, chroma))
+    return found
+
+
+@pytest.mark.parametrize("bframes", (0, 3))
+@pytest.mark.parametrize(("kind", "rate", "frames", "within"), (
+    ("texture", 150, 260, 0.01), ("cuts", 250, 260, 0.01), ("fade", 120, 260, 0.015), ("noise", 500, 260, 0.01),
+    ("texture", 300, 50, 0.03), ("texture", 80, 50, 0.03),
+))  # fmt: skip
+def test_the_rate_comes_out(kind, rate, frames, within, bframes):
+    options = {"bframes": bframes, "bitrate": rate, "preset": "superfast", "threads": 1}
+    data, _ = round_trip.encode(clip(kind, frames), WIDTH, HEIGHT, fps=FPS, **options)
+    assert 8 * len(data) * FPS / frames / 1000 == pytest.approx(rate, rel=within)
+
+
+OPTIONS = ({"bframes": 3}, {"bframes": 0, "no_mbtree": True}, {"bframes": 2, "vbv_maxrate": 200, "vbv_bufsize": 200},
+           {"bframes": 0, "aq_mode": 0, "tune": "zerolatency"})  # fmt: skip
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_stream_is_that_of_any_number_of_threads(options):
+    frames, options = clip("cuts", 60), {"preset": "superfast", "bitrate": 150, "fps": FPS, **options}
+    streams = {round_trip.encode(frames, WIDTH, HEIGHT, threads=threads, **options)[0] for threads in (1, 2, 4)}
+    assert len(streams) == 1
+
+
+@on_gpus
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_gpu_writes_the_stream_of_the_cpu(driver, options):  # noqa: F811
+    frames, options = clip("cuts", 26), {"preset": "superfast", "bitrate": 150, "fps": FPS, **options}
+    small = [(y[:48, :64], u[:24, :32], v[:24, :32]) for y, u, v in frames]
+    expected = round_trip.encode(small, 64, 48, device="cpu", threads=2, **options)[0]
+    assert round_trip.encode(small, 64, 48, device="cuda", **options)[0] == expected
+
+
+@pytest.mark.parametrize("bframes", (0, 2))
+def test_the_stream_decodes_exactly(bframes):
+    round_trip.check(clip("cuts", 50), WIDTH, HEIGHT, fps=FPS, preset="fast", bitrate=120, bframes=bframes, threads=2)
+
+
+def test_qps_that_are_asked_for_stay():
+    options = {"bframes": 0, "preset": "superfast", "threads": 1, "bitrate": 100, "zones": "10,19,q=40"}
+    found = [row for _, row in round_trip.rows(clip("texture", 60), WIDTH, HEIGHT, fps=FPS, **options)]
+    assert {row.qp for row in found[10:20]} == {40} and {row.qp for row in found[25:]} != {40}
+
+
+@pytest.mark.parametrize(("rate", "noise", "frames"), ((400, 0.0, 300), (400, 0.3, 500), (4000, 0.2, 1000)))
+def test_the_control_reaches_its_rate(rate, noise, frames):
+    """Sizes by another law than that of the model, known as late as in an encode."""
+    config = Config.from_options(width=352, height=288, fps=30, device="cpu", bitrate=rate, bframes=0)
+    control, rng, sizes, planned = BitrateControl(config), np.random.default_rng(3), [], config.planned_frames
+    specs = [FrameSpec(n, n, 0, "P" if n else "I", n == 0, True, n, 2 * n, 0, 26, 0, (), (), (), cost=20000 + 400 * (n % 90))
+             for n in range(frames)]  # fmt: skip
+    for n, spec in enumerate(specs):
+        known = [sizes[n - RATE_LAG]] if n >= RATE_LAG else []
+        settled, ahead = control.settle(spec, known, specs[n + 1 : n + 1 + planned])
+        assert 0 <= settled.qp <= 51 and len(ahead) == min(planned, frames - n - 1)
+        sizes.append(int(spec.cost * 9 * 2 ** (-settled.qp / 7.5) * np.exp(rng.normal(0, noise))) + 60)
+    assert sum(sizes) / frames == pytest.approx(rate * 1000 / 30, rel=0.01)
+
+
+@pytest.mark.parametrize("fps", (Fraction(30000, 1001), 25))
+def test_the_rate_counts_seconds_and_not_frames(fps):
+    data, _ = round_trip.encode(clip("texture", 250), WIDTH, HEIGHT, fps=fps, bitrate=150, preset="superfast", bframes=2)
+    assert 8 * len(data) * float(fps) / 250 / 1000 == pytest.approx(150, rel=0.012)
+
+
+def test_an_encode_of_one_frame_and_of_none():
+    assert h264lite.encode(clip("texture", 1), width=WIDTH, height=HEIGHT, bitrate=100)
+    with h264lite.Encoder(WIDTH, HEIGHT, bitrate=100) as encoder:
+        assert not encoder.flush()
