@@ -10,7 +10,7 @@ from .settings.options import ALL, OPTIONS
 
 ENCODER_UUID = UUID("8a1df1fa-1a85-48c6-b56b-628a942a7f35")  # of this encoder's user data
 _NOT_OF_THE_STREAM = ("Running", "Reports")  # groups of options that leave its bytes as they are
-_SAID_OTHERWISE = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut", "no_weightb", "no_mbtree")
+_SAID_OTHERWISE = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut", "no_weightb", "no_mbtree", "no_psy")
 _OF_B_FRAMES = ("b_pyramid", "pbratio", "weightb")
 _OF_CRF = ("qcomp", "mbtree", "qpmin", "qpmax")
 _OF_AQ = ("aq_mode", "aq_strength")

@@ -73,9 +73,9 @@ class Reordering:
 
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
         """See Pipeline. The planes are copied."""
-        for target, plane in zip(self._next_planes(), (y, u, v)):
-            if not np.may_share_memory(target, plane):
-                np.copyto(target, plane)
+        missing = [pair for pair in zip(self._next_planes(), (y, u, v)) if not np.may_share_memory(*pair)]
+        if missing:
+            self._pipeline.executor.ring.copy(*zip(*missing))
         return self._enter()
 
     def encode_rgb(self, source: RgbFrame, checked: bool) -> "list[EncodedFrame]":

@@ -284,6 +284,7 @@ class Config:
         _settle_profile(values, options)
         _settle_types(values, options)
         _settle_qps(values, options)
+        _settle_psy(values, options)
         values["zones"] = values["zones"] or ()
         values["requests"] = read_qpfile(values["qpfile"])
         if values["me"] != "step" and options.get("step_grid") is not None:
@@ -345,7 +346,7 @@ class Config:
 
 def check_fields(rows: Iterable[Option]) -> None:
     """TypeError that names the options of the encoder for which Config has no field; called at import."""
-    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut", "no_mbtree"}
+    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut", "no_mbtree", "no_psy"}
     known = {entry.name for entry in fields(Config)} | parts_of_others
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:
@@ -426,6 +427,14 @@ def _settle_qps(values: dict[str, Any], options: dict[str, Any]) -> None:
         raise OptionError("has no effect without --crf", "qpmin" if values["qpmin"] > 0 else "qpmax")
     if values["qpmin"] > values["qpmax"]:
         raise OptionError(f"{values['qpmin']}: not in 0..{values['qpmax']} (--qpmax)", "qpmin")
+
+
+def _settle_psy(values: dict[str, Any], options: dict[str, Any]) -> None:
+    """Turn no_psy into a psy_rd of 0."""
+    if values.pop("no_psy"):
+        if options.get("psy_rd") is not None and values["psy_rd"]:
+            raise OptionError("contradicts psy-rd: give one of them", "no-psy")
+        values["psy_rd"] = 0.0
 
 
 def _gops_for(gops: int, devices: tuple[str, ...]) -> int:
