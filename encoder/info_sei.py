@@ -13,6 +13,7 @@ _NOT_OF_THE_STREAM = ("Running", "Reports")  # groups of options that leave its 
 _SAID_OTHERWISE = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut", "no_weightb", "no_mbtree", "no_psy")
 _OF_B_FRAMES = ("b_pyramid", "pbratio", "weightb")
 _OF_CRF = ("qcomp", "mbtree", "qpmin", "qpmax")
+_OF_BUFFER = ("vbv_maxrate", "vbv_bufsize", "vbv_init", "nal_hrd", "filler")
 _OF_AQ = ("aq_mode", "aq_strength")
 
 
@@ -32,6 +33,7 @@ def info_text(config: Config) -> str:
     values |= dict.fromkeys(_OF_CRF) if config.crf is None else {"qp": None}
     values |= {} if config.aq_mode else dict.fromkeys(_OF_AQ)
     values |= {"qpfile": "file" if config.qpfile else None, "zones": _zones(config)}
+    values |= {} if config.buffer is not None else dict.fromkeys(_OF_BUFFER)
     options = " ".join(f"{name}={_text(value)}" for name, value in values.items() if value is not None)
     return f"h264lite {__version__} - H.264/AVC encoder - options: {options}"
 
