@@ -37,11 +37,15 @@ class SizeModel:
         most = np.array([max(0, qpmax - spec.qp) for spec in specs], np.int64)
 
         def with_higher(higher: int) -> list[int]:
-            logs = np.clip(as_planned - np.minimum(higher, most) * _ONE // _STEP, 0, _MOST_LOG)
-            found: list[int] = (exp2_array(logs & _ONE - 1) << (logs >> LOG2_SHIFT) >> LOG2_SHIFT).tolist()
-            return found
+            return list(self.bits_of(as_planned - np.minimum(higher, most) * _ONE // _STEP).tolist())
 
         return with_higher
+
+    @staticmethod
+    def bits_of(logs: np.ndarray) -> np.ndarray:
+        """int64: sizes whose logarithms these are, in bits."""
+        logs = np.clip(logs, 0, _MOST_LOG)
+        return exp2_array(logs & _ONE - 1) << (logs >> LOG2_SHIFT) >> LOG2_SHIFT
 
     def learn(self, spec: FrameSpec, bits: int) -> None:
         """A frame has been coded with this spec."""

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from av.bitstream import BitStreamFilterContext
 from h264lite.cli import cli
-from h264lite.encoder.decisions.buffer_control import BufferControl, raised
+from h264lite.encoder.decisions.adaptive_quantisation import shifted
+from h264lite.encoder.decisions.buffer_control import BufferControl
 from h264lite.encoder.decisions.fixed_point import LOG2_SHIFT
 from h264lite.encoder.decisions.size_model import SizeModel
 from h264lite.encoder.errors import OptionError
@@ -275,9 +276,9 @@ def test_random_settings_keep_the_buffer(seed):
 
 def test_higher_qps_reach_all_macroblocks_and_stop_at_qpmax():
     spec = FrameSpec(*(0,) * 8, 0, 30, 0, (), (), (), mb_qp=bytes([28, 30, 32, 44]))
-    assert list(raised(spec, 5, 45).mb_qp) == [33, 35, 37, 45] and raised(spec, 5, 45).qp == 38
-    assert raised(spec, 0, 45) is spec
-    assert raised(spec._replace(mb_qp=b""), 5, 45).qp == 35 and raised(spec._replace(mb_qp=b""), 40, 45).qp == 45
+    assert list(shifted(spec, 5, 0, 45).mb_qp) == [33, 35, 37, 45] and shifted(spec, 5, 0, 45).qp == 38
+    assert shifted(spec, 0, 0, 45) is spec
+    assert shifted(spec._replace(mb_qp=b""), 5, 0, 45).qp == 35 and shifted(spec._replace(mb_qp=b""), 40, 0, 45).qp == 45
 
 
 def test_tries_end():
