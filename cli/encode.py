@@ -111,6 +111,8 @@ def run_encode(
                 if sinks.rows or sinks.summary or reports["verbose"]:
                     config = replace(config, bits_by_kind=True)
                 if clock.times is not None and sinks.stream.keeps_times:
+                    if config.nal_hrd != "none":
+                        raise OptionError("is for a constant frame rate, and the input has times: say --fps", "nal-hrd")
                     config = replace(config, fixed_frame_rate=False)
         except Interrupted:
             say(_NOTHING_WRITTEN)

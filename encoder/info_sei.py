@@ -13,7 +13,7 @@ _NOT_OF_THE_STREAM = ("Running", "Reports")  # groups of options that leave its 
 _SAID_OTHERWISE = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut", "no_weightb", "no_mbtree", "no_psy")
 _OF_B_FRAMES = ("b_pyramid", "pbratio", "weightb")
 _OF_CRF = ("qcomp", "mbtree", "qpmin", "qpmax")
-_OF_BUFFER = ("vbv_maxrate", "vbv_bufsize", "vbv_init")
+_OF_BUFFER = ("vbv_maxrate", "vbv_bufsize", "vbv_init", "nal_hrd", "filler")
 _OF_BITRATE = ("bitrate", "ratetol")
 _OF_AQ = ("aq_mode", "aq_strength")
 

@@ -182,7 +182,7 @@ class SliceWriter:
         """The RBSP of the SEI with the times of a frame; see timing_sei."""
         return timing_sei(self.sps, times if self.sps.vui.nal_hrd_parameters_present_flag else None)
 
-    def _units_before_slices(self, spec: FrameSpec, sei: bytes) -> list[bytes]:
+    def _units_before_slices(self, spec: FrameSpec, sei: bytes = b"") -> list[bytes]:
         """7.4.1.2.3: delimiter, parameter sets, SEI, in this order, as far as the frame has them; sei: RBSP of its times."""
         units = []
         if self.config.aud:

@@ -41,7 +41,7 @@ def install(at: int, ordinal: int | None) -> None:
     encode, make_config = Pipeline._encode, encode_command.make_config
     lock, together, broken = threading.Lock(), threading.Barrier(2), []
 
-    def encode_broken(self: Pipeline, frame: Any, spec: Any, planes: Any) -> Any:
+    def encode_broken(self: Pipeline, frame: Any, spec: Any, planes: Any, ahead: Any = ()) -> Any:
         executor = self.executor.loop.executor
         gpu = executor.gpu_worker.gpu if getattr(executor, "gpu_worker", None) else getattr(executor, "gpu", None)
         if ordinal is not None and self.executor.ring.count == 0:
@@ -52,7 +52,7 @@ def install(at: int, ordinal: int | None) -> None:
             if gpu is not None and mine and number == at and not broken:
                 broken.append(gpu)
                 break_for_good(gpu)
-        return encode(self, frame, spec, planes)
+        return encode(self, frame, spec, planes, ahead)
 
     def divided(*arguments: Any) -> Any:
         config = make_config(*arguments)

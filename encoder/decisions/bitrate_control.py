@@ -52,7 +52,7 @@ class BitrateControl:
 
     def _budget(self, frames: int, is_end: bool) -> int:
         """Bits of the next frames; is_end: none follows them."""
-        spent = self._bits + sum(self._model.sizes(self._waiting, 0, _QPS))
+        spent = self._bits + sum(self._model.sizes(self._waiting, _QPS)(0))
         left = self._each * self._count - spent
         if not is_end:
             left = left * frames / max(frames, self._repaid)

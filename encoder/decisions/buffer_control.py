@@ -49,7 +49,7 @@ class BufferControl:
         room = self.buffer.room(spec)
         self._limit = room
         if ahead:  # the next frame must fit too, at least with the greatest QP
-            next_one = self._model.sizes(ahead[:1], self._qpmax, self._qpmax)[0]
+            (next_one,) = self._model.sizes(ahead[:1], self._qpmax)(self._qpmax)
             self._limit = max(room // 2, min(room, self.buffer.there(spec) + self.buffer.arriving - 2 * next_one))
         self._higher = self._least_higher((spec, *ahead))
         self._tried = shifted(spec, self._higher, 0, self._qpmax)
@@ -86,17 +86,19 @@ class BufferControl:
 
     def _least_higher(self, specs: Sequence[FrameSpec]) -> int:
         """By how much QPs of all these frames must be higher for the buffer not to become too empty."""
+        sizes, begin = self._model.sizes(specs, self._qpmax), self.buffer.there(specs[0])
         low, high = 0, self._qpmax
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if self._lasts(specs, middle) else (middle + 1, high)
+            low, high = (low, middle) if self._lasts(sizes(middle), begin) else (middle + 1, high)
         return low
 
-    def _lasts(self, specs: Sequence[FrameSpec], higher: int) -> bool:
-        """Whether a part of the buffer stays full, and at the end half of it, or half of what arrives."""
-        size, arriving = self.buffer.buffer.size, self.buffer.arriving
-        fullness = begin = self.buffer.there(specs[0])
-        sizes = self._model.sizes(specs, higher, self._qpmax)
+    def _lasts(self, sizes: Sequence[int], begin: int) -> bool:
+        """Whether a part of the buffer stays full, and at the end half of it, or half of what arrives.
+
+        sizes: of the next frames; begin: bits that are there for the first.
+        """
+        size, arriving, fullness = self.buffer.buffer.size, self.buffer.arriving, begin
         if sizes[0] > self._limit - self._limit // _KEPT:
             return False
         for bits in sizes:

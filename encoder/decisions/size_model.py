@@ -1,6 +1,6 @@
 """Predicts the sizes of frames before they are coded, from their costs and QPs and from the sizes of frames before."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -11,6 +11,7 @@ _ONE = 1 << LOG2_SHIFT
 _STEP = 6  # QPs that double the quantiser step, and halve the bits
 # log2 of the bits of a unit of cost at QP 0 before any frame has been coded: of I and P frames of clips, 2.4 to 3.2
 _FIRST = {I: 11 * _ONE // 4, P: 11 * _ONE // 4}
+_MOST_LOG = 40 * _ONE  # log2 of more bits than any frame has
 _FIRST_B = 3 * _ONE // 2  # log2 by which a B frame is smaller than the frame coded before it, before any other B frame
 
 
@@ -30,15 +31,20 @@ class SizeModel:
             known = self._last - _FIRST_B if spec.frame_type == B else _FIRST[spec.frame_type]
         return known + _log2_cost(spec) - _of_qp(spec.qp)
 
-    def sizes(self, specs: Sequence[FrameSpec], higher: int, qpmax: int) -> list[int]:
-        """Bits of frames whose QPs are higher by `higher`, but at most qpmax."""
-        logs = [self.log2_bits(spec) - _of_qp(min(higher, max(0, qpmax - spec.qp))) for spec in specs]
-        return self.bits_of(np.array(logs, np.int64)).tolist()
+    def sizes(self, specs: Sequence[FrameSpec], qpmax: int) -> Callable[[int], list[int]]:
+        """A function: bits of these frames with QPs that are higher by its argument, but at most qpmax."""
+        as_planned = np.array([self.log2_bits(spec) for spec in specs], np.int64)
+        most = np.array([max(0, qpmax - spec.qp) for spec in specs], np.int64)
+
+        def with_higher(higher: int) -> list[int]:
+            return list(self.bits_of(as_planned - np.minimum(higher, most) * _ONE // _STEP).tolist())
+
+        return with_higher
 
     @staticmethod
     def bits_of(logs: np.ndarray) -> np.ndarray:
         """int64: sizes whose logarithms these are, in bits."""
-        logs = np.clip(logs, 0, 40 * _ONE)
+        logs = np.clip(logs, 0, _MOST_LOG)
         return exp2_array(logs & _ONE - 1) << (logs >> LOG2_SHIFT) >> LOG2_SHIFT
 
     def learn(self, spec: FrameSpec, bits: int) -> None:

@@ -39,8 +39,8 @@ def asked_buffer(values: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[i
             if values[name] not in (False, "none") and asked.get(name) is not None:
                 raise OptionError("has no effect without --vbv-maxrate and --vbv-bufsize", name.replace("_", "-"))
         return 0, 0
-    if values["crf"] is None and values.get("bitrate") is None:
-        raise OptionError("QPs are constant: a buffer needs --crf", "vbv-maxrate")
+    if values["crf"] is None and not values["bitrate"]:
+        raise OptionError("QPs are constant: a buffer needs --crf or --bitrate", "vbv-maxrate")
     rate, size = rate // _RATE_UNIT * _RATE_UNIT, size // _SIZE_UNIT * _SIZE_UNIT
     if size * values["fps"] < rate:
         least = -(-rate / values["fps"] // _KBIT)

@@ -80,6 +80,15 @@ def one_warning(text, *words):
 # Times ---------------------------------------------------------------------------------------------------------------
 
 
+def test_times_of_a_buffer_need_a_constant_frame_rate(tmp_path, capfd):
+    source = make(tmp_path / "in.mkv", VARIABLE)
+    words = "--crf", "30", "--vbv-maxrate", "2000", "--vbv-bufsize", "1000", "--device", "cpu"
+    assert encode(source, tmp_path / "o.mp4", *words, "--nal-hrd", "vbr") == 2
+    assert "nal-hrd is for a constant frame rate" in capfd.readouterr().err
+    for more, name in (((), "o.mp4"), (("--nal-hrd", "vbr", "--fps", "50"), "o.mp4"), (("--nal-hrd", "cbr"), "o.264")):
+        assert encode(source, tmp_path / name, *words, *more) == 0
+
+
 @pytest.mark.parametrize("ending", ("mp4", "mkv", "mov"))
 def test_a_variable_frame_rate_stays(tmp_path, ending, capfd):
     source = make(tmp_path / "in.mkv", VARIABLE)

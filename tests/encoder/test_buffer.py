@@ -1,6 +1,7 @@
 """The promised buffer: streams through a model of Annex C, frames that are coded again, the same bytes, refusals by name."""
 
 import re
+import warnings
 from fractions import Fraction
 
 import av
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 from av.bitstream import BitStreamFilterContext
 from h264lite.cli import cli
-from h264lite.encoder.decisions.buffer_control import BufferControl, raised
+from h264lite.encoder.decisions.adaptive_quantisation import shifted
+from h264lite.encoder.decisions.buffer_control import BufferControl
 from h264lite.encoder.decisions.fixed_point import LOG2_SHIFT
 from h264lite.encoder.decisions.size_model import SizeModel
 from h264lite.encoder.errors import OptionError
@@ -18,7 +20,7 @@ from h264lite.encoder.statistics import FrameRow
 from h264lite.scheduler.frame_spec import FrameSpec
 
 from .. import hrd_model, round_trip
-from ..cuda_emulator.fixtures import driver, gpu, on_gpus  # noqa: F401
+from ..cuda_emulator.fixtures import driver, gpu, launches_by_frame, on_gpus  # noqa: F401
 from .test_cuda_streams import compare
 
 WIDTH, HEIGHT, FPS = 64, 48, 25
@@ -134,6 +136,25 @@ def test_the_bytes_of_the_cpu_on_gpus(gpu, options, too_small):  # noqa: F811
     found = round_trip.rows(clip, 34, 34, device="cpu", **settings, **options)
     assert any(frame.in_buffer.tries > 1 for frame, _ in found)
     compare(clip, 34, 34, **settings, **options)
+
+
+@on_gpus
+@pytest.mark.parametrize("options", [{"keyint": 4, "ref": 2}, {"bframes": 2, "nal_hrd": "cbr"}], ids=str)
+def test_a_gpu_that_is_lost_between_tries(driver, options, too_small):  # noqa: F811
+    clip = round_trip.noise_clip(34, 34, 7, 3)
+    settings = {"crf": 12, "vbv_maxrate": 120, "vbv_bufsize": 9, "rc_lookahead": 0, "threads": 1, "preset": "superfast"}
+    found = round_trip.rows(clip, 34, 34, device="cpu", **settings, **options)
+    assert sum(frame.in_buffer.tries for frame, _ in found) > len(clip) + 3
+    expected = b"".join(frame.data for frame, _ in found)
+    counts = launches_by_frame(driver, clip, lambda: h264lite.Encoder(34, 34, 25, device="cuda", **settings, **options))
+    for part in (2, 5, 10):
+        driver.launches, driver.fail_after = counts[0], counts[0] + (counts[-1] - counts[0]) * part // 12
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            stream, _ = round_trip.encode(clip, 34, 34, **settings, **options)
+        driver.fail_after = None
+        assert len([one for one in said if "on the CPU" in str(one.message)]) >= 1
+        assert stream == expected, part
 
 
 def test_an_underflow_is_told():
@@ -255,9 +276,9 @@ def test_random_settings_keep_the_buffer(seed):
 
 def test_higher_qps_reach_all_macroblocks_and_stop_at_qpmax():
     spec = FrameSpec(*(0,) * 8, 0, 30, 0, (), (), (), mb_qp=bytes([28, 30, 32, 44]))
-    assert list(raised(spec, 5, 45).mb_qp) == [33, 35, 37, 45] and raised(spec, 5, 45).qp == 38
-    assert raised(spec, 0, 45) is spec
-    assert raised(spec._replace(mb_qp=b""), 5, 45).qp == 35 and raised(spec._replace(mb_qp=b""), 40, 45).qp == 45
+    assert list(shifted(spec, 5, 0, 45).mb_qp) == [33, 35, 37, 45] and shifted(spec, 5, 0, 45).qp == 38
+    assert shifted(spec, 0, 0, 45) is spec
+    assert shifted(spec._replace(mb_qp=b""), 5, 0, 45).qp == 35 and shifted(spec._replace(mb_qp=b""), 40, 0, 45).qp == 45
 
 
 def test_tries_end():
