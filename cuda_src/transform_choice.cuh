@@ -39,6 +39,13 @@ DEVICE Masks masks_of(const int *c) {
   return m;
 }
 
+// Worth of the levels of a block: 9 if any is above 1, else for each 3, 2, 1 or 0 by the zeros before it: none, at most two, at most
+// five or more (not part of the standard)
+DEVICE int decimate_score(const Masks &m) {
+  const unsigned before = m.coded << 1 | 1, two = before | before << 1 | before << 2, five = two | two << 3;
+  return m.larger ? 9 : __popc(m.coded & before) + __popc(m.coded & two) + __popc(m.coded & five);
+}
+
 // Bits of residual_block_cabac() of the lane's 4x4 block from scan position `first` on, 0 without levels; significant, last_flag: by
 // scan position
 DEVICE int block_bits(const int *c, const Masks &m, int first, const unsigned *significant, const unsigned *last_flag,

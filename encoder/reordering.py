@@ -73,9 +73,9 @@ class Reordering:
 
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
         """See Pipeline. The planes are copied."""
-        for target, plane in zip(self._next_planes(), (y, u, v)):
-            if not np.may_share_memory(target, plane):
-                np.copyto(target, plane)
+        missing = [pair for pair in zip(self._next_planes(), (y, u, v)) if not np.may_share_memory(*pair)]
+        if missing:
+            self._pipeline.executor.ring.copy(*zip(*missing))
         return self._enter()
 
     def encode_rgb(self, source: RgbFrame, checked: bool) -> "list[EncodedFrame]":
@@ -121,6 +121,6 @@ class Reordering:
         self._done = []
         for spec, buffer in frames:
             y, u, v = split_planes(buffer, self._display)
-            self._done = self._done + self._pipeline.encode(y, u, v, spec)
+            self._done = self._done + self._pipeline.encode(y, u, v, spec, self._held.ahead)
             self._free.append(buffer)
         return self._done

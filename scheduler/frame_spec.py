@@ -62,6 +62,7 @@ class FrameSpec(NamedTuple):
     held                          the references before this frame, latest in display order first; in streams with B frames
     mb_qp                         uint8[n_mb] as bytes: QP_Y of each macroblock; empty: SliceQPY of all
     qp_by                         what the QP follows from, for statistics
+    cost                          of the source frame by its type, as the lookahead finds it; 0: unknown
     """
 
     display_index: int
@@ -86,6 +87,7 @@ class FrameSpec(NamedTuple):
     held: tuple[Held, ...] = ()
     mb_qp: bytes = b""
     qp_by: str = "type"
+    cost: int = 0
 
     @property
     def luma_weighted(self) -> tuple[int, ...]:

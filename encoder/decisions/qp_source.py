@@ -64,7 +64,8 @@ class CrfQps:
 
     def _decided(self, spec: FrameSpec) -> list[FrameSpec]:
         """Those that are settled by the next frame."""
-        qp = self._factor.qp(spec, self._cost(spec))
+        spec = spec._replace(cost=self._cost(spec))
+        qp = self._factor.qp(spec, spec.cost)
         adapted = self._adapted.pop(spec.display_index, None)
         settled: Iterable[Settled] = [(spec, qp, adapted)]
         if self._tree is not None:

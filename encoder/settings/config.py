@@ -11,6 +11,7 @@ from ...scheduler.planning.tuning_place import cores
 from ...standard.levels import profile_name
 from ...standard.syntax_sps import BASELINE, HIGH, MAIN
 from ..errors import OptionError
+from .buffer import Buffer, asked_buffer, buffer_of, nal_factor
 from .device import choose_device, choose_devices
 from .levels import choose_level
 from .options import ALIASES, ALL, API, BY_NAME, OPTIONS, Option, read_options
@@ -52,6 +53,9 @@ class Config:
     mbtree: bool  # with crf: macroblock tree
     qpmin: int  # with crf
     qpmax: int
+    vbv_maxrate: int  # kbit/s; 0: no buffer is promised
+    vbv_bufsize: int  # kbit
+    vbv_init: float
     ipratio: float
     pbratio: float
     aq_mode: int  # 0: none
@@ -105,6 +109,9 @@ class Config:
     colormatrix: int | None  # Table E-5
     info_sei: bool
     aud: bool  # access unit delimiters
+    nal_hrd: str  # none, vbr or cbr
+    filler: bool
+    pic_struct: bool
 
     coded_width: int  # whole macroblocks
     coded_height: int
@@ -112,6 +119,7 @@ class Config:
     max_mv_y: int  # luma samples: vectors stay in [-max_mv_y, max_mv_y - 0.25]
     max_mvs_per_2mb: int  # Table A-1; 0 = no limit
     pad: int  # border of the reference planes, luma samples
+    buffer: Buffer | None = None  # the coded picture buffer that is promised
     # device "hybrid" by option, not planned: rows of the CPU, and the device of stages that do not split (0: the CPU)
     split: tuple[int, int] | None = None
     tuning: "Tuning | None" = field(default=None, compare=False, repr=False)  # measurements of this machine
@@ -203,8 +211,16 @@ class Config:
 
     @property
     def waits_for_packets(self) -> bool:
-        """Whether each frame is finished before the next one enters, so that no packet comes later than it can."""
-        return ZERO_LATENCY in split(self.tune)
+        """Whether each frame is finished before the next one enters: so that no packet comes later than it can, or since its
+        size decides about the next one.
+        """
+        return ZERO_LATENCY in split(self.tune) or self.buffer is not None
+
+    @property
+    def planned_frames(self) -> int:
+        """Frames that wait, decided, for the plan of a buffer: as many as fill it, of those of the lookahead."""
+        buffer = self.buffer
+        return 0 if buffer is None else min(self.rc_lookahead, -int(-buffer.size * self.fps // buffer.rate))
 
     @property
     def dpb_frames(self) -> int:
@@ -276,7 +292,11 @@ class Config:
         width, height = values["width"], values["height"]
         mb_width, mb_height = -(-width // 16), -(-height // 16)
         pyramid = values["ref"], values["bframes"], values["b_pyramid"]
-        level = choose_level(width, height, values["fps"], *pyramid, values["merange"], values["level"])
+        rate, size = asked_buffer(values, options)
+        high = values["transform_8x8_mode"] or values["scaling_lists"] != FLAT
+        rates = rate, size, nal_factor(high)
+        level = choose_level(width, height, values["fps"], *pyramid, values["merange"], values["level"], rates)
+        values["gops"] = values["gops"] if not rate else 1
         if values["slices"] > mb_height:
             raise OptionError(
                 f"{values['slices']}: not in 1..{mb_height} (a slice is at least one macroblock row, and "
@@ -295,7 +315,7 @@ class Config:
                 frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools, values["bframes"])
             device, reason = choose_device(
                 asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools, values["bframes"], values["aq_mode"],
-                values["mbtree"],
+                values["mbtree"], rate > 0,
             )
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:
@@ -318,6 +338,7 @@ class Config:
             max_mv_y=level.max_vmv_r,
             max_mvs_per_2mb=level.max_mvs_per_2mb,
             pad=-(-(values["merange"] + _BORDER) // _PAD_UNIT) * _PAD_UNIT,
+            buffer=buffer_of(values, (rate, size), level, mb_width * mb_height),
             tuning=tuning,
             tuning_note=note,
         )

@@ -38,6 +38,9 @@ class EncoderOptions(TypedDict, total=False):
     no_mbtree: bool | None
     qpmin: int | None
     qpmax: int | None
+    vbv_maxrate: int | None
+    vbv_bufsize: int | None
+    vbv_init: float | None
     ipratio: float | None
     pbratio: float | None
     aq_mode: int | None
@@ -71,6 +74,9 @@ class EncoderOptions(TypedDict, total=False):
     colormatrix: str | None
     info_sei: bool | None
     aud: bool | None
+    nal_hrd: str | None
+    filler: bool | None
+    pic_struct: bool | None
     psnr: bool | None
     ssim: bool | None
     bits_by_kind: bool | None

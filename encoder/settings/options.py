@@ -230,6 +230,11 @@ OPTIONS: tuple[Option, ...] = (
            "--rc-lookahead frames are predicted from"),
     Option("qpmin", "Quality", read_int, 0, "least QP with --crf", "INT", 0, 51),
     Option("qpmax", "Quality", read_int, 51, "greatest QP with --crf; more than 51 stands for that", "INT", 0, 69),
+    Option("vbv_maxrate", "Quality", read_int, 0, "kbit/s that fill the buffer of a decoder: frames that would empty it "
+           "are coded again more coarsely; with --vbv-bufsize", "INT", 0, 2000000),
+    Option("vbv_bufsize", "Quality", read_int, 0, "size of this buffer in kbit", "INT", 0, 2000000),
+    Option("vbv_init", "Quality", read_float, 0.9, "how full it is at the first frame: a part of 1, or more than 1 in kbit",
+           "FLOAT", 0.0, 2000000.0),
     Option("ipratio", "Quality", read_float, 1.4, "quantiser step of P frames over that of I frames", "FLOAT",
            0.25, 4.0),
     Option("pbratio", "Quality", read_float, 1.8, "quantiser step of B frames over that of P frames; half as much for B "
@@ -299,6 +304,12 @@ OPTIONS: tuple[Option, ...] = (
     Option("info_sei", "Stream", read_flag, False, "write name and version of the encoder and the options into the stream "
            "(SEI of the first frame)"),
     Option("aud", "Stream", read_flag, False, "begin every frame with an access unit delimiter (MP4 leaves it out)"),
+
+    Option("nal_hrd", "Stream", read_choice, "none", "describe the buffer of --vbv-maxrate and the times of frames in the "
+           "stream (HRD parameters, SEI): vbr, or cbr with filler data, which MP4 cannot hold",
+           choices=_same("none", "vbr", "cbr")),
+    Option("filler", "Stream", read_flag, False, "fill up to --vbv-maxrate with filler data (MP4 leaves it out)"),
+    Option("pic_struct", "Stream", read_flag, False, "say in each frame that it is progressive (SEI of picture timing)"),
 
     Option("dump_yuv", "Reports", read_text, None, "write the reconstruction, equal to the output of a decoder", "FILE",
            scope=CLI),

@@ -22,9 +22,9 @@ _SLICES = "see --slices"
 # Options with a value, by reason: the values that describe what the encoder does in any case, separated by blanks.
 _WITH_VALUE: dict[str, dict[str, str]] = {
     _NO_RATE: {
-        "bitrate": "", "vbv_maxrate": "0", "vbv_bufsize": "0", "vbv_init": "", "crf_max": "0", "qpstep": "", "ratetol": "",
+        "bitrate": "", "crf_max": "0", "qpstep": "", "ratetol": "",
         "pass": "", "stats": "", "cplxblur": "", "qblur": "",
-        "nal_hrd": "none", "sync_lookahead": "0", "lookahead_threads": "",
+        "sync_lookahead": "0", "lookahead_threads": "",
     },
     _SPATIAL: {"direct": "spatial 1"},
     _MATRICES: {name: "" for name in ("cqmfile", "cqm4", "cqm4i", "cqm4p", "cqm8", "cqm8i", "cqm8p")},
@@ -55,14 +55,13 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
 _NEVER: dict[str, tuple[str, ...]] = {
     "GOPs are closed": ("open_gop",),
     "times are not compressed": ("dts_compress",),
-    _NO_RATE: ("filler", "slow_firstpass"),
+    _NO_RATE: ("slow_firstpass",),
     _NO_INTERLACE: ("tff", "bff", "interlaced", "fake_interlaced"),
     "intra macroblocks predict from inter ones": ("constrained_intra",),
     _IDR: ("intra_refresh",),
     _LUMA_SEARCH: ("chroma_me",),
     "see --threads and --slices": ("sliced_threads",),
     "what Blu-ray demands is not checked": ("bluray_compat",),
-    "it is not written": ("pic_struct",),
     "see --device": ("opencl",),
     "the stream is the same for any number of threads": ("non_deterministic",),
     "no thread for input is needed": ("thread_input",),

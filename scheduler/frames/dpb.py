@@ -18,11 +18,13 @@ class DecodedPictureBuffer:
         self._slots: dict[int, int] = {}  # by coding index
         self.distances: dict[int, tuple[int, ...]] = {}  # by slot: FrameSpec.distances of the last frame in it
         self._busy: deque[tuple[int, ...]] = deque(maxlen=n_busy)  # slots that the last frames use
+        self._before: tuple[dict[int, int], tuple[tuple[int, ...], ...]] = {}, ()  # _slots and _busy before the last frame
 
     def begin(self, spec: FrameSpec) -> tuple[int, tuple[int, ...]]:
         """(slot for a frame, slots of RefPicList0, then of RefPicList1)."""
+        self._before = self._slots, tuple(self._busy)
         if spec.is_idr:
-            self._slots.clear()  # 8.2.5.1: an IDR picture marks all references unused
+            self._slots = {}  # 8.2.5.1: an IDR picture marks all references unused
         return self._free_slot(spec.is_reference), tuple([self._slots[index] for index in (*spec.list0, *spec.list1)])
 
     def _free_slot(self, is_reference: bool) -> int:
@@ -43,6 +45,12 @@ class DecodedPictureBuffer:
         self.distances[slot] = spec.distances
         held = self._slots | {spec.coding_index: slot}
         self._slots = {index: held[index] for index in spec.references_after}
+
+    def rewind(self) -> None:
+        """Be as before the last frame, which is coded again into the same slot."""
+        self._slots = self._before[0]
+        self._busy.clear()
+        self._busy.extend(self._before[1])
 
     @property
     def held(self) -> tuple[int, ...]:

@@ -57,6 +57,7 @@ class Frame:
 
     spec: FrameSpec  # set when the frame enters the loop
     headers: SliceHeaders
+    sei: bytes = b""  # the RBSP with the times of the frame, or empty
 
     if TYPE_CHECKING:
 

@@ -100,6 +100,16 @@ class FrameExecutor:
             self._submit(handle)
             raise
 
+    def take_back(self) -> None:
+        """Undo the last frame, whose result is there: the same Frame may enter again with another spec, and no other one.
+
+        Without effect if a failure has removed it.
+        """
+        if self.in_flight:
+            self.in_flight.pop()
+            self.ring.count -= 1
+            self.loop.rewind()
+
     def read_ahead(self) -> bool:
         """Whether frames may be read into the ring ahead; see FrameRing.read_ahead."""
         try:

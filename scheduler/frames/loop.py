@@ -214,6 +214,9 @@ class FrameLoop(Protocol):
     def run(self, frame: Frame) -> Callable[[], None]:
         """Run all stages of a loaded frame. Returns a function that blocks until `frame` holds the results."""
 
+    def rewind(self) -> None:
+        """Be as before the last frame, which is finished; the same frame follows again."""
+
 
 class Loop:
     """See FrameLoop: on the threads of one CPU executor."""
@@ -231,10 +234,12 @@ class Loop:
         self._alone = executor.alone() if isinstance(executor, Executor) and executor.b_streams else None
         self._idle: list[Arrays] = []  # for these, with workspaces
         self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
+        self._before: PreviousFrame | None = None  # `previous` of the last frame
         self.previous: PreviousFrame | None = None  # the last frame; B frames may lie between a frame and what it continues
 
     def run(self, frame: Frame) -> Callable[[], None]:
         """See FrameLoop."""
+        self._before = self.previous
         slot, lists = self.dpb.begin(frame.spec)
         previous = self._continued(frame.spec, lists)
         frame.write_params(self.arrays.list_numbers(frame.spec, lists, previous))
@@ -263,6 +268,11 @@ class Loop:
             loop._code(frame, slot, lists, previous)
         finally:
             self._idle.append(arrays)
+
+    def rewind(self) -> None:
+        """See FrameLoop. Arrays need no care: the frame writes none that earlier frames have written and it reads."""
+        self.dpb.rewind()
+        self.previous = self._before
 
     def _continued(self, spec: FrameSpec, lists: tuple[int, ...]) -> PreviousFrame | None:
         """The frame whose motion the search continues: the last one; in streams with B frames see Arrays.continued."""

@@ -380,9 +380,9 @@ def test_frame_types_are_settled():
 
 def test_all_refused_options_are_in_one_message():
     with pytest.raises(OptionError) as caught:
-        config(bitrate=20, nr=2, vbv_maxrate=9, me="umh", mernge=4, qp=26, aq_mode=0)
+        config(bitrate=20, nr=2, crf_max=9, me="umh", mernge=4, qp=26, aq_mode=0)
     assert str(caught.value) == (
-        "not supported yet: bitrate, vbv-maxrate 9 (no bit rate is aimed at, see --crf); "
+        "not supported yet: bitrate, crf-max 9 (no bit rate is aimed at, see --crf); "
         "nr 2 (there is no noise reduction); "
         "me umh (fsbm (esa) and step are built); unknown option 'mernge'; did you mean 'merange'?"
     )
