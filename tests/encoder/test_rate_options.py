@@ -283,9 +283,18 @@ def test_wrong_requests_are_refused_and_change_nothing(given, why):
     assert letters(packets) == "KPPP"
 
 
-def test_an_impossible_type_of_a_call_is_a_warning():
+@pytest.mark.parametrize("options", [{}, {"gops": 2, "keyint": 4}, {"bframes": 2}], ids=str)
+def test_an_impossible_type_of_a_call_is_a_warning(options):
     with pytest.warns(RuntimeWarning, match="frame 0: IDR in place of P"):
-        assert letters(packets_of(2, {0: {"frame_type": "P"}})) == "KP"
+        assert letters(packets_of(2, {0: {"frame_type": "P"}}, **options)) == "KP"
+
+
+def test_a_buffer_holds_with_requests():
+    requests = {5: {"keyframe": True, "qp": 0}, 9: {"frame_type": "P", "qp": 51}}
+    packets = packets_of(requests=requests, bframes=2, crf=30, vbv_maxrate=150, vbv_bufsize=100)
+    decoded(packets)
+    qps = {packet.pts: packet.qp for packet in packets}
+    assert letters(packets)[5] == "K" and qps[5] > 0 and qps[9] == 51, "the buffer wins over a QP"
 
 
 # ---- tunes
