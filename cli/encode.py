@@ -31,6 +31,7 @@ from .inputs import check_colours_of_images, notes
 from .interrupt import Interrupted, StopSignals
 from .keeping import Clock, DisplayOrder, keyint_of, open_sound, take_over, told_after, told_before
 from .progress import Progress
+from .rate_plot import RatePlot
 
 _REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
 _REPORTS = {row.name for row in _REPORT_ROWS}
@@ -48,6 +49,7 @@ class Sinks:
     summary: ByteSink | None = None
     timeline: ByteSink | None = None
     chart: ByteSink | None = None
+    rates: ByteSink | None = None
 
 
 @dataclass
@@ -65,6 +67,8 @@ class Run:
     written: int = 0  # access units in the file
     problems: list[str] = field(default_factory=list)
     planned: Planned | None = None  # with --verbose and a tuning file
+    verbose: bool = False
+    rates: RatePlot | None = None
     reconstructions: DisplayOrder = field(default_factory=DisplayOrder)
 
     def info(self, text: str) -> None:
@@ -95,9 +99,10 @@ def run_encode(
     inputs = {f"input {k + 1}" if k else "input": name for k, name in enumerate(source_names)}
     check_distinct({**inputs, "audio": reports["audio"], "output": output_name, "dump-yuv": reports["dump_yuv"],
                     "csv": reports["csv"], "json": reports["json"], "trace": reports["trace"],
-                    "trace-png": reports["trace_png"]})
+                    "trace-png": reports["trace_png"], "rate-png": reports["rate_png"]})
     if reports["trace_png"]:
         check_matplotlib()
+    rates = RatePlot() if reports["rate_png"] else None
     with StopSignals() as stop, ExitStack() as stack:
         try:
             with stop.waiting():
@@ -122,6 +127,7 @@ def run_encode(
         progress = Progress(mode, total, config.fps)
         quiet = reports["quiet"] or mode == "json"
         run = Run(source_name, source, None, sinks, progress, quiet, clock)  # type: ignore[arg-type]
+        run.verbose, run.rates = reports["verbose"], rates
         for warning in told_before(source_name, source.format, sinks.stream, reports):
             run.warn(warning)
         run.info(start_line(config, source.format))
@@ -173,7 +179,8 @@ def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: Exit
                                time_base=base, matrix=video.matrix))
     stack.callback(sinks.stream.close)
     for role, name in (("reconstruction", reports["dump_yuv"]), ("rows", reports["csv"]), ("summary", reports["json"]),
-                       ("timeline", reports["trace"]), ("chart", reports["trace_png"])):
+                       ("timeline", reports["trace"]), ("chart", reports["trace_png"]),
+                       ("rates", reports["rate_png"])):
         if name is not None:
             sink = ByteSink(name)
             stack.callback(sink.close)
@@ -342,6 +349,8 @@ def _write(run: Run, finished: list[Any]) -> None:
             times = run.clock.of(frame.pts, frame.dts)
             run.sinks.stream.write_packet(frame.data, *times, frame.is_idr, run.clock.duration(frame.pts))
             run.written += 1
+            if run.rates:
+                run.rates.add(row)
             if run.sinks.reconstruction:
                 for planes in run.reconstructions.add(frame.index, frame.reconstruction):
                     run.sinks.reconstruction.write(b"".join(plane.tobytes() for plane in planes))
@@ -358,7 +367,7 @@ def _write(run: Run, finished: list[Any]) -> None:
 def _finish(run: Run) -> None:
     """Print the summary and write the files that hold it."""
     stats, seconds = run.encoder.stats, max(1e-9, run.progress.seconds)
-    for line in stats.lines():
+    for line in [*stats.lines(), *(stats.why() if run.verbose else ())]:
         run.info(line)
     if run.planned is not None and stats.frames:
         run.info(compare(run.planned, seconds / stats.frames, bool(run.encoder.lanes)))
@@ -372,6 +381,8 @@ def _finish(run: Run) -> None:
         run.sinks.timeline.write(run.trace.to_json())
     if run.sinks.chart and run.trace:
         run.sinks.chart.write(draw(run.trace, start_line(run.encoder.config, run.source.format)))
+    if run.sinks.rates and run.rates:
+        run.sinks.rates.write(run.rates.draw(stats.fps, start_line(run.encoder.config, run.source.format)))
     if run.sinks.summary:
         run.sinks.summary.write((json.dumps(summary, indent=2) + "\n").encode())
 

@@ -1,5 +1,6 @@
 """Frames that wait until they are decided about: they come in display order and leave in coding order."""
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -23,7 +24,8 @@ class HeldFrames:
     """
 
     def __init__(self, config: Config, warn: Callable[[str], None] | None = None) -> None:
-        """warn: see Requests."""
+        """warn: see Requests; None: a RuntimeWarning."""
+        warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         self._queue: deque[FrameSpec] = deque()  # decided, and not coded yet: those that plans look ahead to
         self._ahead = config.planned_frames
         self._types = FrameTypes(config, tuple(bands(config.mb_height, config.slices)), warn)

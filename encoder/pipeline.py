@@ -58,6 +58,7 @@ class EncodedFrame:
     qp: int  # SliceQPY
     avg_qp: float  # of the macroblocks, as a decoder has it
     qp_range: tuple[int, int]  # the least and the largest
+    qp_by: str  # as in FrameSpec
     data: bytes  # Annex B
     mb_counts: np.ndarray  # int64[15], by mb_type
     transform_8x8: int  # macroblocks with the 8x8 transform
@@ -217,7 +218,8 @@ class Pipeline:
             if self._weighting is not None:
                 spec = self._weighting.of(spec, frame_sums(planes) if planes else self._sums_on_gpu(frame))
             if self.config.aq_mode and not spec.mb_qp:
-                spec = with_mb_qp(spec, frame.wide_planes(), AqSettings.of(self.config))
+                limits = self.config.qpmin, self.config.qpmax
+                spec = with_mb_qp(spec, frame.wide_planes(), AqSettings.of(self.config), *limits)
             if self._control is not None:
                 self._encode_to_fit(self._control, spec, frame, ahead)
             else:
@@ -304,6 +306,7 @@ class Pipeline:
             qp=spec.qp,
             avg_qp=float(frame.qp.mean()) if spec.mb_qp else float(spec.qp),
             qp_range=(int(frame.qp.min()), int(frame.qp.max())) if spec.mb_qp else (spec.qp, spec.qp),
+            qp_by=spec.qp_by,
             data=data,
             mb_counts=found[3:],
             transform_8x8=int(np.count_nonzero(frame.transform_8x8)) if self.config.transform_8x8_mode else 0,

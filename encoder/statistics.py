@@ -1,5 +1,6 @@
 """Statistics of an encode: per frame, and a summary in x264's wording."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf, log10
@@ -36,6 +37,7 @@ _INTER = [kind for kind in COUNTED_TYPES if kind > I_PCM and kind not in (P_SKIP
 # Results of a frame (scheduler/arrays.py) whose sums over the frame are columns of the CSV file, in their order
 SUMMED: tuple[str, ...] = ()
 KINDS = ("headers", "vectors", "luma", "chroma")  # of bits
+_NO_RANGE = 51, 0  # of QPs, with that of any frame it is that of the frame
 # Columns of InBuffer: bits in the buffer at the removal of the frame, left then, its size; bytes of filler data; encodes
 IN_BUFFER = ("buffer_bits", "buffer_left", "buffer_size", "filler", "tries")
 _LARGEST_PSNR = 100.0  # x264's value for identical planes
@@ -51,6 +53,7 @@ class FrameFacts(Protocol):
     is_idr: bool
     avg_qp: float
     qp_range: tuple[int, int]
+    qp_by: str
     data: bytes
     mb_counts: np.ndarray
     transform_8x8: int
@@ -71,6 +74,7 @@ class FrameRow(NamedTuple):
     idr: int
     qp: float
     qp_range: tuple[int, int]
+    qp_by: str  # what the QP follows from: type, complexity, tree, zone, request, bitrate, buffer
     bytes: int
     psnr_y: float
     psnr_u: float
@@ -86,7 +90,7 @@ class FrameRow(NamedTuple):
     @staticmethod
     def header() -> list[str]:
         """Column names of `cells`."""
-        return ["frame", "coded", "type", "idr", "qp", "qp_least", "qp_most", "bytes",
+        return ["frame", "coded", "type", "idr", "qp", "qp_least", "qp_most", "qp_by", "bytes",
                 "psnr_y", "psnr_u", "psnr_v", "psnr", "ssim", *(MB_TYPE_NAMES[kind] for kind in COUNTED_TYPES),
                 "transform_8x8", *(f"bits_{kind}" for kind in KINDS), *IN_BUFFER, *SUMMED]
 
@@ -94,7 +98,7 @@ class FrameRow(NamedTuple):
         """The row as text."""
         values = [f"{value:.4f}" for value in (self.psnr_y, self.psnr_u, self.psnr_v, self.psnr)]
         ssim = "" if self.ssim is None else f"{self.ssim:.7f}"
-        qp = f"{self.qp:.2f}", *map(str, self.qp_range)
+        qp = f"{self.qp:.2f}", *map(str, self.qp_range), self.qp_by
         return [str(self.frame), str(self.coded), self.type, str(self.idr), *qp, str(self.bytes), *values, ssim,
                 *(str(self.mb_counts[kind]) for kind in COUNTED_TYPES), str(self.transform_8x8),
                 *map(str, self.bits_by_kind or ("",) * len(KINDS)),
@@ -128,6 +132,10 @@ def ssim(first: np.ndarray, second: np.ndarray) -> float:
     return float((luminance * (2 * covariance + c2) / (variances + c2)).mean())
 
 
+def _both(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
+    return min(first[0], second[0]), max(first[1], second[1])
+
+
 @dataclass
 class _Sums:
     """Sums over the frames of one type, or all."""
@@ -135,6 +143,9 @@ class _Sums:
     frames: int = 0
     bytes: int = 0
     qp: float = 0.0
+    qp_range: tuple[int, int] = _NO_RANGE
+    spread: int = 0  # largest QP minus the least of each frame
+    qp_by: Counter[str] = field(default_factory=Counter)  # frames by what their QPs follow from
     ssd: list[int] = field(default_factory=lambda: [0, 0, 0])
     psnr: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0, 0.0])  # Y, U, V, all
     ssim: float = 0.0
@@ -147,6 +158,9 @@ class _Sums:
         self.frames += 1
         self.bytes += row.bytes
         self.qp += row.qp
+        self.qp_range = _both(self.qp_range, row.qp_range)
+        self.spread += row.qp_range[1] - row.qp_range[0]
+        self.qp_by[row.qp_by] += 1
         errors, ratios = self.ssd, self.psnr
         for k in range(3):
             errors[k] += ssd[k]
@@ -162,6 +176,7 @@ class _Sums:
     def __add__(self, other: "_Sums") -> "_Sums":
         return _Sums(
             self.frames + other.frames, self.bytes + other.bytes, self.qp + other.qp,
+            _both(self.qp_range, other.qp_range), self.spread + other.spread, self.qp_by + other.qp_by,
             [a + b for a, b in zip(self.ssd, other.ssd)], [a + b for a, b in zip(self.psnr, other.psnr)],
             self.ssim + other.ssim, self.mbs + other.mbs, self.transform_8x8 + other.transform_8x8,
             self.bits_by_kind + other.bits_by_kind,
@@ -234,7 +249,7 @@ class Statistics:
             value = ssim(self._sources.pop(frame.index), frame.reconstruction[0][:height, :width])
         y, u, v = map(psnr, frame.ssd, self._samples)
         row = FrameRow(frame.index, frame.coding_index, frame.frame_type, int(frame.is_idr), float(frame.avg_qp),
-                       frame.qp_range, len(frame.data), y, u, v, psnr(sum(frame.ssd), sum(self._samples)), value,
+                       frame.qp_range, frame.qp_by, len(frame.data), y, u, v, psnr(sum(frame.ssd), sum(self._samples)), value,
                        tuple(frame.mb_counts.tolist()), frame.transform_8x8, frame.bits_by_kind, frame.in_buffer,
                        frame.sums)
         if frame.in_buffer is not None:
@@ -275,6 +290,7 @@ class Statistics:
         out += [f"mb {kind}  {_mb_percent(kind, sums.mbs)}" for kind, sums in self._by_type.items() if sums.frames]
         if self._all.transform_8x8:
             out.append(_transform_percent(self._all))
+        out += [_qps(kind, sums) for kind, sums in self._by_type.items() if sums.qp_range[0] < sums.qp_range[1]]
         out += [_bits_percent(kind, sums.bits_by_kind) for kind, sums in self._by_type.items() if sums.bits_by_kind.any()]
         if not self.frames:
             return out
@@ -291,13 +307,20 @@ class Statistics:
             out.append(f"kb/s:{self.kbps:.2f}")
         return out
 
+    def why(self) -> list[str]:
+        """What the QPs of each type follow from, with the number of frames."""
+        return [f"QP {kind}  by " + ", ".join(f"{name}: {count}" for name, count in sums.qp_by.most_common())
+                for kind, sums in self._by_type.items() if sums.frames]  # fmt: skip
+
     def summary(self) -> dict[str, Any]:
         """The summary for programs."""
         result: dict[str, Any] = {"frames": self.frames, "bytes": self.bytes, "kbps": self.kbps, "fps": str(self.fps)}
         for kind, sums in (*self._by_type.items(), ("all", self._all)):
             if not sums.frames:
                 continue
-            entry: dict[str, Any] = {"frames": sums.frames, "bytes": sums.bytes, "avg_qp": sums.qp / sums.frames}
+            entry: dict[str, Any] = {"frames": sums.frames, "bytes": sums.bytes, "avg_qp": sums.qp / sums.frames,
+                                     "qp_least": sums.qp_range[0], "qp_most": sums.qp_range[1],
+                                     "qp_spread": sums.spread / sums.frames, "qp_by": dict(sums.qp_by)}  # fmt: skip
             if self.with_psnr:
                 entry["psnr_mean"] = dict(zip("yuv", (p / sums.frames for p in sums.psnr[:3])))
                 entry["psnr_mean"]["avg"] = sums.psnr[3] / sums.frames
@@ -346,6 +369,11 @@ def _mb_percent(kind: str, mbs: np.ndarray) -> str:
         text += f"  B16..8: {share[B_16x16]:4.1f}% {share[B_16x8] + share[B_8x16]:4.1f}% {share[B_8x8]:4.1f}%"
         text += f"  direct:{share[B_DIRECT]:4.1f}%  skip:{share[B_SKIP]:4.1f}%"
     return text
+
+
+def _qps(kind: str, sums: _Sums) -> str:
+    """QPs of the macroblocks, and the mean of the largest minus the least of each frame."""
+    return f"QP {kind}  {sums.qp_range[0]}..{sums.qp_range[1]}  within a frame:{sums.spread / sums.frames:5.1f}"
 
 
 def _bits_percent(frame_type: str, bits: np.ndarray) -> str:

@@ -61,6 +61,7 @@ class FrameSpec(NamedTuple):
     is_weighted                   whether bi-prediction has implicit weights (weighted_bipred_idc 2)
     held                          the references before this frame, latest in display order first; in streams with B frames
     mb_qp                         uint8[n_mb] as bytes: QP_Y of each macroblock; empty: SliceQPY of all
+    qp_by                         what the QP follows from, for statistics
     cost                          of the source frame by its type, as the lookahead finds it; 0: unknown
     is_qp_asked                   whether the user asks for the QP, which no rate control changes
     """
@@ -86,6 +87,7 @@ class FrameSpec(NamedTuple):
     is_weighted: bool = False
     held: tuple[Held, ...] = ()
     mb_qp: bytes = b""
+    qp_by: str = "type"
     cost: int = 0
     is_qp_asked: bool = False
 

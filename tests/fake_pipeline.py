@@ -27,7 +27,7 @@ class EncodedFrame:
         self.is_idr = index % config.keyint == 0
         self.frame_type = "I" if self.is_idr else "P"
         self.qp = config.i_qp if self.is_idr else config.qp
-        self.avg_qp, self.qp_range = float(self.qp), (self.qp, self.qp)
+        self.avg_qp, self.qp_range, self.qp_by = float(self.qp), (self.qp, self.qp), "type"
         self.data = b"frame %06d:" % index + planes[0].tobytes()[:5] + b"\n"
         self.mb_counts = np.zeros(len(MB_TYPE_NAMES), np.int64)
         self.mb_counts[I_4x4 if self.is_idr else P_16x16] = config.mb_width * config.mb_height

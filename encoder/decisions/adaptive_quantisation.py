@@ -36,9 +36,11 @@ class AqSettings(NamedTuple):
         return cls(config.aq_mode, round(256 * config.aq_strength))
 
 
-def with_mb_qp(spec: FrameSpec, planes: Sequence[np.ndarray], settings: AqSettings) -> FrameSpec:
-    """The spec of a frame with a QP for each macroblock. planes: see `energies`."""
-    return spec._replace(mb_qp=mb_qps(QP_ONE * spec.qp, aq_offsets(energies(planes), settings)).tobytes())
+def with_mb_qp(
+    spec: FrameSpec, planes: Sequence[np.ndarray], settings: AqSettings, low: int = 0, high: int = 51
+) -> FrameSpec:
+    """The spec of a frame with a QP for each macroblock. planes: see `energies`; low, high: see `mb_qps`."""
+    return spec._replace(mb_qp=mb_qps(QP_ONE * spec.qp, aq_offsets(energies(planes), settings), low, high).tobytes())
 
 
 def energies(planes: Sequence[np.ndarray]) -> np.ndarray:
@@ -87,14 +89,15 @@ def mb_qps(qp: int, offsets: np.ndarray, low: int = 0, high: int = 51) -> np.nda
     return found
 
 
-def shifted(spec: FrameSpec, by: int, low: int, high: int) -> FrameSpec:
-    """The spec with the QPs of all macroblocks higher by `by`, within low and high."""
+def shifted(spec: FrameSpec, by: int, low: int, high: int, qp_by: str) -> FrameSpec:
+    """The spec with the QPs of all macroblocks higher by `by`, within low and high. qp_by: see FrameSpec."""
     if not by:
         return spec
     if not spec.mb_qp:
-        return spec._replace(qp=min(high, max(low, spec.qp + by)))
+        return spec._replace(qp=min(high, max(low, spec.qp + by)), qp_by=qp_by)
     qps = np.clip(np.frombuffer(spec.mb_qp, np.uint8).astype(np.int64) + by, low, high)
-    return spec._replace(qp=(2 * int(qps.sum()) + qps.size) // (2 * qps.size), mb_qp=qps.astype(np.uint8).tobytes())
+    mean = (2 * int(qps.sum()) + qps.size) // (2 * qps.size)
+    return spec._replace(qp=mean, mb_qp=qps.astype(np.uint8).tobytes(), qp_by=qp_by)
 
 
 def _scaled(offsets: np.ndarray, strength: int) -> np.ndarray:

@@ -79,4 +79,4 @@ class BitrateControl:
         return low - 1 if more * fewer < budget * budget and (not self._count or low > self._shift - _MOST_STEP) else low
 
     def _shifted(self, spec: FrameSpec) -> FrameSpec:
-        return spec if spec.is_qp_asked else shifted(spec, self._shift, self._qpmin, self._qpmax)
+        return spec if spec.is_qp_asked else shifted(spec, self._shift, self._qpmin, self._qpmax, "bitrate")

@@ -52,7 +52,7 @@ class BufferControl:
             (next_one,) = self._model.sizes(ahead[:1], self._qpmax)(self._qpmax)
             self._limit = max(room // 2, min(room, self.buffer.there(spec) + self.buffer.arriving - 2 * next_one))
         self._higher = self._least_higher((spec, *ahead))
-        self._tried = shifted(spec, self._higher, 0, self._qpmax)
+        self._tried = shifted(spec, self._higher, 0, self._qpmax, "buffer")
         return self._tried
 
     def again(self, bits: int) -> FrameSpec | None:
@@ -64,7 +64,7 @@ class BufferControl:
         excess = log2_fixed(bits) - log2_fixed(max(1, self._limit - self._limit // _KEPT))
         step = max(1, -(-excess * self._slope() >> LOG2_SHIFT))
         self._higher = most if len(self._tries) >= MOST_TRIES - 1 else min(most, self._higher + step)
-        self._tried = shifted(self._planned, self._higher, 0, self._qpmax)
+        self._tried = shifted(self._planned, self._higher, 0, self._qpmax, "buffer")
         return self._tried
 
     def take(self, bits: int) -> InBuffer:

@@ -5,14 +5,14 @@ from typing import Protocol
 
 import numpy as np
 
-from ...scheduler.frame_spec import B, FrameSpec, I
+from ...scheduler.frame_spec import B, FrameSpec, I, P
 from ...scheduler.lookahead.questions import Costs, NotYet, UsedMotion
 from ..settings.config import Config
 from .adaptive_quantisation import QP_ONE, AqSettings, aq_offsets, energies, in_coded_size, mb_qps
 from .fixed_point import QP_SHIFT, scaled
 from .macroblock_tree import MacroblockTree, Node, Settled
 from .rate_factor import CrfRules, RateFactor
-from .requested import Requests
+from .requested import ZONE, Requests
 
 
 class QpSource(Protocol):
@@ -80,11 +80,19 @@ class CrfQps:
         """The spec with its QP and, with offsets, the QPs of macroblocks, of which that of the frame is the mean then."""
         if (requested := self._requests.settled(spec)) is not None:
             return requested
-        qp = min(QP_ONE * self._limits[1], max(QP_ONE * self._limits[0], qp + self._requests.shift(spec.display_index)))
+        shift = self._requests.shift(spec.display_index)
+        qp = min(QP_ONE * self._limits[1], max(QP_ONE * self._limits[0], qp + shift))
+        qp_by = ZONE if shift else self._qp_by(spec)
         if offsets is None:
-            return spec._replace(qp=scaled(qp, 1, QP_SHIFT))
+            return spec._replace(qp=scaled(qp, 1, QP_SHIFT), qp_by=qp_by)
         qps = mb_qps(qp, offsets, *self._limits)
-        return spec._replace(qp=(2 * int(qps.sum()) + qps.size) // (2 * qps.size), mb_qp=qps.tobytes())
+        return spec._replace(qp=(2 * int(qps.sum()) + qps.size) // (2 * qps.size), mb_qp=qps.tobytes(), qp_by=qp_by)
+
+    def _qp_by(self, spec: FrameSpec) -> str:
+        """QPs of B frames, and without tree those of I frames behind others, follow from those of other types."""
+        if self._tree is not None and spec.is_reference:
+            return "tree"
+        return "complexity" if spec.frame_type == P or spec.coding_index == 0 else "type"
 
     def _cost(self, spec: FrameSpec) -> int:
         """Of I and P frames; 0 for others."""

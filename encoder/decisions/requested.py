@@ -10,6 +10,7 @@ from .fixed_point import LOG2_SHIFT, QP_SHIFT, log2_of, scaled
 
 _STEP = 6  # QPs that double the quantiser step
 _NOTHING = Request()
+REQUEST, ZONE = "request", "zone"  # FrameSpec.qp_by
 _WHY = {
     IDR: "--keyint asks for it",
     P: "at most --bframes B frames follow one another, and none stands before an I frame or at the end",
@@ -67,13 +68,14 @@ class Requests:
         if qp is not None:
             qp = min(config.qpmax, max(config.qpmin, qp))
             all_alike = bytes([qp]) * (config.mb_width * config.mb_height) if config.aq_mode else b""
-            return spec._replace(qp=qp, mb_qp=all_alike, is_qp_asked=True)
+            return spec._replace(qp=qp, mb_qp=all_alike, is_qp_asked=True, qp_by=REQUEST)
         for zone, like in reversed(self._zones):
             if zone.first <= spec.display_index <= zone.last:
                 if like is None:
                     return None
                 found = qp_of(like, spec.frame_type, spec.is_reference)
-                return spec._replace(qp=min(config.qpmax, max(config.qpmin, found)), is_qp_asked=True)
+                found = min(config.qpmax, max(config.qpmin, found))
+                return spec._replace(qp=found, is_qp_asked=True, qp_by=ZONE)
         return None
 
     def shift(self, display_index: int) -> int:
@@ -89,7 +91,8 @@ class Requests:
             return spec
         found = self.settled(spec)
         if found is None:
-            found = spec._replace(qp=min(51, max(0, spec.qp + scaled(self.shift(spec.display_index), 1, QP_SHIFT))))
+            shift = scaled(self.shift(spec.display_index), 1, QP_SHIFT)
+            found = spec._replace(qp=min(51, max(0, spec.qp + shift)), qp_by=ZONE if shift else spec.qp_by)
         return found
 
 

@@ -327,7 +327,10 @@ OPTIONS: tuple[Option, ...] = (
            "format)", "FILE", scope=CLI),
     Option("trace_png", "Reports", read_text, None, "draw the timeline of some frames in the middle as a chart (needs "
            "matplotlib)", "FILE", scope=CLI),
-    Option("verbose", "Reports", read_flag, False, "report the placement of the work, predicted and measured times",
+    Option("rate_png", "Reports", read_text, None, "draw bits and QPs of the frames over time (needs matplotlib)", "FILE",
+           scope=CLI),
+    Option("verbose", "Reports", read_flag, False, "report the placement of the work, predicted and measured times, what QPs "
+           "follow from",
            scope=CLI),
     Option("progress", "Reports", read_choice, "auto", "the progress line; auto = a live one on a terminal",
            choices=_same("auto", "plain", "json", "none"), scope=CLI),

@@ -1,16 +1,22 @@
 """What users ask of frames: forced types and QPs (--qpfile, Encoder.encode), zones, tunes; encoded or refused by name."""
 
 import io
+import warnings
+from dataclasses import replace
+from fractions import Fraction
 
 import h264lite
 import numpy as np
 import pytest
+from h264lite.cli.cli import main
+from h264lite.cli.rate_plot import RatePlot
 from h264lite.encoder.decisions.frame_types import FrameTypes
 from h264lite.encoder.decisions.requested import Requests
 from h264lite.encoder.errors import OptionError
 from h264lite.encoder.settings.config import Config
 from h264lite.encoder.settings.requests import IDR, Request, Zone, read_qpfile, read_zones
 from h264lite.encoder.settings.tunes import TUNES
+from h264lite.encoder.statistics import FrameRow, Statistics
 from h264lite.scheduler.frame_spec import B, I, P
 
 from .. import round_trip
@@ -29,7 +35,7 @@ def config_of(**options):
 def packets_of(frames=20, requests=None, **options):
     """Packets of the clip. requests: keyword arguments of `encode`, by frame."""
     found = []
-    with h264lite.Encoder(*SIZE, 25, keep_reconstruction=True, **{**QUICK, **options}) as encoder:
+    with h264lite.Encoder(*SIZE, options.pop("fps", 25), keep_reconstruction=True, **{**QUICK, **options}) as encoder:
         for n, planes in enumerate(CLIP[:frames]):
             found += encoder.encode(tuple(planes), **(requests or {}).get(n, {}))
         return found + encoder.flush()
@@ -53,8 +59,8 @@ def letters(packets):
 
 def asked_types(config, requests, frames=40, seed=SEED):
     """Types in display order, and the warnings."""
-    warnings = []
-    types, rng = FrameTypes(config, SLICES, warnings.append), np.random.default_rng(seed)
+    told = []
+    types, rng = FrameTypes(config, SLICES, told.append), np.random.default_rng(seed)
     specs = []
     for n in range(frames):
         types.requests.of_caller(requests.get(n))
@@ -64,7 +70,7 @@ def asked_types(config, requests, frames=40, seed=SEED):
     types.close()
     assert [spec.coding_index for spec in specs] == list(range(frames))
     shown = sorted(specs, key=lambda spec: spec.display_index)
-    return [IDR if spec.is_idr else spec.frame_type for spec in shown], shown, warnings
+    return [IDR if spec.is_idr else spec.frame_type for spec in shown], shown, told
 
 
 # ---- qpfile and zones: what is read
@@ -134,7 +140,7 @@ def test_requested_types_are_kept_where_they_are_possible(options):
     for seed in range(8):
         rng = np.random.default_rng([SEED, seed])
         requests = {n: Request(str(rng.choice([IDR, I, P, B, B, ""]))) for n in range(40) if rng.random() < 0.5}
-        found, _, warnings = asked_types(config, requests, seed=seed)
+        found, _, told = asked_types(config, requests, seed=seed)
         wrong, run = [], 0
         for n, kind in enumerate(found):
             asked, run = requests.get(n, Request()).frame_type, run + 1 if kind == B else 0
@@ -147,7 +153,7 @@ def test_requested_types_are_kept_where_they_are_possible(options):
                 by_keyint = kind == IDR and (n == 0 or n - max(m for m in range(n) if found[m] == IDR) == config.keyint)
                 no_b = kind == P and asked == B and (behind in (IDR, I) or n - others > config.bframes)
                 assert by_keyint or no_b, n
-        assert len(warnings) == bool(wrong) and (not wrong or warnings[0].startswith(f"frame {wrong[0]}: {found[wrong[0]]}"))
+        assert len(told) == bool(wrong) and (not wrong or told[0].startswith(f"frame {wrong[0]}: {found[wrong[0]]}"))
 
 
 def test_an_impossible_type_is_told_once():
@@ -277,9 +283,18 @@ def test_wrong_requests_are_refused_and_change_nothing(given, why):
     assert letters(packets) == "KPPP"
 
 
-def test_an_impossible_type_of_a_call_is_a_warning():
+@pytest.mark.parametrize("options", [{}, {"gops": 2, "keyint": 4}, {"bframes": 2}], ids=str)
+def test_an_impossible_type_of_a_call_is_a_warning(options):
     with pytest.warns(RuntimeWarning, match="frame 0: IDR in place of P"):
-        assert letters(packets_of(2, {0: {"frame_type": "P"}})) == "KP"
+        assert letters(packets_of(2, {0: {"frame_type": "P"}}, **options)) == "KP"
+
+
+def test_a_buffer_holds_with_requests():
+    requests = {5: {"keyframe": True, "qp": 0}, 9: {"frame_type": "P", "qp": 51}}
+    packets = packets_of(requests=requests, bframes=2, crf=30, vbv_maxrate=150, vbv_bufsize=100)
+    decoded(packets)
+    qps = {packet.pts: packet.qp for packet in packets}
+    assert letters(packets)[5] == "K" and qps[5] > 0 and qps[9] == 51, "the buffer wins over a QP"
 
 
 # ---- tunes
@@ -287,8 +302,9 @@ def test_an_impossible_type_of_a_call_is_a_warning():
 
 @pytest.mark.parametrize("tune", [None, *TUNES])
 def test_each_tune_is_decoded(tune):
-    options = {"tune": tune, "subme": 6, "trellis": 1, "bframes": None if tune == "zerolatency" else 2,
-               "no_cabac": tune == "fastdecode"}  # fmt: skip
+    without_cabac = tune == "fastdecode"
+    options = {"tune": tune, "subme": 5 if without_cabac else 6, "trellis": 1, "no_cabac": without_cabac}
+    options["bframes"] = None if tune == "zerolatency" else 2
     config = config_of(crf=24, **options)
     packets = packets_of(8, crf=24, **options)
     decoded(packets)
@@ -298,3 +314,135 @@ def test_each_tune_is_decoded(tune):
     assert varies == (config.aq_mode > 0 or config.mbtree)
     if tune == "zerolatency":
         assert all(packet.dts == packet.pts for packet in packets) and not config.mbtree
+
+
+# ---- statistics
+
+
+@pytest.mark.parametrize(("options", "by"), [
+    ({}, {"type"}), ({"crf": 24}, {"tree"}), ({"crf": 24, "no_mbtree": True, "keyint": 5}, {"complexity", "type"}),
+    ({"crf": 24, "bframes": 2, "b_adapt": 0}, {"tree", "type"}), ({"zones": "2,4,q=30"}, {"type", "zone"}),
+    ({"crf": 24, "zones": "0,30,b=0.5"}, {"zone"}),
+], ids=str)  # fmt: skip
+def test_specs_say_what_their_qp_follows_from(options, by):
+    assert {spec.qp_by for spec in asked_types(config_of(**options), {}, 12)[1]} == by
+    specs = asked_types(config_of(**options), {3: Request("", 22)}, 12)[1]
+    assert [spec.display_index for spec in specs if spec.qp_by == "request"] == [3]
+
+
+def test_statistics_of_qps():
+    stats = Statistics(*SIZE, Fraction(25))
+    rows = round_trip.rows(CLIP[:8], *SIZE, **QUICK, crf=26, zones="5,6,q=33", bits_by_kind=True)
+    for frame, row in rows:
+        assert stats.add(replace(frame, index=frame.index)) == row
+    cells = [dict(zip(FrameRow.header(), row.cells(), strict=True)) for _, row in rows]
+    assert [cell["qp_by"] for cell in cells] == 5 * ["tree"] + 2 * ["zone"] + ["tree"]
+    assert all(0 <= int(cell["qp_least"]) <= float(cell["qp"]) <= int(cell["qp_most"]) <= 51 for cell in cells)
+    told = stats.summary()
+    assert (
+        told["P"]["qp_by"] == {"tree": 5, "zone": 2}
+        and told["I"]["qp_by"] == {"tree": 1}
+        and told["all"]["qp_by"]["tree"] == 6
+    )
+    spreads = [row.qp_range[1] - row.qp_range[0] for _, row in rows]
+    assert told["all"]["qp_spread"] == sum(spreads) / 8 > 0
+    assert (told["all"]["qp_least"], told["all"]["qp_most"]) == (
+        min(row.qp_range[0] for _, row in rows),
+        max(row.qp_range[1] for _, row in rows),
+    )
+    (line,) = [line for line in stats.lines() if line.startswith("QP P")]
+    assert line.endswith(f"within a frame:{sum(spreads[1:]) / 7:5.1f}")
+    assert stats.why() == ["QP I  by tree: 1", "QP P  by tree: 5, zone: 2"]
+
+
+def test_rates_are_drawn():
+    pytest.importorskip("matplotlib", reason="it draws")
+    plot = RatePlot()
+    for _, row in round_trip.rows(CLIP[:8], *SIZE, **QUICK, bframes=2, crf=26):
+        plot.add(row)
+    data = plot.draw(Fraction(25), "a title")
+    assert data.startswith(b"\x89PNG")
+    from matplotlib.image import imread
+
+    assert imread(io.BytesIO(data))[..., :3].std() > 0.05
+
+
+def test_without_matplotlib_the_plot_is_refused(monkeypatch, tmp_path, capfd):
+    monkeypatch.setattr("h264lite.cli.rate_plot.importlib.util.find_spec", lambda name: None)
+    clip = tmp_path / "a_32x32.yuv"
+    clip.write_bytes(bytes(32 * 48))
+    assert main(["encode", str(clip), str(tmp_path / "o.264"), "--rate-png", str(tmp_path / "c.png")]) == 2
+    assert "--rate-png needs matplotlib" in capfd.readouterr().err and not (tmp_path / "o.264").exists()
+
+
+# ---- random settings
+
+VALUES = {
+    "crf": (0, 12.5, 23, 40, 51), "qp": (0, 20, 51), "qpmin": (0, 10, 30), "qpmax": (20, 40, 51, 69), "qcomp": (0, 0.6, 1),
+    "tune": (*TUNES, "film,zerolatency"), "aq_mode": (0, 1, 2, 3, 4), "aq_strength": (0, 1, 3), "psy_rd": (0, 1, "1:1"),
+    "no_psy": (True,), "no_mbtree": (True,), "ipratio": (0.25, 1, 4), "pbratio": (0.25, 1.3, 4),
+    "zones": ("0,3,q=0", "2,4,b=100/3,3,q=51", "0,99,b=0.01", "1,2,b=0", "5,1,q=3"), "bframes": (0, 1, 3, 5),
+    "b_adapt": (0, 1, 2), "b_pyramid": ("none", "normal", "dyadic"), "scenecut": (0, 40), "keyint": (1, 3, 250),
+    "rc_lookahead": (0, 2, 40), "bitrate": (100,), "vbv_maxrate": (0, 100), "profile": ("baseline", "main", "high"),
+    "fps": (0.5, 25, 500), "min_keyint": (0, 2), "weightp": (0, 2), "ref": (1, 3),
+}  # fmt: skip
+
+
+def random_case(seed):
+    """Random options of rate control and of types, and requests."""
+    rng = np.random.default_rng([SEED, seed])
+    names = rng.choice([*VALUES], rng.integers(2, 8), replace=False)
+    options = {str(name): VALUES[name][rng.integers(len(VALUES[name]))] for name in names}
+    options["crf" if "qp" not in options else "qp"] = int(rng.integers(52))
+    requests = {n: Request(str(rng.choice([IDR, I, P, B, ""])), int(rng.integers(52)) if rng.random() < 0.5 else None)
+                for n in range(12) if rng.random() < 0.3}  # fmt: skip
+    return options, requests
+
+
+def test_random_settings_decide_or_are_refused_by_name():
+    """Types and QPs of all frames, without an encode."""
+    decided = 0
+    for seed in range(250):
+        options, requests = random_case(seed)
+        try:
+            config = config_of(**options)
+        except OptionError as error:
+            assert error.option.replace("-", "_") in {*options, "bframes", "weightp", "aq_mode"} or "bitrate" in str(error), (
+                error
+            )
+            continue
+        decided += 1
+        specs = asked_types(config, requests, 12, seed)[1]
+        for spec in specs:
+            qps = [*spec.mb_qp, spec.qp]
+            assert config.qpmin <= min(qps) and max(qps) <= config.qpmax, (seed, options)
+        asked = {n: min(config.qpmax, max(config.qpmin, some.qp)) for n, some in requests.items() if some.qp is not None}
+        assert {spec.display_index: spec.qp for spec in specs if spec.qp_by == "request"} == asked
+    assert decided > 80
+
+
+def check_stream(seed):
+    """A stream of random settings is what both decoders make of it; its QPs keep to the limits."""
+    options, requests = random_case(seed)
+    try:
+        config = config_of(**options)
+    except OptionError:
+        return
+    given = {n: {"keyframe": some.frame_type == IDR, "qp": some.qp, "frame_type": some.frame_type or None}
+             for n, some in requests.items()}  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        packets = packets_of(12, given, **{"fps": 25, **options})
+    decoded(packets)
+    assert all(config.qpmin <= packet.qp <= config.qpmax for packet in packets), (seed, options)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_streams_of_random_settings(seed):
+    check_stream(1000 + seed)
+
+
+@pytest.mark.slow
+def test_more_streams_of_random_settings():
+    for seed in range(150):
+        check_stream(2000 + seed)

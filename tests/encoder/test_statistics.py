@@ -62,7 +62,7 @@ def test_psnr():
 class _Frame(EncodedFrame):
     def __init__(self, index, kind, ssd, size, mbs):
         self.index, self.frame_type, self.is_idr, self.avg_qp = index, kind, kind == "I", 20.0 + index
-        self.coding_index, self.qp_range = index, (20, 20 + index)
+        self.coding_index, self.qp_range, self.qp_by = index, (20, 20 + index), "type"
         self.ssd, self.data, self.mb_counts = ssd, bytes(size), np.zeros(len(MB_TYPE_NAMES), int)
         for mb_type, count in mbs.items():
             self.mb_counts[mb_type] = count
