@@ -36,9 +36,9 @@ class AqSettings(NamedTuple):
         return cls(config.aq_mode, round(256 * config.aq_strength))
 
 
-def with_mb_qp(spec: FrameSpec, planes: Sequence[np.ndarray], settings: AqSettings) -> FrameSpec:
-    """The spec of a frame with a QP for each macroblock. planes: see `energies`."""
-    return spec._replace(mb_qp=mb_qps(QP_ONE * spec.qp, aq_offsets(energies(planes), settings)).tobytes())
+def with_mb_qp(spec: FrameSpec, energy: np.ndarray, settings: AqSettings) -> FrameSpec:
+    """The spec of a frame with a QP for each macroblock. energy: int32[n_mb], see `energies`."""
+    return spec._replace(mb_qp=mb_qps(QP_ONE * spec.qp, aq_offsets(energy, settings)).tobytes())
 
 
 def energies(planes: Sequence[np.ndarray]) -> np.ndarray:

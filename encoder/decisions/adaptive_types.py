@@ -7,9 +7,7 @@ frames come.
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
-from ...scheduler.lookahead.questions import Costs, NotYet, Question
+from ...scheduler.lookahead.questions import Costs, Luma, NotYet, Question
 from ..settings.config import Config
 
 FIXED, FAST, BEST = 0, 1, 2  # b_adapt
@@ -86,7 +84,7 @@ class AdaptiveTypes:
         """For an encode. pyramid: see TypeRules."""
         return cls(TypeRules.of(config, pyramid), costs)
 
-    def add(self, luma: np.ndarray | None) -> list[str]:
+    def add(self, luma: Luma | None) -> list[str]:
         """See TypeSource. Raises TypeError without samples."""
         if luma is None:
             raise TypeError("types of frames by their samples need these")

@@ -2,9 +2,8 @@
 
 from typing import Protocol
 
-import numpy as np
-
 from ...scheduler.frame_spec import B, P
+from ...scheduler.lookahead.questions import Luma
 from ..settings.config import Config
 
 IDR = "IDR"  # beside I, P and B: an I frame that begins a closed GOP
@@ -15,10 +14,10 @@ class TypeSource(Protocol):
     there are at most `bframes` one after another.
     """
 
-    def add(self, luma: np.ndarray | None) -> list[str]:
+    def add(self, luma: Luma | None) -> list[str]:
         """One more source frame has come. The types that are settled now, of the frames that follow those of the last call.
 
-        luma: uint8[height, width]; None: unknown.
+        luma: see Costs.add; None: unknown.
         """
 
     def flush(self) -> list[str]:
@@ -36,7 +35,7 @@ class FixedTypes:
         self._place = 0  # of the next frame in its GOP
         self._open = 0  # frames whose types wait for the next P frame
 
-    def add(self, luma: np.ndarray | None) -> list[str]:
+    def add(self, luma: Luma | None) -> list[str]:
         """See TypeSource."""
         place, self._place = self._place, (self._place + 1) % self._keyint
         if not place:

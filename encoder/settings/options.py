@@ -230,8 +230,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("pbratio", "Quality", read_float, 1.8, "quantiser step of B frames over that of P frames; half as much for B "
            "frames that are references", "FLOAT", 0.25, 4.0),
     Option("aq_mode", "Quality", read_int, 0, "adaptive quantisation, finer where the source is flat: 0 none, 1 by the "
-           "energy of each macroblock, 2 also by that of the frame, 3 finest in the flattest parts. On single devices, for "
-           "frames on the host", "INT", 0, 3),
+           "energy of each macroblock, 2 also by that of the frame, 3 finest in the flattest parts. On single devices", "INT",
+           0, 3),
     Option("aq_strength", "Quality", read_float, 1.0, "how far --aq-mode departs from the QP of the frame", "FLOAT",
            0.0, 3.0),
     Option("chroma_qp_offset", "Quality", read_int, 0, "QP of chroma minus QP of luma", "INT", -12, 12),
