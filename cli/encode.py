@@ -167,8 +167,8 @@ def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: Exit
                sound: Sound | None) -> Sinks:
     """Open all outputs, before any computation."""
     base = clock.times.base if clock.times is not None else None
-    sinks = Sinks(open_packets(output, config.fps, reports["muxer"], reports["fragment"], sound, time_base=base,
-                               matrix=video.matrix))
+    sinks = Sinks(open_packets(output, config.fps, reports["muxer"], reports["fragment"], sound, config.nal_hrd,
+                               time_base=base, matrix=video.matrix))
     stack.callback(sinks.stream.close)
     for role, name in (("reconstruction", reports["dump_yuv"]), ("rows", reports["csv"]), ("summary", reports["json"]),
                        ("timeline", reports["trace"]), ("chart", reports["trace_png"])):

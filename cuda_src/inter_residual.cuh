@@ -11,6 +11,7 @@
 
 constexpr int WARPS = 4;
 constexpr int WORST = 1 << 30;  // more than any cost
+constexpr int LAST_TURN = 3;    // of the levels that a macroblock is tried with
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 constexpr int RESIDENT = 3;  // minimum blocks a multiprocessor with the choice of the transform: here four would spill registers
 #else
@@ -72,6 +73,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
     uint8_t *mb_type, signed char *ref_idx, short2 *mv,
     uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) {
   SHARED(uint16_t, ratios, WARPS * 16 * 32);
+  SHARED(unsigned, levels_8x8, EITHER ? WARPS * 8 * 32 : 1);  // two a word; registers are few
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
   if (mx >= mb_width) return;
   const int mb = my * mb_width + mx, qp_y = load_before_the_wait(qp + mb);
@@ -91,7 +93,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
     if constexpr (!Second::ANY) {
       const size_t slot = ref_slots[ref_idx[4 * mb + quadrant]];
       const int wide = width + 2 * pad, high = height + 2 * pad;
-      predict_luma(ref_luma + slot * 4 * wide * high, wide, high, pad, mx * 16, my * 16, bx, by, partition_of(kind, sub, bx, by),
+      predict_luma(ref_luma + slot * 4 * wide * high, wide, high, pad, mx * 16, my * 16, bx, by, {bx, by, 1, 1},
                    mv[16 * mb + lane], predicted);
     }
     const size_t at = size_t(my * 16 + 4 * by) * stride + mx * 16 + 4 * bx;
@@ -103,8 +105,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
     if constexpr (!Second::ANY) {
       const size_t slot = ref_slots[ref_idx[4 * mb + q]];
       const int wide = width / 2 + pad, high = height / 2 + pad;
-      predict_chroma(ref_chroma + (slot * 2 + plane) * wide * high, wide, high, pad / 2, mx * 8, my * 8, q, kind, sub, mv + 16 * mb,
-                     predicted);
+      predict_chroma(ref_chroma + (slot * 2 + plane) * wide * high, wide, high, pad / 2, mx * 8, my * 8, q, mv + 16 * mb, predicted);
     }
     const size_t at = size_t(my * 8 + 4 * (q >> 1)) * stride + mx * 8 + 4 * (q & 1);
 #pragma unroll
@@ -122,8 +123,8 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
   const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], own_qp = luma ? qp_y : qp_c;
   const auto lists = of_block(all_lists, SCALING_SET, luma, plane);
   uint16_t *own_ratios = ratios + (threadIdx.x >> 5) * 16 * 32 + lane;
-  bool either = false, is_8x8 = false, try_4x4 = true;
-  unsigned parts_8x8[8];  // levels, two a word
+  unsigned *parts_8x8 = levels_8x8 + (EITHER ? (threadIdx.x >> 5) * 8 * 32 + lane : 0);
+  bool either = false, is_8x8 = false, try_4x4 = true, try_8x8 = true, any = false;
   int rows[8], cost = 0, cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
   const Choice how = FOR_CABAC ? TRELLIS : trellis ? BY_CAVLC : AS_ROUNDED;
   if (EITHER || FOR_CABAC) {
@@ -134,74 +135,85 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
     if (either) forward_8x8(c, rows, scratch.exchange, lane);
   }
   forward_4x4(c);
-  if (EITHER && either) {  // as in _code_either of cpu_simd/inter_residual.py
-    int chosen[16];
-    bool any = false, try_8x8 = true;
+  int dc_coefficient = 0, dc = 0;
+  // As in _code_either of cpu_simd/inter_residual.py: 4x4 and 8x8 rounded, then 8x8 with chosen levels; at last 4x4 and chroma. One
+  // copy of the code for all, which is longer than the instruction cache.
 #pragma unroll 1
-    for (int turn = 0; turn < (how == AS_ROUNDED || !try_8x8 ? 2 : 3); turn++) {  // both rounded, then 8x8 with chosen levels
-      if (turn) {
-        quantise_8x8(lists, rows, qp_y, turn == 2 ? how : AS_ROUNDED, dead_zone, chosen, own_ratios, scratch, lane);
-      } else {
-        store_ratios(lists, c, own_qp, own_ratios);
+  for (int turn = EITHER && either ? 0 : LAST_TURN; turn <= LAST_TURN; turn++) {
+    int words[16];  // levels with their ratios
+    if (EITHER && turn == 0) {
+      quantise_with_ratios(lists, c, own_qp, dead_zone, !luma, words);
+    } else if (EITHER && turn < LAST_TURN) {
+      if (turn == 2 && (how == AS_ROUNDED || !try_8x8)) continue;
+      quantise_8x8(lists, rows, qp_y, turn == 2 ? how : AS_ROUNDED, dead_zone, words, own_ratios, scratch, lane);
+    } else {
 #pragma unroll
-        for (int p = 0; p < 16; p++) chosen[p] = c[p];
-        quantise_4x4(lists, chosen, own_qp, dead_zone, !luma);
+      for (int p = 0; p < 16; p++)
+        if (EITHER && !try_4x4 && luma) c[p] = 0;
+      dc_coefficient = hadamard_2x2(c[0], lane);
+      dc = quantise_dc(lists, dc_coefficient, qp_c, FOR_CABAC ? fraction_of(DEAD_ZONE_NEAREST) : fraction_of(DEAD_ZONE_INTER));
+      if (FOR_CABAC && !skipped) {  // lanes 24 and 25: chroma DC
+        const bool is_dc = lane >= 24;
+        const int first = luma || is_dc ? 0 : 1;
+        __syncwarp();
+        if (active) store_ratios(lists, c, own_qp, own_ratios);
+        if (active && !luma) own_ratios[32 * q + 24 + plane - lane] = uint16_t(dc_ratio(lists, dc_coefficient, qp_c));
+        __syncwarp();
+        const BlockContexts at = is_dc ? contexts_chroma_dc(scratch.bits) : contexts_4x4(scratch.bits, !luma);
+        const int factor = luma ? TRELLIS_INTER : chroma_factor(TRELLIS_INTER, qp_y, qp_c);
+        const auto cost_of_error = is_dc ? of_block(all_lists, SCALING_SET, false, lane & 1).dc_cost(factor) : lists.cost(factor, first);
+        const unsigned path = choose_levels(own_ratios + 32 * first, 32, is_dc ? 4 : 16 - first, scratch.bits, at, cost_of_error,
+                                            lane < 26);
+        if (!luma) c[0] = 0;
+        quantise_lowered(lists, c, own_qp, path << first);
+        if (__shfl_sync(FULL_WARP, path, 24 + plane) >> q & 1) dc -= dc > 0 ? 1 : -1;
       }
+      if (how == BY_CAVLC) quantise_weighed(lists, c, own_qp, luma ? 0 : 1, own_ratios);
+      if (how == AS_ROUNDED) quantise_4x4(lists, c, own_qp, luma ? dead_zone : fraction_of(DEAD_ZONE_INTER), !luma);
+      if (!EITHER || !either || how == AS_ROUNDED || !try_4x4) break;
+#pragma unroll
+      for (int i = 0; i < 16; i++) {
+        const int p = digit(ZIGZAG_4x4_DIGITS, i);
+        words[p] = luma ? with_ratio(c[p], own_ratios[32 * i]) : 0;
+      }
+    }
+    if constexpr (EITHER) {
+      const bool by_8x8 = turn == 1 || turn == 2;
+      const BlockCost block = block_cost(words, by_8x8, scratch.bits, scratch.exchange, lane);
       int found;
-      const int value = luma_cost(chosen, own_ratios, turn, scratch.bits, scratch.exchange, lane, found);
-      any |= luma && count_levels(chosen);
-      (turn ? cost_8x8 : cost) = value;
-      (turn ? pattern_8x8 : pattern) = found;
+      const int value = luma_cost(block, scratch.bits, found);
+      (by_8x8 ? cost_8x8 : cost) = value;
+      (by_8x8 ? pattern_8x8 : pattern) = found;
+      if (turn == LAST_TURN) break;
+      any |= luma && block.coded;
+      if (by_8x8)
+#pragma unroll
+        for (int p = 0; p < 8; p++) parts_8x8[32 * p] = (unsigned(words[2 * p]) & 0xffff) | unsigned(words[2 * p + 1]) << 16;
       if (turn == 1 && how != AS_ROUNDED) {
         any = __any_sync(FULL_WARP, any);
         try_4x4 = any && cost <= cost_8x8 + (cost_8x8 >> CHOICE_NEAR);
         try_8x8 = any && cost_8x8 < cost + (cost >> CHOICE_NEAR);
+        if (!try_8x8) cost_8x8 = WORST;
+        if (!try_4x4) cost = WORST, pattern = 0;
       }
     }
-    if (!try_8x8) cost_8x8 = WORST;
-#pragma unroll
-    for (int p = 0; p < 16; p++)
-      if (!try_4x4 && luma) c[p] = 0;
-#pragma unroll
-    for (int p = 0; p < 8; p++) parts_8x8[p] = (unsigned(chosen[2 * p]) & 0xffff) | unsigned(chosen[2 * p + 1]) << 16;
-  }
-  // chroma DC
-  const int dc_coefficient = hadamard_2x2(c[0], lane);
-  int dc = quantise_dc(lists, dc_coefficient, qp_c, FOR_CABAC ? fraction_of(DEAD_ZONE_NEAREST) : fraction_of(DEAD_ZONE_INTER));
-  if (FOR_CABAC && !skipped) {  // lanes 24 and 25: chroma DC
-    const bool is_dc = lane >= 24;
-    const int first = luma || is_dc ? 0 : 1;
-    __syncwarp();
-    if (active) store_ratios(lists, c, own_qp, own_ratios);
-    if (active && !luma) own_ratios[32 * q + 24 + plane - lane] = uint16_t(dc_ratio(lists, dc_coefficient, qp_c));
-    __syncwarp();
-    const BlockContexts at = is_dc ? contexts_chroma_dc(scratch.bits) : contexts_4x4(scratch.bits, !luma);
-    const int factor = luma ? TRELLIS_INTER : chroma_factor(TRELLIS_INTER, qp_y, qp_c);
-    const auto cost_of_error = is_dc ? of_block(all_lists, SCALING_SET, false, lane & 1).dc_cost(factor) : lists.cost(factor, first);
-    const unsigned path = choose_levels(own_ratios + 32 * first, 32, is_dc ? 4 : 16 - first, scratch.bits, at, cost_of_error,
-                                        lane < 26);
-    if (!luma) c[0] = 0;
-    quantise_lowered(lists, c, own_qp, path << first);
-    if (__shfl_sync(FULL_WARP, path, 24 + plane) >> q & 1) dc -= dc > 0 ? 1 : -1;
   }
   if (luma || !active || skipped) dc = 0;
   const bool any_dc = __any_sync(FULL_WARP, dc);
   const bool clipped = __any_sync(FULL_WARP, abs(dc) >= CLIPPED<Lists>);
-  if (how == BY_CAVLC) quantise_weighed(lists, c, own_qp, luma ? 0 : 1, own_ratios);
-  if (how == AS_ROUNDED) quantise_4x4(lists, c, own_qp, luma ? dead_zone : fraction_of(DEAD_ZONE_INTER), !luma);
   if (EITHER && either) {
-    if (how != AS_ROUNDED) cost = try_4x4 ? luma_cost(c, own_ratios, false, scratch.bits, scratch.exchange, lane, pattern) : WORST;
-    if (!try_4x4) pattern = 0;
     is_8x8 = cost_8x8 < cost;
     if (is_8x8) {
       pattern = pattern_8x8;
 #pragma unroll
       for (int p = 0; p < 16; p++)
-        if (luma) c[p] = p & 1 ? int(parts_8x8[p >> 1]) >> 16 : int(short(parts_8x8[p >> 1]));
+        if (luma) c[p] = p & 1 ? int(parts_8x8[32 * (p >> 1)]) >> 16 : int(short(parts_8x8[32 * (p >> 1)]));
     }
   }
   // what is not worth its bits
-  int score = decimate_score(c), group = score;
+  const Masks found = masks_of(c);
+  const int score = decimate_score(found);
+  int group = score;
   if (luma) {  // a quadrant's blocks are lanes that differ in bits 0 and 2
     group += __shfl_xor_sync(0xffffu, group, 1);
     group += __shfl_xor_sync(0xffffu, group, 4);
@@ -226,7 +238,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
     for (int p = 0; p < 16; p++) any |= (luma || Lists::ANY) && abs(c[p]) >= CLIPPED<Lists>;
     too_large |= __any_sync(FULL_WARP, any);
   }
-  const int count = active ? count_levels(c) : 0;
+  const int count = kept ? __popc(found.coded) : 0;
   short *to = levels + size_t(mb) * N_LEVEL_BLOCKS * 16;
   if (active) {
     total_coeff[mb * 24 + lane] = uint8_t(count);
@@ -245,17 +257,16 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
   const int all = int(__reduce_add_sync(FULL_WARP, unsigned(count + (dc != 0))));
   bool pcm = too_large;
   if (all > FEW_LEVELS) {
-    int bits = active ? bits_at_most(c) : 0;
-    if (lane == 24 || lane == 25) bits = 0;
-    // the chroma DC blocks, as if their four levels were a block in scan order
+    // lanes 24 and 25: the chroma DC blocks, as if their four levels were a block in scan order
     int block[16];
 #pragma unroll
-    for (int i = 0; i < 16; i++) block[i] = 0;
-    block[digit(ZIGZAG_4x4_DIGITS, 0)] = d0;
-    block[digit(ZIGZAG_4x4_DIGITS, 1)] = d1;
-    block[digit(ZIGZAG_4x4_DIGITS, 2)] = d2;
-    block[digit(ZIGZAG_4x4_DIGITS, 3)] = d3;
-    if (lane == 16 || lane == 20) bits += bits_at_most(block);
+    for (int i = 0; i < 16; i++) block[i] = active ? c[i] : 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const int level = __shfl_sync(FULL_WARP, dc, 16 + 4 * (lane & 1) + i);
+      if (lane == 24 || lane == 25) block[digit(ZIGZAG_4x4_DIGITS, i)] = level;
+    }
+    const int bits = bits_at_most(block);
     pcm |= __reduce_add_sync(FULL_WARP, unsigned(bits)) > unsigned(PCM_BITS);
   }
   // reconstruction

@@ -3,7 +3,6 @@
 #include "intra_coding.cuh"
 
 constexpr int PACKET = 9;              // words of a macroblock: the last row of luma, of Cb, of Cr, the last row of modes
-typedef unsigned long long Published;  // a word; in the upper half the number of its launch
 
 struct Picture {
   int width, mb_width, chroma_qp_offset, dead_zone, slice;  // slice: 0 I, 1 P
@@ -15,22 +14,6 @@ struct Picture {
 
 DEVICE unsigned from_l2(const uint8_t *p) { return __ldcg(reinterpret_cast<const unsigned *>(p)); }
 
-DEVICE Published published(const Published *from) {
-#ifdef H264LITE_EMULATED
-  return *const_cast<const volatile Published *>(from);
-#else
-  Published v;
-  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(from) : "memory");
-  return v;
-#endif
-}
-DEVICE void publish(Published *to, unsigned v, unsigned turn) {
-#ifdef H264LITE_EMULATED
-  *const_cast<volatile Published *>(to) = Published(turn) << 32 | v;
-#else
-  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(Published(turn) << 32 | v) : "memory");
-#endif
-}
 // A word above a macroblock: on its way, from there if it is published
 struct Word {
   const Published *from;

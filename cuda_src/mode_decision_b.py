@@ -8,7 +8,7 @@ from ..cpu_simd.bundles import Candidates, DecisionSettingsB, Motion, OtherCosts
 from ..cpu_simd.decisions import BY_COST
 from .runtime.device import DeviceArray
 
-COUNTERS = 2  # words of `progress` before those of the rows
+COUNTERS, HANDED, THREADS = 2, 4, 96  # words of `progress`; of a macroblock for the row below; threads of a row
 
 
 def mode_decision_b(
@@ -28,10 +28,12 @@ def mode_decision_b(
     """Not part of the standard: twin of cpu_simd.mode_decision_b.mode_decision_b."""
     height, width = source.y.shape
     device, rows = source.y.device, row1 - row0
-    counters = device.scratch("progress of mode decision of B frames", (COUNTERS + rows,), np.int32, stream, zeros=True)
+    counters = device.scratch("progress of mode decision of B frames", (COUNTERS,), np.int32, stream, zeros=True)
+    size = (rows * (width // 16) * HANDED,)
+    handed = device.scratch("motion for the row below in mode decision of B frames", size, np.uint64, stream, zeros=True)
     by_cost = int(settings.subme >= BY_COST and settings.cabac != 0)
     arguments = [source.y, references.luma, references.slots, references.bi_weights, references.pad, references.n_ref]
     arguments += [references.n_ref1, candidates.cost, candidates.ref, candidates.mv, candidates.extra, colocated_still]
     arguments += [*other_costs, slice_first_mb, settings.qp, int(settings.subme >= 3), by_cost, settings.psy_rd]
-    arguments += [settings.partition_mask, width // 16, height // 16, row0, counters, *motion]
-    device.launch("mode_decision_b", "mode_decision_b", (rows,), (32,), arguments, stream)
+    arguments += [settings.partition_mask, width // 16, height // 16, row0, counters, handed, *motion]
+    device.launch("mode_decision_b", "mode_decision_b", (rows,), (THREADS,), arguments, stream)

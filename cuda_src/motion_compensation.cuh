@@ -3,22 +3,10 @@
 #include "simd.cuh"
 #include "tables.cuh"
 
+// Where a vector's partition lies in its macroblock
 struct Part {
   int x, y, w, h;  // 4x4 blocks
 };
-
-// The partition of the macroblock that holds block (bx, by)
-DEVICE Part partition_of(int mb_type, const uint8_t *sub_mb_type, int bx, int by) {
-  int w = 4, h = 4;
-  if (mb_type == P_16x8) h = 2;
-  else if (mb_type == P_8x16) w = 2;
-  else if (mb_type == P_8x8) {
-    const int sub = sub_mb_type[(by >> 1) * 2 + (bx >> 1)];
-    w = sub >= SUB_4x8 ? 1 : 2;
-    h = sub & 1 ? 1 : 2;
-  }
-  return {bx & ~(w - 1), by & ~(h - 1), w, h};
-}
 
 // 8.4.2.2.1 for the block (bx, by): four rows of four samples. luma: the reference's four planes
 DEVICE void predict_luma(const uint8_t *luma, int width, int height, int pad, int x0, int y0, int bx, int by, const Part &part,
@@ -36,54 +24,41 @@ DEVICE void predict_luma(const uint8_t *luma, int width, int height, int pad, in
   }
 }
 
-// 8.4.2.2.2 for a 4x4 block of chroma: the four vectors of quadrant q, 2x2 samples each. plane with its border
-DEVICE void predict_chroma(const uint8_t *plane, int width, int height, int pad, int x0, int y0, int q, int mb_type,
-                           const uint8_t *sub_mb_type, const short2 *mv, unsigned *out) {
-  unsigned word[4] = {0, 0, 0, 0};
-#pragma unroll
-  for (int k = 0; k < 4; k++) {
-    const int bx = 2 * (q & 1) + (k & 1), by = 2 * (q >> 1) + (k >> 1);
-    const Part part = partition_of(mb_type, sub_mb_type, bx, by);
-    const short2 v = mv[4 * by + bx];
-    const int x = clip3(0, width - 2 * part.w - 1, x0 + 2 * part.x + pad + (v.x >> 3)) + 2 * (bx - part.x);
-    const int y = clip3(0, height - 2 * part.h - 1, y0 + 2 * part.y + pad + (v.y >> 3)) + 2 * (by - part.y);
-    const int fx = v.x & 7, fy = v.y & 7;
-    const int wa = (8 - fx) * (8 - fy), wb = fx * (8 - fy), wc = (8 - fx) * fy, wd = fx * fy;
-    int s[3][3];
-#pragma unroll
-    for (int r = 0; r < 3; r++)
-#pragma unroll
-      for (int c = 0; c < 3; c++) s[r][c] = __ldg(plane + size_t(y + r) * width + x + c);
-#pragma unroll
-    for (int r = 0; r < 2; r++)
-#pragma unroll
-      for (int c = 0; c < 2; c++) {
-        const int value = (wa * s[r][c] + wb * s[r][c + 1] + wc * s[r + 1][c] + wd * s[r + 1][c + 1] + 32) >> 6;
-        word[2 * (k >> 1) + r] |= unsigned(value) << (8 * (2 * (k & 1) + c));
-      }
-  }
-#pragma unroll
-  for (int i = 0; i < 4; i++) out[i] = word[i];
-}
-
-// 8.4.2.2.2 for the 4x4 block of chroma of quadrant q, with one vector. plane with its border
+// 8.4.2.2.2 for the 4x4 block of chroma of quadrant q, with one vector. plane with its border, whose rows are whole words. The
+// limits are those of the macroblock's vector: where those of a partition differ, all samples of a row or column are equal.
 DEVICE void predict_chroma_4x4(const uint8_t *plane, int width, int height, int pad, int x0, int y0, int q, short2 v, unsigned *out) {
   const int x = clip3(0, width - 9, x0 + pad + (v.x >> 3)) + 4 * (q & 1), y = clip3(0, height - 9, y0 + pad + (v.y >> 3)) + 4 * (q >> 1);
   const int fx = v.x & 7, fy = v.y & 7;
-  const int wa = (8 - fx) * (8 - fy), wb = fx * (8 - fy), wc = (8 - fx) * fy, wd = fx * fy;
-  int above[5];
+  const unsigned weights = pack4((8 - fx) * (8 - fy), fx * (8 - fy), (8 - fx) * fy, fx * fy);
+  const uintptr_t at = reinterpret_cast<uintptr_t>(plane + size_t(y) * width + x);
+  const unsigned *row = reinterpret_cast<const unsigned *>(at & ~uintptr_t(3)), shift = unsigned(at & 3) * 8;
+  unsigned left[5], right[5];  // samples 0 to 3 and 1 to 4 of each row
 #pragma unroll
-  for (int c = 0; c < 5; c++) above[c] = __ldg(plane + size_t(y) * width + x + c);
+  for (int r = 0; r < 5; r++) {
+    const unsigned low = __ldg(row + r * (width >> 2)), high = __ldg(row + r * (width >> 2) + 1);
+    left[r] = __funnelshift_r(low, high, shift);
+    right[r] = __funnelshift_rc(low, high, shift + 8);
+  }
 #pragma unroll
   for (int r = 0; r < 4; r++) {
-    int below[5], value[4];
+    const int s0 = dot4(__byte_perm(left[r], left[r + 1], 0x5410), weights, 32), s1 = dot4(__byte_perm(right[r], right[r + 1], 0x5410), weights, 32);
+    const int s2 = dot4(__byte_perm(left[r], left[r + 1], 0x7632), weights, 32), s3 = dot4(__byte_perm(right[r], right[r + 1], 0x7632), weights, 32);
+    out[r] = pack4(s0 >> 6, s1 >> 6, s2 >> 6, s3 >> 6);
+  }
+}
+
+// The same with four vectors of 2x2 samples each; mv: of the macroblock's blocks
+DEVICE void predict_chroma(const uint8_t *plane, int width, int height, int pad, int x0, int y0, int q, const short2 *mv, unsigned *out) {
+  const unsigned *v = reinterpret_cast<const unsigned *>(mv) + 8 * (q >> 1) + 2 * (q & 1);
+  const bool same = v[0] == v[1] && v[0] == v[4] && v[0] == v[5];
+#pragma unroll 1
+  for (int k = 0; k < (same ? 1 : 4); k++) {
+    unsigned own[4];
+    predict_chroma_4x4(plane, width, height, pad, x0, y0, q, mv[8 * (q >> 1) + 2 * (q & 1) + 4 * (k >> 1) + (k & 1)], own);
+    const unsigned mask = same ? ~0u : k & 1 ? 0xffff0000u : 0xffffu;
 #pragma unroll
-    for (int c = 0; c < 5; c++) below[c] = __ldg(plane + size_t(y + r + 1) * width + x + c);
-#pragma unroll
-    for (int c = 0; c < 4; c++) value[c] = (wa * above[c] + wb * above[c + 1] + wc * below[c] + wd * below[c + 1] + 32) >> 6;
-    out[r] = pack4(value[0], value[1], value[2], value[3]);
-#pragma unroll
-    for (int c = 0; c < 5; c++) above[c] = below[c];
+    for (int i = 0; i < 4; i++)
+      if (same || i >> 1 == k >> 1) out[i] = (out[i] & ~mask) | (own[i] & mask);
   }
 }
 

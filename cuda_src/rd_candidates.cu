@@ -43,6 +43,7 @@ DEVICE void load_found(const Frame &f, Macroblock &m, int mb, int lam, const int
   const int most = most_ref_idx_bits(f.n_ref);
   if (lane < 9) {
     int best = FAR, ref = 0;
+#pragma unroll 1
     for (int r = 0; r < f.n_ref; r++) {
       const int value = cost[(r * n_mb + mb) * 41 + 32 + lane] + lam * ref_idx_bits(r, most);
       if (value < best) best = value, ref = r;
@@ -97,8 +98,8 @@ DEVICE int own_part(const Macroblock &m, int shape, int lane) {
 // Neighbour n of a vector at a quarter sample: above, left, right, below; below 0: the vector itself
 DEVICE short2 neighbour(short2 v, int n) { return make_short2(short(v.x + (n == 2) - (n == 1)), short(v.y + (n == 3) - (n == 0))); }
 
-// Prediction of the lane's 4x4 block from `ref` at vector v, and differences to it -> c. kind: mb_type
-DEVICE void differences(const Frame &f, Macroblock &m, int kind, int ref, short2 v, int mx, int my, const unsigned *source, int lane,
+// Prediction of the lane's 4x4 block from `ref` at vector v, and differences to it -> c
+DEVICE void differences(const Frame &f, Macroblock &m, int ref, short2 v, int mx, int my, const unsigned *source, int lane,
                         unsigned *predicted, int *c) {
   const int plane = lane >> 2 & 1, bx = lane & 3, by = lane >> 2 & 3, width = f.mb_width * 16, height = f.mb_height * 16;
   const int q = own_quadrant(lane);
@@ -110,11 +111,10 @@ DEVICE void differences(const Frame &f, Macroblock &m, int kind, int ref, short2
   const size_t slot = f.ref_slots[ref];
   if (lane < 16) {
     const int wide = width + 2 * f.pad, high = height + 2 * f.pad;
-    predict_luma(f.ref_luma + slot * 4 * wide * high, wide, high, f.pad, mx * 16, my * 16, bx, by, partition_of(kind, m.sub, bx, by),
-                 v, predicted);
+    predict_luma(f.ref_luma + slot * 4 * wide * high, wide, high, f.pad, mx * 16, my * 16, bx, by, {bx, by, 1, 1}, v, predicted);
   } else if (lane < 24) {
     const int wide = width / 2 + f.pad, high = height / 2 + f.pad;
-    predict_chroma(f.ref_chroma + (slot * 2 + plane) * wide * high, wide, high, f.pad / 2, mx * 8, my * 8, q, kind, m.sub, m.mv, predicted);
+    predict_chroma(f.ref_chroma + (slot * 2 + plane) * wide * high, wide, high, f.pad / 2, mx * 8, my * 8, q, m.mv, predicted);
   }
   if (lane < 24) weigh_block(f.weights, ref, lane < 16, plane, predicted);
 #pragma unroll
@@ -177,10 +177,9 @@ DEVICE void weigh_divisions(const Lists &all_lists, const uint8_t *__restrict__ 
     if (n >= 0) {
       if (!inside(v.x, v.y, mx * 16, my * 16, mb_width * 16, mb_height * 16, pad, max_mv_y)) continue;
     }
-    const int kind = shape == WHOLE ? P_16x16 : shape == UPPER ? P_16x8 : shape == LEFT ? P_8x16 : P_8x8;
     int c[16];
     unsigned predicted[4];
-    differences(f, m, kind, m.ref[shape == QUARTERS ? own_quadrant(lane) : k - 32], v, mx, my, source, lane, predicted, c);
+    differences(f, m, m.ref[shape == QUARTERS ? own_quadrant(lane) : k - 32], v, mx, my, source, lane, predicted, c);
     const bool may_be_8x8 = transform_8x8_mode && (shape != QUARTERS || !*reinterpret_cast<const unsigned *>(m.sub));
     const ResidualCost found = residual_cost<PSY>(lists, c, predicted, true, may_be_8x8, {qp_y, qp_c, lam}, psy, m, lane);
     const int cost = found.all;
@@ -215,6 +214,7 @@ DEVICE void weigh_divisions(const Lists &all_lists, const uint8_t *__restrict__ 
     const int shape = lane == 0 ? UPPER : lane == 1 ? LEFT : QUARTERS, k = lane == 0 ? 36 : lane == 1 ? 38 : lane == 2 ? 0 : 8 * (lane - 1);
     const int extra = near >> shape & 1 ? m.extra[shape] - whole : added;
     if (shape < shapes)
+#pragma unroll 1
       for (int r = 0; r < n_ref; r++) search_cost[(size_t(r) * mb_width * mb_height + mb) * 41 + k] += extra;
   }
 }
@@ -222,7 +222,7 @@ DEVICE void weigh_divisions(const Lists &all_lists, const uint8_t *__restrict__ 
 #define NO_MORE
 #define SCALING , const short *__restrict__ scaling
 #define RD_CANDIDATES(name, psy, lists, more)                                                                                          \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,\
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,\
       const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,                 \
       const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int n_ref, const uint8_t *__restrict__ qp,          \
       int chroma_qp_offset, int partition_mask, int subme, int max_mv_y, int psy_rd, int transform_8x8_mode, int mb_width,             \

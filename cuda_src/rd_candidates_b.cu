@@ -170,7 +170,7 @@ DEVICE void weigh_choices(const Lists &all_lists, const Frame &f) {
 #define NO_MORE
 #define SCALING , const short *__restrict__ scaling
 #define RD_CANDIDATES_B(name, psy, lists, more)                                                                                          \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,\
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,\
       const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,                 \
       const int *__restrict__ ref_slots, const int *__restrict__ bi_weights, int pad, int n_ref, int n_ref1,                           \
       const uint8_t *__restrict__ qp, int chroma_qp_offset, int partition_mask, int psy_rd, int transform_8x8_mode, int mb_width,      \

@@ -6,7 +6,6 @@
 // Shared memory of a warp; bits: of fill_bits
 struct alignas(16) Residue {
   int exchange[EXCHANGE_8x8];
-  uint16_t ratios[16 * 32];
   unsigned bits[N_INTER_BITS];
 };
 
@@ -32,41 +31,30 @@ DEVICE long long lesser(long long a, long long b) { return a < b ? a : b; }
 struct ChromaCost {
   long long best, without;  // see chroma_of in cpu_simd/rd_cost.py
 };
-// c: levels of the lane's block, chroma in lanes 16 to 23, DC 0; dc_of: its DC before the second transform
+// ac: of the lane's block, chroma in lanes 16 to 23; dc_of: its DC before the second transform
 template <class Lists>
-DEVICE ChromaCost chroma_of(const Lists &lists, const int *c, int dc_of, const Residue &m, int qp, int qp_c, int lane) {
+DEVICE ChromaCost chroma_of(const Lists &lists, const BlockCost &ac, int dc_of, const Residue &m, int qp, int qp_c, int lane) {
   const bool active = lane >= 16 && lane < 24;
-  const uint16_t *ratios = m.ratios + lane;
-  int none = 0, some = 0, total = 0;
-#pragma unroll
-  for (int i = 1; i < 16; i++) {
-    const int ratio = ratios[32 * i], left = short(ratio - (abs(c[digit(ZIGZAG_4x4_DIGITS, i)]) << 6));  // 16 bits, as on the CPU
-    const int dropped = min(ratio, CHOICE_MOST_RATIO), kept = min(abs(left), CHOICE_MOST_RATIO);
-    none += dropped * dropped;
-    some += kept * kept;
-  }
-  const Masks own = masks_of(c);
-  if (own.coded) total = block_bits(c, own, 1, m.bits + AT_SIGNIFICANT_4 - 1, m.bits + AT_LAST_4 - 1, m.bits + AT_LEVEL_4);
-  total += mean_bits(m.bits + AT_CODED_4, own.coded != 0);
-  const bool any_ac = __any_sync(FULL_WARP, active && own.coded);
-  // the second transform and its levels
-  const int value = hadamard_2x2(dc_of, lane), level = quantise_dc(lists, value, qp_c, fraction_of(DEAD_ZONE_INTER));
+  const bool any_ac = __any_sync(FULL_WARP, active && ac.coded);
+  // the second transform and its levels, one a lane
+  const int value = hadamard_2x2(dc_of, lane), level = abs(quantise_dc(lists, value, qp_c, fraction_of(DEAD_ZONE_INTER)));
   const int ratio = int(unsigned(abs(value)) * unsigned(lists.dc_multiplier(qp_c)) >> (10 + qp_c / 6 - lists.finer()));
-  const int dropped = min(ratio, CHOICE_MOST_RATIO), kept = min(abs(ratio - 64 * abs(level)), CHOICE_MOST_RATIO);
-  int levels[4], of_dc = 0;
-#pragma unroll
-  for (int k = 0; k < 4; k++) levels[k] = __shfl_sync(FULL_WARP, level, (lane & ~3) + k);
-  const bool any_level = levels[0] | levels[1] | levels[2] | levels[3], any_dc = __any_sync(FULL_WARP, active && any_level);
-  if (active && !(lane & 3)) of_dc = mean_bits(m.bits + AT_CODED_3, any_level) + dc_bits(levels, m.bits);
+  const int dropped = min(ratio, CHOICE_MOST_RATIO), kept = min(abs(ratio - 64 * level), CHOICE_MOST_RATIO);
+  const unsigned all_coded = __ballot_sync(FULL_WARP, active && level), all_larger = __ballot_sync(FULL_WARP, active && level > 1);
+  const unsigned coded = all_coded >> (lane & ~3) & 15, larger = all_larger >> (lane & ~3) & 15, after = ~1u << (lane & 3);
+  const int i = lane & 3, last = 31 - __clz(int(coded)), larger_after = __popc(larger & after);
+  int of_dc = i == 0 ? mean_bits(m.bits + AT_CODED_3, coded != 0) : 0;
+  if (i <= last && i < 3) of_dc += position_bits(m.bits[AT_SIGNIFICANT_3 + i], m.bits[AT_LAST_3 + i], level, i == last);
+  if (level) of_dc += magnitude_bits(m.bits + AT_LEVEL_3, level, __popc(coded & after) - larger_after, larger_after);
   const auto sum = [&](int v) { return (long long)(__reduce_add_sync(FULL_WARP, active ? v : 0)); };
-  const long long ac_none = sum(none), ac_some = sum(some), dc_none = sum(dropped * dropped), dc_some = sum(kept * kept);
-  const long long ac_bits = sum(total), all_dc_bits = sum(of_dc);
+  const long long ac_none = sum(ac.dropped), ac_some = sum(ac.kept), dc_none = sum(dropped * dropped), dc_some = sum(kept * kept);
+  const long long ac_bits = sum(ac.bits), all_dc_bits = sum(of_dc);
   const long long weight = (long long)(CHOICE_DISTORTION) * RD_CHROMA_WEIGHT[max(0, qp - qp_c + RD_CHROMA_LEAST)];
   const unsigned *any = m.bits + AT_CHROMA_PATTERN;
   ChromaCost cost;
   cost.without = (ac_none + dc_none) * weight >> 16;
   cost.best = cost.without + mean_bits(any, false);
-  if (any_dc) {
+  if (all_coded) {
     const long long with_dc = ((ac_none + dc_some) * weight >> 16) + all_dc_bits + mean_bits(any, true) + mean_bits(any + 4, false);
     cost.best = lesser(cost.best, with_dc);
   }
@@ -110,46 +98,53 @@ struct ResidualCost {
   int all, without;
 };
 // c: differences of the lane's block to `predicted`, lost; may_be_8x8: whether luma may have both transforms; PSY: psy_rd is not 0.
-// Without with_luma, `all` means nothing.
+// Without with_luma, `all` means nothing. Both transforms take one copy of the code, which is longer than the instruction cache.
 template <bool PSY, class Lists>
 DEVICE ResidualCost residual_cost(const Lists &lists, int *c, const unsigned *predicted, bool with_luma, bool may_be_8x8, const Scales &s,
                                   const Psy &psy, Residue &m, int lane) {
-  const int qp_y = s.qp_y, qp_c = s.qp_c, own_qp = lane < 16 ? qp_y : qp_c;
-  int pattern = 0;
+  const int qp_y = s.qp_y, qp_c = s.qp_c;
   long long luma = 1ll << 50;
-  if (with_luma && may_be_8x8) {
-    int rows[8], parts[16];
-    forward_8x8(c, rows, m.exchange, lane);
-    quantise_8x8(lists, rows, qp_y, AS_ROUNDED, fraction_of(DEAD_ZONE_INTER), parts, m.ratios + lane, {m.exchange, m.bits}, lane);
-    int any = 0;
+  int dc = 0;
+  BlockCost block = {0, 0, 0, 0};
+#pragma unroll 1
+  for (int is_8x8 = with_luma && may_be_8x8; is_8x8 >= 0; is_8x8--) {
+    int words[16];
+    if (is_8x8) {
+      int rows[8], any = 0;
+      forward_8x8(c, rows, m.exchange, lane);
+      quantise_8x8(lists, rows, qp_y, AS_ROUNDED, fraction_of(DEAD_ZONE_INTER), words, nullptr, {m.exchange, m.bits}, lane);
 #pragma unroll
-    for (int p = 0; p < 16; p++) any |= parts[p];
-    if (__any_sync(FULL_WARP, any)) {
-      luma = luma_cost(parts, m.ratios + lane, true, m.bits, m.exchange, lane, pattern);
-      if (PSY) {
-        drop_levels(parts, pattern, lane);
-        parts_to_rows(parts, rows, m.exchange, lane);
+      for (int p = 0; p < 16; p++) any |= words[p];
+      if (!__any_sync(FULL_WARP, level_of(any))) continue;
+    } else {
+      forward_4x4(c);
+      dc = c[0];
+      quantise_with_ratios(lists, c, lane < 16 ? qp_y : qp_c, fraction_of(DEAD_ZONE_INTER), lane >= 16, words);
+    }
+    block = block_cost(words, is_8x8, m.bits, m.exchange, lane);
+    int pattern;
+    long long cost = luma_cost(block, m.bits, pattern);
+    if (PSY && with_luma) {
+      int x[16];
+#pragma unroll
+      for (int p = 0; p < 16; p++) x[p] = level_of(words[p]);
+      drop_levels(x, pattern, lane);
+      if (is_8x8) {
+        int rows[8];
+        parts_to_rows(x, rows, m.exchange, lane);
         const auto quantiser = row_quantiser(lists, SCALING_SET, qp_y, 0, lane & 7);
 #pragma unroll
         for (int i = 0; i < 8; i++) rows[i] = scale(quantiser, i, rows[i]);
-        inverse_8x8(rows, parts, m.exchange, lane);
-        luma += psy_cost(parts, predicted, psy, qp_y, lane);
+        inverse_8x8(rows, x, m.exchange, lane);
+      } else {
+        scale_4x4(lists, x, qp_y);
+        inverse_4x4(x);
       }
+      cost += psy_cost(x, predicted, psy, qp_y, lane);
     }
+    luma = lesser(luma, cost);
   }
-  forward_4x4(c);
-  const int dc = c[0];
-  store_ratios(lists, c, own_qp, m.ratios + lane);
-  quantise_4x4(lists, c, own_qp, fraction_of(DEAD_ZONE_INTER), lane >= 16);
-  long long luma_4x4 = with_luma ? luma_cost(c, m.ratios + lane, false, m.bits, m.exchange, lane, pattern) : 0;
-  const ChromaCost chroma = chroma_of(lists, c, dc, m, qp_y, qp_c, lane);
-  if (PSY && with_luma) {
-    drop_levels(c, pattern, lane);
-    scale_4x4(lists, c, qp_y);
-    inverse_4x4(c);
-    luma_4x4 += psy_cost(c, predicted, psy, qp_y, lane);
-  }
-  luma = lesser(luma, luma_4x4);
+  const ChromaCost chroma = chroma_of(lists, block, dc, m, qp_y, qp_c, lane);
   const long long all = (chroma.best + luma) * s.lam / ONE_BIT, without = chroma.without * s.lam / ONE_BIT;
   return {int(lesser(all, RD_MOST)), int(lesser(without, RD_MOST))};
 }

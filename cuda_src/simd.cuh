@@ -135,6 +135,24 @@ DEVICE int load_past_l1(const int *flag) {
   return v;
 #endif
 }
+// a word for other blocks that needs no flag: in the upper half a number says that it is there
+typedef unsigned long long Published;
+DEVICE Published published(const Published *from) {
+#ifdef H264LITE_EMULATED
+  return *const_cast<const volatile Published *>(from);
+#else
+  Published v;
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(from) : "memory");
+  return v;
+#endif
+}
+DEVICE void publish(Published *to, unsigned v, unsigned number) {
+#ifdef H264LITE_EMULATED
+  *const_cast<volatile Published *>(to) = Published(number) << 32 | v;
+#else
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(Published(number) << 32 | v) : "memory");
+#endif
+}
 // adds after the writer's earlier stores; a fence would also empty a cache
 DEVICE void add_release(int *to, int v) {
 #ifdef H264LITE_EMULATED

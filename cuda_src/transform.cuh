@@ -160,20 +160,6 @@ DEVICE int hadamard_2x2(int value, int lane) {
   return lane & 2 ? other - value : value + other;
 }
 
-// Worth of the levels of a block: 9 if any is above 1, else by the zeros before each (not part of the standard)
-DEVICE int decimate_score(const int *c) {
-  int score = 0, run = 0;
-  bool large = false;
-#pragma unroll
-  for (int i = 0; i < 16; i++) {
-    const int level = abs(c[digit(ZIGZAG_4x4_DIGITS, i)]);
-    large |= level > 1;
-    score += level == 0 ? 0 : run == 0 ? 3 : run < 3 ? 2 : run < 6 ? 1 : 0;
-    run = level ? 0 : run + 1;
-  }
-  return large ? 9 : score;
-}
-
 DEVICE int count_levels(const int *c) {
   int n = 0;
 #pragma unroll

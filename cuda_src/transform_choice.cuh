@@ -39,6 +39,13 @@ DEVICE Masks masks_of(const int *c) {
   return m;
 }
 
+// Worth of the levels of a block: 9 if any is above 1, else for each 3, 2, 1 or 0 by the zeros before it: none, at most two, at most
+// five or more (not part of the standard)
+DEVICE int decimate_score(const Masks &m) {
+  const unsigned before = m.coded << 1 | 1, two = before | before << 1 | before << 2, five = two | two << 3;
+  return m.larger ? 9 : __popc(m.coded & before) + __popc(m.coded & two) + __popc(m.coded & five);
+}
+
 // Bits of residual_block_cabac() of the lane's 4x4 block from scan position `first` on, 0 without levels; significant, last_flag: by
 // scan position
 DEVICE int block_bits(const int *c, const Masks &m, int first, const unsigned *significant, const unsigned *last_flag,
@@ -90,15 +97,25 @@ DEVICE Masks_8x8 masks_of_quadrant(const Masks &m, int part) {
           {over_quadrant(spread(m.coded >> 8) << part), over_quadrant(spread(m.larger >> 8) << part)}};
 }
 
+// Where the words of a block category stand in a table of bits, and its last position, which has no flags
+struct CodedAs {
+  int significant, last, magnitude, zeros, end;
+};
+// chroma: AC levels of the 4:2:0 formats
+DEVICE CodedAs coded_as(bool is_8x8, bool chroma) {
+  if (is_8x8) return {AT_SIGNIFICANT_5, AT_LAST_5, AT_LEVEL_5, ZEROS_5, 63};
+  if (chroma) return {AT_SIGNIFICANT_4, AT_LAST_4, AT_LEVEL_4, ZEROS_4, 14};
+  return {AT_SIGNIFICANT_2, AT_LAST_2, AT_LEVEL_2, ZEROS_2, 15};
+}
+
 // Bits of residual_block_cabac() of the lane's 4x4 block, or its share of those of its quadrant's 8x8 block; 0 without levels.
-// sizes: magnitudes of the levels, uint16[16 * 32] in shared memory, [i * 32] the own ones
-DEVICE int level_bits(const uint16_t *sizes, const Masks &own, bool is_8x8, int part, const unsigned *bits) {
+// sizes: magnitudes of the levels, uint16 in shared memory, [i * 32] that of position i
+DEVICE int level_bits(const uint16_t *sizes, const Masks &own, bool is_8x8, bool chroma, int part, const unsigned *bits) {
   Masks_8x8 m = {own, {0, 0}};
   if (is_8x8) m = masks_of_quadrant(own, part);
-  const int end = is_8x8 ? 63 : 15, last = m.high.coded ? 63 - __clz(int(m.high.coded)) : 31 - __clz(int(m.low.coded));
-  const unsigned *significant = bits + (is_8x8 ? AT_SIGNIFICANT_5 : AT_SIGNIFICANT_2), *last_flag = bits + (is_8x8 ? AT_LAST_5 : AT_LAST_2);
-  const unsigned *magnitude = bits + (is_8x8 ? AT_LEVEL_5 : AT_LEVEL_2), *zeros = bits + (is_8x8 ? ZEROS_5 : ZEROS_2);
-  int total = last >= 0 && (!is_8x8 || part == 0) ? int(zeros[min(last + 1, end)]) : 0;  // as if all up to the last were zeros
+  const CodedAs as = coded_as(is_8x8, chroma);
+  const int last = m.high.coded ? 63 - __clz(int(m.high.coded)) : 31 - __clz(int(m.low.coded));
+  int total = last >= 0 && (!is_8x8 || part == 0) ? int(bits[as.zeros + min(last + 1, as.end)]) : 0;  // as if all up to the last were zeros
 #pragma unroll 1
   for (unsigned rest = own.coded; rest; rest &= rest - 1) {
     const int i = __ffs(int(rest)) - 1, at = is_8x8 ? 4 * i + part : i;
@@ -106,11 +123,11 @@ DEVICE int level_bits(const uint16_t *sizes, const Masks &own, bool is_8x8, int 
     const unsigned after = ~1u << (at & 31);  // what is coded before it
     const int larger = __popc((upper ? m.high : m.low).larger & after) + (upper ? 0 : __popc(m.high.larger));
     const int all = __popc((upper ? m.high : m.low).coded & after) + (upper ? 0 : __popc(m.high.coded));
-    total += magnitude_bits(magnitude, sizes[32 * i], all - larger, larger);
-    if (at == end) continue;
+    total += magnitude_bits(bits + as.magnitude, sizes[32 * i], all - larger, larger);
+    if (at == as.end) continue;
     const int increments = is_8x8 ? increments_8x8(at) : i | i << 4;
-    const unsigned flag = significant[increments & 15];
-    total += bin_bits(flag, true) - bin_bits(flag, false) + bin_bits(last_flag[increments >> 4], at == last);
+    const unsigned flag = bits[as.significant + (increments & 15)];
+    total += bin_bits(flag, true) - bin_bits(flag, false) + bin_bits(bits[as.last + (increments >> 4)], at == last);
   }
   return total;
 }
@@ -120,35 +137,53 @@ DEVICE int sum_of_quadrant(int v) {
   return v + __shfl_xor_sync(FULL_WARP, v, 4);
 }
 
-// Cost of the luma in 1 / 256 bit, and the coded_block_pattern for which it is lowest. ratios: as weigh takes them; bits: of
-// fill_bits with those of zeros; exchange: EXCHANGE_8x8 words of the warp
-DEVICE int luma_cost(const int *c, const uint16_t *ratios, bool is_8x8, const unsigned *bits, int *exchange, int lane, int &pattern) {
+// A level and its ratio, |coefficient| / step in units of 1 / RDO_ONE, in a word
+DEVICE int with_ratio(int level, int ratio) { return int(unsigned(ratio) << 16 | (unsigned(level) & 0xffff)); }
+DEVICE int level_of(int word) { return short(word); }
+DEVICE int ratio_of(int word) { return int(unsigned(word) >> 16); }
+
+// Of the lane's block: squared error in ratios without and with its levels, their bits, and where they are
+struct BlockCost {
+  int dropped, kept, bits;
+  unsigned coded;
+};
+// words: levels with their ratios (raster order), the DC of chroma 0; bits: of fill_bits with those of zeros; exchange: EXCHANGE_8x8
+// words of the warp
+DEVICE BlockCost block_cost(const int *words, bool is_8x8, const unsigned *bits, int *exchange, int lane) {
+  const bool chroma = lane >= 16;
   uint16_t *sizes = reinterpret_cast<uint16_t *>(exchange) + lane;
   Masks own = {0, 0};
-  int dropped = 0, kept = 0;
+  BlockCost cost = {0, 0, 0, 0};
 #pragma unroll
   for (int i = 0; i < 16; i++) {
-    const int size = abs(c[digit(ZIGZAG_4x4_DIGITS, i)]), ratio = ratios[32 * i], left = short(ratio - (size << 6));  // as on the CPU
+    const int word = words[digit(ZIGZAG_4x4_DIGITS, i)];
+    const int size = abs(level_of(word)), ratio = ratio_of(word), left = short(ratio - (size << 6));  // as on the CPU
     const int without = min(ratio, CHOICE_MOST_RATIO), with = min(abs(left), CHOICE_MOST_RATIO);
-    dropped += without * without;
-    kept += with * with;
+    cost.dropped += without * without;
+    cost.kept += with * with;
     sizes[32 * i] = uint16_t(size);
     own.coded |= unsigned(size > 0) << i;
     own.larger |= unsigned(size > 1) << i;
   }
-  const int part = (lane >> 1 & 2) | (lane & 1);
-  int cost_of_levels = level_bits(sizes, own, is_8x8, part, bits);
-  if (!is_8x8) cost_of_levels += mean_bits(bits + AT_CODED_2, own.coded != 0);
-  const bool coded = over_quadrant(own.coded) != 0;
-  dropped = int((long long)(sum_of_quadrant(dropped)) * CHOICE_DISTORTION >> 8) + mean_bits(bits + AT_CODED_5, false);
-  kept = int((long long)(sum_of_quadrant(kept)) * CHOICE_DISTORTION >> 8) + mean_bits(bits + AT_CODED_5, true);
-  kept += sum_of_quadrant(cost_of_levels);
+  cost.coded = own.coded;
+  const int dc = chroma && !is_8x8;
+  cost.bits = level_bits(sizes + 32 * dc, {own.coded >> dc, own.larger >> dc}, is_8x8, chroma, (lane >> 1 & 2) | (lane & 1), bits);
+  if (!is_8x8) cost.bits += mean_bits(bits + (chroma ? AT_CODED_4 : AT_CODED_2), own.coded != 0);
+  __syncwarp();
+  return cost;
+}
+
+// Cost of the luma in 1 / 256 bit, and the coded_block_pattern for which it is lowest
+DEVICE int luma_cost(const BlockCost &of, const unsigned *bits, int &pattern) {
+  const bool coded = over_quadrant(of.coded) != 0;
+  const int dropped = int((long long)(sum_of_quadrant(of.dropped)) * CHOICE_DISTORTION >> 8) + mean_bits(bits + AT_CODED_5, false);
+  int kept = int((long long)(sum_of_quadrant(of.kept)) * CHOICE_DISTORTION >> 8) + mean_bits(bits + AT_CODED_5, true);
+  kept += sum_of_quadrant(of.bits);
   const bool worth = coded && kept < dropped;
   const unsigned votes = __ballot_sync(FULL_WARP, worth);
   pattern = int((votes & 1) | (votes >> 1 & 2) | (votes >> 6 & 4) | (votes >> 7 & 8));  // lanes 0, 2, 8, 10
   int total = worth ? kept : dropped;
   total += __shfl_xor_sync(FULL_WARP, total, 2);
   total += __shfl_xor_sync(FULL_WARP, total, 8);
-  __syncwarp();
   return __shfl_sync(FULL_WARP, total, 0);
 }

@@ -144,25 +144,24 @@ DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, cons
   const unsigned *level = bits + at.level;
   const unsigned first = level[k < 4 ? 1 + k : 0], more = level[k < 4 ? 5 : 2 + k], *zeros = bits + at.zeros;
   Node<Long> n = {k ? NEVER : 0, 0};
-  bool started = false;
-  Long coded = 0;  // positions where a block has a level
+  Long coded = 0;  // positions where the lane's block has a level
 #pragma unroll
   for (int i = 0; i < 64; i += 8) {
     const int j = i + k;
-    unsigned votes = __ballot_sync(FULL_WARP, own[SPREAD ? 32 * (j >> 2) + (j & 1) + (j & 2) * 2 : j] >= RDO_ONE / 2);
-    votes |= votes >> 16;
-    coded |= Long((votes | votes >> 8) & 255) << i;
+    const unsigned votes = __ballot_sync(FULL_WARP, own[SPREAD ? 32 * (j >> 2) + (j & 1) + (j & 2) * 2 : j] >= RDO_ONE / 2);
+    coded |= Long(votes >> group & 255) << i;
   }
+  const bool any = coded;
   int after = 64;
 #pragma unroll 1
-  while (coded) {
+  for (int left = __reduce_max_sync(FULL_WARP, __popcll(coded)); left; left--) {
+    const bool live = coded;
     const unsigned high_half = unsigned(coded >> 32);
-    const int i = high_half ? 63 - __clz(int(high_half)) : 31 - __clz(int(coded));
-    coded ^= 1ull << i;
-    if (k == 0 && started) n.cost -= int(zeros[after] - zeros[i + 1]);
-    after = i;
+    const int i = high_half ? 63 - __clz(int(high_half)) : max(31 - __clz(int(coded)), 0);
+    if (live && k == 0 && after < 64) n.cost -= int(zeros[after] - zeros[i + 1]);
+    if (live) after = i;
+    coded &= ~(1ull << i);
     const int ratio = own[SPREAD ? 32 * (i >> 2) + (i & 1) + (i & 2) * 2 : i], size = nearest_level(ratio);
-    started |= size > 0;
     int none = 0, here = 0;
     if (i < 63) {
       const unsigned increments = increments_8x8(i);
@@ -187,8 +186,7 @@ DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, cons
     Node<Long> pair = from_lane(big, lane ^ 1);  // of nodes 0 to 3 the cheapest, the last on a tie
     pair = lane & 1 ? cheaper(big, pair) : cheaper(pair, big);
     const Node<Long> high = from_lane(pair, group + 2), low = from_lane(pair, group);
-    if (size == 0) {
-      if (k == 0 && started) n.cost += none;
+    if (!live) {
     } else if (size == 1) {
       const Node<Long> zero = n.lowered(extra + (k ? 0 : none), lower);
       n = k == 0 ? zero : cheaper(k >= 3 ? one : one_before, zero);
@@ -199,13 +197,13 @@ DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, cons
       if (k == 4) n = cheaper(n, cheaper(high, low));
     }
   }
-  if (k == 0) n.cost += at.empty - int(started ? zeros[after] : 0);
+  if (k == 0) n.cost += at.empty - int(any ? zeros[after] : 0);
 #pragma unroll
   for (int step = 1; step < 8; step *= 2) {
     const Node<Long> with = from_lane(n, lane ^ step);
     n = lane & step ? cheaper(with, n) : cheaper(n, with);
   }
-  return started ? n.path : 0;
+  return any ? n.path : 0;
 }
 
 // |coefficient| / step of a 4x4 block's coefficients (raster, registers), in scan order 32 apart

@@ -2,14 +2,26 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
-from ..standard.bits import NAL_AUD, NAL_IDR, NAL_PPS, NAL_SEI, NAL_SLICE, NAL_SPS, ByteStreamSplitter, parse_nal_unit
+from ..standard.bits import (
+    NAL_AUD,
+    NAL_FILLER,
+    NAL_IDR,
+    NAL_PPS,
+    NAL_SEI,
+    NAL_SLICE,
+    NAL_SPS,
+    ByteStreamSplitter,
+    parse_nal_unit,
+)
 from ..standard.levels import level_name, profile_name
 from ..standard.syntax import (
     SEI_USER_DATA_UNREGISTERED,
     SLICE_TYPE_NAMES,
+    Hrd,
     Pps,
     SliceHeader,
     Sps,
@@ -19,6 +31,14 @@ from ..standard.syntax import (
     parse_sps,
     sei_messages,
     starts_new_picture,
+)
+from ..standard.syntax_sei import (
+    SEI_BUFFERING_PERIOD,
+    SEI_PIC_TIMING,
+    PicTiming,
+    named_sps,
+    parse_buffering_period,
+    parse_pic_timing,
 )
 from .errors import BitstreamError, Lines
 
@@ -55,6 +75,24 @@ def _chroma_offset(pps: Pps) -> str:
     if not of_cb and not of_cr:
         return ""
     return f"chroma QP offset {of_cb}" + (f" (Cb), {of_cr} (Cr)" if of_cb != of_cr else "")
+
+
+def _buffers(hrd: Hrd) -> list[str]:
+    """E.2.2: rate and size of each buffer of hrd_parameters(), in words."""
+    rates = [(value + 1) << (6 + hrd.bit_rate_scale) for value in hrd.bit_rate_value_minus1]
+    sizes = [(value + 1) << (4 + hrd.cpb_size_scale) for value in hrd.cpb_size_value_minus1]
+    return [
+        f"{rate} bit/s {'constant' if constant else 'at most'}, buffer of {size} bits"
+        for rate, size, constant in zip(rates, sizes, hrd.cbr_flag)
+    ]
+
+
+def _timing_text(timing: PicTiming) -> list[str]:
+    """D.2.2: a picture's delays, in clock ticks, and how it is shown."""
+    found = {
+        "removal delay": timing.cpb_removal_delay, "output delay": timing.dpb_output_delay, "pic_struct": timing.pic_struct,
+    }  # fmt: skip
+    return [", ".join(f"{name} {value}" for name, value in found.items() if value is not None)]
 
 
 @dataclass
@@ -114,6 +152,8 @@ class StreamInfo:
         self.tools: dict[str, int] = {}  # slices by tool
         self._splitter = ByteStreamSplitter()
         self._last: SliceHeader | None = None
+        self._active: Sps | None = None  # of the last slice or buffering period
+        self._filler = 0  # bytes of filler data
         self._picture: PictureInfo | None = None  # at work
         self._kinds: dict[str, KindTotals] = {}
 
@@ -133,6 +173,7 @@ class StreamInfo:
             unit = parse_nal_unit(data, offset)
             kind = unit.nal_unit_type
             self.nal_types[kind] += 1
+            self._filler += len(data) if kind == NAL_FILLER else 0
             text = self._describe(kind, unit.nal_ref_idc, unit.rbsp, len(data))
             name = NAL_NAMES.get(kind, f"type {kind}")
             reference = f" ref {unit.nal_ref_idc}" if unit.nal_ref_idc else ""
@@ -170,12 +211,32 @@ class StreamInfo:
     def _sei(self, rbsp: bytes) -> str:
         """Types of the messages, and the text of user data."""
         types = [str(payload_type) for payload_type, _ in islice(sei_messages(rbsp), MOST_MESSAGES + 1)]
-        texts = user_data_texts(rbsp, self.user_data)
+        texts = self._times(rbsp) + user_data_texts(rbsp, self.user_data)
         return "  payload types " + ", ".join(types[:MOST_MESSAGES]) + ", ..." * (len(types) > MOST_MESSAGES) + "".join(
             f": {text}" for text in texts)
 
+    def _times(self, rbsp: bytes) -> list[str]:
+        """D.1.1, D.1.2: delays of a buffering period, and of the picture timing by the active parameter set, in words; those
+        that cannot be read are no error, since decoding does not need them.
+        """
+        texts: list[str] = []
+        with suppress(BitstreamError):
+            self._add_times(rbsp, texts)
+        return texts
+
+    def _add_times(self, rbsp: bytes, texts: list[str]) -> None:
+        for payload_type, payload in islice(sei_messages(rbsp), MOST_MESSAGES):
+            if payload_type == SEI_BUFFERING_PERIOD and (named := named_sps(payload)) in self.sps:
+                self._active = self.sps[named]
+                period = parse_buffering_period(payload, self._active)
+                found = [(d.initial_cpb_removal_delay, d.initial_cpb_removal_delay_offset) for d in period.nal + period.vcl]
+                texts.append("initial delay " + ", ".join(f"{delay} + {offset}" for delay, offset in found) + " of 90000")
+            elif payload_type == SEI_PIC_TIMING and self._active is not None:
+                texts += _timing_text(parse_pic_timing(payload, self._active))
+
     def _slice(self, kind: int, nal_ref_idc: int, rbsp: bytes, size: int) -> str:
         header, sps, pps, _ = parse_slice_header(kind, nal_ref_idc, rbsp, self.sps, self.pps)
+        self._active = sps
         if (text := self._sequence(sps)) not in self.sequences:
             self.sequences.add(text)
         if self._last is None or self._picture is None or starts_new_picture(header, self._last):
@@ -226,6 +287,10 @@ class StreamInfo:
         parts.append(f"{sps.max_num_ref_frames} reference frame{'s' * (sps.max_num_ref_frames != 1)}")
         if vui.bitstream_restriction_flag and vui.max_num_reorder_frames:
             parts.append(f"{vui.max_num_reorder_frames} frame{'s' * (vui.max_num_reorder_frames != 1)} reordered")
+        if vui.nal_hrd_parameters_present_flag:
+            parts.append("NAL HRD " + " and ".join(_buffers(vui.nal_hrd)))
+        if vui.vcl_hrd_parameters_present_flag:
+            parts.append("VCL HRD " + " and ".join(_buffers(vui.vcl_hrd)))
         return ", ".join(parts)
 
     def summary(self) -> list[str]:
@@ -236,6 +301,8 @@ class StreamInfo:
         lines += [f"user data: {text}" for text in self.user_data]
         if self.nal_types[NAL_AUD]:
             lines.append(f"{self.nal_types[NAL_AUD]} access unit delimiters")
+        if self._filler:
+            lines.append(f"{self.nal_types[NAL_FILLER]} NAL units with filler data, {self._filler} bytes")
         if self.entropy:
             lines.append("entropy coding " + " and ".join(sorted(self.entropy)))
         for kind, k in sorted(self._kinds.items(), key=lambda item: "IDR I P B".find(item[0])):

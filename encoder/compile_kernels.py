@@ -16,7 +16,7 @@ from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.stages import TABLE
 from .encoder import Encoder
 from .settings.config import Config
-from .warm_up import load_writers
+from .warm_up import choosing, load_writers
 
 # Options that choose other kernels than the default ones
 _VARIANTS: tuple[dict[str, Any], ...] = (
@@ -24,7 +24,6 @@ _VARIANTS: tuple[dict[str, Any], ...] = (
     {"subme": 6}, {"merange": 8}, {"weightp": 1}, {"aq_mode": 1}, {"bframes": 1}, {"bframes": 1, "subme": 6},
     {"bframes": 1, "subme": 6, "no_cabac": True}, {"bframes": 1, "merange": 8},
 )  # fmt: skip
-_CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bframes", "aq_mode", "bits_by_kind")
 
 
 def compile_stages(options: dict[str, Any], names: Collection[str]) -> None:
@@ -50,11 +49,6 @@ def compile_for(config: Config | None = None) -> float:
     begin = time.perf_counter()
     _encode(choosing(config) if config else {})
     return time.perf_counter() - begin
-
-
-def choosing(config: Config) -> dict[str, Any]:
-    """The options of an encode that choose kernels of stages."""
-    return {name: getattr(config, name) for name in _CHOOSE} | {"no_cabac": not config.cabac}
 
 
 def compile_all() -> float:

@@ -16,6 +16,7 @@ from .session import FAILED, FLUSHED, FLUSHING, OPEN, Session
 from .settings.config import Config
 from .settings.keywords import EncoderOptions, Rate
 from .settings.options import ALL, API, OPTIONS, read_options
+from .settings.requests import Request, request_of
 from .statistics import FrameRow, Statistics
 
 if TYPE_CHECKING:
@@ -112,7 +113,9 @@ class Encoder:
         self._session.require(OPEN, FAILED, FLUSHING, FLUSHED)
         return self._pipeline.headers()
 
-    def encode(self, frame: Any, stream: Any = None) -> list[Packet]:
+    def encode(
+        self, frame: Any, stream: Any = None, *, keyframe: bool = False, qp: int | None = None, frame_type: str | None = None
+    ) -> list[Packet]:  # fmt: skip
         """Encode one frame; return the finished packets, in coding order (rising dts). They may be those of earlier frames:
         with B frames none for some calls, then several at once.
 
@@ -125,24 +128,30 @@ class Encoder:
         library's object; default: the stream that the array names, or its library's current one: frames/producer.py); later
         work of that stream may overwrite the frame. Of such floating-point frames values far outside of 0..1 are found
         only when the frame is encoded: a later call then raises InputError, and the stream ends before that frame.
+
+        keyframe: an IDR frame, which begins a closed GOP. qp: of all macroblocks, 0..51, within qpmin and qpmax. frame_type:
+        "IDR", "I", "P" or "B"; a type that is not possible is replaced with a RuntimeWarning: more B frames one after another
+        than `bframes`, one before an I frame or at the end, any but IDR at the start or where `keyint` asks for it. The frame
+        counts as the user's, whatever scenecut, b_adapt and qpfile say.
         """
-        if self.feed_plain(frame):
+        request = request_of(keyframe, qp, frame_type)
+        if self.feed_plain(frame, request):
             return self.packets()
         chunk = self._reader.chunk(tuple(frame) if isinstance(frame, list) else frame, stream)
         if chunk.frames != 1:
             raise InputError(f"an array of {chunk.frames} frames: encode takes one; write_video and VideoWriter take many")
-        self.feed(chunk.source(0), chunk)
+        self.feed(chunk.source(0), chunk, request)
         return self.packets()
 
-    def feed_plain(self, frame: Any) -> bool:
-        """Encode a frame that needs no reading; False if it needs it."""
+    def feed_plain(self, frame: Any, request: Request | None = None) -> bool:
+        """Encode a frame that needs no reading; False if it needs it. request: what is asked of it."""
         planes = plain_planes(frame, self.config.width, self.config.height) if self._plain else None
         if planes is not None:
-            self._session.feed(self._encode, planes)
+            self._feed(request, self._encode, planes)
         return planes is not None
 
-    def feed(self, source: Source, chunk: Chunk) -> None:
-        """Encode a frame of a chunk; InputError if it does not fit this encoder."""
+    def feed(self, source: Source, chunk: Chunk, request: Request | None = None) -> None:
+        """Encode a frame of a chunk; InputError if it does not fit this encoder. request: what is asked of it."""
         self._session.require(OPEN)
         config = self.config
         if (chunk.width, chunk.height) != (config.width, config.height):
@@ -154,13 +163,27 @@ class Encoder:
             if config.needs_host_frames:
                 name = config.needs_host_frames
                 raise InputError(f"{name} needs the frames on the host: copy them there, or do without {name}")
-            self._session.feed(self._pipeline.encode_on_gpu, source)
+            self._feed(request, self._pipeline.encode_on_gpu, source)
         elif isinstance(source, RgbFrame) and not config.ssim:
-            self._session.feed(self._pipeline.encode_rgb, source, chunk.checked)
+            self._feed(request, self._pipeline.encode_rgb, source, chunk.checked)
         elif isinstance(source, RgbFrame):
-            self._session.feed(self._encode_planes_of, source, chunk.checked)
+            self._feed(request, self._encode_planes_of, source, chunk.checked)
         else:
-            self._session.feed(self._encode, source)
+            self._feed(request, self._encode, source)
+
+    def _feed(self, request: Request | None, step: Callable[..., Any], *arguments: Any) -> None:
+        if request is None:
+            self._session.feed(step, *arguments)
+        else:
+            self._session.feed(self._requested, request, step, *arguments)
+
+    def _requested(self, request: Request, step: Callable[..., Any], *arguments: Any) -> Any:
+        """A step with a request for its frame, which is gone if the frame is refused."""
+        self._pipeline.request(request)
+        try:
+            return step(*arguments)
+        finally:
+            self._pipeline.request(None)
 
     def _other_size(self, chunk: Chunk) -> str:
         """The message for a frame of another size."""

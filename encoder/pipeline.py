@@ -29,12 +29,15 @@ from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
 from .decisions.adaptive_quantisation import AqSettings, energies, with_mb_qp
+from .decisions.buffer_control import BufferControl, InBuffer
 from .decisions.frame_types import FrameTypes
 from .decisions.size_feedback import FEEDBACK_LAG, SizeFeedback
 from .decisions.weights import Sums, Weighting, frame_sums, sums_of_blocks
 from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .frames.device_frame import DeviceFrame, check_device
+from .hrd_syntax import filler_data
 from .settings.config import Config
+from .settings.requests import Request
 from .slice_writer import SliceWriter
 from .statistics import SUMMED
 from .warm_up import compile_in_background, load_for_gpu, loaded_for_gpu
@@ -64,6 +67,7 @@ class EncodedFrame:
     bits_by_kind: tuple[int, ...] | None  # in the order of statistics.KINDS, if asked for
     stage_seconds: dict[str, float]
     reconstruction: Planes | None  # cropped, as a decoder returns it
+    in_buffer: InBuffer | None = None  # where a buffer is promised
     refused: bool = False  # samples of its source, on a GPU, are far outside of their range
 
 
@@ -88,10 +92,12 @@ class Pipeline:
         self._loading = threading.Thread(target=load_for_gpu, args=(config.device == "hybrid",), daemon=True)
         if config.device != "cpu" and not loaded_for_gpu(config.device == "hybrid"):
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
-        self.frame_types, self._sizes = FrameTypes(config, slices), SizeFeedback()
+        self._warn = warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
+        self.frame_types, self._sizes = FrameTypes(config, slices, warn), SizeFeedback()
+        self._control = None if config.buffer is None else BufferControl(config)
+        self._warn_of_underflow = config.buffer is not None
         self._weighting = Weighting(config.repeats_references) if config.weightp else None
         settings = LoopSettings(config, slices)
-        warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         try:
             self.executor = FrameExecutor(settings, keep_reconstruction, FEEDBACK_LAG - 1, warn, trace)
         except FAILURES as error:
@@ -111,10 +117,17 @@ class Pipeline:
         """Sequence and picture parameter sets as an Annex B byte stream."""
         return self.writer.parameter_sets
 
-    def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, spec: FrameSpec | None = None) -> list[EncodedFrame]:
+    def request(self, request: Request | None) -> None:
+        """What is asked of the next frame; None: nothing."""
+        self.frame_types.requests.of_caller(request)
+
+    def encode(
+        self, y: np.ndarray, u: np.ndarray, v: np.ndarray, spec: FrameSpec | None = None, ahead: Sequence[FrameSpec] = ()
+    ) -> list[EncodedFrame]:
         """Encode one frame, uint8 planes of display size. Return the finished frames, in order.
 
-        spec: of a caller that decides about frames itself (Gops, Reordering); else `frame_types` decides.
+        spec: of a caller that decides about frames itself (Gops, Reordering); else `frame_types` decides. ahead: the frames
+        that follow, for the plan of a buffer.
         """
         frame = self._next_frame()
         start = time.perf_counter()
@@ -122,7 +135,7 @@ class Pipeline:
             self.executor.ring.load(frame, y, u, v)
             if self.trace is not None:
                 self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, self.executor.ring.count)
-            return self._encode(frame, spec, (y, u, v))
+            return self._encode(frame, spec, (y, u, v), ahead)
         finally:
             frame.complete()  # also after an interrupt: the caller's planes are no longer read
 
@@ -141,8 +154,10 @@ class Pipeline:
         frame.loaded()
         return self._encode(frame, spec, frame.input_planes)
 
-    def encode_on_gpu(self, source: DeviceFrame, spec: FrameSpec | None = None) -> list[EncodedFrame]:
-        """`encode` for a frame in the memory of the executor's device, or one that `hold` returned."""
+    def encode_on_gpu(
+        self, source: DeviceFrame, spec: FrameSpec | None = None, ahead: Sequence[FrameSpec] = ()
+    ) -> list[EncodedFrame]:
+        """`encode` for a frame in the memory of the executor's device, or one that `enter_on_gpu` has held."""
         frame = self._next_frame()
         if source.held is None:
             source = self.enter_on_gpu(source, self.config.weightp > 0 or self.config.aq_mode > 0)
@@ -150,7 +165,7 @@ class Pipeline:
             raise DeviceLost("the GPU is lost; source frames on it are lost too")
         assert isinstance(frame, HostFrame)
         frame.load_from_gpu(source)
-        done = self._encode(frame, spec, ())
+        done = self._encode(frame, spec, (), ahead)
         if source.held is not None:
             self.executor.release(source)
         return done
@@ -207,8 +222,10 @@ class Pipeline:
             self._finish(executor.ring.in_flight)
         return executor.ring.next()
 
-    def _encode(self, frame: Frame, spec: FrameSpec | None, planes: Sequence[np.ndarray]) -> list[EncodedFrame]:
-        """planes: the source, uint8 of display size; empty if it is on the GPU."""
+    def _encode(
+        self, frame: Frame, spec: FrameSpec | None, planes: Sequence[np.ndarray], ahead: Sequence[FrameSpec] = ()
+    ) -> list[EncodedFrame]:
+        """planes: the source, uint8 of display size; empty if it is on the GPU. ahead: see `encode`."""
         executor = self.executor
         try:
             spec = self._decide(spec)
@@ -217,11 +234,41 @@ class Pipeline:
             if self.config.aq_mode and not spec.mb_qp:
                 energy = energies(frame.wide_planes()) if planes else _held(frame).energies()
                 spec = with_mb_qp(spec, energy, AqSettings.of(self.config))
-            frame.headers = self.writer.headers(spec)
-            executor.encode(spec, frame, self._write)
+            if self._control is not None:
+                self._encode_to_fit(self._control, spec, frame, ahead)
+            else:
+                frame.headers, frame.sei = self.writer.headers(spec), self.writer.sei(None)
+                executor.encode(spec, frame, self._write)
             return self._finished(0 if self.config.waits_for_packets else executor.ring.in_flight)
         except FAILURES as error:
             raise public_error(error) from None
+
+    def _encode_to_fit(
+        self, control: BufferControl, spec: FrameSpec, frame: Frame, ahead: Sequence[FrameSpec]
+    ) -> None:
+        """Encode a frame until it fits the buffer; see BufferControl. It is then finished, and with its filler data."""
+        executor, tried = self.executor, control.first(spec, ahead)
+        try:
+            while True:
+                frame.headers, frame.sei = self.writer.headers(tried), self.writer.sei(control.times())
+                executor.encode(tried, frame, self._write)
+                coded: EncodedFrame = executor.in_flight[-1].result()
+                again = control.again(coded.bits)
+                if again is None:
+                    break
+                executor.take_back()
+                tried = again
+        except BaseException:
+            executor.in_flight.clear()  # a frame that may not fit leaves; the stream ends before it
+            raise
+        coded.in_buffer = found = control.take(coded.bits)
+        coded.data += filler_data(found.filler)
+        if coded.bits_by_kind is not None and found.filler:
+            coded.bits_by_kind = coded.bits_by_kind[0] + 8 * found.filler, *coded.bits_by_kind[1:]
+        if found.left < 0 and self._warn_of_underflow:
+            self._warn_of_underflow = False
+            self._warn(f"frame {spec.display_index} has {coded.bits} bits at the greatest QP, and the buffer "
+                       f"(--vbv-bufsize) {found.there}: it underflows")
 
     def _sums_on_gpu(self, frame: Frame) -> Sums:
         """See Weighting.of, for a source on the GPU."""

@@ -16,6 +16,7 @@ from .errors import InputError
 from .frames.device_frame import DeviceFrame
 from .held_frames import HeldFrames
 from .settings.config import Config
+from .settings.requests import Request
 
 if TYPE_CHECKING:
     from .pipeline import EncodedFrame
@@ -34,7 +35,7 @@ class Reordering:
         from .pipeline import Pipeline
 
         self._display = config.display
-        self._held = HeldFrames(config)
+        self._held = HeldFrames(config, warn)
         self._buffer: np.ndarray | None = None  # uint8[n]: the next frame as I420
         self._free: list[np.ndarray] = []
         self._done: list[EncodedFrame] = []  # of this call, by frames before the last one
@@ -69,11 +70,15 @@ class Reordering:
         """See Pipeline: frames are read into a buffer each, when they enter."""
         return False
 
+    def request(self, request: Request | None) -> None:
+        """See Pipeline."""
+        self._held.request(request)
+
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
         """See Pipeline. The planes are copied."""
-        for target, plane in zip(self._next_planes(), (y, u, v)):
-            if not np.may_share_memory(target, plane):
-                np.copyto(target, plane)
+        missing = [pair for pair in zip(self._next_planes(), (y, u, v)) if not np.may_share_memory(*pair)]
+        if missing:
+            self._pipeline.executor.ring.copy(*zip(*missing))
         return self._enter()
 
     def encode_rgb(self, source: RgbFrame, checked: bool) -> "list[EncodedFrame]":
@@ -120,9 +125,9 @@ class Reordering:
         self._done = []
         for spec, source in frames:
             if isinstance(source, DeviceFrame):
-                self._done = self._done + self._pipeline.encode_on_gpu(source, spec)
+                self._done = self._done + self._pipeline.encode_on_gpu(source, spec, self._held.ahead)
                 continue
             y, u, v = split_planes(source, self._display)
-            self._done = self._done + self._pipeline.encode(y, u, v, spec)
+            self._done = self._done + self._pipeline.encode(y, u, v, spec, self._held.ahead)
             self._free.append(source)
         return self._done

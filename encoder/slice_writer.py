@@ -40,6 +40,8 @@ from ..standard.syntax import (
     write_slice_header,
     write_sps,
 )
+from .decisions.coded_picture_buffer import Times
+from .hrd_syntax import hrd_parameters, timing_sei
 from .info_sei import info_sei
 from .list_syntax import marking_operations, modifications, relations
 from .settings.config import Config
@@ -96,6 +98,9 @@ def _vui(config: Config) -> Vui:
         max_num_reorder_frames=config.max_num_reorder_frames,
         max_dec_frame_buffering=config.dpb_frames,
     )
+    vui.pic_struct_present_flag = int(config.pic_struct)
+    if config.buffer is not None and config.nal_hrd != "none":
+        vui.nal_hrd_parameters_present_flag, vui.nal_hrd = 1, hrd_parameters(config, config.buffer)
     if config.sar is not None:
         vui.aspect_ratio_info_present_flag = 1
         vui.aspect_ratio_idc = EXTENDED_SAR
@@ -162,7 +167,7 @@ class SliceWriter:
     def access_unit(self, frame: Frame) -> bytes:
         """7.4.1.2: the NAL units of one frame, Annex B; parameter sets precede every IDR frame."""
         spec = frame.spec
-        units = self._units_before_slices(spec)
+        units = self._units_before_slices(spec, frame.sei)
         unit_type, ref_idc = NAL_IDR if spec.is_idr else NAL_SLICE, spec.nal_ref_idc
         size = 0  # NumBytesInVclNALunits
         for n, (row0, row1) in enumerate(spec.slices):
@@ -173,13 +178,19 @@ class SliceWriter:
             units.append(cabac_zero_words(bins, size, n_mb))
         return b"".join(units)
 
-    def _units_before_slices(self, spec: FrameSpec) -> list[bytes]:
-        """7.4.1.2.3: delimiter, parameter sets, SEI, in this order, as far as the frame has them."""
+    def sei(self, times: Times | None) -> bytes:
+        """The RBSP of the SEI with the times of a frame; see timing_sei."""
+        return timing_sei(self.sps, times if self.sps.vui.nal_hrd_parameters_present_flag else None)
+
+    def _units_before_slices(self, spec: FrameSpec, sei: bytes) -> list[bytes]:
+        """7.4.1.2.3: delimiter, parameter sets, SEI, in this order, as far as the frame has them; sei: RBSP of its times."""
         units = []
         if self.config.aud:
             units.append(nal_unit(NAL_AUD, 0, write_access_unit_delimiter(PRIMARY_PIC_TYPES[spec.frame_type])))
         if spec.is_idr:
             units.append(self.parameter_sets)
+        if sei:
+            units.append(nal_unit(NAL_SEI, 0, sei, long_start_code=not units))
         if self.config.info_sei and spec.coding_index == 0:
             units.append(nal_unit(NAL_SEI, 0, info_sei(self.config), long_start_code=False))
         return units

@@ -25,6 +25,7 @@ from ..standard.macroblock import (
     P_16x8,
     P_16x16,
 )
+from .decisions.buffer_control import InBuffer
 
 # Macroblock types with a count of their own, in the order of the columns
 COUNTED_TYPES = (
@@ -35,6 +36,8 @@ _INTER = [kind for kind in COUNTED_TYPES if kind > I_PCM and kind not in (P_SKIP
 # Results of a frame (scheduler/arrays.py) whose sums over the frame are columns of the CSV file, in their order
 SUMMED: tuple[str, ...] = ()
 KINDS = ("headers", "vectors", "luma", "chroma")  # of bits
+# Columns of InBuffer: bits in the buffer at the removal of the frame, left then, its size; bytes of filler data; encodes
+IN_BUFFER = ("buffer_bits", "buffer_left", "buffer_size", "filler", "tries")
 _LARGEST_PSNR = 100.0  # x264's value for identical planes
 SSIM_DEFINITION = "luma, 8x8 windows, 4 apart"
 
@@ -52,6 +55,7 @@ class FrameFacts(Protocol):
     mb_counts: np.ndarray
     transform_8x8: int
     bits_by_kind: tuple[int, ...] | None
+    in_buffer: InBuffer | None
     ssd: tuple[int, int, int]
     sums: list[int]
     stage_seconds: dict[str, float]
@@ -76,6 +80,7 @@ class FrameRow(NamedTuple):
     mb_counts: tuple[int, ...]  # by mb_type
     transform_8x8: int  # macroblocks with transform_size_8x8_flag
     bits_by_kind: tuple[int, ...] | None  # as KINDS
+    in_buffer: InBuffer | None
     sums: list[int]  # of the arrays SUMMED
 
     @staticmethod
@@ -83,7 +88,7 @@ class FrameRow(NamedTuple):
         """Column names of `cells`."""
         return ["frame", "coded", "type", "idr", "qp", "qp_least", "qp_most", "bytes",
                 "psnr_y", "psnr_u", "psnr_v", "psnr", "ssim", *(MB_TYPE_NAMES[kind] for kind in COUNTED_TYPES),
-                "transform_8x8", *(f"bits_{kind}" for kind in KINDS), *SUMMED]
+                "transform_8x8", *(f"bits_{kind}" for kind in KINDS), *IN_BUFFER, *SUMMED]
 
     def cells(self) -> list[str]:
         """The row as text."""
@@ -92,7 +97,8 @@ class FrameRow(NamedTuple):
         qp = f"{self.qp:.2f}", *map(str, self.qp_range)
         return [str(self.frame), str(self.coded), self.type, str(self.idr), *qp, str(self.bytes), *values, ssim,
                 *(str(self.mb_counts[kind]) for kind in COUNTED_TYPES), str(self.transform_8x8),
-                *map(str, self.bits_by_kind or ("",) * len(KINDS)), *map(str, self.sums)]
+                *map(str, self.bits_by_kind or ("",) * len(KINDS)),
+                *map(str, self.in_buffer or ("",) * len(IN_BUFFER)), *map(str, self.sums)]
 
 
 def psnr(ssd: float, samples: int) -> float:
@@ -162,6 +168,44 @@ class _Sums:
         )  # fmt: skip
 
 
+@dataclass
+class BufferTotals:
+    """Sums of InBuffer over the frames; fullness in bits, after the removal of a frame."""
+
+    frames: int = 0
+    size: int = 0
+    least: int = 0
+    sum: int = 0
+    coded_again: int = 0  # frames that did not fit at first
+    tries: int = 0  # encodes of frames, all together
+    underflows: int = 0  # frames that came too late
+    first_underflow: int | None = None
+    filler: int = 0  # bytes
+
+    def add(self, frame: int, found: InBuffer) -> None:
+        """Add a frame, by its display index."""
+        self.least = found.left if not self.frames else min(self.least, found.left)
+        self.frames += 1
+        self.size = found.size
+        self.sum += found.left
+        self.coded_again += found.tries > 1
+        self.tries += found.tries
+        self.filler += found.filler
+        if found.left < 0:
+            self.first_underflow = frame if self.first_underflow is None else self.first_underflow
+            self.underflows += 1
+
+    def lines(self) -> list[str]:
+        """The buffer in words; nothing without one."""
+        if not self.frames:
+            return []
+        text = f"buffer  least:{100 * self.least / self.size:5.1f}%  mean:{100 * self.sum / self.frames / self.size:5.1f}%"
+        text += f"  coded again:{self.coded_again} frames, {self.tries - self.frames} times"
+        text += f"  filler:{self.filler} bytes" if self.filler else ""
+        text += f"  underflows:{self.underflows}, the first at frame {self.first_underflow}" if self.underflows else ""
+        return [text]
+
+
 class Statistics:
     """Sums finished frames, given in coding order; memory does not grow with their number."""
 
@@ -173,6 +217,7 @@ class Statistics:
         self._sources: dict[int, np.ndarray] = {}  # luma of frames that are not finished, by display index
         self._expected = 0  # frames given to `expect`
         self.stage_seconds: dict[str, float] = {}
+        self.buffer = BufferTotals()
 
     def expect(self, luma: np.ndarray) -> None:
         """Keep the luma of a frame that enters the pipeline, in display order, if SSIM needs it."""
@@ -190,7 +235,10 @@ class Statistics:
         y, u, v = map(psnr, frame.ssd, self._samples)
         row = FrameRow(frame.index, frame.coding_index, frame.frame_type, int(frame.is_idr), float(frame.avg_qp),
                        frame.qp_range, len(frame.data), y, u, v, psnr(sum(frame.ssd), sum(self._samples)), value,
-                       tuple(frame.mb_counts.tolist()), frame.transform_8x8, frame.bits_by_kind, frame.sums)
+                       tuple(frame.mb_counts.tolist()), frame.transform_8x8, frame.bits_by_kind, frame.in_buffer,
+                       frame.sums)
+        if frame.in_buffer is not None:
+            self.buffer.add(frame.index, frame.in_buffer)
         self._by_type[frame.frame_type].add(row, frame.ssd, frame.mb_counts)
         for stage, seconds in frame.stage_seconds.items():
             self.stage_seconds[stage] = self.stage_seconds.get(stage, 0.0) + seconds
@@ -230,6 +278,7 @@ class Statistics:
         out += [_bits_percent(kind, sums.bits_by_kind) for kind, sums in self._by_type.items() if sums.bits_by_kind.any()]
         if not self.frames:
             return out
+        out += self.buffer.lines()
         if self.with_ssim:
             mean = self._all.ssim / self.frames
             out.append(f"SSIM Mean Y:{mean:.7f} ({_ssim_db(mean):.3f}db) [{SSIM_DEFINITION}]")
@@ -265,6 +314,8 @@ class Statistics:
             result[kind] = entry
         if self.with_ssim:
             result["ssim_definition"] = SSIM_DEFINITION
+        if self.buffer.frames:
+            result["buffer"] = vars(self.buffer)
         result["stage_seconds"] = dict(self.stage_seconds)
         return result
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from ..jit.cache_folder import CacheFolder, find_cache_folder
 from ..jit.kernel_files import cached_modules
@@ -25,6 +26,8 @@ IN_BACKGROUND = (
     ("bipredict", "rd_candidates_b", "mode_decision_b", "explicit_motion", "keep_motion"),
     (ENTROPY_STAGE,),
 )  # fmt: skip
+# options that choose kernels of stages
+_CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bframes", "aq_mode", "bits_by_kind")
 # files of kernels that an option needs
 _ON_DEMAND = {"step_search", "neighbour_vectors", "rd_candidates", "rd_candidates_b", "rd_decision", "weighting", "settle_qp"}
 
@@ -76,12 +79,15 @@ def compile_in_background(config: Config) -> None:
     if (os.cpu_count() or 1) < 2 or not kernel_cache_folder().writable:
         return
     _begun = True
-    from .compile_kernels import choosing
-
     # the lookahead is compiled by this process
     options = json.dumps(choosing(config) | {"bframes": config.lists - 1, "b_adapt": 0, "scenecut": 0})
     for names in _groups((os.cpu_count() or 1) - 1, config.lists == 2):
         _compile_beside(options, names)
+
+
+def choosing(config: Config) -> dict[str, Any]:
+    """The options of an encode that choose kernels of stages, by name."""
+    return {name: getattr(config, name) for name in _CHOOSE} | {"no_cabac": not config.cabac}
 
 
 def _groups(count: int, b_frames: bool) -> list[tuple[str, ...]]:

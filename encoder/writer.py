@@ -151,10 +151,13 @@ class VideoWriter:
             raise
 
     def _open(self) -> "PacketSink":
+        nal_hrd = self._feeder.encoder.config.nal_hrd if self._feeder.encoder is not None else "none"
         if isinstance(self._target, str | os.PathLike):
             from .files.opening import open_packets  # all containers, which bytes do without
 
-            return open_packets(os.fspath(self._target), self._fps, fragment=self._fragment, sound=self._sound)
+            return open_packets(os.fspath(self._target), self._fps, "auto", self._fragment, self._sound, nal_hrd)
+        if nal_hrd == "cbr":
+            raise OptionError("cbr is for byte streams: MP4 holds no filler data; vbr is for all", "nal-hrd")
         from .files.output_mp4 import Mp4Sink
 
         return Mp4Sink(self._target, fps=self._fps, fragment=self._fragment)

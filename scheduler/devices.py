@@ -86,4 +86,4 @@ def make_executor(
     if device == "cuda":
         gpu = make_gpu(ordinal, choices)
         return CudaExecutor(gpu, n_rows, slices, trace, serial(choices), lists, choices.get("b_streams"))
-    return Executor(threads, n_rows, slices, trace)
+    return Executor(threads, n_rows, slices, trace, lists=lists)

@@ -19,6 +19,8 @@ from .threads.pool import Part, WorkerPool
 from .trace import HOST, Trace
 
 LEAST_BAND = 40  # macroblocks: a smaller band costs more in the call than it gains
+WAITING = 2  # frames beyond one a thread that are in flight beside each other, so that threads find work
+MOST_BESIDE = 12  # frames in flight beside each other, for memory: each takes a slot of the decoded picture buffer
 EVEN_BAND = 1000  # macroblocks a thread that justify a second band for it in EVEN stages
 Step = tuple[Sequence[str], Mapping[str, Any]]  # stages, and state for these stages only
 
@@ -45,23 +47,31 @@ class Executor:
 
     Executors of all devices share this interface. `zeros` makes arrays in the memory of the stages, `host_zeros` host arrays
     for uploads and downloads; `frames_on_device`: frames in the memory of a GPU (0: stages work on host arrays);
-    `by_rows`: whether rows of a frame may lie on different devices; `b_streams`: streams of a GPU for B frames that are no
-    references; `tickets`: whether mode decision counts in `progress`, from 0 on; `deferred`: stages that are left to
-    `deferred_call`.
+    `by_rows`: whether rows of a frame may lie on different devices; `b_streams`: 0 if all frames run one after another, else
+    B frames that are no references run beside others: on that many streams of a GPU, or on threads of a CPU, which has that
+    many frames in flight; `tickets`: whether mode decision counts in `progress`, from 0 on; `deferred`: stages that are left
+    to `deferred_call`.
     """
 
     frames_on_device, tickets, deferred = 0, True, deferred_stages(CPU)
-    by_rows, b_streams = False, 0
+    by_rows = False
 
     def __init__(
-        self, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, name: str = "h264lite"
-    ) -> None:
+        self, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, name: str = "h264lite",
+        lists: int = 1,
+    ) -> None:  # fmt: skip
+        """lists: 2 if frames with two lists may come, which run beside others."""
+        self.b_streams = min(threads + WAITING, MOST_BESIDE) if lists == 2 and threads > 1 else 0
         self._worker_pool = WorkerPool(threads, name)
         self._twin = twin()
         self._trace = trace
         self.threads, self._mb_width = threads, slices[-1][1] // n_rows
-        self.slices = slices
+        self.slices, self._n_rows = slices, n_rows
         self._parts = self._parts_of(0, n_rows)
+
+    def alone(self) -> "Executor":
+        """One that runs all stages in the thread that calls it, for a frame beside others."""
+        return Executor(1, self._n_rows, self.slices, self._trace)
 
     def _parts_of(self, row0: int, row1: int) -> dict[str, list[Any]]:
         """Parts of stages by kind of split, for macroblock rows [row0, row1); slices: those of the frame."""

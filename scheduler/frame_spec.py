@@ -61,6 +61,7 @@ class FrameSpec(NamedTuple):
     is_weighted                   whether bi-prediction has implicit weights (weighted_bipred_idc 2)
     held                          the references before this frame, latest in display order first; in streams with B frames
     mb_qp                         uint8[n_mb] as bytes: QP_Y of each macroblock; empty: SliceQPY of all
+    cost                          of the source frame by its type, as the lookahead finds it; 0: unknown
     """
 
     display_index: int
@@ -84,6 +85,7 @@ class FrameSpec(NamedTuple):
     is_weighted: bool = False
     held: tuple[Held, ...] = ()
     mb_qp: bytes = b""
+    cost: int = 0
 
     @property
     def luma_weighted(self) -> tuple[int, ...]:

@@ -94,6 +94,7 @@ def limits_exceeded(
     max_mv_y: int = 0,  # the longest vertical vector, whole luma samples
     bitrate: int = 0,  # bits a second over all NAL units
     nal_factor: int = NAL_FACTOR,
+    cpb_size: int = 0,  # bits of the coded picture buffer over all NAL units
 ) -> list[str]:
     """A.3.1, A.3.2: what of a stream goes beyond the level, one sentence a limit; empty where it fits.
 
@@ -116,6 +117,8 @@ def limits_exceeded(
         reasons.append(f"vertical vectors of {max_mv_y} samples (at most {level.max_vmv_r})")
     if bitrate > level.max_br * nal_factor:
         reasons.append(f"{bitrate} bits a second (at most {level.max_br * nal_factor})")
+    if cpb_size > level.max_cpb * nal_factor:
+        reasons.append(f"a buffer of {cpb_size} bits (at most {level.max_cpb * nal_factor})")
     return reasons
 
 
@@ -127,11 +130,12 @@ def smallest_level(
     max_mv_y: int = 0,
     bitrate: int = 0,
     nal_factor: int = NAL_FACTOR,
+    cpb_size: int = 0,
 ) -> Level:
     """Table A-1: the lowest level that holds all this (units as in limits_exceeded); ValueError where none does."""
     reasons: list[str] = []
     for level in LEVELS:
-        reasons = limits_exceeded(level, mb_width, mb_height, fps, ref_frames, max_mv_y, bitrate, nal_factor)
+        reasons = limits_exceeded(level, mb_width, mb_height, fps, ref_frames, max_mv_y, bitrate, nal_factor, cpb_size)
         if not reasons:
             return level
     raise ValueError(f"no level of H.264 allows {'; '.join(reasons)}")

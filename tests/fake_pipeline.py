@@ -36,6 +36,7 @@ class EncodedFrame:
         self.bits = 8 * len(self.data)
         self.bits_by_kind = (self.bits - 6, 1, 2, 3) if config.bits_by_kind else None
         self.stage_seconds = {"nothing": 0.001}
+        self.in_buffer = None
         self.reconstruction = tuple(np.pad(p, ((0, h - p.shape[0]), (0, w - p.shape[1])), "edge") for p, h, w in zip(
             planes, (config.output_height, config.output_height // 2, config.output_height // 2),
             (config.output_width, config.output_width // 2, config.output_width // 2)))
@@ -61,7 +62,7 @@ class Pipeline:
     def say_bt709(self):
         pass
 
-    def encode(self, y, u, v, spec=None):
+    def encode(self, y, u, v, spec=None, ahead=()):
         self.count = self.count if spec is None else spec.coding_index
         if ready := os.environ.pop("FAKE_READY", ""):
             os.write(int(ready), b"x")

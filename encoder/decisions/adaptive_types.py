@@ -7,8 +7,10 @@ frames come.
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ...scheduler.frame_spec import B, I, P
 from ...scheduler.lookahead.questions import Costs, Luma, NotYet, Question
 from ..settings.config import Config
+from ..settings.requests import IDR
 
 FIXED, FAST, BEST = 0, 1, 2  # b_adapt
 _B_SHARE, _B_OF = 100, 120  # a B frame counts as this share of its cost: it has a coarser quantiser
@@ -74,6 +76,7 @@ class AdaptiveTypes:
         self._count = 0  # frames added
         self._settled = 0  # frames of which it is known whether they are IDR or I
         self._breaks: dict[int, str] = {}  # those that are, from _anchor on
+        self._asked: dict[int, str] = {}  # types that are asked for, from _anchor on
         self._last_idr = 0
         self._anchor = -1  # the last decided frame; never B
         self._runs: dict[tuple[int, int], int] = {}  # costs, by first and last frame
@@ -84,11 +87,13 @@ class AdaptiveTypes:
         """For an encode. pyramid: see TypeRules."""
         return cls(TypeRules.of(config, pyramid), costs)
 
-    def add(self, luma: Luma | None) -> list[str]:
+    def add(self, luma: Luma | None, asked: str = "") -> list[str]:
         """See TypeSource. Raises TypeError without samples."""
         if luma is None:
             raise TypeError("types of frames by their samples need these")
         self._costs.add(luma)
+        if asked:
+            self._asked[self._count] = asked
         self._count += 1
         self._costs.ahead(self._soon())
         return self._decided(False)
@@ -121,6 +126,7 @@ class AdaptiveTypes:
                 if types[-1] == "P":
                     self._last_run = length
                 self._runs = {run: cost for run, cost in self._runs.items() if run[0] >= self._anchor}
+                self._asked = {frame: asked for frame, asked in self._asked.items() if frame > self._anchor}
         except NotYet:
             return False
         return True
@@ -148,10 +154,12 @@ class AdaptiveTypes:
         """Finds the IDR and I frames among those whose guard is there."""
         while self._settled < self._count - (0 if end else self._rules.guard - 1):
             frame = self._settled
-            length = frame - self._last_idr
-            if frame == 0 or length >= self._rules.keyint:
+            length, asked = frame - self._last_idr, self._asked.get(frame)
+            if frame == 0 or length >= self._rules.keyint or asked == IDR:
                 self._breaks[frame] = "IDR"
-            elif self._rules.scenecut and self._is_cut(frame, length):
+            elif asked == I:
+                self._breaks[frame] = "I"
+            elif not asked and self._rules.scenecut and self._is_cut(frame, length):
                 self._breaks[frame] = "IDR" if length >= self._rules.min_keyint else "I"
             if self._breaks.get(frame) == "IDR":
                 self._last_idr = frame
@@ -183,26 +191,43 @@ class AdaptiveTypes:
             return 0
         if start in self._breaks:
             return 1
-        behind = min(self._breaks, default=self._settled if end else start + self._rules.window)
-        last = min(behind - 1, self._anchor + self._rules.window)  # no B frame
+        last = self._last(start, end)
         if last >= self._settled:
             return 0
         if not self._rules.bframes:
             return 1
-        if self._rules.b_adapt == FIXED:
-            return min(self._rules.bframes + 1, last - self._anchor)
-        return self._fast_run(last) if self._rules.b_adapt == FAST else self._best_run(last)
+        if self._rules.b_adapt == BEST:
+            return self._best_run(last)
+        longest = min(self._rules.bframes + 1, last - self._anchor)
+        lengths = [length for length in range(1, longest + 1) if self._asked.get(self._anchor + length) != B]
+        return lengths[-1] if self._rules.b_adapt == FIXED else self._fast_run(lengths)
 
-    def _fast_run(self, last: int) -> int:
+    def _last(self, start: int, end: bool) -> int:
+        """The last frame that the next decision takes into account; no B frame. At least the number of settled ones: unknown.
+
+        start: the first frame.
+        """
+        window, asked = self._rules.window, self._asked
+        behind = min(self._breaks, default=self._settled if end else start + window)
+        last = min(behind - 1, self._anchor + window)
+        last = next((frame for frame in range(start, last) if asked.get(frame) == P), last) if asked else last
+        if last >= self._settled or asked.get(last) != B:
+            return last
+        if last == behind - 1 and (self._breaks or end):
+            del asked[last]  # a B frame has no frame of its GOP after it
+            return last
+        return max(frame for frame in range(start, last) if asked.get(frame) != B)
+
+    def _fast_run(self, lengths: list[int]) -> int:
         """The run of the least cost per frame among those tried, of equal ones the longer. Each one more frame, until
         _PATIENCE lengths one after another cost more: even numbers of B frames have a lopsided pyramid.
         """
-        best, cost = 1, self._run_cost(self._anchor, self._anchor + 1)
-        for length in range(2, min(self._rules.bframes + 1, last - self._anchor) + 1):
+        best, cost = lengths[0], self._run_cost(self._anchor, self._anchor + lengths[0])
+        for length in lengths[1:]:
             found = self._run_cost(self._anchor, self._anchor + length)
             if found * best <= cost * length:
                 best, cost = length, found
-            elif length - best == _PATIENCE:
+            elif length - best >= _PATIENCE:
                 break
         return best
 
@@ -211,7 +236,11 @@ class AdaptiveTypes:
         costs, firsts = {self._anchor: 0}, {self._anchor: 0}  # of the ways to a frame, and the lengths of their first runs
         for to in range(self._anchor + 1, last + 1):
             best = -1
+            if self._asked.get(to) == B:
+                continue
             for start in range(to - 1, max(self._anchor, to - self._rules.bframes - 1) - 1, -1):
+                if start not in costs:
+                    continue
                 if best >= 0 and costs[start] + self._costs.p(start, to) >= best:
                     continue
                 cost = costs[start] + self._run_cost(start, to)

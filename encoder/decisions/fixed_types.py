@@ -2,11 +2,10 @@
 
 from typing import Protocol
 
-from ...scheduler.frame_spec import B, P
+from ...scheduler.frame_spec import B, I, P
 from ...scheduler.lookahead.questions import Luma
 from ..settings.config import Config
-
-IDR = "IDR"  # beside I, P and B: an I frame that begins a closed GOP
+from ..settings.requests import IDR  # beside I, P and B: an I frame that begins a closed GOP
 
 
 class TypeSource(Protocol):
@@ -14,10 +13,11 @@ class TypeSource(Protocol):
     there are at most `bframes` one after another.
     """
 
-    def add(self, luma: Luma | None) -> list[str]:
+    def add(self, luma: Luma | None, asked: str = "") -> list[str]:
         """One more source frame has come. The types that are settled now, of the frames that follow those of the last call.
 
-        luma: see Costs.add; None: unknown.
+        luma: see Costs.add; None: unknown. asked: the type that it gets unless it would be a B frame before an IDR or
+        I frame or at the end, or `keyint` asks for an IDR frame; at most `bframes` frames one after another ask for B.
         """
 
     def flush(self) -> list[str]:
@@ -33,21 +33,31 @@ class FixedTypes:
     def __init__(self, config: Config) -> None:
         self._keyint, self._bframes = config.keyint, config.bframes
         self._place = 0  # of the next frame in its GOP
-        self._open = 0  # frames whose types wait for the next P frame
+        self._open: list[str] = []  # what is asked of the frames whose types wait for the next P frame
 
-    def add(self, luma: Luma | None) -> list[str]:
+    def add(self, luma: Luma | None, asked: str = "") -> list[str]:
         """See TypeSource."""
-        place, self._place = self._place, (self._place + 1) % self._keyint
-        if not place:
-            return [IDR]
-        self._open += 1
-        return self.flush() if self._open > self._bframes or not self._place else []
+        place = 0 if asked == IDR else self._place
+        self._place = (place + 1) % self._keyint
+        if not place or asked == I:
+            return [*self.flush(), I if place else IDR]
+        self._open.append(asked)
+        if asked == P or not self._place:
+            return self.flush()
+        return self._run(self._longest()) if len(self._open) > self._bframes else []
 
     def flush(self) -> list[str]:
         """See TypeSource."""
-        types = [*(self._open - 1) * [B], P] if self._open else []
-        self._open = 0
-        return types
+        return self._run(len(self._open))
+
+    def _longest(self) -> int:
+        """Frames up to the last one that may be a P frame."""
+        return max(number for number, asked in enumerate(self._open, 1) if asked != B)
+
+    def _run(self, count: int) -> list[str]:
+        """The first frames that wait, up to a P frame."""
+        del self._open[:count]
+        return [*(count - 1) * [B], P] if count else []
 
     def close(self) -> None:
         """See TypeSource: it holds nothing."""

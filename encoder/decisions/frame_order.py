@@ -3,7 +3,8 @@
 from ...scheduler.frame_spec import B, FrameSpec, Held, I, P
 from ..settings.config import Config
 from ..settings.pyramid import MOST_LATER, coding_order
-from .fixed_types import IDR
+from ..settings.requests import IDR
+from .requested import qp_of
 
 CABAC_INIT_IDC = 0  # takes the fewest bits at every QP (docs/history.md); I slices have none
 Slices = tuple[tuple[int, int], ...]
@@ -58,7 +59,7 @@ class FrameOrder:
             frame_num=self._frame_num,
             pic_order_cnt=count,
             idr_pic_id=(self._gop + 1) % 2,
-            qp=self._qp(frame_type, is_reference),
+            qp=qp_of(config, frame_type, is_reference),
             cabac_init_idc=CABAC_INIT_IDC,
             list0=tuple([frame.coding_index for frame in list0]),
             references_after=tuple([frame.coding_index for frame in self._held]),
@@ -72,12 +73,6 @@ class FrameOrder:
         self._coded += 1
         self._frame_num += is_reference
         return spec
-
-    def _qp(self, frame_type: str, is_reference: bool) -> int:
-        config = self._config
-        if frame_type == B:
-            return config.reference_b_qp if is_reference else config.b_qp
-        return config.i_qp if frame_type == I else config.qp
 
 
 def _latest_first(frame: Held) -> int:

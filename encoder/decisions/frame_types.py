@@ -1,6 +1,6 @@
 """Decides the frames of a stream, which come in display order, and gives them in coding order."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -8,11 +8,13 @@ from ...scheduler.frame_spec import MOST_ENTRIES, FrameSpec, I, P
 from ...scheduler.frames.held_sources import HeldSource
 from ...scheduler.lookahead.questions import Costs
 from ..settings.config import Config
+from ..settings.requests import IDR
 from .adaptive_types import AdaptiveTypes
 from .fixed_types import FixedTypes, TypeSource
 from .frame_order import CABAC_INIT_IDC, FrameOrder, Slices
 from .lookahead import costs_of
 from .qp_source import CrfQps, QpSource
+from .requested import Requests
 
 DISTANCES = tuple(range(1, MOST_ENTRIES + 1))  # of the frames before
 
@@ -24,12 +26,16 @@ class FrameTypes:
     of `ref` frames (8.2.5.3). Coding order is display order, and each frame is decided at once.
     """
 
-    def __init__(self, config: Config, slices: Slices) -> None:
+    def __init__(self, config: Config, slices: Slices, warn: Callable[[str], None] | None = None) -> None:
+        """warn: see Requests."""
         self._config, self._slices = config, slices
+        self.requests = Requests(config, warn)
         self._last: FrameSpec | None = None
         by_costs = config.b_adapt or config.scenecut
         costs = costs_of(config) if config.decides_by_samples else None
-        self._qps: QpSource | None = CrfQps(config, costs) if config.crf is not None and costs is not None else None
+        self._qps: QpSource | None = None
+        if config.crf is not None and costs is not None:
+            self._qps = CrfQps(config, costs, self.requests)
         self._costs = None if by_costs else costs  # which AdaptiveTypes adds to else
         self._types = _type_source(config, costs)
         self._order = FrameOrder(config, slices)
@@ -50,7 +56,7 @@ class FrameTypes:
             self._costs.add(luma)
         if self._qps is not None:
             self._qps.see(planes)
-        return self._ordered(self._types.add(luma))
+        return self._ordered(self._types.add(luma, self.requests.enter()))
 
     def flush(self) -> list[FrameSpec]:
         """No source frame comes any more: the frames that are left, in coding order."""
@@ -67,9 +73,10 @@ class FrameTypes:
             self._costs.close()
 
     def _ordered(self, types: Sequence[str]) -> list[FrameSpec]:
+        self.requests.check(types)
         specs = [spec for frame_type in types for spec in self._order.add(frame_type)]
         if self._qps is None:
-            return specs
+            return [self.requests.constant(spec) for spec in specs]
         settled = self._qps.add(specs)
         self._forget(self._qps.needed_from)
         return settled
@@ -85,13 +92,14 @@ class FrameTypes:
         """The next frame of a stream without B frames. sizes: bits of the frames that have become known (SizeFeedback); not
         used at a constant QP.
         """
-        last = self._last
+        last, asked = self._last, self.requests.enter()
         index = last.coding_index + 1 if last is not None else 0
-        if last is None or last.frame_num + 1 >= self._config.keyint:
+        if last is None or asked == IDR or last.frame_num + 1 >= self._config.keyint:
             self._last = self._idr(index, last.gop + 1 if last is not None else 0)
         else:
-            self._last = self._p(index, last)
-        return self._last
+            self._last = self._p(index, last, I if asked == I else P)
+        self.requests.check([IDR if self._last.is_idr else self._last.frame_type])
+        return self.requests.constant(self._last)
 
     def _idr(self, index: int, gop: int) -> FrameSpec:
         # positional here and below: a tuple made by keywords takes twice as long, in every frame
@@ -99,11 +107,12 @@ class FrameTypes:
             index, index, gop, I, True, True, 0, 0, (gop + 1) % 2, self._config.i_qp, 0, (), (index,), self._slices
         )
 
-    def _p(self, index: int, last: FrameSpec) -> FrameSpec:
-        references = last.references_after
+    def _p(self, index: int, last: FrameSpec, frame_type: str) -> FrameSpec:
+        held = last.references_after
+        references, qp = (held, self._config.qp) if frame_type == P else ((), self._config.i_qp)
         return FrameSpec(
-            index, index, last.gop, P, False, True, last.frame_num + 1, last.pic_order_cnt + 2, last.idr_pic_id,
-            self._config.qp, CABAC_INIT_IDC, references, (index, *references)[: self._config.ref], self._slices, (),
+            index, index, last.gop, frame_type, False, True, last.frame_num + 1, last.pic_order_cnt + 2, last.idr_pic_id,
+            qp, CABAC_INIT_IDC, references, (index, *held)[: self._config.ref], self._slices, (),
             DISTANCES[: len(references)],
         )  # fmt: skip
 

@@ -9,10 +9,11 @@ from ...scheduler.frame_spec import B, FrameSpec, I
 from ...scheduler.frames.held_sources import HeldSource
 from ...scheduler.lookahead.questions import Costs, NotYet, UsedMotion
 from ..settings.config import Config
-from .adaptive_quantisation import AqSettings, aq_offsets, energies, in_coded_size, mb_qps
+from .adaptive_quantisation import QP_ONE, AqSettings, aq_offsets, energies, in_coded_size, mb_qps
 from .fixed_point import QP_SHIFT, scaled
 from .macroblock_tree import MacroblockTree, Node, Settled
 from .rate_factor import CrfRules, RateFactor
+from .requested import Requests
 
 
 class QpSource(Protocol):
@@ -36,7 +37,8 @@ class QpSource(Protocol):
 class CrfQps:
     """A QpSource: QPs of a constant rate factor. Frames wait for the macroblock tree alone."""
 
-    def __init__(self, config: Config, costs: Costs) -> None:
+    def __init__(self, config: Config, costs: Costs, requests: Requests) -> None:
+        self._requests = requests
         self._costs, self._factor = costs, RateFactor(CrfRules.of(config))
         self._limits = config.qpmin, config.qpmax
         self._tree = MacroblockTree.of(config) if config.mbtree else None
@@ -64,7 +66,8 @@ class CrfQps:
 
     def _decided(self, spec: FrameSpec) -> list[FrameSpec]:
         """Those that are settled by the next frame."""
-        qp = self._factor.qp(spec, self._cost(spec))
+        spec = spec._replace(cost=self._cost(spec))
+        qp = self._factor.qp(spec, spec.cost)
         adapted = self._adapted(spec.display_index)
         settled: Iterable[Settled] = [(spec, qp, adapted)]
         if self._tree is not None:
@@ -84,6 +87,9 @@ class CrfQps:
 
     def _with_qp(self, spec: FrameSpec, qp: int, offsets: np.ndarray | None) -> FrameSpec:
         """The spec with its QP and, with offsets, the QPs of macroblocks, of which that of the frame is the mean then."""
+        if (requested := self._requests.settled(spec)) is not None:
+            return requested
+        qp = min(QP_ONE * self._limits[1], max(QP_ONE * self._limits[0], qp + self._requests.shift(spec.display_index)))
         if offsets is None:
             return spec._replace(qp=scaled(qp, 1, QP_SHIFT))
         qps = mb_qps(qp, offsets, *self._limits)

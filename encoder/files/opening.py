@@ -85,11 +85,12 @@ def _guess(name: str, first: bytes, size: tuple[int, int] | None) -> str:
 
 
 def open_packets(
-    name: str, fps: Fraction, muxer: str = "auto", fragment: float | None = None, sound: Sound | None = None, **of_frames: Any
-) -> PacketSink:
+    name: str, fps: Fraction, muxer: str = "auto", fragment: float | None = None, sound: Sound | None = None,
+    nal_hrd: str = "none", **of_frames: Any,
+) -> PacketSink:  # fmt: skip
     """The sink for the stream. `muxer` auto: by the file extension. fragment: MP4, in fragments of so many seconds.
 
-    sound: beside the video, by PyAV. of_frames: time_base and matrix of sinks that keep them.
+    sound: beside the video, by PyAV. nal_hrd: the option. of_frames: time_base and matrix of sinks that keep them.
     """
     ending = os.path.splitext(name)[1].lower()
     if muxer == "auto" and ending in (*MP4, *PYAV_CONTAINERS):
@@ -103,6 +104,9 @@ def open_packets(
     if sound is not None and (muxer not in ("mp4", "mkv", "mov") or fragment is not None or name == "-"):
         what = "fragments" if fragment is not None else shown(name, "standard output")
         raise OptionError(f"is for .mp4, .mkv and .mov files, and not for {what}", "audio")
+    if muxer in ("mp4", "mov"):
+        if nal_hrd == "cbr":  # ISO/IEC 14496-15, 5.2: without filler data the rate is not constant
+            raise OptionError("cbr is for .264, .h264 and .mkv: MP4 holds no filler data; vbr is for all", "nal-hrd")
     if muxer == "mp4" and sound is None:
         return Mp4Sink(name, fps=fps, fragment=fragment, **of_frames)
     if muxer in ("mp4", "mkv", "mov"):

@@ -23,6 +23,7 @@ from ..files.read_ahead import Read
 from ..held_frames import HeldFrames
 from ..reordering import Reordering
 from ..settings.config import Config
+from ..settings.requests import Request
 from .lane import Lane
 from .queue import GopQueue
 
@@ -101,7 +102,7 @@ class Gops:
 
         self.config = config
         self.queue = GopQueue(lanes, lanes * config.keyint, frame_bytes(config))
-        self._held = HeldFrames(config)
+        self._held = HeldFrames(config, warn)
         self._buffer: np.ndarray | None = None
         self.taken: list[EncodedFrame] = []  # see Pipeline
         self.lanes: list[Pipeline] = []
@@ -135,6 +136,10 @@ class Gops:
         if self._buffer is None:
             self._buffer = self.queue.buffer()
         return self._buffer
+
+    def request(self, request: Request | None) -> None:
+        """See Pipeline."""
+        self._held.request(request)
 
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
         """See Pipeline; blocks while the queue is full."""

@@ -11,10 +11,12 @@ from ...scheduler.planning.tuning_place import cores
 from ...standard.levels import profile_name
 from ...standard.syntax_sps import BASELINE, HIGH, MAIN
 from ..errors import OptionError
+from .buffer import Buffer, asked_buffer, buffer_of, nal_factor
 from .device import choose_device, choose_devices
 from .levels import choose_level
 from .options import ALIASES, ALL, API, BY_NAME, OPTIONS, Option, read_options
 from .pyramid import MOST_LATER, dpb_frames, reference_levels, reordered_frames
+from .requests import Request, Zone, read_qpfile
 from .scaling_lists import FLAT, ScalingLists, scaling_lists
 from .tuned import find_tuning
 from .tunes import ZERO_LATENCY, split
@@ -42,12 +44,18 @@ class Config:
     tune: str | None  # joined by commas
     profile: str
     level: str | None  # as requested; see level_idc
+    qpfile: str | None
+    requests: tuple[tuple[int, Request], ...]  # of qpfile: by frame of the input, from its first on
+    zones: tuple[Zone, ...]  # of frames in display order, the later ones first in rank
     qp: int  # of P frames; with crf the one that slice headers count from
     crf: float | None  # constant rate factor; None: the QP is constant
     qcomp: float
     mbtree: bool  # with crf: macroblock tree
     qpmin: int  # with crf
     qpmax: int
+    vbv_maxrate: int  # kbit/s; 0: no buffer is promised
+    vbv_bufsize: int  # kbit
+    vbv_init: float
     ipratio: float
     pbratio: float
     aq_mode: int  # 0: none
@@ -101,6 +109,9 @@ class Config:
     colormatrix: int | None  # Table E-5
     info_sei: bool
     aud: bool  # access unit delimiters
+    nal_hrd: str  # none, vbr or cbr
+    filler: bool
+    pic_struct: bool
 
     coded_width: int  # whole macroblocks
     coded_height: int
@@ -108,6 +119,7 @@ class Config:
     max_mv_y: int  # luma samples: vectors stay in [-max_mv_y, max_mv_y - 0.25]
     max_mvs_per_2mb: int  # Table A-1; 0 = no limit
     pad: int  # border of the reference planes, luma samples
+    buffer: Buffer | None = None  # the coded picture buffer that is promised
     # device "hybrid" by option, not planned: rows of the CPU, and the device of stages that do not split (0: the CPU)
     split: tuple[int, int] | None = None
     tuning: "Tuning | None" = field(default=None, compare=False, repr=False)  # measurements of this machine
@@ -199,8 +211,16 @@ class Config:
 
     @property
     def waits_for_packets(self) -> bool:
-        """Whether each frame is finished before the next one enters, so that no packet comes later than it can."""
-        return ZERO_LATENCY in split(self.tune)
+        """Whether each frame is finished before the next one enters: so that no packet comes later than it can, or since its
+        size decides about the next one.
+        """
+        return ZERO_LATENCY in split(self.tune) or self.buffer is not None
+
+    @property
+    def planned_frames(self) -> int:
+        """Frames that wait, decided, for the plan of a buffer: as many as fill it, of those of the lookahead."""
+        buffer = self.buffer
+        return 0 if buffer is None else min(self.rc_lookahead, -int(-buffer.size * self.fps // buffer.rate))
 
     @property
     def dpb_frames(self) -> int:
@@ -264,12 +284,19 @@ class Config:
         _settle_profile(values, options)
         _settle_types(values, options)
         _settle_qps(values, options)
+        _settle_psy(values, options)
+        values["zones"] = values["zones"] or ()
+        values["requests"] = read_qpfile(values["qpfile"])
         if values["me"] != "step" and options.get("step_grid") is not None:
             raise OptionError("has no effect without --me step", "step-grid")
         width, height = values["width"], values["height"]
         mb_width, mb_height = -(-width // 16), -(-height // 16)
         pyramid = values["ref"], values["bframes"], values["b_pyramid"]
-        level = choose_level(width, height, values["fps"], *pyramid, values["merange"], values["level"])
+        rate, size = asked_buffer(values, options)
+        high = values["transform_8x8_mode"] or values["scaling_lists"] != FLAT
+        rates = rate, size, nal_factor(high)
+        level = choose_level(width, height, values["fps"], *pyramid, values["merange"], values["level"], rates)
+        values["gops"] = values["gops"] if not rate else 1
         if values["slices"] > mb_height:
             raise OptionError(
                 f"{values['slices']}: not in 1..{mb_height} (a slice is at least one macroblock row, and "
@@ -288,7 +315,7 @@ class Config:
                 frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools, values["bframes"])
             device, reason = choose_device(
                 asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools, values["bframes"], values["aq_mode"],
-                values["mbtree"],
+                values["mbtree"], rate > 0,
             )
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:
@@ -311,6 +338,7 @@ class Config:
             max_mv_y=level.max_vmv_r,
             max_mvs_per_2mb=level.max_mvs_per_2mb,
             pad=-(-(values["merange"] + _BORDER) // _PAD_UNIT) * _PAD_UNIT,
+            buffer=buffer_of(values, (rate, size), level, mb_width * mb_height),
             tuning=tuning,
             tuning_note=note,
         )
@@ -318,7 +346,7 @@ class Config:
 
 def check_fields(rows: Iterable[Option]) -> None:
     """TypeError that names the options of the encoder for which Config has no field; called at import."""
-    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut", "no_mbtree"}
+    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut", "no_mbtree", "no_psy"}
     known = {entry.name for entry in fields(Config)} | parts_of_others
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:
@@ -399,6 +427,14 @@ def _settle_qps(values: dict[str, Any], options: dict[str, Any]) -> None:
         raise OptionError("has no effect without --crf", "qpmin" if values["qpmin"] > 0 else "qpmax")
     if values["qpmin"] > values["qpmax"]:
         raise OptionError(f"{values['qpmin']}: not in 0..{values['qpmax']} (--qpmax)", "qpmin")
+
+
+def _settle_psy(values: dict[str, Any], options: dict[str, Any]) -> None:
+    """Turn no_psy into a psy_rd of 0."""
+    if values.pop("no_psy"):
+        if options.get("psy_rd") is not None and values["psy_rd"]:
+            raise OptionError("contradicts psy-rd: give one of them", "no-psy")
+        values["psy_rd"] = 0.0
 
 
 def _gops_for(gops: int, devices: tuple[str, ...]) -> int:

@@ -23,20 +23,22 @@ def _needs_cpu(me: str, subme: int, cabac: bool) -> tuple[str, str, str] | None:
 def choose_device(
     asked: str, n_mb: int, me: str = "fsbm", tuning: "Tuning | None" = None, frame_kind: "FrameKind | None" = None,
     subme: int = 0, cabac: bool = False, bframes: int = 0,
-    aq_mode: int = 0, mbtree: bool = False,
+    aq_mode: int = 0, mbtree: bool = False, has_buffer: bool = False,
 ) -> tuple[str, str]:  # fmt: skip
     """(device, reason) for `auto` or a named device; DeviceError if a named one is missing, OptionError if it lacks stages.
 
-    n_mb: macroblocks of a frame; me, subme, cabac, bframes, aq_mode, mbtree: the options; tuning: measurements of this
-    machine, by which `auto` chooses for such a `frame_kind`; hybrid has the stages of both. Creates no GPU context: the
-    executor does.
+    n_mb: macroblocks of a frame; me, subme, cabac, bframes, aq_mode, mbtree: the options; has_buffer: with --vbv-maxrate;
+    tuning: measurements of this machine, by which `auto` chooses for such a `frame_kind`; hybrid has the stages of both.
+    Creates no GPU context: the executor does.
     """
     if asked == "cpu":
         return "cpu", "asked for"
-    if asked == "hybrid" and aq_mode:  # rows of these frames are not distributed
-        raise OptionError(f"{aq_mode} exists for single devices, not for device hybrid; use 0, or cpu or cuda", "aq_mode")
-    if asked == "hybrid" and mbtree:
+    if asked == "hybrid" and mbtree:  # rows of these frames are not distributed
         raise OptionError("exists for single devices, not for device hybrid; use --no-mbtree, or cpu or cuda", "mbtree")
+    if asked == "hybrid" and has_buffer:  # no frame is coded again there
+        raise OptionError("exists for single devices, not for device hybrid; use cpu or cuda", "vbv_maxrate")
+    if asked == "hybrid" and aq_mode:
+        raise OptionError(f"{aq_mode} exists for single devices, not for device hybrid; use 0, or cpu or cuda", "aq_mode")
     needs_cpu = None if asked == "hybrid" else _needs_cpu(me, subme, cabac)
     if needs_cpu:
         option, value, instead = needs_cpu
@@ -52,7 +54,7 @@ def choose_device(
             from .predicted import faster  # the planner
 
             # stages of these frames are not measured by tune
-            tuned = faster(tuning, frame_kind, not (bframes or aq_mode or mbtree))
+            tuned = faster(tuning, frame_kind, not (bframes or aq_mode or mbtree or has_buffer))
         if tuned is not None:
             return tuned[0], f"{gpu_name()}, {tuned[1]}" if tuned[0] != "cpu" else tuned[1]
         if n_mb < SMALLEST_FOR_CUDA:

@@ -31,16 +31,21 @@ class EncoderOptions(TypedDict, total=False):
     no_cabac: bool | None
     deblock: str | tuple[int, int] | bool | None
     deblock_within_slices: bool | None
+    qpfile: str | PathLike[str] | None
     qp: int | None
     crf: float | None
     qcomp: float | None
     no_mbtree: bool | None
     qpmin: int | None
     qpmax: int | None
+    vbv_maxrate: int | None
+    vbv_bufsize: int | None
+    vbv_init: float | None
     ipratio: float | None
     pbratio: float | None
     aq_mode: int | None
     aq_strength: float | None
+    zones: str | None
     chroma_qp_offset: int | None
     cqm: str | PathLike[str] | None
     partitions: str | Iterable[str] | None
@@ -50,6 +55,7 @@ class EncoderOptions(TypedDict, total=False):
     subme: int | None
     trellis: int | None
     psy_rd: str | float | None
+    no_psy: bool | None
     deadzone_inter: int | None
     deadzone_intra: int | None
     weightp: int | None
@@ -68,6 +74,9 @@ class EncoderOptions(TypedDict, total=False):
     colormatrix: str | None
     info_sei: bool | None
     aud: bool | None
+    nal_hrd: str | None
+    filler: bool | None
+    pic_struct: bool | None
     psnr: bool | None
     ssim: bool | None
     bits_by_kind: bool | None

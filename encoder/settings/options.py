@@ -28,6 +28,7 @@ from .option_types import (
     read_text,
     read_tune,
 )
+from .requests import read_zones
 from .tunes import OF_USE, TUNES, split, tuned
 from .unbuilt import UNBUILT, VALUES
 
@@ -141,6 +142,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "veryslow": {"ref": 6},
     "placebo": {"ref": 8, "merange": 32},
 }
+RATES = ("crf",)  # options in place of a constant QP
 # Those of a preset or a tune give way to x264's --cabac, --8x8dct, --weightb, --mbtree
 TOOLS_OF_PRESETS = ("no_cabac", "no_8x8dct", "no_weightb", "no_mbtree")
 # Streams without CABAC (Baseline profile, --no-cabac), whose decisions by bits cost more and are for the CPU alone
@@ -216,6 +218,9 @@ OPTIONS: tuple[Option, ...] = (
 
     Option("no_cabac", "Frame types", read_flag, False, "entropy coding by CAVLC in Main and High profile as well"),
 
+    Option("qpfile", "Frame types", read_text, None, "types and QPs of single frames, a line for each: frame type [QP]. "
+           "Frames count from 0 as in the input; types I and K (IDR), i (I), P, B and b (B); no QP or -1: any", "FILE"),
+
     Option("qp", "Quality", read_int, 26, "quantiser of P frames, 0 the finest", "INT", 0, 51, short="q"),
     Option("crf", "Quality", read_float, None, "constant rate factor in place of --qp: QPs by the content, about this one on "
            "average; frames that are hard to predict are coded more coarsely", "FLOAT", 0.0, 51.0),
@@ -225,15 +230,23 @@ OPTIONS: tuple[Option, ...] = (
            "--rc-lookahead frames are predicted from"),
     Option("qpmin", "Quality", read_int, 0, "least QP with --crf", "INT", 0, 51),
     Option("qpmax", "Quality", read_int, 51, "greatest QP with --crf; more than 51 stands for that", "INT", 0, 69),
+    Option("vbv_maxrate", "Quality", read_int, 0, "kbit/s that fill the buffer of a decoder: frames that would empty it "
+           "are coded again more coarsely; with --vbv-bufsize", "INT", 0, 2000000),
+    Option("vbv_bufsize", "Quality", read_int, 0, "size of this buffer in kbit", "INT", 0, 2000000),
+    Option("vbv_init", "Quality", read_float, 0.9, "how full it is at the first frame: a part of 1, or more than 1 in kbit",
+           "FLOAT", 0.0, 2000000.0),
     Option("ipratio", "Quality", read_float, 1.4, "quantiser step of P frames over that of I frames", "FLOAT",
            0.25, 4.0),
     Option("pbratio", "Quality", read_float, 1.8, "quantiser step of B frames over that of P frames; half as much for B "
            "frames that are references", "FLOAT", 0.25, 4.0),
     Option("aq_mode", "Quality", read_int, 0, "adaptive quantisation, finer where the source is flat: 0 none, 1 by the "
-           "energy of each macroblock, 2 also by that of the frame, 3 finest in the flattest parts. On single devices", "INT",
-           0, 3),
+           "energy of each macroblock, 2 also by that of the frame, 3 finest in the flattest parts. 1 with "
+           "--crf. On single devices", "INT", 0, 3),
     Option("aq_strength", "Quality", read_float, 1.0, "how far --aq-mode departs from the QP of the frame", "FLOAT",
            0.0, 3.0),
+    Option("zones", "Quality", read_zones, None, "parts of the stream, as first,last,q=INT (QP in place of --qp or --crf) or "
+           "first,last,b=FLOAT (bits times FLOAT), joined by /; frames count from the first coded one, the last zone of a "
+           "frame counts", "LIST"),
     Option("chroma_qp_offset", "Quality", read_int, 0, "QP of chroma minus QP of luma", "INT", -12, 12),
     Option("cqm", "Quality", read_text, "flat", "scaling matrices, a tool of High profile: flat, jvt (those of the "
            "standard) or a file of lists as JM reads it", "FILE"),
@@ -254,7 +267,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("trellis", "Analysis", read_int, 1, "1: levels of P frames, with CABAC of I frames too, are chosen by distortion "
            "and bits (slower), 0: by a dead zone", "INT", 0, 1, short="t"),
     Option("psy_rd", "Analysis", read_psy_rd, 0.0, "psy-RD: with decisions by squared error and bits (--subme 6 with CABAC) "
-           "differences in texture cost too, about 1 for looks, 0 for PSNR; RD:0 as well", "RD"),
+           "differences in texture cost too, about 1 for looks, 0 for PSNR; RD:0 as well. 1 with --crf", "RD"),
+    Option("no_psy", "Analysis", read_flag, False, "--psy-rd 0"),
 
     Option("deadzone_inter", "Analysis", read_int, 21, "luma levels of inter macroblocks are rounded up from 1/2 + INT/64 "
            "on, where no trellis chooses them; 21 stands for 5/6", "INT", 0, 32),
@@ -290,6 +304,12 @@ OPTIONS: tuple[Option, ...] = (
     Option("info_sei", "Stream", read_flag, False, "write name and version of the encoder and the options into the stream "
            "(SEI of the first frame)"),
     Option("aud", "Stream", read_flag, False, "begin every frame with an access unit delimiter (MP4 leaves it out)"),
+
+    Option("nal_hrd", "Stream", read_choice, "none", "describe the buffer of --vbv-maxrate and the times of frames in the "
+           "stream (HRD parameters, SEI): vbr, or cbr with filler data, which MP4 cannot hold",
+           choices=_same("none", "vbr", "cbr")),
+    Option("filler", "Stream", read_flag, False, "fill up to --vbv-maxrate with filler data (MP4 leaves it out)"),
+    Option("pic_struct", "Stream", read_flag, False, "say in each frame that it is progressive (SEI of picture timing)"),
 
     Option("dump_yuv", "Reports", read_text, None, "write the reconstruction, equal to the output of a decoder", "FILE",
            scope=CLI),
@@ -414,7 +434,8 @@ def _preset_and_tune(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The options of the preset and of the tune over it. asked: preset and tune in their normal forms."""
     tunes = split(asked.get("tune"))
     changes = preset(asked.get("preset") or "medium", _without_cabac(asked, tunes))
-    return changes | tuned(tunes, {"ref": 1, "bframes": 0} | changes)
+    with_rate = any(asked.get(name) is not None for name in RATES)
+    return changes | tuned(tunes, {"ref": 1, "bframes": 0} | changes, with_rate)
 
 
 def _without_cabac(asked: Mapping[str, Any], tunes: Iterable[str]) -> bool:

@@ -13,7 +13,7 @@ _NO_CABAC = "entropy coding is CAVLC in Baseline profile, see --profile and --no
 _NO_8X8 = "the 8x8 transform is a tool of High profile, see --profile and --no-8x8dct"
 _MATRICES = "scaling matrices come from a file, see --cqm"
 _NO_INTERLACE = "frames are progressive"
-_NO_PSY = "see --psy-rd"
+_PSY = "see --psy-rd and --no-psy"
 _IDR = "IDR frames come by --keyint and --scenecut"
 _TIMES = "the frame rate is constant, see --fps"
 _LUMA_SEARCH = "the motion search takes luma alone"
@@ -22,9 +22,9 @@ _SLICES = "see --slices"
 # Options with a value, by reason: the values that describe what the encoder does in any case, separated by blanks.
 _WITH_VALUE: dict[str, dict[str, str]] = {
     _NO_RATE: {
-        "bitrate": "", "vbv_maxrate": "0", "vbv_bufsize": "0", "vbv_init": "", "crf_max": "0", "qpstep": "", "ratetol": "",
-        "pass": "", "stats": "", "cplxblur": "", "qblur": "", "zones": "",
-        "qpfile": "", "nal_hrd": "none", "sync_lookahead": "0", "lookahead_threads": "",
+        "bitrate": "", "crf_max": "0", "qpstep": "", "ratetol": "",
+        "pass": "", "stats": "", "cplxblur": "", "qblur": "",
+        "sync_lookahead": "0", "lookahead_threads": "",
     },
     _SPATIAL: {"direct": "spatial 1"},
     _MATRICES: {name: "" for name in ("cqmfile", "cqm4", "cqm4i", "cqm4p", "cqm8", "cqm8i", "cqm8p")},
@@ -55,15 +55,13 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
 _NEVER: dict[str, tuple[str, ...]] = {
     "GOPs are closed": ("open_gop",),
     "times are not compressed": ("dts_compress",),
-    _NO_PSY: ("psy",),
-    _NO_RATE: ("filler", "slow_firstpass"),
+    _NO_RATE: ("slow_firstpass",),
     _NO_INTERLACE: ("tff", "bff", "interlaced", "fake_interlaced"),
     "intra macroblocks predict from inter ones": ("constrained_intra",),
     _IDR: ("intra_refresh",),
     _LUMA_SEARCH: ("chroma_me",),
     "see --threads and --slices": ("sliced_threads",),
     "what Blu-ray demands is not checked": ("bluray_compat",),
-    "it is not written": ("pic_struct",),
     "see --device": ("opencl",),
     "the stream is the same for any number of threads": ("non_deterministic",),
     "no thread for input is needed": ("thread_input",),
@@ -83,7 +81,7 @@ _ALWAYS: dict[str, tuple[str, ...]] = {
 _TOOLS_OF_PROFILES = {"cabac": ("main", "high"), "8x8dct": ("high",)}
 
 # Switches without an opposite: accepted, refused.
-_ACCEPTED: dict[str, tuple[str, ...]] = {_WEIGHTB: ("weightb",), _MBTREE: ("mbtree",)}
+_ACCEPTED: dict[str, tuple[str, ...]] = {_WEIGHTB: ("weightb",), _MBTREE: ("mbtree",), _PSY: ("psy",)}
 _REFUSED: dict[str, tuple[str, ...]] = {
     "use --trellis 0": ("no_trellis",),
     "use --progress none": ("no_progress",),
@@ -113,7 +111,7 @@ class Unbuilt:
         """Whether `value` asks for nothing that is not built. other: the value in use of an option that is built."""
         if self.name in _TOOLS_OF_PROFILES:
             return value is True and other("profile") in _TOOLS_OF_PROFILES[self.name] and other(f"no_{self.name}") is False
-        if self.name in ("weightb", "mbtree") and value is True:
+        if self.name in ("weightb", "mbtree", "psy") and value is True:
             return other(f"no_{self.name}") is False
         if self.name == "direct" and _parts(value) in map(_parts, ("none", "0")):
             return bool(other("bframes") == 0)

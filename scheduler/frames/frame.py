@@ -57,6 +57,7 @@ class Frame:
 
     spec: FrameSpec  # set when the frame enters the loop
     headers: SliceHeaders
+    sei: bytes = b""  # the RBSP with the times of the frame, or empty
 
     if TYPE_CHECKING:
 
@@ -264,7 +265,7 @@ class HostFrame(Frame):
 
     def release_source(self) -> None:
         """See Frame; `device_source` still says that the source is not on the host."""
-        if self.device_source is not None:
+        if self.device_source is not None and self.device_source.frame is not None:
             self.device_source = replace(self.device_source, frame=None)
 
     @property

@@ -100,6 +100,16 @@ class FrameExecutor:
             self._submit(handle)
             raise
 
+    def take_back(self) -> None:
+        """Undo the last frame, whose result is there: the same Frame may enter again with another spec, and no other one.
+
+        Without effect if a failure has removed it.
+        """
+        if self.in_flight:
+            self.in_flight.pop()
+            self.ring.count -= 1
+            self.loop.rewind()
+
     def read_ahead(self) -> bool:
         """Whether frames may be read into the ring ahead; see FrameRing.read_ahead."""
         try:
@@ -232,10 +242,14 @@ class FrameExecutor:
         loop.restore(self._references_before(at), None if at.spec.is_idr else self.ring.at(at.index - 1))
         for frame in redone:
             frame.stage_seconds = {}
-            loop.run(frame)
+            loop.run(frame)()
         for handle in to_redo:
             self._run(handle)
             self.in_flight.append(handle)
+            assert handle.task is not None
+            handle.task.exception()  # wait: more may be in flight than this loop has slots for
+        if loop.executor.b_streams:
+            self.ring.in_flight = min(self.ring.in_flight, loop.executor.b_streams)
 
     def _with_references(self, frame: Frame) -> Frame:
         """The last frame, up to `frame`, whose references were downloaded."""

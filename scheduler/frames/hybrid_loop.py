@@ -103,6 +103,10 @@ class HybridLoop:
 
         return ready
 
+    def rewind(self) -> None:
+        """See FrameLoop; refused by settings/device.py: the routes of frames keep where the rows of references lie."""
+        raise NotImplementedError("no frame is coded again on several devices")
+
     def _numbers(self, spec: FrameSpec) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """`entries` and `after` of a frame's FrameKind: references are numbered in the order of `dpb.held`."""
         held = () if spec.is_idr else self.dpb.held

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -45,8 +46,9 @@ class Arrays:
         config = settings.config
         self.config, self.executor = config, executor
         size = Size(config.mb_width, config.mb_height, config.pad, config.lists)
-        # a GPU may still read a frame that is no reference while it codes the next one, or several
-        self.slots = config.dpb_frames + 1 + (config.lists == 2 and executor.frames_on_device > 0) + executor.b_streams
+        # frames that are no references may still be read, or coded, while the next ones are coded
+        beside = executor.b_streams + (config.lists == 2 and (executor.frames_on_device > 0 or executor.b_streams > 0))
+        self.slots = config.dpb_frames + 1 + beside
         self.references = References.allocate(self.slots + config.weightp, size, executor.zeros)
         self.workspace = Workspace(size, config.most_searches, executor.zeros)
         self.constants = _constants(config)
@@ -212,6 +214,9 @@ class FrameLoop(Protocol):
     def run(self, frame: Frame) -> Callable[[], None]:
         """Run all stages of a loaded frame. Returns a function that blocks until `frame` holds the results."""
 
+    def rewind(self) -> None:
+        """Be as before the last frame, which is finished; the same frame follows again."""
+
 
 class Loop:
     """See FrameLoop: on the threads of one CPU executor."""
@@ -225,20 +230,49 @@ class Loop:
         self.arrays = Arrays(settings, executor) if arrays is None else arrays
         self.references = self.arrays.references
         self.dpb = DecodedPictureBuffer(self.arrays.slots, 1 + executor.b_streams) if dpb is None else dpb
+        # of one thread, for B frames beside others on a CPU, see Executor.b_streams
+        self._alone = executor.alone() if isinstance(executor, Executor) and executor.b_streams else None
+        self._idle: list[Arrays] = []  # for these, with workspaces
         self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
+        self._before: PreviousFrame | None = None  # `previous` of the last frame
         self.previous: PreviousFrame | None = None  # the last frame; B frames may lie between a frame and what it continues
 
     def run(self, frame: Frame) -> Callable[[], None]:
         """See FrameLoop."""
+        self._before = self.previous
         slot, lists = self.dpb.begin(frame.spec)
         previous = self._continued(frame.spec, lists)
         frame.write_params(self.arrays.list_numbers(frame.spec, lists, previous))
-        with self.executor.at_work():
-            coded = self._code(frame, slot, lists, previous)
-            ready = self.executor.download_of(frame.ring_slot)
+        ready: Callable[[], None]
+        if self._alone is not None and frame.spec.n_ref1 and not frame.spec.is_reference:
+            coded, ready = frame, partial(self._code_beside, self._alone, frame, slot, lists, previous)
+        else:
+            with self.executor.at_work():
+                coded = self._code(frame, slot, lists, previous)
+                ready = self.executor.download_of(frame.ring_slot)
         self.previous = PreviousFrame.of(coded, frame.spec.distances)
-        self.dpb.end(frame.spec, slot)
+        self.dpb.end(frame.spec, slot, lists if self._alone is not None else ())
         return ready
+
+    def _code_beside(
+        self, alone: Executor, frame: Frame, slot: int, lists: tuple[int, ...], previous: PreviousFrame | None
+    ) -> None:
+        """`_code` in the thread that asks for the results, beside the frames that follow, with a workspace of its own."""
+        loop = copy(self)
+        try:
+            arrays = self._idle.pop()
+        except IndexError:  # all are in use
+            arrays = self.arrays.beside().on(alone)
+        try:
+            loop.executor, loop.arrays = alone, arrays
+            loop._code(frame, slot, lists, previous)
+        finally:
+            self._idle.append(arrays)
+
+    def rewind(self) -> None:
+        """See FrameLoop. Arrays need no care: the frame writes none that earlier frames have written and it reads."""
+        self.dpb.rewind()
+        self.previous = self._before
 
     def _continued(self, spec: FrameSpec, lists: tuple[int, ...]) -> PreviousFrame | None:
         """The frame whose motion the search continues: the last one; in streams with B frames see Arrays.continued."""

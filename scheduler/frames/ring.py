@@ -1,14 +1,15 @@
 """The frames in flight: host arrays, used again in turn, and the threads that copy sources into them."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..cuda_executor import CudaExecutor
 from ..executor import Executor
-from ..threads.copiers import Copiers
+from ..threads.copiers import Copiers, Target
 from ..threads.copy_kernels import READY
-from .frame import HELPERS, Frame, HostFrame
+from .frame import HELPERS, WORTH_SHARING, Frame, HostFrame
 from .host_rgb import RgbFrame
 from .loop import FrameLoop
 
@@ -31,6 +32,8 @@ class FrameRing:
         self.in_flight = config.stage_threads if config.device == "cpu" else config.threads
         if isinstance(executor, CudaExecutor):
             self.in_flight = min(config.threads, IN_FLIGHT_ON_GPU) + executor.b_streams
+        elif executor.b_streams:
+            self.in_flight = executor.b_streams
         self.in_flight = min(self.in_flight, most_in_flight)
         self._replaceable = config.may_change_device and executor.frames_on_device > 0
         self._keeps_some = self._replaceable and not executor.by_rows and not keep_decoded
@@ -52,6 +55,14 @@ class FrameRing:
     def load(self, frame: Frame, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
         """Copy in the source, uint8 planes of display size; see Frame.load."""
         frame.load(y, u, v, self._copiers)
+
+    def copy(self, targets: Sequence[np.ndarray], planes: Sequence[np.ndarray]) -> None:
+        """Copy planes, uint8, to others of their shapes that have contiguous rows; by threads if they are large."""
+        if self._copiers is not None and sum(plane.size for plane in planes) >= WORTH_SHARING:
+            self._copiers.copy(Target(targets), planes)
+            return
+        for target, plane in zip(targets, planes):
+            np.copyto(target, plane)
 
     def load_rgb(self, frame: Frame, source: RgbFrame) -> bool:
         """Convert an RGB source into the frame; whether samples are far outside of their range. See Frame.load_rgb."""

@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+import time
 import types
 
 import h264lite
@@ -60,6 +61,21 @@ def test_decoders_agree(clip, options):
     assert "B" in {packet.frame_type for packet in packets}
     for other in ({"threads": 3}, {"threads": 2, "gops": 2}):
         assert [packet.data for packet in packets_of(clip, **options, **other)] == [packet.data for packet in packets]
+
+
+@pytest.mark.parametrize("options", TOOLS, ids=str)
+def test_b_frames_that_end_late(clip, options, monkeypatch):
+    """On a CPU later frames are coded before B frames that are no references; they overwrite nothing that these read."""
+    expected = [packet.data for packet in packets_of(clip, threads=1, **options)]
+    code, late = Loop._code_beside, []
+
+    def code_late(self, alone, frame, *given):
+        time.sleep(0.02)
+        late.append(frame.spec.coding_index)
+        return code(self, alone, frame, *given)
+
+    monkeypatch.setattr(Loop, "_code_beside", code_late)
+    assert [packet.data for packet in packets_of(clip, threads=3, **options)] == expected and late
 
 
 ADAPTIVE = (

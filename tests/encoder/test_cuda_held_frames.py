@@ -24,7 +24,7 @@ OPTIONS = [
     {"bframes": 0, "aq_mode": 1, "weightp": 1},
     {"bframes": 2, "b_adapt": 1, "aq_mode": 2, "weightp": 1},
     {"bframes": 3, "b_adapt": 1, "crf": 23, "qp": None, "rc_lookahead": 6, "aq_mode": 1, "weightp": 2},
-    {"bframes": 0, "scenecut": 0, "crf": 23, "qp": None, "mbtree": False, "aq_mode": 3},
+    {"bframes": 0, "scenecut": 0, "crf": 23, "qp": None, "no_mbtree": True, "aq_mode": 3},
 ]
 
 

@@ -180,10 +180,10 @@ def test_who_goes_on_behind_an_error_is_told_again(clip, monkeypatch):
     """More frames than may wait: they did for ever."""
     encode, threads = Pipeline._encode, threading.active_count()
 
-    def full(self, frame, spec, planes):
+    def full(self, frame, spec, planes, ahead=()):
         if spec.display_index == 3:
             raise MemoryError("no memory")
-        return encode(self, frame, spec, planes)
+        return encode(self, frame, spec, planes, ahead)
 
     monkeypatch.setattr(Pipeline, "_encode", full)
     config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, gops=2, threads=1)

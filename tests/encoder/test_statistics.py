@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from h264lite import Decoder
 from h264lite.encoder import pipeline, statistics
+from h264lite.encoder.decisions.buffer_control import InBuffer
 from h264lite.encoder.encoder import Encoder
 from h264lite.encoder.files.video import split_planes
-from h264lite.encoder.statistics import SUMMED, FrameRow, Statistics, psnr, ssim
+from h264lite.encoder.statistics import IN_BUFFER, SUMMED, FrameRow, Statistics, psnr, ssim
 from h264lite.standard.macroblock import (
     I_PCM,
     MB_TYPE_NAMES,
@@ -66,7 +67,7 @@ class _Frame(EncodedFrame):
         for mb_type, count in mbs.items():
             self.mb_counts[mb_type] = count
         self.sums, self.transform_8x8, self.bits_by_kind = [7] * len(SUMMED), 0, None
-        self.stage_seconds, self.reconstruction = {"deblock": 0.5}, None
+        self.stage_seconds, self.reconstruction, self.in_buffer = {"deblock": 0.5}, None, None
 
 
 def test_shares_of_the_8x8_transform():
@@ -122,9 +123,10 @@ def test_sums_of_arrays_are_columns(monkeypatch):
 
 def test_bits_by_kind_are_columns_and_shares():
     stats, frame = Statistics(16, 16, Fraction(25)), _Frame(0, "I", (1, 1, 1), 10, {I_4x4: 1})
-    assert stats.add(frame).cells()[-4:] == [""] * 4 and "bits_by_kind" not in stats.summary()["all"]
+    at = FrameRow.header().index("bits_headers")
+    assert stats.add(frame).cells()[at : at + 4] == [""] * 4 and "bits_by_kind" not in stats.summary()["all"]
     frame.bits_by_kind = (20, 10, 40, 10)
-    assert stats.add(frame).cells()[-4:] == ["20", "10", "40", "10"]
+    assert stats.add(frame).cells()[at : at + 4] == ["20", "10", "40", "10"]
     assert stats.lines()[2] == "bits I  headers: 25.0%  vectors: 12.5%  luma: 50.0%  chroma: 12.5%"
     assert stats.summary()["all"]["bits_by_kind"] == {"headers": 20, "vectors": 10, "luma": 40, "chroma": 10}
 
@@ -147,6 +149,23 @@ def test_bits_by_kind_of_an_encode(options):
             types = found.macroblocks.mb_type
             assert row.mb_counts == tuple(np.bincount(types, minlength=len(MB_TYPE_NAMES)))
             assert row.transform_8x8 == np.count_nonzero(found.macroblocks.transform_8x8)
+
+
+def test_the_buffer_is_told():
+    stats = Statistics(16, 16, Fraction(25))
+    assert "buffer" not in stats.summary() and not any("buffer" in line for line in stats.lines())
+    for k, found in enumerate((InBuffer(900, 500, 1000, 0, 1), InBuffer(700, -10, 1000, 20, 3))):
+        frame = _Frame(k, "P", (1, 1, 1), 10, {P_SKIP: 1})
+        frame.in_buffer = found
+        cells = dict(zip(FrameRow.header(), stats.add(frame).cells()))
+        assert [int(cells[name]) for name in IN_BUFFER] == list(found)
+    (line,) = [line for line in stats.lines() if "buffer" in line]
+    assert line == ("buffer  least: -1.0%  mean: 24.5%  coded again:1 frames, 2 times  filler:20 bytes"
+                    "  underflows:1, the first at frame 1")
+    assert stats.summary()["buffer"] == {
+        "frames": 2, "size": 1000, "least": -10, "sum": 490, "coded_again": 1, "tries": 4, "underflows": 1,
+        "first_underflow": 1, "filler": 20,
+    }  # fmt: skip
 
 
 def test_pcm_is_shown_where_there_is_some():

@@ -1,0 +1,117 @@
+"""QPs of frames that must fit the coded picture buffer: planned before a frame is coded, raised if it comes out too large."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ...scheduler.frame_spec import FrameSpec
+from ..settings.config import Config
+from .coded_picture_buffer import CodedPictureBuffer, Times
+from .fixed_point import LOG2_SHIFT, log2_fixed
+from .size_model import SizeModel
+
+MOST_TRIES = 6  # of a frame; the last one has the greatest QP
+_KEPT = 8  # a plan leaves one part of so many of the buffer, and a try aims that far below what fits
+_SLOPE = 6  # QPs that halve the bits; after two tries by these
+_LEAST_SLOPE, _MOST_SLOPE = 3, 24
+
+
+class InBuffer(NamedTuple):
+    """A frame in the buffer, in bits: what can be there when it is taken out, left then; negative: it comes too late."""
+
+    there: int
+    left: int
+    size: int  # of the buffer
+    filler: int  # bytes
+    tries: int
+
+
+class BufferControl:
+    """Frames in coding order: `first`, then `again` until a frame fits, then `take`. A function of sizes alone."""
+
+    def __init__(self, config: Config) -> None:
+        assert config.buffer is not None
+        self.buffer = CodedPictureBuffer(config.buffer, config.fps)
+        self._qpmax, self._model = config.qpmax, SizeModel()
+        self._planned: FrameSpec  # as it came
+        self._tried: FrameSpec
+        self._limit = 0  # bits
+        self._tries: list[tuple[int, int]] = []  # how much higher the QP was, and the bits that came out
+        self._higher = 0
+
+    def times(self) -> Times:
+        """Of the frame at work."""
+        return self.buffer.times(self._planned)
+
+    def first(self, spec: FrameSpec, ahead: Sequence[FrameSpec]) -> FrameSpec:
+        """The next frame, as it is to be coded; ahead: frames that follow it, as far as they are decided."""
+        self._planned, self._tries = spec, []
+        room = self.buffer.room(spec)
+        self._limit = room
+        if ahead:  # the next frame must fit too, at least with the greatest QP
+            next_one = self._model.sizes(ahead[:1], self._qpmax, self._qpmax)[0]
+            self._limit = max(room // 2, min(room, self.buffer.there(spec) + self.buffer.arriving - 2 * next_one))
+        self._higher = self._least_higher((spec, *ahead))
+        self._tried = raised(spec, self._higher, self._qpmax)
+        return self._tried
+
+    def again(self, bits: int) -> FrameSpec | None:
+        """The frame as it is to be coded again, since it has too many bits; None: it fits, or no QP is higher."""
+        self._tries.append((self._higher, bits))
+        if bits <= self._limit or self._tried.qp >= self._qpmax:
+            return None
+        most = self._qpmax - (min(self._planned.mb_qp) if self._planned.mb_qp else self._planned.qp)
+        excess = log2_fixed(bits) - log2_fixed(max(1, self._limit - self._limit // _KEPT))
+        step = max(1, -(-excess * self._slope() >> LOG2_SHIFT))
+        self._higher = most if len(self._tries) >= MOST_TRIES - 1 else min(most, self._higher + step)
+        self._tried = raised(self._planned, self._higher, self._qpmax)
+        return self._tried
+
+    def take(self, bits: int) -> InBuffer:
+        """The frame at work is accepted with so many bits."""
+        buffer, filler = self.buffer, self.buffer.filler(bits)
+        there, bits_sent = buffer.there(self._planned), bits + 8 * filler
+        buffer.take(self._planned, bits_sent)
+        self._model.learn(self._tried, bits)
+        return InBuffer(there, there - bits_sent, buffer.buffer.size, filler, len(self._tries))
+
+    def _slope(self) -> int:
+        """QPs that halve the bits, by the last two tries."""
+        if len(self._tries) < 2:
+            return _SLOPE
+        (higher0, bits0), (higher1, bits1) = self._tries[-2:]
+        fallen = log2_fixed(bits0) - log2_fixed(bits1)
+        found = -(-(higher1 - higher0 << LOG2_SHIFT) // fallen) if fallen > 0 else _MOST_SLOPE
+        return min(_MOST_SLOPE, max(_LEAST_SLOPE, found))
+
+    def _least_higher(self, specs: Sequence[FrameSpec]) -> int:
+        """By how much QPs of all these frames must be higher for the buffer not to become too empty."""
+        low, high = 0, self._qpmax
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._lasts(specs, middle) else (middle + 1, high)
+        return low
+
+    def _lasts(self, specs: Sequence[FrameSpec], higher: int) -> bool:
+        """Whether a part of the buffer stays full, and at the end half of it, or half of what arrives."""
+        size, arriving = self.buffer.buffer.size, self.buffer.arriving
+        fullness = begin = self.buffer.there(specs[0])
+        sizes = self._model.sizes(specs, higher, self._qpmax)
+        if sizes[0] > self._limit - self._limit // _KEPT:
+            return False
+        for bits in sizes:
+            if fullness - bits < size // _KEPT:
+                return False
+            fullness = min(size, fullness - bits + arriving)
+        return fullness >= min(begin + len(sizes) * arriving // 2, size // 2)
+
+
+def raised(spec: FrameSpec, higher: int, qpmax: int) -> FrameSpec:
+    """The spec with higher QPs, of all macroblocks alike, none above qpmax."""
+    if not higher:
+        return spec
+    if not spec.mb_qp:
+        return spec._replace(qp=max(spec.qp, min(qpmax, spec.qp + higher)))
+    qps = np.minimum(np.frombuffer(spec.mb_qp, np.uint8).astype(np.int64) + higher, qpmax)
+    return spec._replace(qp=(2 * int(qps.sum()) + qps.size) // (2 * qps.size), mb_qp=qps.astype(np.uint8).tobytes())
