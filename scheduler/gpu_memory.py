@@ -81,6 +81,7 @@ class GpuMemory:
         """The frame may be overwritten once the work issued to the stream has ended; read: an event behind that work."""
         if source.held is not None:
             self.gpu.record(source.held.buffer.read, stream)
+            return
         if source.order.host_waits:
             self.gpu.synchronize(read)
         if source.order.before is not None:

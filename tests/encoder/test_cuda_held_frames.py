@@ -106,7 +106,7 @@ def test_buffers_are_used_again(device, clip, monkeypatch):  # noqa: F811
 
 
 def test_values_outside_of_the_range(device, clip):  # noqa: F811
-    """The stream ends before that frame, in coding order; frames that came earlier are whole."""
+    """The stream ends before that frame, in coding order."""
     frames = [upload(device, (rgb / 255).astype(np.float32), typestr="<f4") for rgb in clip]
     frames[6] = upload(device, (clip[6] / 50).astype(np.float32), typestr="<f4")
     packets = []
@@ -116,9 +116,9 @@ def test_values_outside_of_the_range(device, clip):  # noqa: F811
                 packets += encoder.encode(frame)
             packets += encoder.flush()
         packets += encoder.flush()
-    assert packets and {packet.pts for packet in packets} == set(range(len(packets)))
-    assert len(packets) <= 6
-    assert encode_all(frames, device="cuda", value_range=(0, 1), **B_FRAMES)
+    assert packets[0].pts == 0 and 6 not in [packet.pts for packet in packets]
+    clipped = encode_all(frames, device="cuda", value_range=(0, 1), **B_FRAMES)
+    assert clipped.startswith(b"".join(packet.data for packet in packets))
 
 
 def test_refused_before_it_enters(device, clip):  # noqa: F811
