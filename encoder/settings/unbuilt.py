@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_NO_RATE = "no bit rate is aimed at, see --crf"
+_NO_RATE = "one pass aims at a bit rate, see --bitrate"
 _SPATIAL = "direct prediction of B frames is spatial"
 _WEIGHTB = "see --no-weightb"
 _MBTREE = "see --no-mbtree"
@@ -22,7 +22,7 @@ _SLICES = "see --slices"
 # Options with a value, by reason: the values that describe what the encoder does in any case, separated by blanks.
 _WITH_VALUE: dict[str, dict[str, str]] = {
     _NO_RATE: {
-        "bitrate": "", "crf_max": "0", "qpstep": "", "ratetol": "",
+        "crf_max": "0", "qpstep": "",
         "pass": "", "stats": "", "cplxblur": "", "qblur": "",
         "sync_lookahead": "0", "lookahead_threads": "",
     },
@@ -89,7 +89,7 @@ _REFUSED: dict[str, tuple[str, ...]] = {
     "the ending of the output's name decides: .264 is Annex B": ("annexb",),
 }
 
-SHORT = {"B": "bitrate", "p": "pass", "w": "weightb", "8": "8x8dct", "o": "output"}
+SHORT = {"p": "pass", "w": "weightb", "8": "8x8dct", "o": "output"}
 VALUES = {  # of options that are built
     ("me", ("dia", "hex", "umh", "tesa")): "fsbm (esa) and step are built",
     ("b_pyramid", ("strict", "1")): "P frames may predict from the B frames before them, see --b-pyramid normal",
