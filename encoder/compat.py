@@ -1,7 +1,7 @@
 """Video writers with the signatures of torchvision, diffusers and torchcodec.
 
 Frames, sizes and rates are kept exactly: nothing is rescaled to multiples of 16, and no rate is rounded. A `crf` is the
-encoder's rate factor: frames wait for later ones, on the host. Options without a meaning here are refused by name.
+encoder's rate factor: frames wait for later ones. Options without a meaning here are refused by name.
 """
 
 import io

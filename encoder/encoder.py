@@ -216,9 +216,7 @@ class Encoder:
 
     @property
     def takes_gpu_frames(self) -> bool:
-        """Whether frames may lie on the GPU: it has one, encodes one GOP at a time, no frame waits for later ones, and
-        no option needs frames on the host.
-        """
+        """Whether frames may lie on the GPU: it has one, there is one GOP at a time, and no option needs them on the host."""
         config = self.config
         return config.device != "cpu" and self.lanes is None and not config.needs_host_frames and bool(self._pipeline.on_gpu)
 

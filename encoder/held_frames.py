@@ -10,6 +10,7 @@ import numpy as np
 from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost
 from ..scheduler.executor import bands
 from ..scheduler.frame_spec import FrameSpec
+from ..scheduler.frames.held_sources import HeldSource
 from .decisions.frame_types import FrameTypes
 from .errors import DeviceLost
 from .settings.config import Config
@@ -42,10 +43,10 @@ class HeldFrames:
     def __len__(self) -> int:
         return len(self._held)
 
-    def add(self, source: Any, planes: Sequence[np.ndarray] = ()) -> Iterator[tuple[FrameSpec, Any]]:
+    def add(self, source: Any, planes: Sequence[np.ndarray] | HeldSource = ()) -> Iterator[tuple[FrameSpec, Any]]:
         """The next frame in display order. Yields the frames to be coded now, in coding order, each with its source.
 
-        planes: Y, Cb, Cr, uint8 of display size, read at once; empty: unknown, for decisions that need no samples.
+        planes: Y, Cb, Cr, uint8 of display size, read at once, or a frame on a GPU; empty: unknown, if decisions need none.
         """
         self.is_whole = False
         self._held[self.count] = source

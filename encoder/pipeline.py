@@ -21,13 +21,14 @@ from ..scheduler.executor import bands
 from ..scheduler.frame_spec import FrameSpec
 from ..scheduler.frames.frame import Frame, HostFrame
 from ..scheduler.frames.frame_executor import FrameExecutor
+from ..scheduler.frames.held_sources import HeldSource
 from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.frames.loop import LoopSettings
 from ..scheduler.threads.watchdog import LimitError, Stuck
 from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
-from .decisions.adaptive_quantisation import AqSettings, with_mb_qp
+from .decisions.adaptive_quantisation import AqSettings, energies, with_mb_qp
 from .decisions.bitrate_control import BitrateControl
 from .decisions.buffer_control import BufferControl, InBuffer
 from .decisions.frame_types import FrameTypes
@@ -157,18 +158,37 @@ class Pipeline:
         frame.loaded()
         return self._encode(frame, spec, frame.input_planes)
 
-    def encode_on_gpu(self, source: DeviceFrame) -> list[EncodedFrame]:
-        """`encode` for a frame in the memory of the executor's device."""
+    def encode_on_gpu(
+        self, source: DeviceFrame, spec: FrameSpec | None = None, ahead: Sequence[FrameSpec] = ()
+    ) -> list[EncodedFrame]:
+        """`encode` for a frame in the memory of the executor's device, or one that `enter_on_gpu` has held."""
         frame = self._next_frame()
+        if source.held is None:
+            source = self.enter_on_gpu(source, self.config.weightp > 0 or self.config.aq_mode > 0)
+        elif not self.executor.on_gpu:
+            raise DeviceLost("the GPU is lost; source frames on it are lost too")
+        assert isinstance(frame, HostFrame)
+        frame.load_from_gpu(source)
+        done = self._encode(frame, spec, (), ahead)
+        if source.held is not None:
+            self.executor.release(source)
+        return done
+
+    def enter_on_gpu(self, source: DeviceFrame, hold: bool, begun: bool = False) -> DeviceFrame:
+        """Check a frame on the GPU that comes in; hold: copy it to a buffer there, which is returned in its place.
+
+        begun: see say_bt709.
+        """
         try:
             self.executor.check_device(source, check_device)
         except GpuLost as lost:
             raise DeviceLost(f"{lost}; source frames on it are lost too") from None
         if source.is_rgb:
-            self.say_bt709()
-        assert isinstance(frame, HostFrame)
-        frame.load_from_gpu(source)
-        return self._encode(frame, None, ())
+            self.say_bt709(begun)
+        try:
+            return self.executor.hold(source) if hold else source
+        except FAILURES as error:
+            raise public_error(error) from None
 
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
         """uint8[n]: buffer for the next frame as I420, which saves a copy; None: any buffer.
@@ -218,8 +238,8 @@ class Pipeline:
             if self._weighting is not None:
                 spec = self._weighting.of(spec, frame_sums(planes) if planes else self._sums_on_gpu(frame))
             if self.config.aq_mode and not spec.mb_qp:
-                limits = self.config.qpmin, self.config.qpmax
-                spec = with_mb_qp(spec, frame.wide_planes(), AqSettings.of(self.config), *limits)
+                energy, limits = self._energies(frame, planes), (self.config.qpmin, self.config.qpmax)
+                spec = with_mb_qp(spec, energy, AqSettings.of(self.config), *limits)
             if self._control is not None:
                 self._encode_to_fit(self._control, spec, frame, ahead)
             else:
@@ -256,11 +276,13 @@ class Pipeline:
             self._warn(f"frame {spec.display_index} has {coded.bits} bits at the greatest QP, and the buffer "
                        f"(--vbv-bufsize) {found.there}: it underflows")
 
-    def _sums_on_gpu(self, frame: Frame) -> Sums | None:
+    def _energies(self, frame: Frame, planes: Sequence[np.ndarray]) -> np.ndarray:
+        """See with_mb_qp. planes: see `_encode`."""
+        return energies(frame.wide_planes()) if planes else _held(frame).energies()
+
+    def _sums_on_gpu(self, frame: Frame) -> Sums:
         """See Weighting.of, for a source on the GPU."""
-        assert isinstance(frame, HostFrame)
-        blocks = self.executor.source_sums(frame)
-        return None if blocks is None else sums_of_blocks(blocks, self.config.width, self.config.height)
+        return sums_of_blocks(_held(frame).sums(), self.config.width, self.config.height)
 
     def _decide(self, spec: FrameSpec | None) -> FrameSpec:
         """The spec of the next frame. The sizes that it may use are known: fewer frames than their lag are in flight."""
@@ -360,6 +382,12 @@ class Pipeline:
         luma, chroma = frame.decoded
         cb, cr = chroma[:, pad // 2 :, pad // 2 :][:, : height // 2, : width // 2].copy()
         return luma[pad : pad + height, pad : pad + width].copy(), cb, cr
+
+
+def _held(frame: Frame) -> HeldSource:
+    """The buffer of a source on the GPU that is measured there."""
+    assert isinstance(frame, HostFrame) and frame.device_source is not None and frame.device_source.held is not None
+    return frame.device_source.held
 
 
 def outside_text(index: int) -> str:

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Reordering:
-    """As Pipeline; frames must be on the host. Finished frames come in coding order, several at once or none.
+    """As Pipeline. Finished frames come in coding order, several at once or none. Frames on a GPU wait in buffers there.
 
     An exception while frames are coded ends the stream; those that still wait are then not coded.
     """
@@ -41,7 +41,10 @@ class Reordering:
         self._done: list[EncodedFrame] = []  # of this call, by frames before the last one
         self._pipeline = Pipeline(config, keep_reconstruction, warn, trace)
 
-    on_gpu = False  # frames may not lie there
+    @property
+    def on_gpu(self) -> bool:
+        """See Pipeline."""
+        return self._pipeline.on_gpu
 
     @property
     def taken(self) -> "list[EncodedFrame]":
@@ -88,9 +91,10 @@ class Reordering:
         return self._enter()
 
     def encode_on_gpu(self, source: DeviceFrame) -> "list[EncodedFrame]":
-        """Raises InputError: the frame would have to stay unchanged on the GPU until it is coded."""
-        raise InputError("a frame on a GPU; frames wait for later ones: copy it to the host, or say bframes=0, scenecut=0 "
-                         "and a constant qp")
+        """See Pipeline. The frame is copied on the GPU."""
+        held = self._pipeline.enter_on_gpu(source, True, self._held.count > 0)
+        assert held.held is not None
+        return self._code(self._held.add(held, held.held))
 
     def say_bt709(self) -> None:
         """See Pipeline."""
@@ -116,11 +120,14 @@ class Reordering:
         self._buffer = None
         return self._code(self._held.add(buffer, planes))
 
-    def _code(self, frames: Iterable[tuple[FrameSpec, np.ndarray]]) -> "list[EncodedFrame]":
-        """Code frames one after another; returns what has become finished."""
+    def _code(self, frames: Iterable[tuple[FrameSpec, Any]]) -> "list[EncodedFrame]":
+        """Code frames one after another, of buffers or DeviceFrames; returns what has become finished."""
         self._done = []
-        for spec, buffer in frames:
-            y, u, v = split_planes(buffer, self._display)
+        for spec, source in frames:
+            if isinstance(source, DeviceFrame):
+                self._done = self._done + self._pipeline.encode_on_gpu(source, spec, self._held.ahead)
+                continue
+            y, u, v = split_planes(source, self._display)
             self._done = self._done + self._pipeline.encode(y, u, v, spec, self._held.ahead)
-            self._free.append(buffer)
+            self._free.append(source)
         return self._done

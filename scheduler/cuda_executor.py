@@ -7,7 +7,7 @@ one more in the loop of each stream for B frames. The arrays of a frame are reus
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from .stages import CUDA, D2H, EVEN, FRAME, H2D, MAIN, ROWS, SIDE, SLICES, STAGE
 from .threads.copy_kernels import READY
 from .threads.lazy_task import LazyTask, Task
 from .trace import GpuClock, Trace
+
+if TYPE_CHECKING:
+    from ..encoder.frames.device_frame import DeviceFrame
 
 _NOT_TIMED = nullcontext()
 B_STREAMS = 2  # streams for B frames that are no references, each with a workspace; 0: none
@@ -144,30 +147,23 @@ class CudaExecutor(GpuMemory):
         return self._main if stage.stream == MAIN else stage.stream
 
     def import_device_frame(
-        self, number: int, stage: str, pointers: Mapping[str, int], pairs: Pairs,
-        order: tuple[int | None, int | None, bool], state: Mapping[str, Any], later: Pairs = (),
-    ) -> None:  # fmt: skip
+        self, number: int, source: "DeviceFrame", pairs: Pairs, state: Mapping[str, Any], later: Pairs = ()
+    ) -> None:
         """As `upload_frame`, for a frame that is already on the GPU.
 
-        pairs: (host array, GPU array) to copy; order: (stream to be ordered after, stream that waits until the frame is read,
-        each None for none; whether the host waits until then); later: see upload_frame.
+        pairs: (host array, GPU array) to copy; later: see upload_frame.
         """
-        after, before, host_waits = order
         gpu, k, upload = self.gpu, number % self.frames_on_device, self.streams[H2D]
         self._number = number
         gpu.wait(upload, self._downloaded[k])
-        if after is not None:
-            self.foreign().after(upload, after)
+        self.begin_read(upload, source)
         for host, device_array in pairs:
             device_array.put(host, upload)
-        self.run([((stage,), self.load_from_gpu(pointers))], state, {})
+        self.run([((source.stage,), self.load_from_gpu(source.pointers))], state, {})
         for host, device_array in later:
             device_array.put(host, upload)
         self._start_when_uploaded(number)
-        if host_waits:
-            gpu.synchronize(self._uploaded[k])
-        if before is not None:
-            self.foreign().before(upload, before)
+        self.end_read(upload, source, self._uploaded[k])
 
     def run(self, steps: Sequence[Step], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
         """Start steps over the whole frame, on their streams; see Executor."""

@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ..cuda_src.runtime.foreign import Foreign
 from ..cuda_src.runtime.idle import take
-from .stages import CUDA, MAIN, STAGES, files
+from .stages import CUDA, MAIN, files
 
-_SUMS = "sums"  # the stream of sum_source
+if TYPE_CHECKING:
+    from ..encoder.frames.device_frame import DeviceFrame
 
 
 class GpuMemory:
@@ -69,22 +70,22 @@ class GpuMemory:
         """Samples of other libraries on this GPU as arguments of a stage that converts them."""
         return {name: DeviceArray(self.gpu, pointer, (1,), np.uint8) for name, pointer in pointers.items()}
 
-    def sum_source(
-        self, stage: str, pointers: Mapping[str, int], order: tuple[int | None, int | None, bool], state: Mapping[str, Any]
-    ) -> None:
-        """Convert a frame that is on this GPU, and sum up its planes, on a stream of their own; wait for the sums.
+    def begin_read(self, stream: Any, source: "DeviceFrame") -> None:
+        """Order later work of a stream after that which writes a frame on this GPU. The context must be current."""
+        if source.held is not None:
+            self.gpu.wait(stream, source.held.buffer.made)
+        elif source.order.after is not None:
+            self.foreign().after(stream, source.order.after)
 
-        stage: converts it; order: see CudaExecutor.import_device_frame, which follows; state: arguments of both stages.
-        """
-        with self.gpu:
-            if _SUMS not in self.streams:
-                self.streams[_SUMS] = self.gpu.stream()
-            stream = self.streams[_SUMS]
-            if order[0] is not None:
-                self.foreign().after(stream, order[0])
-            STAGES[stage].launch({**state, **self.load_from_gpu(pointers)}, (), stream)
-            STAGES["source_sums"].launch(state, (), stream)
-            self.gpu.synchronize(stream)
+    def end_read(self, stream: Any, source: "DeviceFrame", read: Any) -> None:
+        """The frame may be overwritten once the work issued to the stream has ended; read: an event behind that work."""
+        if source.held is not None:
+            self.gpu.record(source.held.buffer.read, stream)
+            return
+        if source.order.host_waits:
+            self.gpu.synchronize(read)
+        if source.order.before is not None:
+            self.foreign().before(stream, source.order.before)
 
     def foreign(self) -> Foreign:
         """Access to streams and pointers of other libraries."""

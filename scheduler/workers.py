@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..cuda_src.runtime.device import Device
 from .arrays import SOURCES
@@ -14,6 +14,9 @@ from .planning.plan import HOST
 from .planning.route import Copy, Op, Run
 from .stages import D2H, EVEN, FRAME, H2D, MAIN, ROWS, SLICES, STAGES, TICKETS
 from .trace import GpuClock, Trace
+
+if TYPE_CHECKING:
+    from ..encoder.frames.device_frame import DeviceFrame
 
 FRAMES_ON_DEVICE = 3  # frames whose arrays a GPU holds: one uploaded, one in the loop, one downloaded
 Seconds = list[tuple[str, float]]  # by stage
@@ -188,19 +191,12 @@ class GpuWorker(GpuMemory):
         return found
 
     # ---- frames that are already on the GPU
-    def import_device_frame(
-        self, stage: str, pointers: Mapping[str, int], order: tuple[int | None, int | None, bool], state: Mapping[str, Any]
-    ) -> None:
+    def import_device_frame(self, source: "DeviceFrame", state: Mapping[str, Any]) -> None:
         """See CudaExecutor.import_device_frame."""
-        after, before, host_waits = order
         gpu, up = self.gpu, self.streams[H2D]
-        if after is not None:
-            self.foreign().after(up, after)
-        STAGES[stage].launch({**state, **self.load_from_gpu(pointers)}, (), up)
+        self.begin_read(up, source)
+        STAGES[source.stage].launch({**state, **self.load_from_gpu(source.pointers)}, (), up)
         loaded = gpu.record(self._loaded, up)
         for name in (MAIN, D2H):
             gpu.wait(self.streams[name], loaded)
-        if host_waits:
-            gpu.synchronize(loaded)
-        if before is not None:
-            self.foreign().before(up, before)
+        self.end_read(up, source, loaded)

@@ -36,11 +36,9 @@ class AqSettings(NamedTuple):
         return cls(config.aq_mode, round(256 * config.aq_strength))
 
 
-def with_mb_qp(
-    spec: FrameSpec, planes: Sequence[np.ndarray], settings: AqSettings, low: int = 0, high: int = 51
-) -> FrameSpec:
-    """The spec of a frame with a QP for each macroblock. planes: see `energies`; low, high: see `mb_qps`."""
-    return spec._replace(mb_qp=mb_qps(QP_ONE * spec.qp, aq_offsets(energies(planes), settings), low, high).tobytes())
+def with_mb_qp(spec: FrameSpec, energy: np.ndarray, settings: AqSettings, low: int = 0, high: int = 51) -> FrameSpec:
+    """The spec of a frame with a QP for each macroblock. energy: int32[n_mb], see `energies`; low, high: see `mb_qps`."""
+    return spec._replace(mb_qp=mb_qps(QP_ONE * spec.qp, aq_offsets(energy, settings), low, high).tobytes())
 
 
 def energies(planes: Sequence[np.ndarray]) -> np.ndarray:

@@ -7,10 +7,8 @@ frames come.
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from ...scheduler.frame_spec import B, I, P
-from ...scheduler.lookahead.questions import Costs, NotYet, Question
+from ...scheduler.lookahead.questions import Costs, Luma, NotYet, Question
 from ..settings.config import Config
 from ..settings.requests import IDR
 
@@ -89,7 +87,7 @@ class AdaptiveTypes:
         """For an encode. pyramid: see TypeRules."""
         return cls(TypeRules.of(config, pyramid), costs)
 
-    def add(self, luma: np.ndarray | None, asked: str = "") -> list[str]:
+    def add(self, luma: Luma | None, asked: str = "") -> list[str]:
         """See TypeSource. Raises TypeError without samples."""
         if luma is None:
             raise TypeError("types of frames by their samples need these")

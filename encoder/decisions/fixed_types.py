@@ -2,9 +2,8 @@
 
 from typing import Protocol
 
-import numpy as np
-
 from ...scheduler.frame_spec import B, I, P
+from ...scheduler.lookahead.questions import Luma
 from ..settings.config import Config
 from ..settings.requests import IDR  # beside I, P and B: an I frame that begins a closed GOP
 
@@ -14,10 +13,10 @@ class TypeSource(Protocol):
     there are at most `bframes` one after another.
     """
 
-    def add(self, luma: np.ndarray | None, asked: str = "") -> list[str]:
+    def add(self, luma: Luma | None, asked: str = "") -> list[str]:
         """One more source frame has come. The types that are settled now, of the frames that follow those of the last call.
 
-        luma: uint8[height, width]; None: unknown. asked: the type that it gets unless it would be a B frame before an IDR or
+        luma: see Costs.add; None: unknown. asked: the type that it gets unless it would be a B frame before an IDR or
         I frame or at the end, or `keyint` asks for an IDR frame; at most `bframes` frames one after another ask for B.
         """
 
@@ -36,7 +35,7 @@ class FixedTypes:
         self._place = 0  # of the next frame in its GOP
         self._open: list[str] = []  # what is asked of the frames whose types wait for the next P frame
 
-    def add(self, luma: np.ndarray | None, asked: str = "") -> list[str]:
+    def add(self, luma: Luma | None, asked: str = "") -> list[str]:
         """See TypeSource."""
         place = 0 if asked == IDR else self._place
         self._place = (place + 1) % self._keyint

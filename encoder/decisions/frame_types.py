@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...scheduler.frame_spec import MOST_ENTRIES, FrameSpec, I, P
+from ...scheduler.frames.held_sources import HeldSource
 from ...scheduler.lookahead.questions import Costs
 from ..settings.config import Config
 from ..settings.requests import IDR
@@ -41,14 +42,14 @@ class FrameTypes:
         if self._qps is not None and isinstance(self._types, AdaptiveTypes):
             self._types.needed_from = self._qps.needed_from
 
-    def add(self, planes: Sequence[np.ndarray] = (), sizes: Sequence[int] = ()) -> list[FrameSpec]:
+    def add(self, planes: Sequence[np.ndarray] | HeldSource = (), sizes: Sequence[int] = ()) -> list[FrameSpec]:
         """One more source frame has come, in display order. The frames that can be coded now, in coding order.
 
-        planes: Y, Cb, Cr, uint8 of display size; empty: unknown. sizes: see `next`.
+        planes: Y, Cb, Cr, uint8 of display size, or a frame on a GPU; empty: unknown. sizes: see `next`.
         """
         if self._types is None:
             return [self.next(sizes)]
-        luma = planes[0] if planes else None
+        luma = planes if isinstance(planes, HeldSource) else planes[0] if planes else None
         if self._costs is not None:
             if luma is None:
                 raise TypeError("QPs of frames by their samples need these")

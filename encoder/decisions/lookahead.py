@@ -24,7 +24,7 @@ from ...cpu_simd.lookahead import (
 from ...scheduler.executor import bands
 from ...scheduler.lookahead.front import Lookahead
 from ...scheduler.lookahead.levels import levels_between
-from ...scheduler.lookahead.questions import Costs, Question, UsedMotion, position_between
+from ...scheduler.lookahead.questions import Costs, Luma, Question, UsedMotion, position_between
 from ..settings.config import Config
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
@@ -58,8 +58,9 @@ class FrameCosts:
         self._motions: dict[tuple[int, int], Motion] = {}  # by frame and reference
         self._sums: dict[Question, int] = {}  # of pairs and triples
 
-    def add(self, luma: np.ndarray) -> None:
+    def add(self, luma: Luma) -> None:
         """The next frame, uint8[H, W]; it is not kept."""
+        assert isinstance(luma, np.ndarray)
         frame = half_size_arrays(self._mb_width, self._mb_height)
         half_size(np.ascontiguousarray(luma), 0, self._mb_height, frame)
         intra = np.empty(self._mb_width * self._mb_height, np.uint16)

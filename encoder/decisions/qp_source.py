@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from ...scheduler.frame_spec import B, FrameSpec, I, P
+from ...scheduler.frames.held_sources import HeldSource
 from ...scheduler.lookahead.questions import Costs, NotYet, UsedMotion
 from ..settings.config import Config
 from .adaptive_quantisation import QP_ONE, AqSettings, aq_offsets, energies, in_coded_size, mb_qps
@@ -23,8 +24,8 @@ class QpSource(Protocol):
 
     needed_from: int
 
-    def see(self, planes: Sequence[np.ndarray]) -> None:
-        """The next source frame in display order: Y, Cb, Cr, uint8 of display size; they are not kept."""
+    def see(self, planes: Sequence[np.ndarray] | HeldSource) -> None:
+        """The next source frame in display order: Y, Cb, Cr, uint8 of display size, which are not kept, or on a GPU."""
 
     def add(self, specs: Sequence[FrameSpec]) -> list[FrameSpec]:
         """The next frames in coding order, whose costs are there. All whose QPs are settled now, in coding order."""
@@ -44,14 +45,15 @@ class CrfQps:
         self._aq = AqSettings.of(config) if config.aq_mode else None
         self._coded = config.coded_height, config.coded_width
         self._seen = 0  # frames
-        self._adapted: dict[int, np.ndarray] = {}  # offsets of adaptive quantisation, by display index
+        self._energies: dict[int, np.ndarray | HeldSource] = {}  # for adaptive quantisation, by display index
         self._shown: dict[int, int] = {}  # display index of each reference
         self.needed_from = 0
 
-    def see(self, planes: Sequence[np.ndarray]) -> None:
+    def see(self, planes: Sequence[np.ndarray] | HeldSource) -> None:
         """See QpSource."""
         if self._aq is not None:
-            self._adapted[self._seen] = aq_offsets(energies(in_coded_size(planes, self._coded)), self._aq)
+            found = planes if isinstance(planes, HeldSource) else energies(in_coded_size(planes, self._coded))
+            self._energies[self._seen] = found
         self._seen += 1
 
     def add(self, specs: Sequence[FrameSpec]) -> list[FrameSpec]:
@@ -66,7 +68,7 @@ class CrfQps:
         """Those that are settled by the next frame."""
         spec = spec._replace(cost=self._cost(spec))
         qp = self._factor.qp(spec, spec.cost)
-        adapted = self._adapted.pop(spec.display_index, None)
+        adapted = self._adapted(spec.display_index)
         settled: Iterable[Settled] = [(spec, qp, adapted)]
         if self._tree is not None:
             settled = self._tree.add(Node(spec, qp, *self._flow(spec), adapted))
@@ -75,6 +77,13 @@ class CrfQps:
         if spec.frame_type != B:
             self.needed_from = spec.display_index  # the B frames before it follow in the same call of `add`
         return [self._with_qp(*found) for found in settled]
+
+    def _adapted(self, display_index: int) -> np.ndarray | None:
+        """Offsets of adaptive quantisation of a frame that waits."""
+        if self._aq is None:
+            return None
+        energy = self._energies.pop(display_index)
+        return aq_offsets(energy.energies() if isinstance(energy, HeldSource) else energy, self._aq)
 
     def _with_qp(self, spec: FrameSpec, qp: int, offsets: np.ndarray | None) -> FrameSpec:
         """The spec with its QP and, with offsets, the QPs of macroblocks, of which that of the frame is the mean then."""

@@ -210,7 +210,7 @@ class Config:
     @property
     def needs_host_frames(self) -> str:
         """The option for which samples of the source are read on the host; empty: there is none."""
-        return "ssim" if self.ssim else "aq_mode" if self.aq_mode else ""
+        return "ssim" if self.ssim else ""
 
     @property
     def waits_for_packets(self) -> bool:

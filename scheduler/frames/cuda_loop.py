@@ -5,13 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Size
 from ..cuda_executor import CudaExecutor, FramePlace
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, Zeros, nothing, split_planes, split_upload, upload_shape
 from .loop import Arrays, Loop, LoopSettings, Places, PreviousFrame
 from .side_by_side import SideBySide
-from .source_sums import SourceSums
 from .stand_ins import DECODED, FIRST_ENTRY, StandIns
 
 
@@ -30,7 +28,6 @@ class CudaLoop(Loop):
         self.frames_on_device = frames_on_device or [
             Frame(config.mb_width, config.mb_height, zeros, config.lists) for _ in range(executor.frames_on_device)
         ]
-        self._sums: SourceSums | None = None
         self.inputs = [_input(settings, zeros) for _ in self.frames_on_device]
         self.stand_ins = StandIns(
             self.arrays, list(zip(self.frames_on_device, self.inputs)),
@@ -58,7 +55,7 @@ class CudaLoop(Loop):
                 "frame_params": params, "outside": executor.mapped(frame.outside)}
             pairs = [(frame.frame_params, params)]
             qps = _qps(frame, device_frame)
-            executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.order, state, qps)
+            executor.import_device_frame(frame.index, source, pairs, state, qps)
         if not executor.records:
             params = self.inputs[k]["frame_params"]
             self._issue(frame, Places(self._arrays_of[stream], device_frame, params, slot, lists, previous), self.inputs[k])
@@ -96,13 +93,6 @@ class CudaLoop(Loop):
         if frame.with_levels:
             results.append((device_frame.levels, frame.levels))
         executor.download_results(frame.index, results, frame.ring_slot)
-
-    def source_sums(self, frame: HostFrame) -> np.ndarray:
-        """See FrameExecutor."""
-        if self._sums is None:
-            size = Size(self.config.mb_width, self.config.mb_height)
-            self._sums = SourceSums(self.executor, size, self.arrays.constants)
-        return self._sums.of(frame)
 
 
 def _qps(frame: HostFrame, device_frame: Frame) -> list[tuple[np.ndarray, Any]]:

@@ -265,13 +265,16 @@ class HostFrame(Frame):
 
     def release_source(self) -> None:
         """See Frame; `device_source` still says that the source is not on the host."""
-        if self.device_source is not None:
+        if self.device_source is not None and self.device_source.frame is not None:
             self.device_source = replace(self.device_source, frame=None)
 
     @property
     def refused(self) -> bool:
         """Whether the source was on the GPU, and samples of it are far outside of the range that they must have."""
-        return self.device_source is not None and self.device_source.checked and bool(self.outside[0])
+        source = self.device_source
+        if source is None or not source.checked:
+            return False
+        return bool((self.outside if source.held is None else source.held.outside)[0])
 
     def samples(self) -> tuple[Array, ...]:
         """See Frame; padded at the first call."""

@@ -5,8 +5,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from ..arrays import Size
 from ..check import TwinDiffers
 from ..cuda_executor import CudaExecutor
@@ -17,6 +15,7 @@ from ..threads.watchdog import Stuck
 from ..trace import HOST, Trace
 from .cuda_loop import CudaLoop
 from .frame import Frame, HostFrame
+from .held_sources import HeldSources
 from .loop import FrameLoop, Loop, LoopSettings
 from .ring import FrameRing
 
@@ -63,6 +62,7 @@ class FrameExecutor:
         self.settings, self.config, self.warn, self.trace = settings, settings.config, warn, trace
         self._keep_decoded, self._most_in_flight = keep_decoded, most_in_flight
         self.in_flight: deque[Handle] = deque()
+        self._held: HeldSources | None = None
         self.loop, self.ring = self._start()
 
     @property
@@ -123,15 +123,17 @@ class FrameExecutor:
         for name, pointer in pointers if source.first else ():
             check(name.removeprefix("input_"), *self.loop.executor.ordinal_of(pointer))
 
-    def source_sums(self, frame: HostFrame) -> np.ndarray | None:
-        """Sums of blocks of a source on the GPU (block_sums in scheduler/arrays.py), until the next call; None if the GPU is
-        lost, which `encode` finds.
-        """
-        assert isinstance(self.loop, CudaLoop) or self.loop.executor.by_rows
-        try:
-            return cast(CudaLoop, self.loop).source_sums(frame)
-        except (GpuLost, DeviceMemoryError):
-            return None
+    def hold(self, source: "DeviceFrame") -> "DeviceFrame":
+        """A frame on the GPU (`check_device`) copied to a buffer there; GpuLost, DeviceMemoryError. See HeldSources."""
+        if self._held is None:
+            executor: Any = self.loop.executor
+            self._held = HeldSources(executor.gpu_worker if executor.by_rows else executor, self.config)
+        return self._held.hold(source)
+
+    def release(self, source: "DeviceFrame") -> None:
+        """A frame that was held has entered."""
+        assert self._held is not None and source.held is not None
+        self._held.release(source.held)
 
     def compile(self, spec: FrameSpec, stages: Sequence[str]) -> None:
         """Run stages on an empty frame to compile their kernels; spec: with one reference."""

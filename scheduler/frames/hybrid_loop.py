@@ -21,7 +21,6 @@ from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame
 from .loop import Arrays, Loop, LoopSettings, PreviousFrame
 from .params import decision_params
-from .source_sums import SourceSums
 
 
 class HybridLoop:
@@ -46,7 +45,6 @@ class HybridLoop:
         self.dpb = DecodedPictureBuffer(self.arrays[HOST].slots)  # of all loops: all memories use the same slots
         self.previous: dict[str, Frame] = {}
         self.previous_distances: tuple[int, ...] = ()  # of the last frame
-        self._sums: SourceSums | None = None
         self._unsettled: Callable[[], None] | None = None  # completes the download of the previous decoded frame
 
     def run(self, frame: Frame) -> Callable[[], None]:
@@ -81,7 +79,7 @@ class HybridLoop:
                 params = {"frame_params": executor.gpu_worker.constant(frame.frame_params[:1]),  # read for QP only
                           "outside": executor.gpu_worker.mapped(frame.outside)}
                 state = self.arrays[source_memory].constants | frame_by_memory[source_memory].arrays | source.numbers | params
-                executor.gpu_worker.import_device_frame(source.stage, source.pointers, source.order, state)
+                executor.gpu_worker.import_device_frame(source, state)
         wanted = frame.decoded is not None and frame.keep_reconstruction
         frame_kind = FrameKind(
             self.size, spec.n_ref - spec.duplicates, config.ref, config.me, source_memory, wanted, spec.is_idr, config.subme,
@@ -119,14 +117,6 @@ class HybridLoop:
         """The last frame in a memory."""
         frame = self.previous.get(memory)
         return None if frame is None else PreviousFrame.of(frame, self.previous_distances)
-
-    def source_sums(self, frame: HostFrame) -> np.ndarray:
-        """See FrameExecutor."""
-        gpu_worker = self.executor.gpu_worker
-        assert gpu_worker is not None
-        if self._sums is None:
-            self._sums = SourceSums(gpu_worker, self.size, self.arrays[gpu_worker.device].constants)
-        return self._sums.of(frame)
 
     def params(self, frame: Frame, memory: str) -> Any:
         """`decision_params` of a frame in a memory."""

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from ...cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost
+from ..frames.held_sources import HeldSource
 from .gpu_costs import GpuCosts
-from .questions import Costs, Question, UsedMotion
+from .questions import Costs, Luma, Question, UsedMotion
 
 HostCosts = Callable[[int], Costs]
 
@@ -24,8 +25,8 @@ class Lookahead:
         self._gpu: GpuCosts | None = None
         self._costs: Costs | None = None  # of the host, without a GPU
 
-    def add(self, luma: np.ndarray) -> None:
-        """See Costs."""
+    def add(self, luma: Luma) -> None:
+        """See Costs. Without the GPU, a frame there is downloaded."""
         if self._gpu is None and self._costs is None:
             self._start()
         self._call("add", luma)
@@ -86,11 +87,13 @@ class Lookahead:
         if self._gpu is not None:
             try:
                 return getattr(self._gpu, name)(*given)
-            except (GpuLost, DeviceMemoryError):
+            except (GpuLost, DeviceMemoryError) as error:
                 if not self._may_change_device:
                     raise
+                if not self._gpu.is_on_host:
+                    raise GpuLost(f"{error}; source frames on it are lost too") from None
                 self._continue_on_the_host()
-        return getattr(self._costs, name)(*given)
+        return getattr(self._costs, name)(*(part.host_luma() if isinstance(part, HeldSource) else part for part in given))
 
     def _start(self) -> None:
         """Take the GPU; where that cannot be used, the executor, which uses it too, says so."""

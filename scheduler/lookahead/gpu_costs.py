@@ -32,8 +32,9 @@ from ...cuda_src.lookahead import (
     motion_job,
 )
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
+from ..frames.held_sources import HeldSource
 from .levels import levels_between
-from .questions import NotYet, Question, UsedMotion, position_between
+from .questions import Luma, NotYet, Question, UsedMotion, position_between
 
 KERNELS = "half_size", "lookahead", "lookahead_intra", "levels"  # files
 COUNTS = 256 // (2 * WORDS)  # rows of the table that the counts of a frame's samples take, int32[256]
@@ -45,7 +46,7 @@ MOST_BATCHES = 8  # that are not collected
 class GpuFrame(NamedTuple):
     """A frame that is kept."""
 
-    luma: np.ndarray  # uint8[H, W], page-locked: uploaded, and kept for the host if the GPU is lost
+    luma: np.ndarray | None  # uint8[H, W], page-locked: uploaded, and kept for the host if the GPU is lost; None: came there
     half: HalfSize
     intra: DeviceArray  # uint16[n_mb]
 
@@ -80,7 +81,7 @@ class GpuCosts:
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
         self._frames: dict[int, GpuFrame] = {}
         self._motions: dict[Question, Motion] = {}  # by reference and frame
-        self._free_frames: list[GpuFrame] = []
+        self._free_frames: dict[bool, list[GpuFrame]] = {False: [], True: []}  # by whether they come from the GPU
         self._free_motions: list[Motion] = []
         self._free_batches: list[Batch] = []
         self._memories: list[SearchMemory] = []  # of the jobs of a batch: batches run one after another
@@ -99,20 +100,34 @@ class GpuCosts:
             self._luma = gpu.array(self._shape, np.uint8, "the lookahead")
 
     # ---- frames
-    def add(self, luma: np.ndarray) -> None:
-        """The next frame, uint8[H, W]; it is copied. Its work starts with the next call of `ahead` or `wait`."""
+    def add(self, luma: Luma) -> None:
+        """The next frame; it is copied, or halved at once. Its other work starts with the next call of `ahead` or `wait`."""
+        on_gpu = isinstance(luma, HeldSource)
+        free = self._free_frames[on_gpu]
         with self._gpu:
             self._start_new()
-            while self._uploading():  # the page-locked luma of a frame that was forgotten may still be read
+            while not on_gpu and self._uploading():  # the page-locked luma of a frame that was forgotten may still be read
                 self._collect_first()
-            frame = self._free_frames.pop() if self._free_frames else self._make_frame()
-        np.copyto(frame.luma, luma)
+            frame = free.pop() if free else self._make_frame(on_gpu)
+            if isinstance(luma, HeldSource):
+                half_size(luma.luma_on(self._gpu, self._stream), 0, self._mb_height, frame.half, self._stream)
+                luma.seen_on(self._gpu, self._stream)
+        if isinstance(luma, np.ndarray):
+            assert frame.luma is not None
+            np.copyto(frame.luma, luma)
         self._frames[self.count] = frame
         self._new, self.count = self.count, self.count + 1
 
+    @property
+    def is_on_host(self) -> bool:
+        """Whether the frames that are kept came from there."""
+        return all(frame.luma is not None for frame in self._frames.values())
+
     def luma(self, number: int) -> np.ndarray:
-        """uint8[H, W] of a frame that is kept, as long as it is."""
-        return self._frames[number].luma
+        """uint8[H, W] of a frame from the host that is kept, as long as it is."""
+        luma = self._frames[number].luma
+        assert luma is not None
+        return luma
 
     def forget(self, before: int) -> None:
         """See FrameCosts."""
@@ -121,7 +136,8 @@ class GpuCosts:
         for number in range(self.first, min(before, self.count)):
             if number == self._new:
                 self._new = None
-            self._free_frames.append(self._frames.pop(number))
+            frame = self._frames.pop(number)
+            self._free_frames[frame.luma is None].append(frame)
         self.first = before
         for pair in [pair for pair in self._motions if min(pair) < before]:
             self._free_motions.append(self._motions.pop(pair))
@@ -260,8 +276,8 @@ class GpuCosts:
         table, size = self._upload(batch), (self._mb_width, self._mb_height)
         if new is not None:
             frame = self._frames[new]
-            self._luma.put(frame.luma, stream)
-            half_size(self._luma, 0, self._mb_height, frame.half, stream)
+            if frame.luma is not None:
+                half_size(self._luma.put(frame.luma, stream), 0, self._mb_height, frame.half, stream)
             lookahead_intra(frame.half, 0, self._mb_height, frame.intra, table[0][SUM:], stream)
         if pairs:
             self._search(table[first:between])
@@ -371,9 +387,9 @@ class GpuCosts:
         self._free_batches.append(batch)
 
     # ---- memory
-    def _make_frame(self) -> GpuFrame:
+    def _make_frame(self, on_gpu: bool) -> GpuFrame:
         intra = self._array((self._mb_height * self._mb_width,), np.uint16)
-        return GpuFrame(self._gpu.pinned(self._shape, np.uint8), self._make_half(), intra)
+        return GpuFrame(None if on_gpu else self._gpu.pinned(self._shape, np.uint8), self._make_half(), intra)
 
     def _make_half(self) -> HalfSize:
         mb_height, mb_width = self._mb_height, self._mb_width

@@ -8,7 +8,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ..frames.held_sources import HeldSource
+
 Question = tuple[int, ...]
+Luma = np.ndarray | HeldSource  # of a source frame: uint8[H, W] of display size, or a frame on a GPU
 
 
 class NotYet(Exception):
@@ -36,8 +39,8 @@ class Costs(Protocol):
     All of them may raise NotYet.
     """
 
-    def add(self, luma: np.ndarray) -> None:
-        """The next frame."""
+    def add(self, luma: Luma) -> None:
+        """The next frame; frames on a GPU only if these costs are of that GPU."""
 
     def ahead(self, questions: list[Question]) -> None:
         """These will be asked, probably."""

@@ -34,17 +34,12 @@ TOOLS = (
 ON_GPU = [tools for tools in TOOLS if tools.get("subme", 0) < 6 or "profile" not in tools]
 
 
-def n_mb_of(planes):
-    height, width = planes[0].shape
-    return -(-height // 16) * width // 16
-
-
 @pytest.fixture(params=MAPS)
 def mapped(request, monkeypatch):
     """Encodes with aq_mode 1 have these QPs, other ones in each frame."""
-    def with_map(spec, planes, settings):
+    def with_map(spec, energy, settings):
         rng = np.random.default_rng(spec.display_index)
-        return spec._replace(mb_qp=MAPS[request.param](rng, n_mb_of(planes)).astype(np.uint8).tobytes())
+        return spec._replace(mb_qp=MAPS[request.param](rng, energy.size).astype(np.uint8).tobytes())
 
     monkeypatch.setattr(pipeline, "with_mb_qp", with_map)
     return request.param
@@ -99,8 +94,8 @@ def test_modes_on_the_gpu(gpu, width, height):  # noqa: F811
 
 def test_some_frames_on_the_gpu(gpu, monkeypatch):  # noqa: F811
     """Recordings of frames with one QP and with many are not mistaken for one another."""
-    def with_map(spec, planes, settings):
-        qps = np.random.default_rng(spec.display_index).integers(20, 40, n_mb_of(planes)).astype(np.uint8)
+    def with_map(spec, energy, settings):
+        qps = np.random.default_rng(spec.display_index).integers(20, 40, energy.size).astype(np.uint8)
         return spec._replace(mb_qp=qps.tobytes()) if spec.display_index % 3 else spec
 
     monkeypatch.setattr(pipeline, "with_mb_qp", with_map)

@@ -1,6 +1,7 @@
 """The table of arrays: what stages use is in it, rows lie as it says, and everything that is allocated follows from it."""
 
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ from h264lite.scheduler.arrays import (
 )
 from h264lite.scheduler.bundles import BUNDLES, getters
 from h264lite.scheduler.frames.frame import Frame, HostFrame, References, Workspace
-from h264lite.scheduler.frames.source_sums import SourceSums
+from h264lite.scheduler.frames.held_sources import HeldSources
 from h264lite.scheduler.stages import EVEN, STAGES, TABLE, Stage
 
 HEIGHT = 7
@@ -116,8 +117,9 @@ def allocated():
     work, references = Workspace(SIZE, 2), References.allocate(2, SIZE)
     found = {**host.arrays, **work.arrays(), **work.of_reference(1), **references.kept[1]}
     found |= {name: getattr(host, name) for name in ("slice_data", "level_blocks")}
-    memory = SimpleNamespace(host_zeros=np.zeros, zeros=np.zeros, mapped=lambda array: array)
-    found["block_sums"] = SourceSums(memory, SIZE, {})._sums
+    memory = SimpleNamespace(host_zeros=np.zeros, zeros=np.zeros, streams={}, gpu=MagicMock(pinned=np.zeros))
+    config = SimpleNamespace(mb_width=5, mb_height=HEIGHT, width=80, height=16 * HEIGHT, weightp=1, aq_mode=1)
+    found["block_sums"] = HeldSources(memory, config)._make().sums
     for name in of_roles(REFERENCE):
         pool, planes = pool_planes(name)
         whole = getattr(references, pool)[1]
