@@ -17,7 +17,7 @@ _WEIGHT_SHIFT = 6  # of the weight of list 1
 _MB_SHIFT = 4  # of source samples in macroblocks
 _TABLE_BITS = 10
 # log2(1 + i / 1024) in 1 / 65536; none is so near the middle between two integers that machines could differ
-_LOG2 = np.array([round(log2(1 + i / 1024) * (1 << TREE_LOG2_SHIFT)) for i in range(1 << _TABLE_BITS)], np.int32)
+TREE_LOG2 = np.array([round(log2(1 + i / 1024) * (1 << TREE_LOG2_SHIFT)) for i in range(1 << _TABLE_BITS)], np.int32)
 
 
 @helper
@@ -73,7 +73,7 @@ def _log2(value):
             exponent += step
         step >>= 1
     mantissa = value >> (exponent - _TABLE_BITS) if exponent >= _TABLE_BITS else value << (_TABLE_BITS - exponent)
-    return (exponent << TREE_LOG2_SHIFT) + np.int64(_LOG2[mantissa - (1 << _TABLE_BITS)])
+    return (exponent << TREE_LOG2_SHIFT) + np.int64(TREE_LOG2[mantissa - (1 << _TABLE_BITS)])
 
 
 @closed_kernel

@@ -24,7 +24,7 @@ from ...cpu_simd.lookahead import (
 from ...scheduler.executor import bands
 from ...scheduler.lookahead.front import Lookahead
 from ...scheduler.lookahead.levels import levels_between
-from ...scheduler.lookahead.questions import Costs, Luma, Question, UsedMotion, position_between
+from ...scheduler.lookahead.questions import Costs, Luma, Question, TreeFrame, UsedMotion, position_between
 from ..settings.config import Config
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
@@ -128,6 +128,18 @@ class FrameCosts:
         used = UsedMotion(np.empty(n_mb, np.uint16), np.empty((n_mb, 4), np.int16), np.empty(n_mb, np.uint8))
         self._by_rows(lookahead_used, self._between(earlier, later, frame), used)
         return used
+
+    @property
+    def has_tree(self) -> bool:
+        """See Costs: the caller grows it."""
+        return False
+
+    def start_tree(self, frames: list[TreeFrame], count: int, strength: int) -> bool:
+        """See Costs."""
+        return False
+
+    def tree(self, wait: bool) -> None:
+        """See Costs."""
 
     def _between(self, earlier: int, later: int, frame: int) -> tuple[Any, ...]:
         """The first arguments of lookahead_both."""

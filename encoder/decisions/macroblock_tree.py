@@ -6,7 +6,7 @@ when its turn comes, whatever the pyramid of B frames.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -14,39 +14,57 @@ import numpy as np
 
 from ...cpu_simd.macroblock_tree import COST_SHIFT, tree_offsets, tree_propagate
 from ...scheduler.frame_spec import FrameSpec, I
-from ...scheduler.lookahead.questions import UsedMotion
+from ...scheduler.lookahead.questions import Costs, NotYet, Question, TreeFrame, UsedMotion
 from ..settings.config import Config
 from .fixed_point import LOG2_SHIFT, QP_SHIFT, exp2_array, fixed, scaled
 
 _STRENGTH = 5  # QPs for an amount as large as the macroblock's own worth, at qcomp 0
 _STEP = 6  # QPs that double the quantiser step
 _MOST_LOG2 = 8 << LOG2_SHIFT
+_WORTH_SHIFT = LOG2_SHIFT - COST_SHIFT + (_MOST_LOG2 >> LOG2_SHIFT)
 _GROUP = 4  # of the frames ahead this part leaves together, so that costs flow back once for all of them
 
 
-class Node(NamedTuple):
-    """A frame of the tree. intra: uint16[n_mb]; used: None for I frames."""
+class Flow(NamedTuple):
+    """What the tree needs of a frame on the host. intra: uint16[n_mb]; used: None for I frames."""
 
-    spec: FrameSpec
-    qp: int  # before offsets, in 1 / 256
     intra: np.ndarray
     used: UsedMotion | None
-    adapted: np.ndarray | None  # int32[n_mb], offsets of adaptive quantisation in 1 / 256
+    own: np.ndarray  # int64[n_mb]: what each macroblock is worth by itself, in 1 / 2^COST_SHIFT
 
-    @property
-    def own(self) -> np.ndarray:
-        """int64[n_mb]: what each macroblock is worth by itself, in 1 / 2^COST_SHIFT: its cost, at finer steps more."""
-        own = self.intra.astype(np.int64)
-        if self.adapted is None:
-            return own << COST_SHIFT
-        log2 = np.clip(-self.adapted.astype(np.int64) * (1 << LOG2_SHIFT - QP_SHIFT) // _STEP, -_MOST_LOG2, _MOST_LOG2)
-        worth = own * exp2_array(log2 + _MOST_LOG2) >> LOG2_SHIFT - COST_SHIFT + (_MOST_LOG2 >> LOG2_SHIFT)
-        return np.maximum(worth, 1)
 
-    @property
-    def offsets(self) -> np.ndarray:
-        """int32[n_mb]: without the tree."""
-        return np.zeros(self.intra.size, np.int32) if self.adapted is None else self.adapted
+class Node:
+    """A frame of the tree."""
+
+    def __init__(self, spec: FrameSpec, qp: int, question: Question, adapted: np.ndarray | None) -> None:
+        """qp: before offsets, in 1 / 256; question: nearest references and frame; adapted: int32[n_mb], offsets of adaptive
+        quantisation in 1 / 256.
+        """
+        self.spec, self.qp, self.question, self.adapted = spec, qp, question, adapted
+        self.worth = None if adapted is None else _worth(adapted)
+        self.weight = min(64, max(0, spec.implicit_weights[0])) if spec.list1 else 0
+        self.flow: Flow | None = None  # a GPU has it
+
+    def load(self, costs: Costs) -> None:
+        """The flow comes to the host."""
+        intra = costs.intra_costs(self.question[-1])
+        ask = {1: lambda _: None, 2: costs.used_of_p, 3: costs.used_of_b}[len(self.question)]
+        used = ask(*self.question)
+        own = intra.astype(np.int64)
+        own = own << COST_SHIFT if self.worth is None else np.maximum(own * self.worth >> _WORTH_SHIFT, 1)
+        self.flow = Flow(intra, used, own)
+
+    def with_tree(self, offsets: np.ndarray | None) -> np.ndarray | None:
+        """Offsets of its macroblocks, with those of the tree."""
+        if offsets is None or not self.spec.is_reference:
+            return self.adapted
+        return offsets if self.adapted is None else self.adapted + offsets
+
+
+def _worth(adapted: np.ndarray) -> np.ndarray:
+    """int64[n_mb]: what a cost is worth, at finer steps more, in 1 / 2^24."""
+    log2 = np.clip(-adapted.astype(np.int64) * (1 << LOG2_SHIFT - QP_SHIFT) // _STEP, -_MOST_LOG2, _MOST_LOG2)
+    return exp2_array(log2 + _MOST_LOG2)
 
 
 # a frame, its QP in 1 / 256 and offsets of its macroblocks, int32[n_mb] in 1 / 256; None: all have the frame's QP
@@ -56,53 +74,91 @@ Settled = tuple[FrameSpec, int, np.ndarray | None]
 class MacroblockTree:
     """Holds the frames of a stream until `ahead` later ones are known, or one that no earlier frame is a reference of."""
 
-    def __init__(self, mb_width: int, ahead: int, strength: int) -> None:
+    def __init__(self, mb_width: int, ahead: int, strength: int, costs: Costs) -> None:
         """strength: as of tree_offsets."""
-        self._mb_width, self._ahead, self._strength = mb_width, ahead, strength
+        self._mb_width, self._ahead, self._strength, self._costs = mb_width, ahead, strength, costs
         self._group = max(1, ahead // _GROUP)
         self._nodes: deque[Node] = deque()
+        self._leaving = self._window = 0  # the first frames that leave with the tree that a GPU grows, of so many first ones
 
     @classmethod
-    def of(cls, config: Config) -> "MacroblockTree":
+    def of(cls, config: Config, costs: Costs) -> "MacroblockTree":
         """For an encode."""
         strength = scaled(_STRENGTH << QP_SHIFT, fixed(1 - Fraction(config.qcomp), LOG2_SHIFT), LOG2_SHIFT)
-        return cls(config.mb_width, config.rc_lookahead, strength)
+        return cls(config.mb_width, config.rc_lookahead, strength, costs)
+
+    @property
+    def needed_from(self) -> int | None:
+        """The first frame in display order whose costs only a GPU has; None: there is none."""
+        return min((min(node.question) for node in self._nodes if node.flow is None), default=None)
 
     def add(self, node: Node) -> Iterator[Settled]:
         """The next frame in coding order. Yields those that leave."""
+        yield from self._ended(wait=False)
         if node.spec.frame_type == I:  # the nearest references of all later frames are this one or later ones
-            yield from self.flush()
+            yield from self._leave(len(self._nodes) - self._leaving)
+        if not self._costs.has_tree:
+            node.load(self._costs)
         self._nodes.append(node)
-        if len(self._nodes) >= self._ahead + self._group:
-            yield from self._leaving(self._group)
+        if len(self._nodes) - self._leaving >= self._ahead + self._group:
+            yield from self._leave(self._group)
 
     def flush(self) -> Iterator[Settled]:
         """No frame follows that depends on those that wait: yields all."""
-        yield from self._leaving(len(self._nodes))
+        yield from self._leave(len(self._nodes) - self._leaving)
+        yield from self._ended(wait=True)
 
-    def _leaving(self, count: int) -> Iterator[Settled]:
-        """The first `count` frames."""
-        offsets = self._offsets(count)
+    def _leave(self, count: int) -> Iterator[Settled]:
+        """The next `count` frames, on the host now, on a GPU later, and those before."""
+        yield from self._ended(wait=True)
+        if not count:
+            return
+        self._leaving, self._window = count, len(self._nodes)
+        if not self._costs.start_tree(self._for_gpu(), count, self._strength):
+            yield from self._settled(self._offsets())
+
+    def _ended(self, wait: bool) -> Iterator[Settled]:
+        """The frames whose offsets a GPU has found."""
+        if not self._leaving:
+            return
+        try:
+            found = self._costs.tree(wait)
+        except NotYet:
+            return
+        yield from self._settled(self._offsets() if found is None else found)
+
+    def _settled(self, offsets: Sequence[np.ndarray | None]) -> Iterator[Settled]:
+        """The first frames leave."""
+        self._leaving = 0
         for found in offsets:
             node = self._nodes.popleft()
-            yield node.spec, node.qp, found
+            yield node.spec, node.qp, node.with_tree(found)
 
-    def _offsets(self, count: int) -> list[np.ndarray | None]:
-        """Of the first `count` frames."""
+    def _for_gpu(self) -> list[TreeFrame]:
+        places = {node.spec.coding_index: place for place, node in enumerate(self._nodes)}
+        return [
+            TreeFrame(node.question, tuple(places.get(index) for index in _nearest(node.spec)), node.weight, node.worth)
+            for node in self._nodes
+        ]
+
+    def _offsets(self) -> list[np.ndarray | None]:
+        """Of the frames that leave, on the host."""
         amounts: dict[int, np.ndarray] = {}  # by coding index
         found: list[np.ndarray | None] = []
-        for place in range(len(self._nodes) - 1, -1, -1):
+        for place in range(self._window - 1, -1, -1):
             node = self._nodes[place]
-            spec, own = node.spec, node.own
-            amount = amounts.pop(spec.coding_index, None)
+            if node.flow is None:
+                node.load(self._costs)
+            assert node.flow is not None
+            intra, used, own = node.flow
+            amount = amounts.pop(node.spec.coding_index, None)
             if amount is None:
                 amount = np.zeros_like(own)
-            if node.used is not None:
-                gifts = [amounts.setdefault(index, np.zeros_like(own)) for index in _nearest(spec)]
-                weight = min(64, max(0, spec.implicit_weights[0])) if spec.list1 else 0
-                tree_propagate(node.intra, own, node.used, weight, self._mb_width, amount, gifts[0], gifts[-1])
-            if place < count:
-                found.append(node.offsets + self._offsets_of(own, amount) if spec.is_reference else node.adapted)
+            if used is not None:
+                gifts = [amounts.setdefault(index, np.zeros_like(own)) for index in _nearest(node.spec)]
+                tree_propagate(intra, own, used, node.weight, self._mb_width, amount, gifts[0], gifts[-1])
+            if place < self._leaving:
+                found.append(self._offsets_of(own, amount) if node.spec.is_reference else None)
         return found[::-1]
 
     def _offsets_of(self, own: np.ndarray, amount: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...scheduler.frame_spec import B, FrameSpec, I, P
 from ...scheduler.frames.held_sources import HeldSource
-from ...scheduler.lookahead.questions import Costs, NotYet, UsedMotion
+from ...scheduler.lookahead.questions import Costs, NotYet, Question
 from ..settings.config import Config
 from .adaptive_quantisation import QP_ONE, AqSettings, aq_offsets, energies, in_coded_size, mb_qps
 from .fixed_point import QP_SHIFT, scaled
@@ -17,12 +17,11 @@ from .requested import ZONE, Requests
 
 
 class QpSource(Protocol):
-    """Decides QPs in coding order, for the whole stream at one place, so that they depend on neither threads nor devices.
+    """Decides QPs in coding order, for the whole stream at one place, so that they depend on neither threads nor devices."""
 
-    needed_from: the first frame in display order whose costs are still asked for.
-    """
-
-    needed_from: int
+    @property
+    def needed_from(self) -> int:
+        """The first frame in display order whose costs are still asked for."""
 
     def see(self, planes: Sequence[np.ndarray] | HeldSource) -> None:
         """The next source frame in display order: Y, Cb, Cr, uint8 of display size, which are not kept, or on a GPU."""
@@ -41,13 +40,19 @@ class CrfQps:
         self._requests = requests
         self._costs, self._factor = costs, RateFactor(CrfRules.of(config))
         self._limits = config.qpmin, config.qpmax
-        self._tree = MacroblockTree.of(config) if config.mbtree else None
+        self._tree = MacroblockTree.of(config, costs) if config.mbtree else None
         self._aq = AqSettings.of(config) if config.aq_mode else None
         self._coded = config.coded_height, config.coded_width
         self._seen = 0  # frames
         self._energies: dict[int, np.ndarray | HeldSource] = {}  # for adaptive quantisation, by display index
         self._shown: dict[int, int] = {}  # display index of each reference
-        self.needed_from = 0
+        self._last_shown = 0
+
+    @property
+    def needed_from(self) -> int:
+        """See QpSource."""
+        waiting = None if self._tree is None else self._tree.needed_from
+        return self._last_shown if waiting is None else min(waiting, self._last_shown)
 
     def see(self, planes: Sequence[np.ndarray] | HeldSource) -> None:
         """See QpSource."""
@@ -71,11 +76,11 @@ class CrfQps:
         adapted = self._adapted(spec.display_index)
         settled: Iterable[Settled] = [(spec, qp, adapted)]
         if self._tree is not None:
-            settled = self._tree.add(Node(spec, qp, *self._flow(spec), adapted))
+            settled = self._tree.add(Node(spec, qp, self._question(spec), adapted))
         known = {**self._shown, spec.coding_index: spec.display_index}
         self._shown = {index: known[index] for index in spec.references_after}
         if spec.frame_type != B:
-            self.needed_from = spec.display_index  # the B frames before it follow in the same call of `add`
+            self._last_shown = spec.display_index  # the B frames before it follow in the same call of `add`
         return [self._with_qp(*found) for found in settled]
 
     def _adapted(self, display_index: int) -> np.ndarray | None:
@@ -113,13 +118,6 @@ class CrfQps:
             except NotYet:
                 self._costs.wait()
 
-    def _flow(self, spec: FrameSpec) -> tuple[np.ndarray, UsedMotion | None]:
-        """For the tree: costs by intra prediction, and motion from the nearest references."""
-        costs, frame = self._costs, spec.display_index
-        intra = costs.intra_costs(frame)
-        if spec.frame_type == I:
-            return intra, None
-        earlier = self._shown[spec.list0[0]]
-        if spec.list1:
-            return intra, costs.used_of_b(earlier, self._shown[spec.list1[0]], frame)
-        return intra, costs.used_of_p(earlier, frame)
+    def _question(self, spec: FrameSpec) -> Question:
+        """For the tree: nearest references and frame."""
+        return (*(self._shown[index] for index in (*spec.list0[:1], *spec.list1[:1])), spec.display_index)

@@ -8,7 +8,7 @@ import numpy as np
 from ...cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost
 from ..frames.held_sources import HeldSource
 from .gpu_costs import GpuCosts
-from .questions import Costs, Luma, Question, UsedMotion
+from .questions import Costs, Luma, Question, TreeFrame, UsedMotion
 
 HostCosts = Callable[[int], Costs]
 
@@ -60,18 +60,32 @@ class Lookahead:
         return int(self._call("p_of_levels", reference, frame))
 
     def intra_costs(self, frame: int) -> np.ndarray:
-        """See Costs."""
+        """See Costs; without a GPU alone."""
         found: np.ndarray = self._call("intra_costs", frame)
         return found
 
     def used_of_p(self, reference: int, frame: int) -> UsedMotion:
-        """See Costs."""
+        """See Costs; without a GPU alone."""
         found: UsedMotion = self._call("used_of_p", reference, frame)
         return found
 
     def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
-        """See Costs."""
+        """See Costs; without a GPU alone."""
         found: UsedMotion = self._call("used_of_b", earlier, later, frame)
+        return found
+
+    @property
+    def has_tree(self) -> bool:
+        """See Costs."""
+        return self._gpu is not None
+
+    def start_tree(self, frames: list[TreeFrame], count: int, strength: int) -> bool:
+        """See Costs."""
+        return bool(self._call("start_tree", frames, count, strength))
+
+    def tree(self, wait: bool) -> list[np.ndarray] | None:
+        """See Costs."""
+        found: list[np.ndarray] | None = self._call("tree", wait)
         return found
 
     def close(self) -> None:

@@ -33,10 +33,11 @@ from ...cuda_src.lookahead import (
 )
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ..frames.held_sources import HeldSource
+from .gpu_tree import GpuTree
 from .levels import levels_between
-from .questions import Luma, NotYet, Question, UsedMotion, position_between
+from .questions import Luma, NotYet, Question, TreeFrame, position_between
 
-KERNELS = "half_size", "lookahead", "lookahead_intra", "levels"  # files
+KERNELS = "half_size", "lookahead", "lookahead_intra", "levels", "macroblock_tree"  # files
 COUNTS = 256 // (2 * WORDS)  # rows of the table that the counts of a frame's samples take, int32[256]
 LEVELS = 256 // (8 * WORDS)  # rows of the table that levels take, uint8[256]
 MOST_PAIRS, MOST_TRIPLES = 31, 64  # of a batch
@@ -91,8 +92,7 @@ class GpuCosts:
         self._counts: dict[int, list[int]] = {}  # samples by their value, of frames
         self._levelled: tuple[HalfSize, Motion] | None = None  # a reference with other levels, and motion from it
         self._new: int | None = None  # a frame that has not been uploaded
-        self._used: Used | None = None  # of the last triple, for its download
-        self._landing: dict[int, np.ndarray] = {}  # page-locked, by size: no two arrays of a download are as large
+        self._tree: GpuTree | None = None
         self.first = self.count = 0  # frames that are kept: from `first` on, before `count`
         with gpu:
             gpu.load(KERNELS)
@@ -184,43 +184,29 @@ class GpuCosts:
                 triples[question] = None
         self._start([pair for pair in pairs if pair not in self._motions], list(triples))
 
-    def intra_costs(self, frame: int) -> np.ndarray:
-        """See Costs; waits for the GPU."""
-        self._start([], [])
-        return self._downloaded(self._frames[frame].intra)[0]
+    has_tree = True
 
-    def used_of_p(self, reference: int, frame: int) -> UsedMotion:
-        """See Costs; waits for the GPU."""
-        self.ahead([(reference, frame)])
-        return UsedMotion.of_p(*self._downloaded(*self._motions[reference, frame]))
-
-    def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
-        """See Costs; waits for the GPU."""
-        self.ahead([(earlier, frame), (later, frame), (earlier, later)])
-        n_mb = self._mb_width * self._mb_height
+    def start_tree(self, frames: list[TreeFrame], count: int, strength: int) -> bool:
+        """See Costs."""
+        pairs: dict[Question, None] = {}
+        for question in (frame.question for frame in frames):
+            if len(question) == 3:
+                earlier, later, frame = question
+                pairs |= dict.fromkeys(((earlier, frame), (later, frame), (earlier, later)))
+            elif len(question) == 2:
+                pairs[question] = None
+        self._start([pair for pair in pairs if pair not in self._motions], [])
         with self._gpu:
-            if self._used is None:
-                vectors = self._array((n_mb, 4), np.int16)
-                self._used = Used(self._array((n_mb,), np.uint16), vectors, self._array((n_mb,), np.uint8))
-            batch = self._next_batch()  # this triple alone, and no sum of it
-            batch.fill([self._triple((earlier, later, frame), self._used)], [])
-            lookahead_both(self._upload(batch), self._mb_width, self._mb_height, 0, self._mb_height, self._stream)
-        found = UsedMotion(*self._downloaded(*self._used))
-        self._free_batches.append(batch)
-        return found
+            if self._tree is None:
+                self._tree = GpuTree(self._gpu, self._mb_width, self._mb_height, self._stream)
+            self._tree.start(frames, count, strength, lambda n: self._frames[n].intra, self._motions, self._triple)
+        return True
 
-    def _downloaded(self, *arrays: DeviceArray) -> list[np.ndarray]:
-        """The arrays after the work so far."""
-        gpu = self._gpu
-        with gpu:
-            for array in arrays:
-                if array.nbytes not in self._landing:
-                    self._landing[array.nbytes] = gpu.pinned((array.nbytes,), np.uint8)
-            landing = [self._landing[array.nbytes].view(array.dtype).reshape(array.shape) for array in arrays]
-            for array, to in zip(arrays, landing):
-                array.get(to, self._stream)
-            gpu.synchronize(self._stream)
-        return [to.copy() for to in landing]
+    def tree(self, wait: bool) -> list[np.ndarray] | None:
+        """See Costs."""
+        assert self._tree is not None
+        with self._gpu:
+            return self._tree.result(wait)
 
     def wait(self) -> None:
         """Block until all costs are there that were asked for."""

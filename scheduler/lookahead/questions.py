@@ -33,6 +33,15 @@ class UsedMotion(NamedTuple):
         return cls(cost, np.concatenate((mv, np.zeros_like(mv)), 1), np.ones(len(cost), np.uint8))
 
 
+class TreeFrame(NamedTuple):
+    """A frame of the macroblock tree (encoder/decisions/macroblock_tree.py) for a GPU."""
+
+    question: Question  # its nearest references and itself
+    gives: tuple[int | None, ...]  # their places among the frames; None: one that has left
+    weight: int  # of the later one in a prediction from both, of 64
+    worth: np.ndarray | None  # int64[n_mb], of a cost, in 1 / 2^24; None: 1
+
+
 class Costs(Protocol):
     """Costs of the frames of a stream, by their numbers in display order; see FrameCosts, which is one.
 
@@ -71,6 +80,19 @@ class Costs(Protocol):
 
     def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
         """From both."""
+
+    @property
+    def has_tree(self) -> bool:
+        """Whether start_tree may work: frames that are there stay until they are forgotten."""
+
+    def start_tree(self, frames: list[TreeFrame], count: int, strength: int) -> bool:
+        """Start the tree of the frames, in coding order, for the offsets of the `count` first ones; False: it cannot.
+
+        strength: as of tree_offsets (cpu_simd/macroblock_tree.py). One tree at a time.
+        """
+
+    def tree(self, wait: bool) -> list[np.ndarray] | None:
+        """The offsets, int32[n_mb] of each frame; NotYet unless `wait`; None: lost with the GPU."""
 
     def close(self) -> None:
         """No question follows."""

@@ -1,0 +1,73 @@
+// The macroblock tree: what frames owe to their references, and QP offsets. Twin of cpu_simd/macroblock_tree.py: sums are of
+// integers, so that the order of macroblocks and frames does not count. One macroblock a thread, a row of blocks a job.
+#include "simd.cuh"
+
+constexpr int THREADS = 128, COST_SHIFT = 4, WORTH_SHIFT = 20, WEIGHT_SHIFT = 6, LOG2_SHIFT = 16, TABLE_BITS = 10;
+
+// A row of the table of macroblock_tree.py; pointers may be null
+struct TreeJob {
+  const uint16_t *intra;
+  const long long *worth;   // null: that of all is 1
+  const uint16_t *cost;     // null: of an I frame, which gives nothing
+  const int16_t *vectors;   // two a macroblock without lists, else four
+  const uint8_t *lists;     // null: all from the earlier frame
+  const long long *amount;
+  unsigned long long *gifts0, *gifts1;  // null: of a frame that has left
+  int *offsets;
+  long long weight, strength, unused[5];
+};
+
+// What a macroblock is worth by itself
+DEVICE long long own_worth(const TreeJob &job, int mb) {
+  const long long cost = job.intra[mb];
+  if (!job.worth) return cost << COST_SHIFT;
+  const long long own = cost * job.worth[mb] >> WORTH_SHIFT;
+  return own > 1 ? own : 1;
+}
+
+// To the up to four macroblocks that macroblock (mx, my) covers, moved by (x, y)
+DEVICE void give(long long amount, int mx, int my, int x, int y, int mb_width, int mb_height, unsigned long long *gifts) {
+  if (!gifts || !amount) return;
+  const int left = 16 * mx + x, top = 16 * my + y, right = left & 15, below = top & 15;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const int column = (left >> 4) + (i & 1), row = (top >> 4) + (i >> 1);
+    const int area = (i >> 1 ? below : 16 - below) * (i & 1 ? right : 16 - right);
+    if (area && column >= 0 && column < mb_width && row >= 0 && row < mb_height)
+      atomicAdd(gifts + row * mb_width + column, (unsigned long long)((amount * area + 128) >> 8));
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) tree_propagate(const TreeJob *jobs, int mb_width, int mb_height) {
+  wait_for_the_kernel_before();
+  const TreeJob &job = jobs[blockIdx.y];
+  const int mb = int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (mb >= mb_width * mb_height || !job.cost) return;
+  const int intra = job.intra[mb], saved = intra - int(job.cost[mb]);
+  if (saved <= 0) return;
+  const long long owed = (own_worth(job, mb) + job.amount[mb]) * saved / intra;
+  const int lists = job.lists ? job.lists[mb] : 1, mx = mb % mb_width, my = mb / mb_width;
+  const int16_t *vectors = job.vectors + (job.lists ? 4 : 2) * size_t(mb);
+  const long long second = lists == 2 ? owed : lists == 3 ? (owed * job.weight) >> WEIGHT_SHIFT : 0;
+  if (lists != 2) give(owed - second, mx, my, vectors[0], vectors[1], mb_width, mb_height, job.gifts0);
+  if (lists != 1) give(second, mx, my, vectors[2], vectors[3], mb_width, mb_height, job.gifts1);
+}
+
+// log2 of a positive integer, in 1 / 65536; table: of 1 + i / 1024
+DEVICE long long log2_of(long long value, const int *__restrict__ table) {
+  int exponent = 0;
+#pragma unroll
+  for (int step = 32; step; step >>= 1)
+    if (value >> (exponent + step)) exponent += step;
+  const long long mantissa = exponent >= TABLE_BITS ? value >> (exponent - TABLE_BITS) : value << (TABLE_BITS - exponent);
+  return ((long long)exponent << LOG2_SHIFT) + table[mantissa - (1 << TABLE_BITS)];
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) tree_offsets(const TreeJob *jobs, int n_mb, const int *__restrict__ table) {
+  wait_for_the_kernel_before();
+  const TreeJob &job = jobs[blockIdx.y];
+  const int mb = int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (mb >= n_mb) return;
+  const long long own = own_worth(job, mb), gain = log2_of(own + job.amount[mb], table) - log2_of(own, table);
+  job.offsets[mb] = -int((gain * job.strength + (1 << (LOG2_SHIFT - 1))) >> LOG2_SHIFT);
+}
