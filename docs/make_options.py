@@ -5,7 +5,7 @@ from pathlib import Path
 
 from h264lite.encoder.files.names import IMAGES
 from h264lite.encoder.settings.options import ALIASES, API, CAVLC_PRESETS, CLI, OPTIONS, PRESETS
-from h264lite.encoder.settings.tunes import TUNES
+from h264lite.encoder.settings.tunes import TUNES, TUNES_WITH_RATE, WITH_RATE
 from h264lite.encoder.settings.unbuilt import UNBUILT, VALUES, Unbuilt
 
 _HEAD = """\
@@ -72,12 +72,12 @@ def tune_rows() -> list[str]:
     lines = ["", "## What the tunes are", ""]
     lines += ["A tune changes what the preset says; other options win over both. zerolatency also returns the packet of each",
               "frame from the call that gets the frame, so that frames are coded one after another.", ""]  # fmt: skip
-    lines += ["| tune | options |", "|---|---|"]
-    lines += [f"| {name} | {_listed(changes)} |" for name, changes in TUNES.items()]
-    lines += ["", "x264's tunes also set what is not built here: adaptive quantisers (psnr, ssim, animation, grain,",
-              "stillimage), the trellis' part of psy-rd (film, grain, stillimage), dct-decimate (grain), the",
-              "slices by threads (zerolatency). psy-rd keeps its value where x264's animation and",
-              "stillimage change it: 0 by default, and 1 in x264."]  # fmt: skip
+    lines += ["| tune | options | with `--crf` |", "|---|---|---|"]
+    with_rate = {name: _listed(TUNES_WITH_RATE.get(name, {})) for name in TUNES}
+    lines += [f"| {name} | {_listed(changes)} | {with_rate[name]} |" for name, changes in TUNES.items()]
+    lines += ["", f"With `--crf` the defaults are {_listed(WITH_RATE)}, as in x264; at a constant QP both are 0.",
+              "x264's tunes also set what is not built here: the trellis' part of psy-rd (film, grain, stillimage),",
+              "dct-decimate (grain), the slices by threads (zerolatency)."]  # fmt: skip
     return lines
 
 

@@ -1,13 +1,13 @@
 """Video writers with the signatures of torchvision, diffusers and torchcodec.
 
-Frames, sizes and rates are kept exactly: nothing is rescaled to multiples of 16, and no rate is rounded. The quantiser is
-constant, so that a `crf` is taken as `qp`, which is said once. Options without a meaning here are refused by name.
+Frames, sizes and rates are kept exactly: nothing is rescaled to multiples of 16, and no rate is rounded. A `crf` is the
+encoder's rate factor: frames wait for later ones, on the host. Options without a meaning here are refused by name.
 """
 
 import io
 import os
+import re
 import tempfile
-import warnings
 import wave
 from collections.abc import Mapping
 from typing import Any
@@ -19,8 +19,13 @@ from .settings.options import BY_NAME
 from .writer import write_video as _write_video
 
 CODECS = (None, "h264", "libx264", "libopenh264", "h264_nvenc")
-_RENAMED = {"g": "keyint", "refs": "ref", "crf": "crf", "x264_params": "x264-params"}  # FFmpeg's names
-_crf_said = False
+_RENAMED = {  # FFmpeg's names
+    "g": "keyint", "keyint_min": "min_keyint", "refs": "ref", "bf": "bframes", "sc_threshold": "scenecut", "qmin": "qpmin",
+    "qmax": "qpmax",
+}  # fmt: skip
+_RATES = {"b": "bitrate", "b:v": "bitrate", "maxrate": "vbv_maxrate", "bufsize": "vbv_bufsize"}  # in bits there, not kbit
+_LISTS = ("x264_params", "x264opts")  # name=value:name=value, by x264's names
+_UNITS = {"": 1, "k": 1000, "K": 1000, "M": 1000_000, "G": 1000_000_000}
 
 
 def write_video(
@@ -64,18 +69,18 @@ def export_to_video(
     """As diffusers.utils.export_to_video: images of PIL, or arrays in 0..1 or uint8, to a file; its name is returned.
 
     output_video_path: None for a new temporary file. quality: 0..10, as imageio's for libx264: crf int((1 - quality / 10) *
-    51). macro_block_size: has no effect, because every size is kept. bitrate: refused.
+    51). bitrate: bits a second, in place of quality. macro_block_size: has no effect, because every size is kept.
     """
+    options: dict[str, Any] = {}
     if bitrate is not None:
-        raise OptionError("is not supported yet: the quantiser is constant, see quality", "bitrate")
-    options = {}
-    if quality is not None:
+        options["bitrate"] = _kilobits(bitrate, "bitrate")
+    elif quality is not None:
         if isinstance(quality, bool) or not isinstance(quality, int | float) or not 0 <= quality <= 10:
             raise OptionError(f"{quality!r}: not in 0..10", "quality")
-        options["qp"] = int((1 - quality / 10) * 51)
+        options["crf"] = int((1 - quality / 10) * 51)
     path = os.fspath(output_video_path) if output_video_path is not None else _temporary_name()
     try:
-        _write_video(path, video_frames, fps, **options)  # type: ignore[arg-type]
+        _write_video(path, video_frames, fps, **options)
     except BaseException:
         if output_video_path is None:
             os.unlink(path)
@@ -107,7 +112,7 @@ def _temporary_name() -> str:
 class VideoEncoder:
     """As torchcodec.encoders.VideoEncoder: frames [N, C, H, W], on the host or a GPU, to a file, a tensor or a file object.
 
-    codec: one of CODECS, all of which mean this encoder; pixel_format: yuv420p; crf: taken as qp; preset: one of
+    codec: one of CODECS, all of which mean this encoder; pixel_format: yuv420p; preset: one of
     docs/options.md; extra_options: other options, also as strings.
     """
 
@@ -155,29 +160,36 @@ class VideoEncoder:
 def _options(options: Mapping[str, Any] | None) -> dict[str, Any]:
     """Options of the encoder for those of FFmpeg and x264; OptionError for others."""
     found: dict[str, Any] = {}
-    for name, value in (options or {}).items():
-        name = _RENAMED.get(name.replace("-", "_"), name.replace("-", "_"))
-        if name == "crf":
-            found["qp"] = _qp_of_crf(value)
+    for given, value in (options or {}).items():
+        name = given.replace("-", "_")
+        if name in _LISTS:
+            found |= _options(_listed(value, given))
+            continue
+        rate, name = _RATES.get(name), _RENAMED.get(name, name)
+        row = BY_NAME.get(name)
+        if rate is not None:
+            found[rate] = _kilobits(value, given)
+        elif row is not None and row.is_switch and isinstance(value, str):
+            found[name] = {"1": True, "0": False}.get(value, value)
         else:
-            row = BY_NAME.get(name)
-            is_switch = row is not None and row.is_switch and isinstance(value, str)
-            found[name] = {"1": True, "0": False}.get(value, value) if is_switch else value
+            found[name] = value
     return found
 
 
-def _qp_of_crf(value: Any) -> int:
-    """Constant quantiser in place of a constant rate factor."""
-    global _crf_said
-    try:
-        qp = round(float(value))
-    except (TypeError, ValueError, OverflowError):
-        raise OptionError(f"{value!r}: not a number", "crf") from None
-    qp = int(BY_NAME["qp"].value(qp))
-    if not _crf_said:
-        _crf_said = True
-        warnings.warn(f"crf {value} is taken as qp {qp}: frames would wait on the host", RuntimeWarning, stacklevel=4)
-    return qp
+def _listed(value: Any, option: str) -> dict[str, str]:
+    """The options of name=value:name=value; a name alone is a switch."""
+    if not isinstance(value, str):
+        raise OptionError(f"{value!r}: not of the form name=value:name=value", option)
+    parts = (part.partition("=") for part in value.split(":") if part)
+    return {name: text if equals else "1" for name, equals, text in parts}
+
+
+def _kilobits(value: Any, option: str) -> int:
+    """1000 bits, of bits as FFmpeg reads them: 2000000, "2M", "2000k"."""
+    match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)([kKMG]?)", str(value))
+    if isinstance(value, bool) or match is None:
+        raise OptionError(f"{value!r}: not a number of bits such as 2000000 or 2M", option)
+    return round(float(match[1]) * _UNITS[match[2]] / 1000)
 
 
 def _check_codec(codec: Any, name: str) -> None:

@@ -10,9 +10,11 @@ from .settings.options import ALL, OPTIONS
 
 ENCODER_UUID = UUID("8a1df1fa-1a85-48c6-b56b-628a942a7f35")  # of this encoder's user data
 _NOT_OF_THE_STREAM = ("Running", "Reports")  # groups of options that leave its bytes as they are
-_SAID_OTHERWISE = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut", "no_weightb", "no_mbtree")
+_SAID_OTHERWISE = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut", "no_weightb", "no_mbtree", "no_psy")
 _OF_B_FRAMES = ("b_pyramid", "pbratio", "weightb")
 _OF_CRF = ("qcomp", "mbtree", "qpmin", "qpmax")
+_OF_BUFFER = ("vbv_maxrate", "vbv_bufsize", "vbv_init")
+_OF_BITRATE = ("bitrate", "ratetol")
 _OF_AQ = ("aq_mode", "aq_strength")
 
 
@@ -30,6 +32,8 @@ def info_text(config: Config) -> str:
     values |= {"cabac": config.cabac, "8x8dct": config.transform_8x8_mode, "weightb": config.weightb, "mbtree": config.mbtree}
     values |= {} if config.bframes else dict.fromkeys(_OF_B_FRAMES)
     values |= dict.fromkeys(_OF_CRF) if config.crf is None else {"qp": None}
+    values |= {} if config.buffer else dict.fromkeys(_OF_BUFFER)
+    values |= {"crf": None} if config.bitrate else dict.fromkeys(_OF_BITRATE)
     values |= {} if config.aq_mode else dict.fromkeys(_OF_AQ)
     values |= {"qpfile": "file" if config.qpfile else None, "zones": _zones(config)}
     options = " ".join(f"{name}={_text(value)}" for name, value in values.items() if value is not None)

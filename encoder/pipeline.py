@@ -28,9 +28,10 @@ from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
 from .decisions.adaptive_quantisation import AqSettings, with_mb_qp
+from .decisions.bitrate_control import BitrateControl
 from .decisions.buffer_control import BufferControl, InBuffer
 from .decisions.frame_types import FrameTypes
-from .decisions.size_feedback import FEEDBACK_LAG, SizeFeedback
+from .decisions.size_feedback import FEEDBACK_LAG, RATE_LAG, SizeFeedback
 from .decisions.weights import Sums, Weighting, frame_sums, sums_of_blocks
 from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .frames.device_frame import DeviceFrame, check_device
@@ -92,13 +93,15 @@ class Pipeline:
         if config.device != "cpu" and not loaded_for_gpu(config.device == "hybrid"):
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
         self._warn = warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
-        self.frame_types, self._sizes = FrameTypes(config, slices, warn), SizeFeedback()
+        self.frame_types = FrameTypes(config, slices, warn)
+        self._sizes = SizeFeedback(RATE_LAG if config.bitrate else FEEDBACK_LAG)
+        self._rate = BitrateControl(config) if config.bitrate else None
         self._control = None if config.buffer is None else BufferControl(config)
         self._warn_of_underflow = config.buffer is not None
         self._weighting = Weighting(config.repeats_references) if config.weightp else None
         settings = LoopSettings(config, slices)
         try:
-            self.executor = FrameExecutor(settings, keep_reconstruction, FEEDBACK_LAG - 1, warn, trace)
+            self.executor = FrameExecutor(settings, keep_reconstruction, self._sizes.lag - 1, warn, trace)
         except FAILURES as error:
             kind = DeviceError if isinstance(error, DeviceUnavailable) else Error
             raise (Error(str(error)) if isinstance(error, LimitError) else kind(f"device {config.device}: {error}")) from None
@@ -208,7 +211,7 @@ class Pipeline:
         """planes: the source, uint8 of display size; empty if it is on the GPU. ahead: see `encode`."""
         executor = self.executor
         try:
-            spec = self._decide(spec)
+            spec, ahead = self._decide(spec, ahead)
             if self._weighting is not None:
                 spec = self._weighting.of(spec, frame_sums(planes) if planes else self._sums_on_gpu(frame))
             if self.config.aq_mode and not spec.mb_qp:
@@ -255,10 +258,13 @@ class Pipeline:
         blocks = self.executor.source_sums(frame)
         return None if blocks is None else sums_of_blocks(blocks, self.config.width, self.config.height)
 
-    def _decide(self, spec: FrameSpec | None) -> FrameSpec:
-        """The spec of the next frame. The sizes that it may use are known: fewer than FEEDBACK_LAG frames are in flight."""
+    def _decide(self, spec: FrameSpec | None, ahead: Sequence[FrameSpec]) -> tuple[FrameSpec, Sequence[FrameSpec]]:
+        """The specs of the next frame and of those ahead. The sizes that they may follow from are known: fewer frames than
+        the lag of SizeFeedback are in flight.
+        """
         sizes = self._sizes.release(self.executor.ring.count)
-        return self.frame_types.next(sizes) if spec is None else spec
+        spec = self.frame_types.next(sizes) if spec is None else spec
+        return (spec, ahead) if self._rate is None else self._rate.settle(spec, sizes, ahead)
 
     def say_bt709(self, begun: bool = False) -> None:
         """Write BT.709, limited range (of RGB input) to the VUI; InputError if options or earlier frames contradict.

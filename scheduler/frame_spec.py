@@ -62,6 +62,7 @@ class FrameSpec(NamedTuple):
     held                          the references before this frame, latest in display order first; in streams with B frames
     mb_qp                         uint8[n_mb] as bytes: QP_Y of each macroblock; empty: SliceQPY of all
     cost                          of the source frame by its type, as the lookahead finds it; 0: unknown
+    is_qp_asked                   whether the user asks for the QP, which no rate control changes
     """
 
     display_index: int
@@ -86,6 +87,7 @@ class FrameSpec(NamedTuple):
     held: tuple[Held, ...] = ()
     mb_qp: bytes = b""
     cost: int = 0
+    is_qp_asked: bool = False
 
     @property
     def luma_weighted(self) -> tuple[int, ...]:

@@ -87,6 +87,16 @@ def mb_qps(qp: int, offsets: np.ndarray, low: int = 0, high: int = 51) -> np.nda
     return found
 
 
+def shifted(spec: FrameSpec, by: int, low: int, high: int) -> FrameSpec:
+    """The spec with the QPs of all macroblocks higher by `by`, within low and high."""
+    if not by:
+        return spec
+    if not spec.mb_qp:
+        return spec._replace(qp=min(high, max(low, spec.qp + by)))
+    qps = np.clip(np.frombuffer(spec.mb_qp, np.uint8).astype(np.int64) + by, low, high)
+    return spec._replace(qp=(2 * int(qps.sum()) + qps.size) // (2 * qps.size), mb_qp=qps.astype(np.uint8).tobytes())
+
+
 def _scaled(offsets: np.ndarray, strength: int) -> np.ndarray:
     """int32: offsets in 1 / _ONE times the strength, in 1 / QP_ONE."""
     return (offsets * strength + (_ONE >> 1) >> LOG2_SHIFT).astype(np.int32)

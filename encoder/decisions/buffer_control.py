@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from ...scheduler.frame_spec import FrameSpec
 from ..settings.config import Config
+from .adaptive_quantisation import shifted
 from .coded_picture_buffer import CodedPictureBuffer, Times
 from .fixed_point import LOG2_SHIFT, log2_fixed
 from .size_model import SizeModel
@@ -53,7 +52,7 @@ class BufferControl:
             next_one = self._model.sizes(ahead[:1], self._qpmax, self._qpmax)[0]
             self._limit = max(room // 2, min(room, self.buffer.there(spec) + self.buffer.arriving - 2 * next_one))
         self._higher = self._least_higher((spec, *ahead))
-        self._tried = raised(spec, self._higher, self._qpmax)
+        self._tried = shifted(spec, self._higher, 0, self._qpmax)
         return self._tried
 
     def again(self, bits: int) -> FrameSpec | None:
@@ -65,7 +64,7 @@ class BufferControl:
         excess = log2_fixed(bits) - log2_fixed(max(1, self._limit - self._limit // _KEPT))
         step = max(1, -(-excess * self._slope() >> LOG2_SHIFT))
         self._higher = most if len(self._tries) >= MOST_TRIES - 1 else min(most, self._higher + step)
-        self._tried = raised(self._planned, self._higher, self._qpmax)
+        self._tried = shifted(self._planned, self._higher, 0, self._qpmax)
         return self._tried
 
     def take(self, bits: int) -> InBuffer:
@@ -105,13 +104,3 @@ class BufferControl:
                 return False
             fullness = min(size, fullness - bits + arriving)
         return fullness >= min(begin + len(sizes) * arriving // 2, size // 2)
-
-
-def raised(spec: FrameSpec, higher: int, qpmax: int) -> FrameSpec:
-    """The spec with higher QPs, of all macroblocks alike, none above qpmax."""
-    if not higher:
-        return spec
-    if not spec.mb_qp:
-        return spec._replace(qp=max(spec.qp, min(qpmax, spec.qp + higher)))
-    qps = np.minimum(np.frombuffer(spec.mb_qp, np.uint8).astype(np.int64) + higher, qpmax)
-    return spec._replace(qp=(2 * int(qps.sum()) + qps.size) // (2 * qps.size), mb_qp=qps.astype(np.uint8).tobytes())

@@ -67,13 +67,13 @@ class Requests:
         if qp is not None:
             qp = min(config.qpmax, max(config.qpmin, qp))
             all_alike = bytes([qp]) * (config.mb_width * config.mb_height) if config.aq_mode else b""
-            return spec._replace(qp=qp, mb_qp=all_alike)
+            return spec._replace(qp=qp, mb_qp=all_alike, is_qp_asked=True)
         for zone, like in reversed(self._zones):
             if zone.first <= spec.display_index <= zone.last:
                 if like is None:
                     return None
                 found = qp_of(like, spec.frame_type, spec.is_reference)
-                return spec._replace(qp=min(config.qpmax, max(config.qpmin, found)))
+                return spec._replace(qp=min(config.qpmax, max(config.qpmin, found)), is_qp_asked=True)
         return None
 
     def shift(self, display_index: int) -> int:

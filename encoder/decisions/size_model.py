@@ -32,9 +32,14 @@ class SizeModel:
 
     def sizes(self, specs: Sequence[FrameSpec], higher: int, qpmax: int) -> list[int]:
         """Bits of frames whose QPs are higher by `higher`, but at most qpmax."""
-        logs = np.array([self.log2_bits(spec) - _of_qp(min(higher, max(0, qpmax - spec.qp))) for spec in specs], np.int64)
+        logs = [self.log2_bits(spec) - _of_qp(min(higher, max(0, qpmax - spec.qp))) for spec in specs]
+        return self.bits_of(np.array(logs, np.int64)).tolist()
+
+    @staticmethod
+    def bits_of(logs: np.ndarray) -> np.ndarray:
+        """int64: sizes whose logarithms these are, in bits."""
         logs = np.clip(logs, 0, 40 * _ONE)
-        return (exp2_array(logs & _ONE - 1) << (logs >> LOG2_SHIFT) >> LOG2_SHIFT).tolist()
+        return exp2_array(logs & _ONE - 1) << (logs >> LOG2_SHIFT) >> LOG2_SHIFT
 
     def learn(self, spec: FrameSpec, bits: int) -> None:
         """A frame has been coded with this spec."""

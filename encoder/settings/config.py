@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
 _SCENECUT = 40  # default with B frames
+_FACTOR_OF_BITRATE = 23.0  # without an effect but on where QPs begin
 _MOST_QP = 51
 MB_A_THREAD = 100  # macroblocks of a frame for each thread: with fewer an encode gets slower
 
@@ -48,7 +49,9 @@ class Config:
     requests: tuple[tuple[int, Request], ...]  # of qpfile: by frame of the input, from its first on
     zones: tuple[Zone, ...]  # of frames in display order, the later ones first in rank
     qp: int  # of P frames; with crf the one that slice headers count from
-    crf: float | None  # constant rate factor; None: the QP is constant
+    crf: float | None  # constant rate factor; None: the QP is constant; with bitrate where QPs begin
+    bitrate: int  # kbit/s; 0: none is aimed at
+    ratetol: float
     qcomp: float
     mbtree: bool  # with crf: macroblock tree
     qpmin: int  # with crf
@@ -218,8 +221,10 @@ class Config:
 
     @property
     def planned_frames(self) -> int:
-        """Frames that wait, decided, for the plan of a buffer: as many as fill it, of those of the lookahead."""
+        """Frames that wait, decided, for the plan of a bit rate, or of a buffer as many as fill it: of the lookahead."""
         buffer = self.buffer
+        if self.bitrate:
+            return self.rc_lookahead
         return 0 if buffer is None else min(self.rc_lookahead, -int(-buffer.size * self.fps // buffer.rate))
 
     @property
@@ -277,6 +282,9 @@ class Config:
         """Check all options together; OptionError names the wrong one."""
         legal = [row for row in OPTIONS if row.scope in (ALL, API) or row.name in ("frames", "seek")]
         values = read_options(options, legal)
+        if values["bitrate"]:
+            options = _with_rate_factor(options)
+            values = read_options(options, legal)
         for name in ("width", "height"):
             if values[name] is None:
                 raise OptionError(f"{name} is missing")
@@ -284,6 +292,7 @@ class Config:
         _settle_profile(values, options)
         _settle_types(values, options)
         _settle_qps(values, options)
+        _settle_psy(values, options)
         values["zones"] = values["zones"] or ()
         values["requests"] = read_qpfile(values["qpfile"])
         if values["me"] != "step" and options.get("step_grid") is not None:
@@ -295,7 +304,7 @@ class Config:
         high = values["transform_8x8_mode"] or values["scaling_lists"] != FLAT
         rates = rate, size, nal_factor(high)
         level = choose_level(width, height, values["fps"], *pyramid, values["merange"], values["level"], rates)
-        values["gops"] = values["gops"] if not rate else 1
+        values["gops"] = values["gops"] if not rate and not values["bitrate"] else 1
         if values["slices"] > mb_height:
             raise OptionError(
                 f"{values['slices']}: not in 1..{mb_height} (a slice is at least one macroblock row, and "
@@ -345,7 +354,7 @@ class Config:
 
 def check_fields(rows: Iterable[Option]) -> None:
     """TypeError that names the options of the encoder for which Config has no field; called at import."""
-    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut", "no_mbtree"}
+    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut", "no_mbtree", "no_psy"}
     known = {entry.name for entry in fields(Config)} | parts_of_others
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:
@@ -426,6 +435,24 @@ def _settle_qps(values: dict[str, Any], options: dict[str, Any]) -> None:
         raise OptionError("has no effect without --crf", "qpmin" if values["qpmin"] > 0 else "qpmax")
     if values["qpmin"] > values["qpmax"]:
         raise OptionError(f"{values['qpmin']}: not in 0..{values['qpmax']} (--qpmax)", "qpmin")
+
+
+def _with_rate_factor(options: dict[str, Any]) -> dict[str, Any]:
+    """Options with the rate factor whose QPs a bit rate shifts."""
+    for name in ("qp", "crf"):
+        if options.get(name) is not None:
+            raise OptionError(f"contradicts {name}: give one of them", "bitrate")
+    if options.get("gops") not in (None, 0, 1, "0", "1", "auto"):
+        raise OptionError(f"{options['gops']}: sizes are known of one GOP after another; use 1", "gops")
+    return {**options, "crf": _FACTOR_OF_BITRATE}
+
+
+def _settle_psy(values: dict[str, Any], options: dict[str, Any]) -> None:
+    """Turn no_psy into a psy_rd of 0."""
+    if values.pop("no_psy"):
+        if options.get("psy_rd") is not None and values["psy_rd"]:
+            raise OptionError("contradicts psy-rd: give one of them", "no-psy")
+        values["psy_rd"] = 0.0
 
 
 def _gops_for(gops: int, devices: tuple[str, ...]) -> int:

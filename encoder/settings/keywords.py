@@ -55,6 +55,7 @@ class EncoderOptions(TypedDict, total=False):
     subme: int | None
     trellis: int | None
     psy_rd: str | float | None
+    no_psy: bool | None
     deadzone_inter: int | None
     deadzone_intra: int | None
     weightp: int | None

@@ -142,6 +142,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "veryslow": {"ref": 6},
     "placebo": {"ref": 8, "merange": 32},
 }
+RATES = ("crf",)  # options in place of a constant QP
 # Those of a preset or a tune give way to x264's --cabac, --8x8dct, --weightb, --mbtree
 TOOLS_OF_PRESETS = ("no_cabac", "no_8x8dct", "no_weightb", "no_mbtree")
 # Streams without CABAC (Baseline profile, --no-cabac), whose decisions by bits cost more and are for the CPU alone
@@ -223,6 +224,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("qp", "Quality", read_int, 26, "quantiser of P frames, 0 the finest", "INT", 0, 51, short="q"),
     Option("crf", "Quality", read_float, None, "constant rate factor in place of --qp: QPs by the content, about this one on "
            "average; frames that are hard to predict are coded more coarsely", "FLOAT", 0.0, 51.0),
+    Option("bitrate", "Quality", read_int, 0, "kbit/s on average, in place of --qp or --crf: QPs by the content and by the "
+           "sizes of frames before, one GOP at once; 0 none", "INT", 0, 2000000, short="B"),
+    Option("ratetol", "Quality", read_float, 1.0, "with --bitrate, how long deviations last: half of the seconds in which "
+           "they are made good", "FLOAT", 0.1, 100.0),
     Option("qcomp", "Quality", read_float, 0.6, "with --crf, how little QPs of frames depend on the content: 1 not at all",
            "FLOAT", 0.0, 1.0),
     Option("no_mbtree", "Quality", read_flag, False, "with --crf, no macroblock tree: it lowers the QP of what the next "
@@ -239,8 +244,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("pbratio", "Quality", read_float, 1.8, "quantiser step of B frames over that of P frames; half as much for B "
            "frames that are references", "FLOAT", 0.25, 4.0),
     Option("aq_mode", "Quality", read_int, 0, "adaptive quantisation, finer where the source is flat: 0 none, 1 by the "
-           "energy of each macroblock, 2 also by that of the frame, 3 finest in the flattest parts. On single devices, for "
-           "frames on the host", "INT", 0, 3),
+           "energy of each macroblock, 2 also by that of the frame, 3 finest in the flattest parts. 1 with "
+           "--crf. On single devices, for frames on the host", "INT", 0, 3),
     Option("aq_strength", "Quality", read_float, 1.0, "how far --aq-mode departs from the QP of the frame", "FLOAT",
            0.0, 3.0),
     Option("zones", "Quality", read_zones, None, "parts of the stream, as first,last,q=INT (QP in place of --qp or --crf) or "
@@ -266,7 +271,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("trellis", "Analysis", read_int, 1, "1: levels of P frames, with CABAC of I frames too, are chosen by distortion "
            "and bits (slower), 0: by a dead zone", "INT", 0, 1, short="t"),
     Option("psy_rd", "Analysis", read_psy_rd, 0.0, "psy-RD: with decisions by squared error and bits (--subme 6 with CABAC) "
-           "differences in texture cost too, about 1 for looks, 0 for PSNR; RD:0 as well", "RD"),
+           "differences in texture cost too, about 1 for looks, 0 for PSNR; RD:0 as well. 1 with --crf", "RD"),
+    Option("no_psy", "Analysis", read_flag, False, "--psy-rd 0"),
 
     Option("deadzone_inter", "Analysis", read_int, 21, "luma levels of inter macroblocks are rounded up from 1/2 + INT/64 "
            "on, where no trellis chooses them; 21 stands for 5/6", "INT", 0, 32),
@@ -432,7 +438,8 @@ def _preset_and_tune(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The options of the preset and of the tune over it. asked: preset and tune in their normal forms."""
     tunes = split(asked.get("tune"))
     changes = preset(asked.get("preset") or "medium", _without_cabac(asked, tunes))
-    return changes | tuned(tunes, {"ref": 1, "bframes": 0} | changes)
+    with_rate = any(asked.get(name) is not None for name in RATES)
+    return changes | tuned(tunes, {"ref": 1, "bframes": 0} | changes, with_rate)
 
 
 def _without_cabac(asked: Mapping[str, Any], tunes: Iterable[str]) -> bool:

@@ -32,6 +32,15 @@ TUNES: dict[str, dict[str, Any]] = {
     "fastdecode": {"no_cabac": True, "no_deblock": True, "no_weightb": True, "weightp": 0},
     "zerolatency": {"bframes": 0, "rc_lookahead": 0, "scenecut": 0, "no_mbtree": True},
 }
+# With a rate factor, under the tune: QPs that rate control chooses anyway may follow what is seen
+WITH_RATE: dict[str, Any] = {"aq_mode": 1, "psy_rd": 1.0}
+TUNES_WITH_RATE: dict[str, dict[str, Any]] = {
+    "psnr": {"aq_mode": 0, "psy_rd": 0},
+    "ssim": {"aq_mode": 2, "psy_rd": 0},
+    "animation": {"aq_strength": 0.6, "psy_rd": 0.4},
+    "grain": {"aq_strength": 0.5},
+    "stillimage": {"aq_strength": 1.2, "psy_rd": 2.0},
+}
 OF_USE = ("fastdecode", "zerolatency")  # may be given beside one of the others, which say what is judged
 ZERO_LATENCY = "zerolatency"
 
@@ -41,10 +50,12 @@ def split(tune: str | None) -> list[str]:
     return tune.split(",") if tune else []
 
 
-def tuned(tunes: Iterable[str], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that `tunes` set, one after another. values: those without them, of the options that a Change is of."""
-    changes: dict[str, Any] = {}
+def tuned(tunes: Iterable[str], values: Mapping[str, Any], with_rate: bool) -> dict[str, Any]:
+    """The options that `tunes` set, one after another. values: those without them, of the options that a Change is of;
+    with_rate: whether QPs are chosen by rate control.
+    """
+    changes: dict[str, Any] = dict(WITH_RATE) if with_rate else {}
     for tune in tunes:
-        for name, value in TUNES[tune].items():
+        for name, value in (TUNES[tune] | (TUNES_WITH_RATE.get(tune, {}) if with_rate else {})).items():
             changes[name] = value.of(changes.get(name, values[name])) if isinstance(value, Change) else value
     return changes

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_NO_RATE = "no bit rate is aimed at, see --crf"
+_NO_RATE = "one pass aims at a bit rate, see --bitrate"
 _SPATIAL = "direct prediction of B frames is spatial"
 _WEIGHTB = "see --no-weightb"
 _MBTREE = "see --no-mbtree"
@@ -13,7 +13,7 @@ _NO_CABAC = "entropy coding is CAVLC in Baseline profile, see --profile and --no
 _NO_8X8 = "the 8x8 transform is a tool of High profile, see --profile and --no-8x8dct"
 _MATRICES = "scaling matrices come from a file, see --cqm"
 _NO_INTERLACE = "frames are progressive"
-_NO_PSY = "see --psy-rd"
+_PSY = "see --psy-rd and --no-psy"
 _IDR = "IDR frames come by --keyint and --scenecut"
 _TIMES = "the frame rate is constant, see --fps"
 _LUMA_SEARCH = "the motion search takes luma alone"
@@ -22,7 +22,7 @@ _SLICES = "see --slices"
 # Options with a value, by reason: the values that describe what the encoder does in any case, separated by blanks.
 _WITH_VALUE: dict[str, dict[str, str]] = {
     _NO_RATE: {
-        "bitrate": "", "crf_max": "0", "qpstep": "", "ratetol": "",
+        "crf_max": "0", "qpstep": "",
         "pass": "", "stats": "", "cplxblur": "", "qblur": "",
         "sync_lookahead": "0", "lookahead_threads": "",
     },
@@ -55,7 +55,6 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
 _NEVER: dict[str, tuple[str, ...]] = {
     "GOPs are closed": ("open_gop",),
     "times are not compressed": ("dts_compress",),
-    _NO_PSY: ("psy",),
     _NO_RATE: ("slow_firstpass",),
     _NO_INTERLACE: ("tff", "bff", "interlaced", "fake_interlaced"),
     "intra macroblocks predict from inter ones": ("constrained_intra",),
@@ -82,7 +81,7 @@ _ALWAYS: dict[str, tuple[str, ...]] = {
 _TOOLS_OF_PROFILES = {"cabac": ("main", "high"), "8x8dct": ("high",)}
 
 # Switches without an opposite: accepted, refused.
-_ACCEPTED: dict[str, tuple[str, ...]] = {_WEIGHTB: ("weightb",), _MBTREE: ("mbtree",)}
+_ACCEPTED: dict[str, tuple[str, ...]] = {_WEIGHTB: ("weightb",), _MBTREE: ("mbtree",), _PSY: ("psy",)}
 _REFUSED: dict[str, tuple[str, ...]] = {
     "use --trellis 0": ("no_trellis",),
     "use --progress none": ("no_progress",),
@@ -90,7 +89,7 @@ _REFUSED: dict[str, tuple[str, ...]] = {
     "the ending of the output's name decides: .264 is Annex B": ("annexb",),
 }
 
-SHORT = {"B": "bitrate", "p": "pass", "w": "weightb", "8": "8x8dct", "o": "output"}
+SHORT = {"p": "pass", "w": "weightb", "8": "8x8dct", "o": "output"}
 VALUES = {  # of options that are built
     ("me", ("dia", "hex", "umh", "tesa")): "fsbm (esa) and step are built",
     ("b_pyramid", ("strict", "1")): "P frames may predict from the B frames before them, see --b-pyramid normal",
@@ -112,7 +111,7 @@ class Unbuilt:
         """Whether `value` asks for nothing that is not built. other: the value in use of an option that is built."""
         if self.name in _TOOLS_OF_PROFILES:
             return value is True and other("profile") in _TOOLS_OF_PROFILES[self.name] and other(f"no_{self.name}") is False
-        if self.name in ("weightb", "mbtree") and value is True:
+        if self.name in ("weightb", "mbtree", "psy") and value is True:
             return other(f"no_{self.name}") is False
         if self.name == "direct" and _parts(value) in map(_parts, ("none", "0")):
             return bool(other("bframes") == 0)

@@ -8,17 +8,11 @@ import h264lite
 import numpy as np
 import pytest
 from h264lite import compat
-from h264lite.encoder import compat as module
 from h264lite.encoder.errors import InputError, OptionError
 
 from ..foreign_arrays import stored, video
 
 FRAMES = stored(video(4, 48, 34, 1), "uint8")
-
-
-@pytest.fixture(autouse=True)
-def _not_said(monkeypatch):
-    monkeypatch.setattr(module, "_crf_said", False)
 
 
 def expected(**options):
@@ -46,14 +40,20 @@ def test_signatures():
 
 def test_torchvision(tmp_path):
     name = str(tmp_path / "out.mp4")
-    with pytest.warns(RuntimeWarning, match=r"crf 18 is taken as qp 18: frames would wait on the host"):
-        compat.write_video(name, FRAMES, 24, options={"crf": "18", "preset": "fast", "g": "12"})
-    assert (tmp_path / "out.mp4").read_bytes() == expected(qp=18, preset="fast", keyint=12)
+    for options, same in (
+        ({"crf": "18", "preset": "fast", "g": "12"}, {"crf": 18, "preset": "fast", "keyint": 12}),
+        ({"qp": "30", "bf": "2", "sc_threshold": "0"}, {"qp": 30, "bframes": 2, "scenecut": 0}),
+        ({"x264-params": "crf=30:tune=film:no-deblock:no-cabac=0"},
+         {"crf": 30, "tune": "film", "no_deblock": True, "no_cabac": False}),
+    ):  # fmt: skip
+        compat.write_video(name, FRAMES, 24, options=options)
+        assert (tmp_path / "out.mp4").read_bytes() == expected(**same)
     for options, words in (
         ({"video_codec": "vp9"}, "video_codec 'vp9'"), ({"options": {"tune": "vmaf"}}, "tune"),
         ({"audio_array": np.zeros(5), "audio_fps": 8000}, "audio_array"), ({"audio_codec": "mp3"}, "audio_codec"),
         ({"audio_array": np.zeros((1, 5)), "audio_fps": "fast"}, "audio_fps"),
-        ({"audio_options": {"b": "1"}}, "audio_options"), ({"options": {"crf": "fine"}}, "crf 'fine'"),
+        ({"audio_options": {"b": "1"}}, "audio_options"), ({"options": {"crf": "fine"}}, "crf fine: not a number"),
+        ({"options": {"b": "fast"}}, "b 'fast': not a number of bits"), ({"options": {"x264opts": 3}}, "x264opts 3"),
         ({"options": {"nonsense": 1}}, "nonsense"),
     ):  # fmt: skip
         with pytest.raises(OptionError, match=words):
@@ -83,11 +83,11 @@ def test_diffusers(tmp_path, monkeypatch):
     for frames in (list(FRAMES), list(FRAMES / 255), [FRAMES]):
         name = compat.export_to_video(frames, fps=24)
         with open(name, "rb") as file:
-            assert name.endswith(".mp4") and file.read() == expected(qp=25)
+            assert name.endswith(".mp4") and file.read() == expected(crf=25)
     assert compat.export_to_video(list(FRAMES), tmp_path / "out.mp4", 24, quality=10) == str(tmp_path / "out.mp4")
-    assert (tmp_path / "out.mp4").read_bytes() == expected(qp=0)
+    assert (tmp_path / "out.mp4").read_bytes() == expected(crf=0)
     before = sorted(os.listdir(tmp_path))
-    for options, words in (({"bitrate": 1000}, "bitrate"), ({"quality": 11}, "quality 11")):
+    for options, words in (({"bitrate": "fast"}, "bitrate"), ({"quality": 11}, "quality 11")):
         with pytest.raises(OptionError, match=words):
             compat.export_to_video(list(FRAMES), **options)
     with pytest.raises(InputError):
@@ -100,9 +100,8 @@ def test_torchcodec(tmp_path):
     encoder.to_file(tmp_path / "out.mp4", preset="fast", extra_options={"qp": "20", "no-deblock": "1"})
     assert (tmp_path / "out.mp4").read_bytes() == expected(preset="fast", qp=20, no_deblock=True)
     target = io.BytesIO()
-    with pytest.warns(RuntimeWarning, match="crf"):
-        encoder.to_file_like(target, "mp4", crf=30)
-    assert target.getvalue() == expected(qp=30)
+    encoder.to_file_like(target, "mp4", crf=30)
+    assert target.getvalue() == expected(crf=30)
     torch = pytest.importorskip("torch")
     data = encoder.to_tensor("mp4", codec="h264", pixel_format="yuv420p")
     assert data.dtype == torch.uint8 and bytes(data.numpy()) == expected()
@@ -111,7 +110,7 @@ def test_torchcodec(tmp_path):
 def test_refusals_of_torchcodec(tmp_path):
     encoder = compat.VideoEncoder(FRAMES.transpose(0, 3, 1, 2), frame_rate=24)
     for options, words in (
-        ({"codec": "hevc"}, "codec 'hevc'"), ({"pixel_format": "yuv444p"}, "pixel_format"), ({"crf": 99}, "qp 99"),
+        ({"codec": "hevc"}, "codec 'hevc'"), ({"pixel_format": "yuv444p"}, "pixel_format"), ({"crf": 99}, "crf 99"),
         ({"preset": "p4"}, "preset p4"),
     ):  # fmt: skip
         with pytest.raises(OptionError, match=words):

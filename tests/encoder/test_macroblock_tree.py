@@ -30,7 +30,7 @@ def half_still(frames):
 
 def specs_of(clip, **options):
     """In coding order."""
-    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", threads=1, **{"crf": 28, **options})
+    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", threads=1, **{"crf": 28, "aq_mode": 0, **options})
     types = FrameTypes(config, ((0, 6),))
     return [spec for planes in clip for spec in types.add(planes)] + types.flush()
 

@@ -25,7 +25,7 @@ from h264lite.encoder.settings.options import (
     read_options,
     unknown_option,
 )
-from h264lite.encoder.settings.tunes import OF_USE, TUNES, ZERO_LATENCY, Change
+from h264lite.encoder.settings.tunes import OF_USE, TUNES, TUNES_WITH_RATE, WITH_RATE, ZERO_LATENCY, Change
 from h264lite.encoder.settings.unbuilt import SHORT, UNBUILT, VALUES
 from h264lite.scheduler.stages import BY_BITS
 
@@ -514,6 +514,14 @@ def test_tools_of_x264_override_a_preset():
 TUNED = [
     ("psnr", {}, {}),
     ("ssim", {"psy_rd": 1}, {}),
+    ("psnr", {"crf": 23}, {"aq_mode": 0, "psy_rd": 0}),
+    ("ssim", {"crf": 23}, {"aq_mode": 2, "psy_rd": 0}),
+    ("ssim", {"crf": 23, "aq_mode": 1, "psy_rd": 2}, {}),
+    ("film", {"crf": 23}, {"aq_mode": 1, "psy_rd": 1, "deblock": "-1:-1"}),
+    ("animation", {"crf": 23}, {"aq_mode": 1, "aq_strength": 0.6, "psy_rd": 0.4, "deblock": "1:1"}),
+    ("grain", {"crf": 23, "deadzone_inter": 21, "deadzone_intra": 11, "pbratio": 1.8, "ipratio": 1.4},
+     {"aq_strength": 0.5, "qcomp": 0.8, "deblock": "-2:-2"}),
+    ("stillimage,zerolatency", {"crf": 23}, {"aq_strength": 1.2, "psy_rd": 2, "deblock": "-3:-3", "rc_lookahead": 0}),
     ("film", {}, {"deblock": "-1:-1"}),
     ("film", {"deblock": "2:2"}, {}),
     ("film", {"no_deblock": False, "preset": "slow"}, {"deblock": "-1:-1"}),
@@ -556,8 +564,17 @@ def test_a_tune_changes_the_b_frames_of_a_preset(monkeypatch):
     assert config(tune="animation", bframes=1).bframes == 1 and config(tune="animation", profile="baseline").bframes == 0
 
 
+def test_a_rate_factor_has_adaptive_quantisation_and_psy():
+    assert (config(crf=23).aq_mode, config(crf=23).psy_rd, config().aq_mode, config().psy_rd) == (1, 1, 0, 0)
+    assert config(crf=23) == config(crf=23, psy=True) == config(crf=23, psy_rd=1, aq_mode=1)
+    assert config(crf=23, no_psy=True) == config(crf=23, psy_rd=0) and config(no_psy=True) == config(psy=True) == config()
+    for options in ({"psy_rd": 1, "no_psy": True}, {"psy": True, "no_psy": True}):
+        with pytest.raises(OptionError, match="psy"):
+            config(**options)
+
+
 def test_tunes_are_options_of_the_table():
-    for changes in TUNES.values():
+    for changes in (*TUNES.values(), *TUNES_WITH_RATE.values(), WITH_RATE):
         for name, value in changes.items():
             assert BY_NAME[name].scope == ALL
             BY_NAME[name].value(value.of(1) if isinstance(value, Change) else value)

@@ -10,6 +10,7 @@ from h264lite.encoder.decisions.requested import Requests
 from h264lite.encoder.errors import OptionError
 from h264lite.encoder.settings.config import Config
 from h264lite.encoder.settings.requests import IDR, Request, Zone, read_qpfile, read_zones
+from h264lite.encoder.settings.tunes import TUNES
 from h264lite.scheduler.frame_spec import B, I, P
 
 from .. import round_trip
@@ -279,3 +280,21 @@ def test_wrong_requests_are_refused_and_change_nothing(given, why):
 def test_an_impossible_type_of_a_call_is_a_warning():
     with pytest.warns(RuntimeWarning, match="frame 0: IDR in place of P"):
         assert letters(packets_of(2, {0: {"frame_type": "P"}})) == "KP"
+
+
+# ---- tunes
+
+
+@pytest.mark.parametrize("tune", [None, *TUNES])
+def test_each_tune_is_decoded(tune):
+    options = {"tune": tune, "subme": 6, "trellis": 1, "bframes": None if tune == "zerolatency" else 2,
+               "no_cabac": tune == "fastdecode"}  # fmt: skip
+    config = config_of(crf=24, **options)
+    packets = packets_of(8, crf=24, **options)
+    decoded(packets)
+    with h264lite.Encoder(*SIZE, 25, crf=24, **{**QUICK, **options}) as encoder:
+        rows = [row for planes in CLIP[:8] for _, row in encoder.push(tuple(planes))] + [row for _, row in encoder.drain()]
+    varies = any(row.qp_range[0] < row.qp_range[1] for row in rows)
+    assert varies == (config.aq_mode > 0 or config.mbtree)
+    if tune == "zerolatency":
+        assert all(packet.dts == packet.pts for packet in packets) and not config.mbtree

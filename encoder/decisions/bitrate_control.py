@@ -1,0 +1,82 @@
+"""QPs at an average bit rate: those of a rate factor, shifted so that the frames ahead have the bits that are left."""
+
+from collections import deque
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from ...scheduler.frame_spec import FrameSpec
+from ..settings.config import Config
+from .adaptive_quantisation import shifted
+from .fixed_point import LOG2_SHIFT
+from .size_model import SizeModel
+
+_QPS = 51
+_MOST_STEP = 3  # of the shift from a frame to the next one
+_REPAID = 2  # seconds in which a deviation is made good, at ratetol 1
+_LEAST, _MOST = Fraction(1, 8), 4  # bits of the frames ahead, of those that the rate gives them
+
+
+class BitrateControl:
+    """Shifts the QPs of frames in coding order. A function of the source and of the sizes of all frames up to n - RATE_LAG
+    (size_feedback.py); frames after these have the sizes that SizeModel predicts. All numbers are integers or exact.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._each = Fraction(1000 * config.bitrate) / config.fps  # bits of a frame
+        self._qpmin, self._qpmax, self._planned = config.qpmin, config.qpmax, config.planned_frames
+        self._repaid = max(1, round(_REPAID * Fraction(config.ratetol) * config.fps))  # frames
+        self._model = SizeModel()
+        self._waiting: deque[FrameSpec] = deque()  # settled, sizes unknown
+        self._bits = 0  # of the frames whose sizes are known
+        self._count = 0  # frames settled
+        self._shift = 0
+
+    def settle(
+        self, spec: FrameSpec, sizes: Sequence[int], ahead: Sequence[FrameSpec]
+    ) -> tuple[FrameSpec, tuple[FrameSpec, ...]]:
+        """The next frame, and those that follow it, with their QPs.
+
+        sizes: bits of the frames that have become known; ahead: frames that follow; fewer than planned: the stream ends.
+        """
+        for bits in sizes:
+            self._model.learn(self._waiting.popleft(), bits)
+            self._bits += bits
+        frames = (spec, *ahead)
+        self._shift = self._best_shift(frames, self._budget(len(frames), len(ahead) < self._planned))
+        found = [self._shifted(frame) for frame in frames]
+        self._waiting.append(found[0])
+        self._count += 1
+        return found[0], tuple(found[1:])
+
+    def _budget(self, frames: int, is_end: bool) -> int:
+        """Bits of the next frames; is_end: none follows them."""
+        spent = self._bits + sum(self._model.sizes(self._waiting, 0, _QPS))
+        left = self._each * self._count - spent
+        if not is_end:
+            left = left * frames / max(frames, self._repaid)
+        usual = self._each * frames
+        return int(max(usual * _LEAST, min(usual * _MOST, usual + left)))
+
+    def _best_shift(self, frames: Sequence[FrameSpec], budget: int) -> int:
+        """The shift whose predicted bits are nearest to the budget, as a ratio; near to that of the frame before."""
+        logs = np.array([self._model.log2_bits(frame) for frame in frames], np.int64)
+        qps = np.array([frame.qp for frame in frames], np.int64)
+        free = np.array([not frame.is_qp_asked for frame in frames], np.int64)
+
+        def bits(shift: int) -> int:
+            change = free * (np.clip(qps + shift, self._qpmin, self._qpmax) - qps)
+            return int(SizeModel.bits_of(logs - change * (1 << LOG2_SHIFT) // 6).sum())
+
+        low, high = -_QPS, _QPS
+        if self._count:
+            low, high = self._shift - _MOST_STEP, self._shift + _MOST_STEP
+        while low < high:  # the least that does not exceed the budget
+            middle = (low + high) // 2
+            low, high = (low, middle) if bits(middle) <= budget else (middle + 1, high)
+        more, fewer = bits(low - 1), bits(low)
+        return low - 1 if more * fewer < budget * budget and (not self._count or low > self._shift - _MOST_STEP) else low
+
+    def _shifted(self, spec: FrameSpec) -> FrameSpec:
+        return spec if spec.is_qp_asked else shifted(spec, self._shift, self._qpmin, self._qpmax)
