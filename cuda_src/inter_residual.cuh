@@ -9,14 +9,11 @@
 #include "motion_compensation.cuh"
 #include "weighting.cuh"
 
-constexpr int WARPS = 4;
+template <bool EITHER>
+constexpr int WARPS = EITHER ? 8 : 4;  // of a block, as in the launcher
 constexpr int WORST = 1 << 30;  // more than any cost
 constexpr int LAST_TURN = 3;    // of the levels that a macroblock is tried with
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-constexpr int RESIDENT = 3;  // minimum blocks a multiprocessor with the choice of the transform: here four would spill registers
-#else
-constexpr int RESIDENT = 4;
-#endif
+constexpr int RESIDENT = 2;  // minimum blocks a multiprocessor with the choice of the transform
 
 // List 1 of P frames
 struct NoList1 {
@@ -72,9 +69,9 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
     int chroma_qp_offset, int trellis, int dead_zone, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp,
     uint8_t *mb_type, signed char *ref_idx, short2 *mv,
     uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) {
-  SHARED(uint16_t, ratios, WARPS * 16 * 32);
-  SHARED(unsigned, levels_8x8, EITHER ? WARPS * 8 * 32 : 1);  // two a word; registers are few
-  const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
+  SHARED(uint16_t, ratios, WARPS<EITHER> * 16 * 32);
+  SHARED(unsigned, levels_8x8, EITHER ? WARPS<EITHER> * 8 * 32 : 1);  // two a word; registers are few
+  const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS<EITHER> + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
   if (mx >= mb_width) return;
   const int mb = my * mb_width + mx, qp_y = load_before_the_wait(qp + mb);
   wait_for_the_kernel_before();
@@ -124,7 +121,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
   const auto lists = of_block(all_lists, SCALING_SET, luma, plane);
   uint16_t *own_ratios = ratios + (threadIdx.x >> 5) * 16 * 32 + lane;
   unsigned *parts_8x8 = levels_8x8 + (EITHER ? (threadIdx.x >> 5) * 8 * 32 + lane : 0);
-  bool either = false, is_8x8 = false, try_4x4 = true, try_8x8 = true, any = false;
+  bool either = false, is_8x8 = false, any = false;
   int rows[8], cost = 0, cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
   const Choice how = FOR_CABAC ? TRELLIS : trellis ? BY_CAVLC : AS_ROUNDED;
   if (EITHER || FOR_CABAC) {
@@ -139,17 +136,21 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
   // As in _code_either of cpu_simd/inter_residual.py: 4x4 and 8x8 rounded, then 8x8 with chosen levels; at last 4x4 and chroma. One
   // copy of the code for all, which is longer than the instruction cache.
 #pragma unroll 1
-  for (int turn = EITHER && either ? 0 : LAST_TURN; turn <= LAST_TURN; turn++) {
+  for (int turn = EITHER ? 0 : LAST_TURN; turn <= LAST_TURN; turn++) {
+    if (EITHER) {
+      __syncthreads();  // the warps take the same code at the same time, since all of it does not fit the instruction cache
+      if (turn < LAST_TURN && !either) continue;
+    }
     int words[16];  // levels with their ratios
     if (EITHER && turn == 0) {
       quantise_with_ratios(lists, c, own_qp, dead_zone, !luma, words);
     } else if (EITHER && turn < LAST_TURN) {
-      if (turn == 2 && (how == AS_ROUNDED || !try_8x8)) continue;
+      if (turn == 2 && (how == AS_ROUNDED || cost_8x8 == WORST)) continue;
       quantise_8x8(lists, rows, qp_y, turn == 2 ? how : AS_ROUNDED, dead_zone, words, own_ratios, scratch, lane);
     } else {
 #pragma unroll
       for (int p = 0; p < 16; p++)
-        if (EITHER && !try_4x4 && luma) c[p] = 0;
+        if (EITHER && cost == WORST && luma) c[p] = 0;
       dc_coefficient = hadamard_2x2(c[0], lane);
       dc = quantise_dc(lists, dc_coefficient, qp_c, FOR_CABAC ? fraction_of(DEAD_ZONE_NEAREST) : fraction_of(DEAD_ZONE_INTER));
       if (FOR_CABAC && !skipped) {  // lanes 24 and 25: chroma DC
@@ -170,7 +171,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
       }
       if (how == BY_CAVLC) quantise_weighed(lists, c, own_qp, luma ? 0 : 1, own_ratios);
       if (how == AS_ROUNDED) quantise_4x4(lists, c, own_qp, luma ? dead_zone : fraction_of(DEAD_ZONE_INTER), !luma);
-      if (!EITHER || !either || how == AS_ROUNDED || !try_4x4) break;
+      if (!EITHER || !either || how == AS_ROUNDED || cost == WORST) break;
 #pragma unroll
       for (int i = 0; i < 16; i++) {
         const int p = digit(ZIGZAG_4x4_DIGITS, i);
@@ -191,13 +192,14 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
         for (int p = 0; p < 8; p++) parts_8x8[32 * p] = (unsigned(words[2 * p]) & 0xffff) | unsigned(words[2 * p + 1]) << 16;
       if (turn == 1 && how != AS_ROUNDED) {
         any = __any_sync(FULL_WARP, any);
-        try_4x4 = any && cost <= cost_8x8 + (cost_8x8 >> CHOICE_NEAR);
-        try_8x8 = any && cost_8x8 < cost + (cost >> CHOICE_NEAR);
+        const bool try_4x4 = any && cost <= cost_8x8 + (cost_8x8 >> CHOICE_NEAR);
+        const bool try_8x8 = any && cost_8x8 < cost + (cost >> CHOICE_NEAR);
         if (!try_8x8) cost_8x8 = WORST;
         if (!try_4x4) cost = WORST, pattern = 0;
       }
     }
   }
+  if (EITHER) __syncthreads();
   if (luma || !active || skipped) dc = 0;
   const bool any_dc = __any_sync(FULL_WARP, dc);
   const bool clipped = __any_sync(FULL_WARP, abs(dc) >= CLIPPED<Lists>);
@@ -320,11 +322,11 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
     Scratch scratch = {nullptr, nullptr};                                                                                           \
     const int warp = int(threadIdx.x >> 5);                                                                                         \
     if constexpr (either) {                                                                                                         \
-      SHARED(int, exchange, WARPS *EXCHANGE_8x8);                                                                                   \
+      SHARED(int, exchange, WARPS<either> * EXCHANGE_8x8);                                                                              \
       scratch.exchange = exchange + warp * EXCHANGE_8x8;                                                                            \
     }                                                                                                                               \
     if constexpr (either || cabac) {                                                                                                \
-      SHARED(unsigned, bits, WARPS *N_INTER_BITS);                                                                                  \
+      SHARED(unsigned, bits, WARPS<either> * N_INTER_BITS);                                                                             \
       scratch.bits = bits + warp * N_INTER_BITS;                                                                                    \
     }                                                                                                                               \
     code_macroblock<either, cabac>(lists, list_1, scratch, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, mb_width, mb_height,\

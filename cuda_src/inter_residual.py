@@ -5,7 +5,7 @@ from typing import Any
 from ..cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, References, Residual
 from ..cpu_simd.decisions import ROUNDING
 
-WARPS = 4
+WARPS = 4, 8  # of a block, with one transform and with the choice of it
 DEAD_ZONE_BITS = 24  # as in transform.cuh
 
 
@@ -32,7 +32,8 @@ def inter_residual(
     arguments = [*source, references.luma, references.chroma, references.slots, references.weights, references.pad]
     arguments += [mb_width, mb_height, row0, quantiser.chroma_offset, tools.trellis, fraction(tools.dead_zone_inter)]
     arguments += [motion.sub_mb_type, quantiser.qp, motion.mb_type, motion.ref_idx, motion.mv, *rec, *residual]
-    grid = (-(-mb_width // WARPS), row1 - row0)
+    warps = WARPS[bool(tools.transform_8x8_mode)]
+    grid = (-(-mb_width // warps), row1 - row0)
     module = "inter_residual_b" if references.n_ref1 else "inter_residual"
     if references.n_ref1:
         arguments += [motion.ref_idx1, motion.mv1, references.bi_weights, references.n_ref, references.n_ref1]
@@ -40,4 +41,4 @@ def inter_residual(
     kernel += "_trellis" if tools.trellis and tools.cabac else ""
     if quantiser.has_lists:
         kernel, arguments = kernel + "_lists", [*arguments, quantiser.scaling]
-    source.y.device.launch(module, kernel, grid, (32 * WARPS,), arguments, stream)
+    source.y.device.launch(module, kernel, grid, (32 * warps,), arguments, stream)

@@ -119,7 +119,7 @@ DEVICE void refine(const Picture &p, MacroblockCache &m, const Place &place, uns
   if (known) {
     if (lane < 9) value = atomic_load(m.nearby[set] + lane);
   } else {
-#pragma unroll 2
+#pragma unroll 1
     for (int round = 0; round < 4; round++) {
       const int i = 2 * round + (lane >> 4), n = i + (i >= 4);
       unsigned samples[4];

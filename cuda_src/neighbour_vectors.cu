@@ -33,7 +33,7 @@ DEVICE void weigh(const Source &source, const Place &place, unsigned v, bool leg
 
 // Macroblock rows [row0, row0 + gridDim.y); before: vectors of undivided macroblocks before this round, every step-th element;
 // after: where they go; other arguments as the launcher says
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) neighbour_vectors(const uint8_t *__restrict__ src,
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 8) neighbour_vectors(const uint8_t *__restrict__ src,
     const uint8_t *__restrict__ luma, int pad, const uint8_t *__restrict__ qp, int max_mv_y, int again, int mb_width, int mb_height, int row0,
     unsigned *predictor, unsigned *whole_mv, int *cost, unsigned *mv) {
   SHARED(Source, sources, WARPS);
