@@ -230,8 +230,9 @@ class Loop:
         self.arrays = Arrays(settings, executor) if arrays is None else arrays
         self.references = self.arrays.references
         self.dpb = DecodedPictureBuffer(self.arrays.slots, 1 + executor.b_streams) if dpb is None else dpb
-        # of one thread, for B frames beside others on a CPU, see Executor.b_streams
-        self._alone = executor.alone() if isinstance(executor, Executor) and executor.b_streams else None
+        # of one thread, for B frames beside others on a CPU, see Executor.b_streams; not where each is waited for
+        beside = executor.b_streams > 0 and not self.config.waits_for_packets
+        self._alone = executor.alone() if isinstance(executor, Executor) and beside else None
         self._idle: list[Arrays] = []  # for these, with workspaces
         self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
         self._before: PreviousFrame | None = None  # `previous` of the last frame
