@@ -48,8 +48,9 @@ class Node:
     def load(self, costs: Costs) -> None:
         """The flow comes to the host."""
         intra = costs.intra_costs(self.question[-1])
-        ask = {1: lambda _: None, 2: costs.used_of_p, 3: costs.used_of_b}[len(self.question)]
-        used = ask(*self.question)
+        used = None
+        if len(self.question) > 1:
+            used = (costs.used_of_p if len(self.question) == 2 else costs.used_of_b)(*self.question)
         own = intra.astype(np.int64)
         own = own << COST_SHIFT if self.worth is None else np.maximum(own * self.worth >> _WORTH_SHIFT, 1)
         self.flow = Flow(intra, used, own)
