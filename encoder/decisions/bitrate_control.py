@@ -6,15 +6,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from ...scheduler.frame_spec import FrameSpec
+from ...scheduler.frame_spec import FrameSpec, P
 from ..settings.config import Config
 from .adaptive_quantisation import shifted
 from .fixed_point import LOG2_SHIFT
+from .size_feedback import RATE_LAG
 from .size_model import SizeModel
 
 _QPS = 51
-_MOST_STEP = 3  # of the shift from a frame to the next one
-_REPAID = 2  # seconds in which a deviation is made good, at ratetol 1
+_MOST_STEP = 2  # of the shift from a frame to the next one; faster steps and a quicker model swing
+_FIRST_STEP, _FIRST_FRAMES = 3, 2 * RATE_LAG  # until the model has learned
+_INERTIA = 12  # of the model
+_REPAID = 3  # seconds in which a deviation is made good, at ratetol 1
 _LEAST, _MOST = Fraction(1, 8), 4  # bits of the frames ahead, of those that the rate gives them
 
 
@@ -27,7 +30,8 @@ class BitrateControl:
         self._each = Fraction(1000 * config.bitrate) / config.fps  # bits of a frame
         self._qpmin, self._qpmax, self._planned = config.qpmin, config.qpmax, config.planned_frames
         self._repaid = max(1, round(_REPAID * Fraction(config.ratetol) * config.fps))  # frames
-        self._model = SizeModel()
+        self._has_buffer = config.buffer is not None
+        self._model = SizeModel(_INERTIA)
         self._waiting: deque[FrameSpec] = deque()  # settled, sizes unknown
         self._bits = 0  # of the frames whose sizes are known
         self._count = 0  # frames settled
@@ -36,7 +40,7 @@ class BitrateControl:
     def settle(
         self, spec: FrameSpec, sizes: Sequence[int], ahead: Sequence[FrameSpec]
     ) -> tuple[FrameSpec, tuple[FrameSpec, ...]]:
-        """The next frame, and those that follow it, with their QPs.
+        """The next frame with its QP, and for a buffer those that follow it with theirs.
 
         sizes: bits of the frames that have become known; ahead: frames that follow; fewer than planned: the stream ends.
         """
@@ -44,11 +48,13 @@ class BitrateControl:
             self._model.learn(self._waiting.popleft(), bits)
             self._bits += bits
         frames = (spec, *ahead)
+        if not self._count:
+            self._model.begin(next((frame for frame in frames if frame.frame_type == P), spec))
         self._shift = self._best_shift(frames, self._budget(len(frames), len(ahead) < self._planned))
-        found = [self._shifted(frame) for frame in frames]
-        self._waiting.append(found[0])
+        settled = self._shifted(spec)
+        self._waiting.append(settled)
         self._count += 1
-        return found[0], tuple(found[1:])
+        return settled, tuple([self._shifted(frame) for frame in ahead]) if self._has_buffer else ()
 
     def _budget(self, frames: int, is_end: bool) -> int:
         """Bits of the next frames; is_end: none follows them."""
@@ -69,14 +75,15 @@ class BitrateControl:
             change = free * (np.clip(qps + shift, self._qpmin, self._qpmax) - qps)
             return int(SizeModel.bits_of(logs - change * (1 << LOG2_SHIFT) // 6).sum())
 
-        low, high = -_QPS, _QPS
+        low, high, most = -_QPS, _QPS, _QPS
         if self._count:
-            low, high = self._shift - _MOST_STEP, self._shift + _MOST_STEP
+            most = _FIRST_STEP if self._count < _FIRST_FRAMES else _MOST_STEP
+            low, high = self._shift - most, self._shift + most
         while low < high:  # the least that does not exceed the budget
             middle = (low + high) // 2
             low, high = (low, middle) if bits(middle) <= budget else (middle + 1, high)
         more, fewer = bits(low - 1), bits(low)
-        return low - 1 if more * fewer < budget * budget and (not self._count or low > self._shift - _MOST_STEP) else low
+        return low - 1 if more * fewer < budget * budget and (not self._count or low > self._shift - most) else low
 
     def _shifted(self, spec: FrameSpec) -> FrameSpec:
         return spec if spec.is_qp_asked else shifted(spec, self._shift, self._qpmin, self._qpmax, "bitrate")

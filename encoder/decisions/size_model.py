@@ -16,11 +16,13 @@ _FIRST_B = 3 * _ONE // 2  # log2 by which a B frame is smaller than the frame co
 
 
 class SizeModel:
-    """bits = coefficient * cost / 2^(QP / 6), with a coefficient for each kind of frame, in which an older frame counts half
-    as much as the next one. Frames without a cost have the size of those before. Logarithms are in 1 / 65536.
+    """bits = coefficient * cost / 2^(QP / 6), with a coefficient for each kind of frame, in which older frames count less and
+    less. Frames without a cost have the size of those before. Logarithms are in 1 / 65536.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, inertia: int = 2) -> None:
+        """inertia: the last frame counts as one of so many."""
+        self._inertia = inertia
         self._coefficients: dict[tuple[str, bool], int] = {}  # log2, by type and whether it is a reference
         self._last = 0  # log2 of the bits of the last frame at QP 0
 
@@ -47,11 +49,15 @@ class SizeModel:
         logs = np.clip(logs, 0, _MOST_LOG)
         return exp2_array(logs & _ONE - 1) << (logs >> LOG2_SHIFT) >> LOG2_SHIFT
 
+    def begin(self, spec: FrameSpec) -> None:
+        """Before any frame has been coded: B frames are predicted as after this one, which is none."""
+        self._last = _FIRST[spec.frame_type] + _log2_cost(spec)
+
     def learn(self, spec: FrameSpec, bits: int) -> None:
         """A frame has been coded with this spec."""
         self._last = log2_fixed(max(1, bits)) + _of_qp(spec.qp)
         found, known = self._last - _log2_cost(spec), self._coefficients.get(_kind(spec))
-        self._coefficients[_kind(spec)] = found if known is None else (known + found) // 2
+        self._coefficients[_kind(spec)] = found if known is None else known + (found - known) // self._inertia
 
 
 def _kind(spec: FrameSpec) -> tuple[str, bool]:

@@ -226,7 +226,7 @@ OPTIONS: tuple[Option, ...] = (
            "average; frames that are hard to predict are coded more coarsely", "FLOAT", 0.0, 51.0),
     Option("bitrate", "Quality", read_int, 0, "kbit/s on average, in place of --qp or --crf: QPs by the content and by the "
            "sizes of frames before, one GOP at once; 0 none", "INT", 0, 2000000, short="B"),
-    Option("ratetol", "Quality", read_float, 1.0, "with --bitrate, how long deviations last: half of the seconds in which "
+    Option("ratetol", "Quality", read_float, 1.0, "with --bitrate, how long deviations last: a third of the seconds in which "
            "they are made good", "FLOAT", 0.1, 100.0),
     Option("qcomp", "Quality", read_float, 0.6, "with --crf, how little QPs of frames depend on the content: 1 not at all",
            "FLOAT", 0.0, 1.0),

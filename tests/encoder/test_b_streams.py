@@ -10,14 +10,12 @@ import h264lite
 import numpy as np
 import pytest
 from h264lite.cli.cli import main
-from h264lite.cuda_src.runtime.device import Device
 from h264lite.scheduler.devices import GpuLost
 from h264lite.scheduler.frames.loop import Loop
 from h264lite.scheduler.frames.ring import FrameRing
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import driver, gpu  # noqa: F401
-from .test_cuda_frames import Array
 from .test_writer import Tensor
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 10
@@ -171,11 +169,7 @@ def test_scene_cuts_on_other_devices(driver, clip):  # noqa: F811
 
 
 def test_frames_in_gpu_memory(gpu, clip, monkeypatch):  # noqa: F811
-    """They cannot wait there: refused by name one by one, else copied to the host."""
-    with Device() as device, h264lite.Encoder(WIDTH, HEIGHT, 30, **{**OPTIONS, **SCENES, "device": "cuda"}) as encoder:
-        frame = tuple(Array(device.upload(plane)) for plane in clip[0])
-        with pytest.raises(h264lite.InputError, match=r"wait for later ones.*bframes=0"):
-            encoder.encode(frame)
+    """Those of a video for an encode on the CPU are copied to the host (on a GPU: test_cuda_held_frames.py)."""
     module = types.SimpleNamespace(
         Tensor=Tensor, strided="strided", cuda=types.SimpleNamespace(current_stream=lambda device: 1)
     )

@@ -37,7 +37,7 @@ ON_GPU = [tools for tools in TOOLS if tools.get("subme", 0) < 6 or "profile" not
 @pytest.fixture(params=MAPS)
 def mapped(request, monkeypatch):
     """Encodes with aq_mode 1 have these QPs, other ones in each frame."""
-    def with_map(spec, energy, settings):
+    def with_map(spec, energy, *_):
         rng = np.random.default_rng(spec.display_index)
         return spec._replace(mb_qp=MAPS[request.param](rng, energy.size).astype(np.uint8).tobytes())
 
@@ -94,7 +94,7 @@ def test_modes_on_the_gpu(gpu, width, height):  # noqa: F811
 
 def test_some_frames_on_the_gpu(gpu, monkeypatch):  # noqa: F811
     """Recordings of frames with one QP and with many are not mistaken for one another."""
-    def with_map(spec, energy, settings):
+    def with_map(spec, energy, *_):
         qps = np.random.default_rng(spec.display_index).integers(20, 40, energy.size).astype(np.uint8)
         return spec._replace(mb_qp=qps.tobytes()) if spec.display_index % 3 else spec
 
