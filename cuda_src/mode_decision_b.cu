@@ -2,14 +2,15 @@
 // which explains it.
 //
 // A block decides a row of macroblocks, taken by ticket in the order of dependencies, and stays two macroblocks behind the row
-// above. One warp predicts the macroblock directly, one counts the bits of vectors, one loads the macroblock after it. The first
-// two then choose, each for itself. Samples of direct prediction take a lane a 4x4 block, list 0 in the lower lanes, list 1 in
-// the upper ones; the bits of vectors take a lane a list of each part, those of a quadrant for all that the quadrants before it
-// may be predicted from. The row below gets motion as words that are there or not, so that no fence delays the row.
+// above. Two warps predict the macroblock directly, one for distortions, one for its squared error or levels; one counts the
+// bits of vectors; one loads the macroblock after it. The first three then choose, each for itself. Samples of direct prediction
+// take a lane a 4x4 block, list 0 in the lower lanes, list 1 in the upper ones; the bits of vectors take a lane a list of each
+// part, those of a quadrant for all that the quadrants before it may be predicted from. The row below gets motion as words that
+// are there or not, so that no fence delays the row.
 #include "mode_choice.cuh"
 
 constexpr int TICKETS = 0, ENDED = 1;  // words of `progress`: rows taken, rows ended
-constexpr int DIRECT_WARP = 0, BITS_WARP = 1, INPUTS_WARP = 2, THREADS = 96;
+constexpr int DIRECT_WARP = 0, BITS_WARP = 1, ERROR_WARP = 2, INPUTS_WARP = 3, THREADS = 128;
 constexpr int HANDED = 4;           // words of a macroblock for the row below: its lower quadrants in list 0, in list 1
 constexpr int HISTORIES = 15;       // of the quadrants: 1, 2, 4 and 8
 constexpr int PARTS = N_B_CHOICES - B_16x8_PART;  // of 16x8, of 8x16, the whole macroblock from list 0, list 1, both
@@ -68,15 +69,17 @@ DEVICE Direct direct_motion(const Motion &around, int still) {
 }
 
 // Direct luma of block lane & 15 -> samples, in both halves of the lanes. direct: of this half's list
-DEVICE void predict_direct(const FrameB &f, const Direct &direct, int x0, int y0, unsigned *samples) {
+DEVICE void predict_direct(const FrameB &f, const Source &source, const Direct &direct, int x0, int y0, unsigned *samples) {
   const int lane = threadIdx.x & 31, k = lane & 15, list = lane >> 4, bx = k & 3, by = k >> 2;
   const int width = f.mb_width * 16 + 2 * f.pad, height = f.mb_height * 16 + 2 * f.pad;
   const Motion own = of_quadrant(direct, (by & 2) + (bx >> 1));
   unsigned mine[4] = {0, 0, 0, 0};
   if (own.ref >= 0) {
     const size_t slot = f.slots[list ? f.n_ref + own.ref : own.ref];
-    const short2 v = make_short2(short(x_of(own.v)), short(y_of(own.v)));
-    predict_luma(f.luma + slot * 4 * width * height, width, height, f.pad, x0, y0, bx, by, {bx & 2, by & 2, 2, 2}, v, mine);
+    const int x = clip3(0, width - 9, x0 + 4 * (bx & 2) + f.pad + (x_of(own.v) >> 2)) + 4 * (bx & 1);
+    const int y = clip3(0, height - 9, y0 + 4 * (by & 2) + f.pad + (y_of(own.v) >> 2)) + 4 * (by & 1);
+    const unsigned plane_size = unsigned(width) * height;
+    predicted(source, k, f.luma + slot * 4 * plane_size, plane_size, width, y * width + x, x_of(own.v) & 3, y_of(own.v) & 3, false, mine);
   }
   const int other = __shfl_xor_sync(FULL_WARP, own.ref, 16), ref0 = list ? other : own.ref, ref1 = list ? own.ref : other;
   const int w1 = min(ref0, ref1) >= 0 ? __ldg(f.bi_weights + ref0 * f.n_ref1 + ref1) : HALF_WEIGHT;
@@ -168,18 +171,21 @@ DEVICE unsigned whole_error(const FrameB &f, const unsigned *rows, const unsigne
   return error;
 }
 
-// Direct prediction with what it costs. x0, y0: of the macroblock
-DEVICE void weigh_direct(const FrameB &f, const Inputs &in, const Limits *limits, const Direct &direct, int x0, int y0, Found &found) {
+// Direct prediction: its distortions, or, errors, its squared error or levels. x0, y0: of the macroblock
+DEVICE void weigh_direct(const FrameB &f, const Inputs &in, const Limits *limits, const Direct &direct, int x0, int y0, bool errors,
+                         Found &found) {
   const int lane = threadIdx.x & 31, k = lane & 15;
   unsigned samples[4];
-  predict_direct(f, direct, x0, y0, samples);
-  const uint4 own = in.source.rows[0][k], more = in.source.rows[1][k], source = in.samples[k];
-  const Transformed t = {{own.x, own.y, own.z, own.w}, {more.x, more.y, more.z, more.w}};
-  int distortion = int(f.satd ? satd_4x4(t, samples) : sad_4x4(t.first, samples));
-  distortion += __shfl_xor_sync(FULL_WARP, distortion, 1);
-  distortion += __shfl_xor_sync(FULL_WARP, distortion, 4);
-  if (lane < 16 && !(k & 5)) found.quadrants[(k >> 3) * 2 + (k >> 1 & 1)] = distortion;
-  if (f.by_cost) {
+  predict_direct(f, in.source, direct, x0, y0, samples);
+  if (!errors) {
+    const uint4 own = in.source.rows[0][k], more = in.source.rows[1][k];
+    const Transformed t = {{own.x, own.y, own.z, own.w}, {more.x, more.y, more.z, more.w}};
+    int distortion = int(f.satd ? satd_4x4(t, samples) : sad_4x4(t.first, samples));
+    distortion += __shfl_xor_sync(FULL_WARP, distortion, 1);
+    distortion += __shfl_xor_sync(FULL_WARP, distortion, 4);
+    if (lane < 16 && !(k & 5)) found.quadrants[(k >> 3) * 2 + (k >> 1 & 1)] = distortion;
+  } else if (f.by_cost) {
+    const uint4 source = in.samples[k];
     const unsigned rows[4] = {source.x, source.y, source.z, source.w};
     const unsigned error = whole_error(f, rows, samples, in.qp);
     if (lane == 0) found.error = error;
@@ -195,11 +201,13 @@ struct Decided {
   int kind, subs, whole;
 };
 DEVICE Decided decide(const FrameB &f, const Inputs &in, const Found &found, int lam) {
+  const int lane = threadIdx.x & 31, n = min(lane, HISTORIES - 1), last = 31 - __clz(n + 1), direct_bits = lam * BITS_B_SUB[B_SUB_DIRECT];
+  const unsigned cheaper = __ballot_sync(FULL_WARP, found.quadrants[last] + direct_bits <= found.quarters[n]);  // direct, a bit a history
   int all = 0, quarters = in.extra[B_EXTRA_8x8] + lam * BITS_B_8x8, subs = 0, taken = 0;
 #pragma unroll
   for (int q = 0; q < 4; q++) {
-    const int value = found.quarters[(1 << q) - 1 + taken], by_direct = found.quadrants[q] + lam * BITS_B_SUB[B_SUB_DIRECT];
-    const bool is_direct = by_direct <= value;
+    const int at = (1 << q) - 1 + taken, by_direct = found.quadrants[q] + direct_bits, value = found.quarters[at];
+    const bool is_direct = cheaper >> at & 1;
     all += found.quadrants[q];
     quarters += is_direct ? by_direct : value;
     subs |= (is_direct ? B_SUB_DIRECT : B_SUB_L0 + lists_of(in, B_QUADRANT + q)) << (2 * q);
@@ -290,6 +298,11 @@ DEVICE const Published *place_of(const Above &above, int mx) {
   const int lane = threadIdx.x & 31, k = lane & 15;
   return above.handed + HANDED * (mx + (k == 5)) + 2 * (lane >> 4) + (k == 3 || k == 4);
 }
+// Asks for the words of a macroblock as late as their way allows: asked for before the row above has them, they would be asked
+// for again, and this row would fall behind until they are there in time
+DEVICE void ask_for_motion(Above &above, int mx, int mb_width) {
+  above.word = is_handed(above, mx, mb_width) ? published(place_of(above, mx)) : 0;
+}
 DEVICE Motion motion_above(Above &above, int mx, int mb_width) {
   Motion m = {-2, 0};
   if (is_handed(above, mx, mb_width)) {
@@ -301,7 +314,6 @@ DEVICE Motion motion_above(Above &above, int mx, int mb_width) {
     m = {int(word >> 32) - 2, unsigned(word)};
   }
   __syncwarp();
-  above.word = is_handed(above, mx + 1, mb_width) ? published(place_of(above, mx + 1)) : 0;
   return m;
 }
 
@@ -355,18 +367,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) mode_decision_b(const uint
       else if (k == 0) around = corner;
       if (k >= 6) around = left;
       direct = direct_motion(around, in.still);
-      if (warp == DIRECT_WARP) weigh_direct(f, in, w.limits, direct, 16 * mx, 16 * my, found);
+      if (warp != BITS_WARP) weigh_direct(f, in, w.limits, direct, 16 * mx, 16 * my, warp == ERROR_WARP, found);
       else weigh_choices(in, around, from_lane(direct, 16 * (lane & 1)), LAMBDA[in.qp], most_ref_idx_bits(lane & 1 ? n_ref1 : n_ref), found);
     }
     __syncthreads();
     if (warp == INPUTS_WARP) continue;
+    ask_for_motion(above, mx + 1, mb_width);
     const Decided decided = decide(f, in, found, LAMBDA[in.qp]);
     const int sub = decided.kind == B_8x8 ? decided.subs >> (2 * q) & 3 : 0;
     chosen = motion_chosen(in, decided, direct, sub);
     if (warp == BITS_WARP) {
       if (hands && (k == 8 || k == 10)) publish(below + HANDED * mx + 2 * list + (k == 10), chosen.v, unsigned(chosen.ref + 2));
       if (above.handed && lane < HANDED) publish(const_cast<Published *>(above.handed) + HANDED * mx + lane, 0, 0);  // read
-    } else {
+    } else if (warp == DIRECT_WARP) {
       const size_t mb = size_t(my) * mb_width + mx;
       list_mv[16 * mb + k] = chosen.v;
       if (!(k & 5)) {

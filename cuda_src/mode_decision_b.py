@@ -8,7 +8,7 @@ from ..cpu_simd.bundles import Candidates, DecisionSettingsB, Motion, OtherCosts
 from ..cpu_simd.decisions import BY_COST
 from .runtime.device import DeviceArray
 
-COUNTERS, HANDED, THREADS = 2, 4, 96  # words of `progress`; of a macroblock for the row below; threads of a row
+COUNTERS, HANDED, THREADS = 2, 4, 128  # words of `progress`; of a macroblock for the row below; threads of a row
 
 
 def mode_decision_b(
