@@ -34,6 +34,8 @@ class EncoderOptions(TypedDict, total=False):
     qpfile: str | PathLike[str] | None
     qp: int | None
     crf: float | None
+    bitrate: int | None
+    ratetol: float | None
     qcomp: float | None
     no_mbtree: bool | None
     qpmin: int | None

@@ -2,9 +2,7 @@
 
 import io
 import json
-import sys
 import time
-import types
 
 import h264lite
 import numpy as np
@@ -16,7 +14,6 @@ from h264lite.scheduler.frames.ring import FrameRing
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import driver, gpu  # noqa: F401
-from .test_writer import Tensor
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 10
 OPTIONS = {"qp": 28, "device": "cpu", "b_adapt": 0, "scenecut": 0}
@@ -166,17 +163,6 @@ def test_scene_cuts_on_other_devices(driver, clip):  # noqa: F811
     for device in ("cuda", "hybrid"):
         found = packets_of(scenes, threads=2, **{**SCENES, "device": device})
         assert [packet.data for packet in found] == [packet.data for packet in expected]
-
-
-def test_frames_in_gpu_memory(gpu, clip, monkeypatch):  # noqa: F811
-    """Those of a video for an encode on the CPU are copied to the host (on a GPU: test_cuda_held_frames.py)."""
-    module = types.SimpleNamespace(
-        Tensor=Tensor, strided="strided", cuda=types.SimpleNamespace(current_stream=lambda device: 1)
-    )
-    monkeypatch.setitem(sys.modules, "torch", module)
-    grey, options = np.stack([planes[0] for planes in clip]), {"qp": 28, "bframes": 2, "layout": "THW"}
-    found = h264lite.write_video(None, Tensor(grey, []), 24, **options)
-    assert found == h264lite.write_video(None, grey, 24, device="cpu", **options)
 
 
 @pytest.mark.parametrize("at", (3, 6, 9))

@@ -276,9 +276,10 @@ def test_random_settings_keep_the_buffer(seed):
 
 def test_higher_qps_reach_all_macroblocks_and_stop_at_qpmax():
     spec = FrameSpec(*(0,) * 8, 0, 30, 0, (), (), (), mb_qp=bytes([28, 30, 32, 44]))
-    assert list(shifted(spec, 5, 0, 45).mb_qp) == [33, 35, 37, 45] and shifted(spec, 5, 0, 45).qp == 38
-    assert shifted(spec, 0, 0, 45) is spec
-    assert shifted(spec._replace(mb_qp=b""), 5, 0, 45).qp == 35 and shifted(spec._replace(mb_qp=b""), 40, 0, 45).qp == 45
+    assert list(shifted(spec, 5, 0, 45, "buffer").mb_qp) == [33, 35, 37, 45] and shifted(spec, 5, 0, 45, "buffer").qp == 38
+    assert shifted(spec, 0, 0, 45, "buffer") is spec
+    one_qp = spec._replace(mb_qp=b"")
+    assert shifted(one_qp, 5, 0, 45, "buffer").qp == 35 and shifted(one_qp, 40, 0, 45, "buffer").qp == 45
 
 
 def test_tries_end():

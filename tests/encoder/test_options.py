@@ -386,14 +386,14 @@ def test_all_refused_options_are_in_one_message():
     with pytest.raises(OptionError) as caught:
         config(nr=2, crf_max=9, me="umh", mernge=4, qp=26, aq_mode=0)
     assert str(caught.value) == (
-        "not supported yet: crf-max 9 (one pass aims at a bit rate, see --bitrate); "
-        "nr 2 (there is no noise reduction); "
+        "not supported yet: nr 2 (there is no noise reduction); "
+        "crf-max 9 (one pass aims at a bit rate, see --bitrate); "
         "me umh (fsbm (esa) and step are built); unknown option 'mernge'; did you mean 'merange'?"
     )
 
 
 def test_only_near_options_that_work_are_proposed():
-    for name in ("opengl", "open_gp", "annex-b", "rate-control", "x", "cuda", "lossless", "out", "bitrte", "cfr", "angle"):
+    for name in ("opengl", "open_gp", "annex-b", "rate-control", "x", "cuda", "lossless", "out", "cfr", "angle"):
         assert "mean" not in str(unknown_option(name, BY_NAME))
     for name, near in (("Preset", "preset"), ("dump-yuvs", "dump_yuv"), ("slice", "slices"), ("frame", "frames")):
         assert f"did you mean {near!r}?" in str(unknown_option(name, BY_NAME))

@@ -263,13 +263,6 @@ def test_a_lost_gpu(driver, options):  # noqa: F811
         assert [p.data for p in found] == [p.data for p in expected], frame
 
 
-def test_gpu_frames_are_refused_by_name():
-    from h264lite.encoder.reordering import Reordering
-
-    with pytest.raises(h264lite.InputError, match="bframes=0"):
-        Reordering.encode_on_gpu(object(), None)
-
-
 @pytest.mark.parametrize("taken, more", ((1, 0), (2, 1), (3, 0), (4, 1), (5, 0)))
 def test_cut_leaves_no_gap(taken, more):
     """Of I0 P2 P1 P4 P3 those are still taken that are displayed before one in flight; no other is begun."""

@@ -18,7 +18,10 @@ from .kinds import Result
 
 LARGEST = 80  # samples
 CHANCE = 0.3  # that an option is given
-GIVEN = {"width", "height", "device", "devices", "tuning", "threads", "gops"}  # chosen here, or of a machine
+GIVEN = {  # chosen here, or of a machine; of rates, whose random settings are in test_rate_options.py and test_buffer.py
+    "width", "height", "device", "devices", "tuning", "threads", "gops",
+    "zones", "qpfile", "bitrate", "ratetol", "vbv_maxrate", "vbv_bufsize", "vbv_init", "nal_hrd", "filler",
+}  # fmt: skip
 VALUES = {  # of options that are no number and no choice, or whose edges matter more than what is between
     "fps": (1, 25, "30000/1001", 0.01, 10000), "keyint": (1, 2, 3, 5, 8, "infinite"),
     "qp": (0, 1, 2, 4, 10, 20, 30, 40, 50, 51),
