@@ -65,7 +65,7 @@ class CodedPictureBuffer:
         return min(self.there(spec), 8 * self.buffer.compared[spec.coding_index > 0])
 
     def filler(self, bits: int) -> int:
-        """Bytes of filler data that a frame of so many bits needs, lest the buffer overflows at a constant rate."""
+        """Bytes of filler data for a frame of so many bits: what would overflow the buffer at a constant rate."""
         if not self.buffer.constant:
             return 0
         return max(0, -(-(self._fullness + self._arriving - self._most - bits * self._bit) // (8 * self._bit)))

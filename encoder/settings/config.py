@@ -11,6 +11,7 @@ from ...scheduler.planning.tuning_place import cores
 from ...standard.levels import profile_name
 from ...standard.syntax_sps import BASELINE, HIGH, MAIN
 from ..errors import OptionError
+from .bitrate import with_rate_factor
 from .buffer import Buffer, asked_buffer, buffer_of, nal_factor
 from .device import choose_device, choose_devices
 from .levels import choose_level
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
 _SCENECUT = 40  # default with B frames
-_FACTOR_OF_BITRATE = 23.0  # without an effect but on where QPs begin
 _MOST_QP = 51
 MB_A_THREAD = 100  # macroblocks of a frame for each thread: with fewer an encode gets slower
 
@@ -283,7 +283,7 @@ class Config:
         legal = [row for row in OPTIONS if row.scope in (ALL, API) or row.name in ("frames", "seek")]
         values = read_options(options, legal)
         if values["bitrate"]:
-            options = _with_rate_factor(options)
+            options = with_rate_factor(options)
             values = read_options(options, legal)
         for name in ("width", "height"):
             if values[name] is None:
@@ -435,16 +435,6 @@ def _settle_qps(values: dict[str, Any], options: dict[str, Any]) -> None:
         raise OptionError("has no effect without --crf", "qpmin" if values["qpmin"] > 0 else "qpmax")
     if values["qpmin"] > values["qpmax"]:
         raise OptionError(f"{values['qpmin']}: not in 0..{values['qpmax']} (--qpmax)", "qpmin")
-
-
-def _with_rate_factor(options: dict[str, Any]) -> dict[str, Any]:
-    """Options with the rate factor whose QPs a bit rate shifts."""
-    for name in ("qp", "crf"):
-        if options.get(name) is not None:
-            raise OptionError(f"contradicts {name}: give one of them", "bitrate")
-    if options.get("gops") not in (None, 0, 1, "0", "1", "auto"):
-        raise OptionError(f"{options['gops']}: sizes are known of one GOP after another; use 1", "gops")
-    return {**options, "crf": _FACTOR_OF_BITRATE}
 
 
 def _settle_psy(values: dict[str, Any], options: dict[str, Any]) -> None:
