@@ -24,12 +24,12 @@ class HeldFrames:
     between a frame may be missing, and none can follow.
     """
 
-    def __init__(self, config: Config, warn: Callable[[str], None] | None = None) -> None:
-        """warn: see Requests; None: a RuntimeWarning."""
+    def __init__(self, config: Config, warn: Callable[[str], None] | None = None, copies: bool = True) -> None:
+        """warn: see Requests; None: a RuntimeWarning; copies: see FrameTypes."""
         warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         self._queue: deque[FrameSpec] = deque()  # decided, and not coded yet: those that plans look ahead to
         self._ahead = config.planned_frames
-        self._types = FrameTypes(config, tuple(bands(config.mb_height, config.slices)), warn)
+        self._types = FrameTypes(config, tuple(bands(config.mb_height, config.slices)), warn, copies)
         self._held: dict[int, Any] = {}  # sources by display index
         self._ended = False
         self.count = 0  # frames entered
@@ -39,6 +39,11 @@ class HeldFrames:
     def ahead(self) -> tuple[FrameSpec, ...]:
         """The frames that follow the last one in coding order, as far as they are decided and plans need them."""
         return tuple(self._queue)
+
+    @property
+    def reads_from(self) -> int:
+        """See FrameTypes."""
+        return self._types.reads_from
 
     def __len__(self) -> int:
         return len(self._held)

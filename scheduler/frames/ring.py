@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..cuda_executor import CudaExecutor
+from ..devices import DeviceMemoryError, GpuLost
 from ..executor import Executor
 from ..threads.copiers import Copiers, Target
 from ..threads.copy_kernels import READY
-from .frame import HELPERS, WORTH_SHARING, Frame, HostFrame
+from .frame import HELPERS, WORTH_SHARING, Frame, HostFrame, SourceBuffer
 from .host_rgb import RgbFrame
 from .loop import FrameLoop
 
@@ -55,6 +56,19 @@ class FrameRing:
     def load(self, frame: Frame, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
         """Copy in the source, uint8 planes of display size; see Frame.load."""
         frame.load(y, u, v, self._copiers)
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether frames take buffers (HostFrame.exchange) instead of copies."""
+        return isinstance(self._loop.executor, CudaExecutor)
+
+    def source_buffer(self) -> SourceBuffer:
+        """A new buffer for an exchange: page-locked as long as the GPU gives such memory."""
+        size = self._config.mb_height, self._config.display
+        try:
+            return SourceBuffer(*size, self._loop.executor.host_zeros)
+        except (DeviceMemoryError, GpuLost):
+            return SourceBuffer(*size, np.zeros)
 
     def copy(self, targets: Sequence[np.ndarray], planes: Sequence[np.ndarray]) -> None:
         """Copy planes, uint8, to others of their shapes that have contiguous rows; by threads if they are large."""
