@@ -41,6 +41,7 @@ class Reordering:
         self._done: list[EncodedFrame] = []  # of this call, by frames before the last one
         self._pipeline = Pipeline(config, keep_reconstruction, warn, trace)
         self._exchanges = self._pipeline.executor.ring.exchanges
+        self._evenly = self._exchanges and not config.waits_for_packets
         self._held = HeldFrames(config, warn, copies=not self._exchanges)
 
     @property
@@ -76,10 +77,12 @@ class Reordering:
 
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
         """See Pipeline. The planes are copied."""
-        missing = [pair for pair in zip(self._next().planes, (y, u, v)) if not np.may_share_memory(*pair)]
-        if missing:
-            self._pipeline.executor.ring.copy(*zip(*missing))
-        return self._enter()
+        buffer = self._next()
+        if np.may_share_memory(buffer.source, y):  # it was read into the buffer
+            return self._before() + self._enter()
+        with self._pipeline.executor.ring.copying(buffer.target, (y, u, v)):
+            done = self._before()
+        return done + self._enter()
 
     def encode_rgb(self, source: RgbFrame, checked: bool) -> "list[EncodedFrame]":
         """See Pipeline."""
@@ -88,13 +91,15 @@ class Reordering:
         if source.convert(self._next().planes) and checked:
             raise InputError(outside_text(self._held.count))
         self.say_bt709()
-        return self._enter()
+        return self._before() + self._enter()
 
     def encode_on_gpu(self, source: DeviceFrame) -> "list[EncodedFrame]":
         """See Pipeline. The frame is copied on the GPU."""
         held = self._pipeline.enter_on_gpu(source, True, self._held.count > 0)
         assert held.held is not None
-        return self._code(self._held.add(held, held.held))
+        done = self._before()
+        self._held.enter(held, held.held)
+        return done + self._after()
 
     def say_bt709(self) -> None:
         """See Pipeline."""
@@ -124,7 +129,16 @@ class Reordering:
         """The frame in the buffer enters."""
         buffer = self._next()
         self._buffer, buffer.number = None, self._held.count
-        return self._code(self._held.add(buffer, buffer.planes))
+        self._held.enter(buffer, buffer.planes)
+        return self._after()
+
+    def _before(self) -> "list[EncodedFrame]":
+        """Code frames while the next one is copied, and before decisions: a GPU has work then."""
+        return self._code(self._held.leave(evenly=True)) if self._evenly else []
+
+    def _after(self) -> "list[EncodedFrame]":
+        """Code the frames that decisions have made ready."""
+        return [] if self._evenly else self._code(self._held.leave())
 
     def _code(self, frames: Iterable[tuple[FrameSpec, Any]]) -> "list[EncodedFrame]":
         """Code frames one after another, of buffers or DeviceFrames; returns what has become finished."""
