@@ -122,5 +122,3 @@ def test_switches():
     assert config(crf=20).mbtree and not config().mbtree and not config(qp=20, no_mbtree=True).mbtree
     assert not config(crf=20, no_mbtree=True).mbtree and not config(crf=20, tune="zerolatency").mbtree
     assert config(crf=20, mbtree=True) == config(crf=20, no_mbtree=False) == config(crf=20)
-    with pytest.raises(OptionError, match="mbtree exists for single devices, not for device hybrid"):
-        Config.from_options(width=64, height=64, device="hybrid", crf=20)
