@@ -46,7 +46,8 @@ class HeldFrames:
     def add(self, source: Any, planes: Sequence[np.ndarray] | HeldSource = ()) -> Iterator[tuple[FrameSpec, Any]]:
         """The next frame in display order. Yields the frames to be coded now, in coding order, each with its source.
 
-        planes: Y, Cb, Cr, uint8 of display size, read at once, or a frame on a GPU; empty: unknown, if decisions need none.
+        planes: Y, Cb, Cr, uint8 of display size, unchanged until the frame is coded, or a frame on a GPU; empty: unknown, if
+        decisions need none.
         """
         self.is_whole = False
         self._held[self.count] = source

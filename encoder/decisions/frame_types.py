@@ -45,7 +45,8 @@ class FrameTypes:
     def add(self, planes: Sequence[np.ndarray] | HeldSource = (), sizes: Sequence[int] = ()) -> list[FrameSpec]:
         """One more source frame has come, in display order. The frames that can be coded now, in coding order.
 
-        planes: Y, Cb, Cr, uint8 of display size, or a frame on a GPU; empty: unknown. sizes: see `next`.
+        planes: Y, Cb, Cr, uint8 of display size, unchanged until the frame is coded, or a frame on a GPU; empty: unknown.
+        sizes: see `next`.
         """
         if self._types is None:
             return [self.next(sizes)]
@@ -69,6 +70,8 @@ class FrameTypes:
         """Release what decisions hold; no call follows."""
         if self._types is not None:
             self._types.close()
+        if self._qps is not None:
+            self._qps.close()
         if self._costs is not None:
             self._costs.close()
 
