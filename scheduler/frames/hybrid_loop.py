@@ -46,7 +46,7 @@ class HybridLoop:
         self.dpb = DecodedPictureBuffer(self.arrays[HOST].slots)  # of all loops: all memories use the same slots
         self.previous: dict[str, Frame] = {}
         self.previous_distances: tuple[int, ...] = ()  # of the last frame
-        self._before = self.previous, self.previous_distances  # those before the last frame
+        self._before: tuple[dict[str, Frame], tuple[int, ...]] = {}, ()  # these two before the last frame
         self._unsettled: Callable[[], None] | None = None  # completes the download of the previous decoded frame
 
     def run(self, frame: Frame) -> Callable[[], None]:

@@ -27,8 +27,9 @@ CHEAP = {"preset": "superfast", "qp": None, "threads": 1, "rc_lookahead": 3, "su
 BUFFER = {"crf": 12, "vbv_maxrate": 120, "vbv_bufsize": 9, "rc_lookahead": 0}  # where predictions are `too_small`
 RATES = (
     {"crf": 23, "aq_mode": 0}, {"crf": 23, "no_mbtree": True}, {"crf": 20, "bframes": 2, "ref": 2},
-    {"crf": 20, "bframes": 3, "b_pyramid": "dyadic", "scenecut": 40, "slices": 2}, {"bitrate": 80}, {"bitrate": 60, "bframes": 1},
-    {"crf": 20, "vbv_maxrate": 90, "vbv_bufsize": 40, "nal_hrd": "cbr"}, {"bitrate": 90, "vbv_maxrate": 90, "vbv_bufsize": 40},
+    {"crf": 20, "bframes": 3, "b_pyramid": "dyadic", "scenecut": 40, "slices": 2}, {"bitrate": 80},
+    {"bitrate": 60, "bframes": 1}, {"crf": 20, "vbv_maxrate": 90, "vbv_bufsize": 40, "nal_hrd": "cbr"},
+    {"bitrate": 90, "vbv_maxrate": 90, "vbv_bufsize": 40},
     {"crf": 25, "zones": "2,4,q=18/5,6,b=2"}, {"crf": 22, "no_deblock": True, "weightp": 2}, {"crf": 3, "ipratio": 1.0},
 )  # fmt: skip
 
@@ -88,6 +89,7 @@ def test_gops_at_once(gpu):  # noqa: F811
 
 def test_some_frames_with_one_qp(gpu, monkeypatch):  # noqa: F811
     """Routes of frames with one QP and with many are not mistaken for one another."""
+
     def with_map(spec, energy, *_):
         qps = np.random.default_rng(spec.display_index).integers(20, 40, energy.size).astype(np.uint8)
         return spec._replace(mb_qp=qps.tobytes()) if spec.display_index % 3 else spec
@@ -151,7 +153,11 @@ def test_to_one_device_and_back(driver, options, too_small):  # noqa: F811
     clip = scenes(*size) * 2
     expected, _ = encode(clip, config(*size, device="cpu", **options))
     lists, seen = 2 if options.get("bframes") else 1, set()
-    for order, every in ((("gpu", "split", "cpu", "other split"), 5), (("cpu", "gpu", "other split"), 4), (("gpu", "cpu"), 1)):
+    for order, every in (
+        (("gpu", "split", "cpu", "other split"), 5),
+        (("cpu", "gpu", "other split"), 4),
+        (("gpu", "cpu"), 1),
+    ):
         plans = [Plan.split(DEVICES, ROWS, *PLANS[name], "fsbm", 2, True, lists) for name in order]
         changes = {every * n: plans[n % len(plans)] for n in range(60)}
         found, alone = changing(clip, size, changes, options)

@@ -4,7 +4,6 @@ import h264lite
 import numpy as np
 import pytest
 from h264lite.encoder.decisions.frame_types import FrameTypes
-from h264lite.encoder.errors import OptionError
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frame_spec import B
 
