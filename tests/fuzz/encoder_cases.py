@@ -28,8 +28,9 @@ VALUES = {  # of options that are no number and no choice, or whose edges matter
     "deblock": ((0, 0), (-6, -6), (6, 6), (0, 3), (-6, 6)), "sar": ("1:1", "16:11", "65535:65534"),
     "partitions": ("none", "all", "p8x8", "p8x8,p4x4", "i8x8", "p8x8,i4x4"), "slices": (1, 2, 3, 5),
     "crf": (0, 4.5, 20, 33.3, 51), "qpmin": (0, 3, 20), "qpmax": (20, 45, 51, 69),
-    "bitrate": (1, 20, 100, 1000, 2000000), "ratetol": (0.1, 1, 100), "zones": ("0,3,q=0", "1,2,b=0.5/2,9,q=51", "0,0,b=100"),
-    "vbv_maxrate": (10, 100, 1000, 50000), "vbv_bufsize": (10, 100, 1000, 50000), "vbv_init": (0, 0.5, 1, 50),
+    "bitrate": (1, 20, 100, 1000, 2000000), "ratetol": (0.1, 1, 100),
+    "zones": ("0,3,q=0", "1,2,b=0.5/2,9,q=51", "0,0,b=100", "1,9,b=0.1"),
+    "vbv_maxrate": (10, 100, 1000, 50000), "vbv_bufsize": (10, 100, 1000, 50000), "vbv_init": (0, 0.5, 0.9, 1, 50),
     "qpfile": ("", "0 K 20\n3 P", "1 b 51\n2 B -1\n4 i 0"),  # what is in the file
     "psy_rd": (0, 1, "10:0"), "cqm": ("flat", "jvt"),
     "bframes": (*range(1, 8), 16), "b_pyramid": ("none", "normal", "dyadic"), "min_keyint": ("auto", 1, 2, 4),
