@@ -19,7 +19,7 @@ from ..scheduler.check import TwinDiffers
 from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost
 from ..scheduler.executor import bands
 from ..scheduler.frame_spec import FrameSpec
-from ..scheduler.frames.frame import Frame, HostFrame
+from ..scheduler.frames.frame import Frame, HostFrame, SourceBuffer
 from ..scheduler.frames.frame_executor import FrameExecutor
 from ..scheduler.frames.held_sources import HeldSource
 from ..scheduler.frames.host_rgb import RgbFrame
@@ -157,6 +157,15 @@ class Pipeline:
         assert isinstance(frame, HostFrame)
         frame.loaded()
         return self._encode(frame, spec, frame.input_planes)
+
+    def encode_buffer(
+        self, buffer: SourceBuffer, spec: FrameSpec, ahead: Sequence[FrameSpec] = ()
+    ) -> tuple[list[EncodedFrame], SourceBuffer]:
+        """`encode` for a frame in a buffer of the ring (FrameRing.exchanges), which is kept; another one is returned."""
+        frame = self._next_frame()
+        assert isinstance(frame, HostFrame)
+        free = frame.exchange(buffer)
+        return self._encode(frame, spec, frame.input_planes, ahead), free
 
     def encode_on_gpu(
         self, source: DeviceFrame, spec: FrameSpec | None = None, ahead: Sequence[FrameSpec] = ()
