@@ -58,9 +58,9 @@ class BufferControl:
     def again(self, bits: int) -> FrameSpec | None:
         """The frame as it is to be coded again, since it has too many bits; None: it fits, or no QP is higher."""
         self._tries.append((self._higher, bits))
-        if bits <= self._limit or self._tried.qp >= self._qpmax:
-            return None
         most = self._qpmax - (min(self._planned.mb_qp) if self._planned.mb_qp else self._planned.qp)
+        if bits <= self._limit or self._higher >= most:
+            return None
         excess = log2_fixed(bits) - log2_fixed(max(1, self._limit - self._limit // _KEPT))
         step = max(1, -(-excess * self._slope() >> LOG2_SHIFT))
         self._higher = most if len(self._tries) >= MOST_TRIES - 1 else min(most, self._higher + step)
