@@ -38,7 +38,8 @@ class CrfQps:
 
     def __init__(self, config: Config, costs: Costs, requests: Requests) -> None:
         self._requests = requests
-        self._costs, self._factor = costs, RateFactor(CrfRules.of(config))
+        rules = CrfRules.of(config)
+        self._costs, self._crf, self._factor = costs, rules.crf, RateFactor(rules)
         self._limits = config.qpmin, config.qpmax
         self._tree = MacroblockTree.of(config, costs) if config.mbtree else None
         self._aq = AqSettings.of(config) if config.aq_mode else None
@@ -97,8 +98,10 @@ class CrfQps:
         shift = self._requests.shift(spec.display_index)
         qp = min(QP_ONE * self._limits[1], max(QP_ONE * self._limits[0], qp + shift))
         qp_by = ZONE if shift else self._qp_by(spec)
+        spec = spec._replace(over_factor=qp - self._crf)
         if offsets is None:
             return spec._replace(qp=scaled(qp, 1, QP_SHIFT), qp_by=qp_by)
+        spec = spec._replace(over_factor=spec.over_factor + int(offsets.sum()) // offsets.size)
         qps = mb_qps(qp, offsets, *self._limits)
         return spec._replace(qp=(2 * int(qps.sum()) + qps.size) // (2 * qps.size), mb_qp=qps.tobytes(), qp_by=qp_by)
 
