@@ -2,19 +2,25 @@
 
 import numpy as np
 
-from ..jit.kernel import quick_kernel
+from ..jit.kernel import closed_kernel
 
 
-@quick_kernel
-def steady_qps(wanted, first, reach, qp):
-    """A macroblock keeps the QP of the one before while that is at most `reach` from what it wants; else it has the nearest.
+@closed_kernel
+def steady_qps(qp, offsets, limits, reach, found):
+    """QP_Y of macroblocks -> found: uint8[n_mb]. Returns their sum.
 
-    wanted: int32[n_mb], in 1 / 256, 0 .. 51 QPs; first: the QP before the first macroblock; reach: in 1 / 256; qp:
-    uint8[n_mb] out. An mb_qp_delta takes some bits wherever a macroblock has residual.
+    A macroblock keeps the QP of the one before while that is at most `reach` from what it wants; else it has the nearest: an
+    mb_qp_delta takes some bits wherever a macroblock has residual. The QP before the first macroblock is that of the frame.
+
+    qp: int, of the frame; offsets: int32[n_mb], both in 1 / 256; limits: (least, most), ints; reach: int, in 1 / 256.
     """
-    before = np.int64(first)
-    for mb in range(len(wanted)):
-        target = np.int64(wanted[mb])
-        if abs(256 * before - target) > reach:
-            before = (target + 128) >> 8
-        qp[mb] = before
+    least, most = limits
+    before = max(least, min(most, (np.int64(qp) + 128) >> 8))
+    total = np.int64(0)
+    for mb in range(len(offsets)):
+        wanted = max(256 * least, min(256 * most, np.int64(qp) + offsets[mb]))
+        if abs(256 * before - wanted) > reach:
+            before = (wanted + 128) >> 8
+        found[mb] = before
+        total += before
+    return total

@@ -16,50 +16,73 @@ from .errors import DeviceLost
 from .settings.config import Config
 from .settings.requests import Request
 
+_SHARE = 8  # of the frames that are ready, this part leaves in addition to one
+
 
 class HeldFrames:
     """Gives each frame, as it comes, to FrameTypes, and keeps its source, of any kind, until the frame is coded.
 
-    is_whole: false from the beginning of a call of `add` or `end` until all its frames are coded: after an exception in
-    between a frame may be missing, and none can follow.
+    is_whole: false while frames are decided, and while those that leave are coded: after an exception in between a frame may
+    be missing, and none can follow.
     """
 
-    def __init__(self, config: Config, warn: Callable[[str], None] | None = None) -> None:
-        """warn: see Requests; None: a RuntimeWarning."""
+    def __init__(self, config: Config, warn: Callable[[str], None] | None = None, copies: bool = True) -> None:
+        """warn: see Requests; None: a RuntimeWarning; copies: see FrameTypes."""
         warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
-        self._queue: deque[FrameSpec] = deque()  # decided, and not coded yet: those that plans look ahead to
-        self._ahead = config.planned_frames
-        self._types = FrameTypes(config, tuple(bands(config.mb_height, config.slices)), warn)
+        self._queue: deque[FrameSpec] = deque()  # decided: those that plans look ahead to
+        self._planned = config.planned_frames
+        self._ready: deque[tuple[FrameSpec, tuple[FrameSpec, ...]]] = deque()  # to be coded, with those ahead
+        self._types = FrameTypes(config, tuple(bands(config.mb_height, config.slices)), warn, copies)
         self._held: dict[int, Any] = {}  # sources by display index
         self._ended = False
+        self.ahead: tuple[FrameSpec, ...] = ()  # what followed the last frame in coding order when plans took it
         self.count = 0  # frames entered
         self.is_whole = True
 
     @property
-    def ahead(self) -> tuple[FrameSpec, ...]:
-        """The frames that follow the last one in coding order, as far as they are decided and plans need them."""
-        return tuple(self._queue)
+    def reads_from(self) -> int:
+        """See FrameTypes."""
+        return self._types.reads_from
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def add(self, source: Any, planes: Sequence[np.ndarray] | HeldSource = ()) -> Iterator[tuple[FrameSpec, Any]]:
-        """The next frame in display order. Yields the frames to be coded now, in coding order, each with its source.
+    def enter(self, source: Any, planes: Sequence[np.ndarray] | HeldSource = ()) -> None:
+        """The next frame in display order.
 
-        planes: Y, Cb, Cr, uint8 of display size, read at once, or a frame on a GPU; empty: unknown, if decisions need none.
+        planes: Y, Cb, Cr, uint8 of display size, unchanged until the frame is coded, or a frame on a GPU; empty: unknown, if
+        decisions need none.
         """
         self._types.check_next()
         self.is_whole = False
         self._held[self.count] = source
         self.count += 1
-        yield from self._leaving(self._decided(lambda: self._types.add(planes)), self._ahead)
+        self._plan(self._decided(lambda: self._types.add(planes)), self._planned)
+        self.is_whole = True
+
+    def leave(self, evenly: bool = False) -> Iterator[tuple[FrameSpec, Any]]:
+        """Yields the frames to be coded now, in coding order, each with its source.
+
+        evenly: about as many as have entered since the last call, so that a GPU has work while others are decided.
+        """
+        self.is_whole = False
+        for _ in range(min(len(self._ready), 1 + len(self._ready) // _SHARE) if evenly else len(self._ready)):
+            spec, self.ahead = self._ready.popleft()
+            yield spec, self._held.pop(spec.display_index)
+        self.is_whole = True
+
+    def add(self, source: Any, planes: Sequence[np.ndarray] | HeldSource = ()) -> Iterator[tuple[FrameSpec, Any]]:
+        """`enter`, then `leave`."""
+        self.enter(source, planes)
+        yield from self.leave()
 
     def end(self) -> Iterator[tuple[FrameSpec, Any]]:
-        """No frame follows: yields the others as `add` does. At later calls, and after an exception, there are none."""
+        """No frame follows: yields the others as `leave` does. At later calls, and after an exception, there are none."""
         if self._ended or not self.is_whole:
             return
         self._ended, self.is_whole = True, False
-        yield from self._leaving(self._decided(self._types.flush), 0)
+        self._plan(self._decided(self._types.flush), 0)
+        yield from self.leave()
 
     def request(self, request: Request | None) -> None:
         """For the next frame; see Requests.of_caller."""
@@ -76,10 +99,9 @@ class HeldFrames:
         except (GpuLost, DeviceMemoryError, DeviceUnavailable) as error:
             raise DeviceLost(str(error)) from None
 
-    def _leaving(self, specs: Sequence[FrameSpec], stay: int) -> Iterator[tuple[FrameSpec, Any]]:
+    def _plan(self, specs: Sequence[FrameSpec], stay: int) -> None:
         """stay: frames that are decided and wait for others."""
         self._queue += specs
         while len(self._queue) > stay:
             spec = self._queue.popleft()
-            yield spec, self._held.pop(spec.display_index)
-        self.is_whole = True
+            self._ready.append((spec, tuple(self._queue) if self._planned else ()))

@@ -19,7 +19,7 @@ from ..scheduler.check import TwinDiffers
 from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost
 from ..scheduler.executor import bands
 from ..scheduler.frame_spec import FrameSpec
-from ..scheduler.frames.frame import Frame, HostFrame
+from ..scheduler.frames.frame import Frame, HostFrame, SourceBuffer
 from ..scheduler.frames.frame_executor import FrameExecutor
 from ..scheduler.frames.held_sources import HeldSource
 from ..scheduler.frames.host_rgb import RgbFrame
@@ -65,7 +65,7 @@ class EncodedFrame:
     is_qp_asked: bool
     over_factor: int
     predicted: int
-    mean_qp: int  # of the macroblocks in 1 / 256, as decided
+    mean_qp: int  # of the macroblocks in 1 / 256, as decided; with --pass
     data: bytes  # Annex B
     mb_counts: np.ndarray  # int64[15], by mb_type
     transform_8x8: int  # macroblocks with the 8x8 transform
@@ -163,6 +163,15 @@ class Pipeline:
         assert isinstance(frame, HostFrame)
         frame.loaded()
         return self._encode(frame, spec, frame.input_planes)
+
+    def encode_buffer(
+        self, buffer: SourceBuffer, spec: FrameSpec, ahead: Sequence[FrameSpec] = ()
+    ) -> tuple[list[EncodedFrame], SourceBuffer]:
+        """`encode` for a frame in a buffer of the ring (FrameRing.exchanges), which is kept; another one is returned."""
+        frame = self._next_frame()
+        assert isinstance(frame, HostFrame)
+        free = frame.exchange(buffer)
+        return self._encode(frame, spec, frame.input_planes, ahead), free
 
     def encode_on_gpu(
         self, source: DeviceFrame, spec: FrameSpec | None = None, ahead: Sequence[FrameSpec] = ()
@@ -339,7 +348,7 @@ class Pipeline:
             is_qp_asked=spec.is_qp_asked,
             over_factor=spec.over_factor,
             predicted=spec.predicted,
-            mean_qp=mean_qp(spec),
+            mean_qp=mean_qp(spec) if self.config.pass_ else 0,
             data=data,
             mb_counts=found[3:],
             transform_8x8=int(np.count_nonzero(frame.transform_8x8)) if self.config.transform_8x8_mode else 0,

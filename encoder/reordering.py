@@ -3,13 +3,14 @@
     source -> buffer -> FrameTypes -> (spec, buffer) in coding order -> Pipeline
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..scheduler.frame_spec import FrameSpec
-from ..scheduler.frames.frame import split_planes
+from ..scheduler.frames.frame import SourceBuffer
 from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.trace import Trace
 from .errors import InputError
@@ -34,12 +35,14 @@ class Reordering:
     ) -> None:  # fmt: skip
         from .pipeline import Pipeline
 
-        self._display = config.display
-        self._held = HeldFrames(config, warn)
-        self._buffer: np.ndarray | None = None  # uint8[n]: the next frame as I420
-        self._free: list[np.ndarray] = []
+        self._display, self._mb_height = config.display, config.mb_height
+        self._buffer: SourceBuffer | None = None  # the next frame
+        self._free: deque[SourceBuffer] = deque()
         self._done: list[EncodedFrame] = []  # of this call, by frames before the last one
         self._pipeline = Pipeline(config, keep_reconstruction, warn, trace)
+        self._exchanges = self._pipeline.executor.ring.exchanges
+        self._evenly = self._exchanges and not config.waits_for_packets
+        self._held = HeldFrames(config, warn, copies=not self._exchanges)
 
     @property
     def on_gpu(self) -> bool:
@@ -62,9 +65,7 @@ class Reordering:
 
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
         """See Pipeline; for the next frame only."""
-        if self._buffer is None:
-            self._buffer = self._free.pop() if self._free else np.empty(sum(h * w for h, w in self._display), np.uint8)
-        return self._buffer
+        return self._next().source
 
     def read_ahead(self) -> bool:
         """See Pipeline: frames are read into a buffer each, when they enter."""
@@ -76,25 +77,29 @@ class Reordering:
 
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
         """See Pipeline. The planes are copied."""
-        missing = [pair for pair in zip(self._next_planes(), (y, u, v)) if not np.may_share_memory(*pair)]
-        if missing:
-            self._pipeline.executor.ring.copy(*zip(*missing))
-        return self._enter()
+        buffer = self._next()
+        if np.may_share_memory(buffer.source, y):  # it was read into the buffer
+            return self._before() + self._enter()
+        with self._pipeline.executor.ring.copying(buffer.target, (y, u, v)):
+            done = self._before()
+        return done + self._enter()
 
     def encode_rgb(self, source: RgbFrame, checked: bool) -> "list[EncodedFrame]":
         """See Pipeline."""
         from .pipeline import outside_text
 
-        if source.convert(self._next_planes()) and checked:
+        if source.convert(self._next().planes) and checked:
             raise InputError(outside_text(self._held.count))
         self.say_bt709()
-        return self._enter()
+        return self._before() + self._enter()
 
     def encode_on_gpu(self, source: DeviceFrame) -> "list[EncodedFrame]":
         """See Pipeline. The frame is copied on the GPU."""
         held = self._pipeline.enter_on_gpu(source, True, self._held.count > 0)
         assert held.held is not None
-        return self._code(self._held.add(held, held.held))
+        done = self._before()
+        self._held.enter(held, held.held)
+        return done + self._after()
 
     def say_bt709(self) -> None:
         """See Pipeline."""
@@ -106,19 +111,34 @@ class Reordering:
 
     def close(self) -> None:
         """See Pipeline; frames that wait are dropped."""
+        self._held.close()  # which may read buffers of the pipeline
         self._pipeline.close()
-        self._held.close()
 
-    def _next_planes(self) -> tuple[np.ndarray, ...]:
-        buffer = self.next_buffer()
-        assert buffer is not None
-        return split_planes(buffer, self._display)
+    def _next(self) -> SourceBuffer:
+        """The buffer of the next frame: one that nothing reads any more, or a new one."""
+        if self._buffer is None:
+            if self._free and self._free[0].number < self._held.reads_from:
+                self._buffer = self._free.popleft()
+            elif self._exchanges:
+                self._buffer = self._pipeline.executor.ring.source_buffer()
+            else:
+                self._buffer = SourceBuffer(self._mb_height, self._display, np.empty)
+        return self._buffer
 
     def _enter(self) -> "list[EncodedFrame]":
         """The frame in the buffer enters."""
-        buffer, planes = self._buffer, self._next_planes()
-        self._buffer = None
-        return self._code(self._held.add(buffer, planes))
+        buffer = self._next()
+        self._buffer, buffer.number = None, self._held.count
+        self._held.enter(buffer, buffer.planes)
+        return self._after()
+
+    def _before(self) -> "list[EncodedFrame]":
+        """Code frames while the next one is copied, and before decisions: a GPU has work then."""
+        return self._code(self._held.leave(evenly=True)) if self._evenly else []
+
+    def _after(self) -> "list[EncodedFrame]":
+        """Code the frames that decisions have made ready."""
+        return [] if self._evenly else self._code(self._held.leave())
 
     def _code(self, frames: Iterable[tuple[FrameSpec, Any]]) -> "list[EncodedFrame]":
         """Code frames one after another, of buffers or DeviceFrames; returns what has become finished."""
@@ -127,7 +147,12 @@ class Reordering:
             if isinstance(source, DeviceFrame):
                 self._done = self._done + self._pipeline.encode_on_gpu(source, spec, self._held.ahead)
                 continue
-            y, u, v = split_planes(source, self._display)
-            self._done = self._done + self._pipeline.encode(y, u, v, spec, self._held.ahead)
-            self._free.append(source)
+            free = source
+            if self._exchanges:
+                done, free = self._pipeline.encode_buffer(source, spec, self._held.ahead)
+            else:
+                y, u, v = source.planes
+                done = self._pipeline.encode(y, u, v, spec, self._held.ahead)
+            self._done = self._done + done
+            self._free.append(free)
         return self._done

@@ -54,7 +54,8 @@ def _needed(config: Config | None) -> set[str]:
             ("rd_candidates_b", by_bits and config.cabac and config.lists == 2),
             ("rd_decision", by_bits and not config.cabac), ("weighting", config.weightp),
             ("settle_qp", config.aq_mode > 0 or config.mbtree), ("steady_qp", config.aq_mode > 0 or config.mbtree),
-            ("ac_energy", config.aq_mode > 0), ("macroblock_tree", config.mbtree),
+            ("ac_energy", config.aq_mode > 0), ("aq_offsets", config.aq_mode > 0), ("macroblock_tree", config.mbtree),
+            ("logarithms", config.bitrate > 0),
             ("bits_by_kind", config.bits_by_kind),
         )  # fmt: skip
         needed |= {name for name, wanted in options if wanted}

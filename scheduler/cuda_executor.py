@@ -242,13 +242,14 @@ class CudaExecutor(GpuMemory):
 
     def _buffers_of(self, place: "FramePlace") -> HostBuffers:
         """The host buffers of a frame with its events."""
-        number, slot, buffers = place
+        number, slot, upload, buffers = place
         k = number % self.frames_on_device
-        if (slot, k) not in self._host_buffers:
+        found = self._host_buffers.get((slot, k))
+        if found is None or not found.has(upload):
             before = self._downloaded[(number - 2) % self.frames_on_device]
             events = self._event(slot), self._uploaded[k], self._coded[k], self._downloaded[k], before
-            self._host_buffers[slot, k] = HostBuffers(*events, *buffers())
-        return self._host_buffers[slot, k]
+            self._host_buffers[slot, k] = found = HostBuffers(*events, *buffers())
+        return found
 
     @contextmanager
     def record(self, kind: Hashable, place: "FramePlace", addresses: tuple[int, ...]) -> Iterator[None]:
@@ -306,6 +307,7 @@ class FramePlace(NamedTuple):
 
     number: int  # of the frame
     slot: Hashable  # see `download_of`
+    upload: np.ndarray  # the one of the host buffers that may be another one in a later frame of the slot
     buffers: Callable[[], Sequence[np.ndarray]]  # returns the host buffers of the slot, always in the same order
 
 

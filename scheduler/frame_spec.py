@@ -64,7 +64,7 @@ class FrameSpec(NamedTuple):
     qp_by                         what the QP follows from, for statistics
     cost                          of the source frame by its type, as the lookahead finds it; 0: unknown
     is_qp_asked                   whether the user asks for the QP, which no rate control changes
-    over_factor                   mean QP of the macroblocks in 1 / 256 less the rate factor, before any control of sizes
+    over_factor                   mean QP of the macroblocks in 1 / 256 less the rate factor, as planned; with --pass
     predicted                     bits that a rate control expects; 0: none does
     """
 

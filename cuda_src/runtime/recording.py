@@ -56,6 +56,10 @@ class HostBuffers:
             raise ValueError(f"a host array {buffer.shape} {buffer.dtype} that is not one of the frame's")
         return which
 
+    def has(self, buffer: Any) -> bool:
+        """Whether it is one of them."""
+        return id(buffer) in self._which
+
     @cached_property
     def numbers(self) -> np.ndarray:
         """int64[n]: addresses of the arrays and handles of the events."""

@@ -1,20 +1,18 @@
 """Logarithms and powers in integers: decisions about QPs come out alike on every machine."""
 
+from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 
-LOG2_SHIFT = 16  # of logarithms: they are in 1 / 65536
-QP_SHIFT = 8  # of QPs with a fraction: they are in 1 / 256
+from ...cpu_simd import logarithms
+
+LOG2_SHIFT, QP_SHIFT = logarithms.LOG2_SHIFT, logarithms.QP_SHIFT
 _MANTISSA = 48  # bits
-_TABLE_BITS = 8  # of the mantissa that choose a row of the tables; the others interpolate
-# log2(1 + i / 256) and 2^(i / 256), in 1 / 65536
-_LOG2 = np.array([round(np.log2(1 + i / 256) * (1 << LOG2_SHIFT)) for i in range(257)], np.int64)
-_EXP2 = np.array([round(2 ** (i / 256) * (1 << LOG2_SHIFT)) for i in range(257)], np.int64)
 
 
-@cache
+@lru_cache(4096)
 def log2_fixed(number: int) -> int:
     """log2 of a positive integer in 1 / 65536, at most one too small."""
     shift = number.bit_length() - 1
@@ -45,22 +43,16 @@ def scaled(number: int, by: int, shift: int) -> int:
 
 
 def log2_array(values: np.ndarray) -> np.ndarray:
-    """int64: log2 of integers 1 .. 2^31 - 1, in 1 / 65536, within 2 of these."""
-    values = values.astype(np.int64)
-    exponent = np.zeros(values.shape, np.int64)
-    for step in (16, 8, 4, 2, 1):
-        exponent += step * (values >> exponent + step > 0)
-    mantissa = values << 31 - exponent & (1 << 31) - 1  # below the leading 1
-    return (exponent << LOG2_SHIFT) + _between(_LOG2, mantissa >> 31 - _TABLE_BITS - 15)
+    """int64[n]: log2 of integers 1 .. 2^31 - 1, in 1 / 65536, within 2 of these."""
+    return _of_each(logarithms.log2_values, values)
 
 
 def exp2_array(values: np.ndarray) -> np.ndarray:
-    """int64: 2^value in 1 / 65536, within 5 of these; values: 0 .. 3 * 65536, in 1 / 65536."""
-    fraction = values & (1 << LOG2_SHIFT) - 1
-    return _between(_EXP2, fraction << _TABLE_BITS + 15 - LOG2_SHIFT) << (values >> LOG2_SHIFT)
+    """int64[n]: 2^value in 1 / 65536, within 5 of these; values: 0 .. 3 * 65536, in 1 / 65536."""
+    return _of_each(logarithms.exp2_values, values)
 
 
-def _between(table: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Interpolation in a table; at: row and 15 bits of a fraction."""
-    row, fraction = at >> 15, at & (1 << 15) - 1
-    return table[row] + ((table[row + 1] - table[row]) * fraction + (1 << 14) >> 15)
+def _of_each(kernel: Callable[[np.ndarray, np.ndarray], None], values: np.ndarray) -> np.ndarray:
+    found = np.empty(values.shape, np.int64)
+    kernel(values.astype(np.int64), found)
+    return found

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...scheduler.frame_spec import MOST_ENTRIES, FrameSpec, I, P
 from ...scheduler.frames.held_sources import HeldSource
-from ...scheduler.lookahead.questions import Costs
+from ...scheduler.lookahead.questions import NOTHING_READ, Costs
 from ..settings.config import Config
 from ..settings.requests import IDR
 from .adaptive_types import AdaptiveTypes
@@ -27,13 +27,16 @@ class FrameTypes:
     of `ref` frames (8.2.5.3). Coding order is display order, and each frame is decided at once.
     """
 
-    def __init__(self, config: Config, slices: Slices, warn: Callable[[str], None] | None = None) -> None:
-        """warn: see Requests."""
+    def __init__(
+        self, config: Config, slices: Slices, warn: Callable[[str], None] | None = None, copies: bool = True
+    ) -> None:
+        """warn: see Requests; copies: the luma of frames is copied where it is read later; else see `reads_from`."""
         self._config, self._slices = config, slices
         self.requests = Requests(config, warn)
         self._last: FrameSpec | None = None
         by_costs = (config.b_adapt or config.scenecut) and config.first_pass is None
-        costs = costs_of(config) if config.decides_by_samples else None
+        costs = costs_of(config, copies) if config.decides_by_samples else None
+        self._all_costs = costs
         self._qps: QpSource | None = None
         if config.crf is not None and costs is not None:
             self._qps = CrfQps(config, costs, self.requests)
@@ -46,7 +49,8 @@ class FrameTypes:
     def add(self, planes: Sequence[np.ndarray] | HeldSource = (), sizes: Sequence[int] = ()) -> list[FrameSpec]:
         """One more source frame has come, in display order. The frames that can be coded now, in coding order.
 
-        planes: Y, Cb, Cr, uint8 of display size, or a frame on a GPU; empty: unknown. sizes: see `next`.
+        planes: Y, Cb, Cr, uint8 of display size, unchanged until the frame is coded, or a frame on a GPU; empty: unknown.
+        sizes: see `next`.
         """
         if self._types is None:
             return [self.next(sizes)]
@@ -64,6 +68,11 @@ class FrameTypes:
         if isinstance(self._types, GivenTypes):
             self._types.check_next()
 
+    @property
+    def reads_from(self) -> int:
+        """Without copies: the luma of this frame in display order and of later ones may still be read."""
+        return NOTHING_READ if self._all_costs is None else self._all_costs.reads_from
+
     def flush(self) -> list[FrameSpec]:
         """No source frame comes any more: the frames that are left, in coding order."""
         if self._types is None:
@@ -75,6 +84,8 @@ class FrameTypes:
         """Release what decisions hold; no call follows."""
         if self._types is not None:
             self._types.close()
+        if self._qps is not None:
+            self._qps.close()
         if self._costs is not None:
             self._costs.close()
 

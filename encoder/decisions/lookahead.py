@@ -24,20 +24,20 @@ from ...cpu_simd.lookahead import (
 from ...scheduler.executor import bands
 from ...scheduler.lookahead.front import Lookahead
 from ...scheduler.lookahead.levels import levels_between
-from ...scheduler.lookahead.questions import Costs, Luma, Question, TreeFrame, UsedMotion, position_between
+from ...scheduler.lookahead.questions import NOTHING_READ, Costs, Luma, Question, TreeFrame, UsedMotion, position_between
 from ..settings.config import Config
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
 Motion = tuple[np.ndarray, np.ndarray]  # vectors int16[n_mb, 2], source samples; costs uint16[n_mb]
 
 
-def costs_of(config: Config) -> Costs:
-    """The costs of an encode: on its first GPU, if it has one."""
+def costs_of(config: Config, copies: bool) -> Costs:
+    """The costs of an encode: on its first GPU, if it has one. copies: see GpuCosts."""
     size, threads = (config.width, config.height), config.threads
     ordinals = [int(name.partition(":")[2] or 0) for name in config.devices if name != "cpu"]
     if not ordinals:
         return FrameCosts(*size, threads)
-    return Lookahead(ordinals[0], *size, config.may_change_device, lambda first: FrameCosts(*size, threads, first))
+    return Lookahead(ordinals[0], *size, config.may_change_device, lambda first: FrameCosts(*size, threads, first), copies)
 
 
 class FrameCosts:
@@ -88,6 +88,11 @@ class FrameCosts:
         self._first = before
         self._motions = {pair: motion for pair, motion in self._motions.items() if min(pair) >= before}
         self._sums = {frames: cost for frames, cost in self._sums.items() if min(frames) >= before}
+
+    @property
+    def reads_from(self) -> int:
+        """See Costs."""
+        return NOTHING_READ
 
     def intra(self, frame: int) -> int:
         """The frame by intra prediction alone."""

@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...cpu_simd.aq_offsets import MOST_WORTH_LOG2
 from ...cpu_simd.macroblock_tree import COST_SHIFT, tree_offsets, tree_propagate
 from ...scheduler.frame_spec import FrameSpec, I
 from ...scheduler.lookahead.questions import Costs, NotYet, Question, TreeFrame, UsedMotion
 from ..settings.config import Config
-from .fixed_point import LOG2_SHIFT, QP_SHIFT, exp2_array, fixed, scaled
+from .aq_ahead import Adapted
+from .fixed_point import LOG2_SHIFT, QP_SHIFT, fixed, scaled
 
 _STRENGTH = 5  # QPs for an amount as large as the macroblock's own worth, at qcomp 0
-_STEP = 6  # QPs that double the quantiser step
-_MOST_LOG2 = 8 << LOG2_SHIFT
-_WORTH_SHIFT = LOG2_SHIFT - COST_SHIFT + (_MOST_LOG2 >> LOG2_SHIFT)
+_WORTH_SHIFT = LOG2_SHIFT - COST_SHIFT + MOST_WORTH_LOG2
 _GROUP = 4  # of the frames ahead this part leaves together, so that costs flow back once for all of them
 
 
@@ -36,12 +36,11 @@ class Flow(NamedTuple):
 class Node:
     """A frame of the tree."""
 
-    def __init__(self, spec: FrameSpec, qp: int, question: Question, adapted: np.ndarray | None) -> None:
-        """qp: before offsets, in 1 / 256; question: nearest references and frame; adapted: int32[n_mb], offsets of adaptive
-        quantisation in 1 / 256.
-        """
-        self.spec, self.qp, self.question, self.adapted = spec, qp, question, adapted
-        self.worth = None if adapted is None else _worth(adapted)
+    def __init__(self, spec: FrameSpec, qp: int, question: Question, adapted: Adapted | None) -> None:
+        """qp: before offsets, in 1 / 256; question: nearest references and frame; adapted: by adaptive quantisation."""
+        self.spec, self.qp, self.question = spec, qp, question
+        self.adapted = None if adapted is None else adapted.offsets
+        self.worth = None if adapted is None else adapted.worth
         self.weight = min(64, max(0, spec.implicit_weights[0])) if spec.list1 else 0
         self.flow: Flow | None = None  # a GPU has it
 
@@ -60,12 +59,6 @@ class Node:
         if offsets is None or not self.spec.is_reference:
             return self.adapted
         return offsets if self.adapted is None else self.adapted + offsets
-
-
-def _worth(adapted: np.ndarray) -> np.ndarray:
-    """int64[n_mb]: what a cost is worth, at finer steps more, in 1 / 2^24."""
-    log2 = np.clip(-adapted.astype(np.int64) * (1 << LOG2_SHIFT - QP_SHIFT) // _STEP, -_MOST_LOG2, _MOST_LOG2)
-    return exp2_array(log2 + _MOST_LOG2)
 
 
 # a frame, its QP in 1 / 256 and offsets of its macroblocks, int32[n_mb] in 1 / 256; None: all have the frame's QP

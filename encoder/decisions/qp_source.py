@@ -9,7 +9,8 @@ from ...scheduler.frame_spec import B, FrameSpec, I, P
 from ...scheduler.frames.held_sources import HeldSource
 from ...scheduler.lookahead.questions import Costs, NotYet, Question
 from ..settings.config import Config
-from .adaptive_quantisation import QP_ONE, AqSettings, aq_offsets, energies, in_coded_size, mb_qps
+from .adaptive_quantisation import QP_ONE, mb_qps
+from .aq_ahead import AqAhead
 from .fixed_point import QP_SHIFT, scaled
 from .macroblock_tree import MacroblockTree, Node, Settled
 from .rate_factor import CrfRules, RateFactor
@@ -24,13 +25,18 @@ class QpSource(Protocol):
         """The first frame in display order whose costs are still asked for."""
 
     def see(self, planes: Sequence[np.ndarray] | HeldSource) -> None:
-        """The next source frame in display order: Y, Cb, Cr, uint8 of display size, which are not kept, or on a GPU."""
+        """The next source frame in display order: Y, Cb, Cr, uint8 of display size, unchanged until it is decided; or on a
+        GPU.
+        """
 
     def add(self, specs: Sequence[FrameSpec]) -> list[FrameSpec]:
         """The next frames in coding order, whose costs are there. All whose QPs are settled now, in coding order."""
 
     def flush(self) -> list[FrameSpec]:
         """No frame follows: all that wait."""
+
+    def close(self) -> None:
+        """End the threads; no call follows."""
 
 
 class CrfQps:
@@ -40,12 +46,9 @@ class CrfQps:
         self._requests = requests
         rules = CrfRules.of(config)
         self._costs, self._crf, self._factor = costs, rules.crf, RateFactor(rules)
-        self._limits = config.qpmin, config.qpmax
+        self._limits, self._in_passes = (config.qpmin, config.qpmax), config.pass_ > 0
         self._tree = MacroblockTree.of(config, costs) if config.mbtree else None
-        self._aq = AqSettings.of(config) if config.aq_mode else None
-        self._coded = config.coded_height, config.coded_width
-        self._seen = 0  # frames
-        self._energies: dict[int, np.ndarray | HeldSource] = {}  # for adaptive quantisation, by display index
+        self._aq = AqAhead(config) if config.aq_mode else None
         self._shown: dict[int, int] = {}  # display index of each reference
         self._last_shown = 0
 
@@ -58,9 +61,7 @@ class CrfQps:
     def see(self, planes: Sequence[np.ndarray] | HeldSource) -> None:
         """See QpSource."""
         if self._aq is not None:
-            found = planes if isinstance(planes, HeldSource) else energies(in_coded_size(planes, self._coded))
-            self._energies[self._seen] = found
-        self._seen += 1
+            self._aq.see(planes)
 
     def add(self, specs: Sequence[FrameSpec]) -> list[FrameSpec]:
         """See QpSource."""
@@ -70,12 +71,17 @@ class CrfQps:
         """See QpSource."""
         return [] if self._tree is None else [self._with_qp(*found) for found in self._tree.flush()]
 
+    def close(self) -> None:
+        """See QpSource."""
+        if self._aq is not None:
+            self._aq.close()
+
     def _decided(self, spec: FrameSpec) -> list[FrameSpec]:
         """Those that are settled by the next frame."""
         spec = spec._replace(cost=self._cost(spec))
         qp = self._factor.qp(spec, spec.cost)
-        adapted = self._adapted(spec.display_index)
-        settled: Iterable[Settled] = [(spec, qp, adapted)]
+        adapted = None if self._aq is None else self._aq.take(spec.display_index)
+        settled: Iterable[Settled] = [(spec, qp, None if adapted is None else adapted.offsets)]
         if self._tree is not None:
             settled = self._tree.add(Node(spec, qp, self._question(spec), adapted))
         known = {**self._shown, spec.coding_index: spec.display_index}
@@ -84,13 +90,6 @@ class CrfQps:
             self._last_shown = spec.display_index  # the B frames before it follow in the same call of `add`
         return [self._with_qp(*found) for found in settled]
 
-    def _adapted(self, display_index: int) -> np.ndarray | None:
-        """Offsets of adaptive quantisation of a frame that waits."""
-        if self._aq is None:
-            return None
-        energy = self._energies.pop(display_index)
-        return aq_offsets(energy.energies() if isinstance(energy, HeldSource) else energy, self._aq)
-
     def _with_qp(self, spec: FrameSpec, qp: int, offsets: np.ndarray | None) -> FrameSpec:
         """The spec with its QP and, with offsets, the QPs of macroblocks, of which that of the frame is the mean then."""
         if (requested := self._requests.settled(spec)) is not None:
@@ -98,12 +97,13 @@ class CrfQps:
         shift = self._requests.shift(spec.display_index)
         qp = min(QP_ONE * self._limits[1], max(QP_ONE * self._limits[0], qp + shift))
         qp_by = ZONE if shift else self._qp_by(spec)
-        spec = spec._replace(over_factor=qp - self._crf)
+        if self._in_passes:
+            mean = 0 if offsets is None else int(offsets.sum()) // offsets.size
+            spec = spec._replace(over_factor=qp + mean - self._crf)
         if offsets is None:
             return spec._replace(qp=scaled(qp, 1, QP_SHIFT), qp_by=qp_by)
-        spec = spec._replace(over_factor=spec.over_factor + int(offsets.sum()) // offsets.size)
-        qps = mb_qps(qp, offsets, *self._limits)
-        return spec._replace(qp=(2 * int(qps.sum()) + qps.size) // (2 * qps.size), mb_qp=qps.tobytes(), qp_by=qp_by)
+        qps, total = mb_qps(qp, offsets, *self._limits)
+        return spec._replace(qp=(2 * total + qps.size) // (2 * qps.size), mb_qp=qps.tobytes(), qp_by=qp_by)
 
     def _qp_by(self, spec: FrameSpec) -> str:
         """QPs of B frames, and without tree those of I frames behind others, follow from those of other types."""

@@ -38,7 +38,7 @@ class FirstPassSizes:
         return len(self._first.types)
 
     def at(self, frames: slice, qps: np.ndarray) -> np.ndarray:
-        """int64: bits of frames with mean QPs in 1 / 256."""
+        """int64[n]: bits of n frames, or of one, with n mean QPs in 1 / 256."""
         change = qps - self._first.qp[frames]
         found = np.zeros(change.shape, np.int64)
         for logs, slope in zip(self._logs, _SLOPES):
@@ -46,7 +46,7 @@ class FirstPassSizes:
         return found
 
     def with_factor(self, frames: slice, factor: int | np.ndarray) -> np.ndarray:
-        """int64: bits of frames with the QPs of a rate factor, or of one a row, in 1 / 256."""
+        """int64[n]: bits of n frames with the QPs of a rate factor in 1 / 256, or of one frame with n factors."""
         first = self._first
         qps = np.where(first.asked[frames] > 0, first.qp[frames], np.clip(first.over[frames] + factor, self._low, self._high))
         return self.at(frames, qps)
@@ -81,10 +81,10 @@ class SecondPass:
         self._kinds, self._left = config.first_pass.kinds, stream_bits(config)
         self._over = config.first_pass.over + rate_factor(config)
         # bits of the frames of each kind that are not settled, with QPs higher by -_MOST .. _MOST
-        self._factors = rate_factor(config) + QP_ONE * np.arange(-_MOST, _MOST + 1)[:, None]
+        self._factors = rate_factor(config) + QP_ONE * np.arange(-_MOST, _MOST + 1)
         self._ahead = {kind: np.zeros(2 * _MOST + 1, np.int64) for kind in self._kinds}
         members = {kind: np.array([found == kind for found in self._kinds]) for kind in self._ahead}
-        for row, factor in enumerate(self._factors):
+        for row, factor in enumerate(self._factors.tolist()):
             bits = self._sizes.with_factor(slice(None), factor)
             for kind, of_kind in members.items():
                 self._ahead[kind][row] = bits[of_kind].sum()
@@ -111,7 +111,7 @@ class SecondPass:
         settled = self._shifted(spec, shift)
         bits = int(self._sizes.at(frame, np.array([mean_qp(settled)]))[0])
         self._waiting.append((kind, bits))
-        self._ahead[kind] -= self._sizes.with_factor(frame, self._factors)[:, 0]
+        self._ahead[kind] -= self._sizes.with_factor(frame, self._factors)
         self._count += 1
         settled = settled._replace(predicted=scaled(bits, self._ratio(kind), LOG2_SHIFT))
         return settled, tuple([self._shifted(frame, shift) for frame in ahead]) if self._has_buffer else ()

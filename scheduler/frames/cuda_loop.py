@@ -66,7 +66,7 @@ class CudaLoop(Loop):
             source is None, frame.keep_reconstruction, frame.pending_fence is None,
         )  # fmt: skip
         where = kind, k, slot, lists, previous and previous.ref_idx.ptr
-        place = FramePlace(frame.index, frame.ring_slot, frame.host_buffers)
+        place = FramePlace(frame.index, frame.ring_slot, frame.upload, frame.host_buffers)
 
         def addresses() -> tuple[int, ...]:
             return stand_ins.addresses(k, slot, lists, previous, spec.n_ref)

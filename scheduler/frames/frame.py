@@ -152,6 +152,17 @@ class Frame:
         return self.planes
 
 
+class SourceBuffer:
+    """Memory of a source of display size and of frame_params, from which one copy uploads both; see HostFrame."""
+
+    def __init__(self, mb_height: int, display: Sequence[tuple[int, int]], zeros: Zeros) -> None:
+        self.upload = zeros(upload_shape(mb_height, display), np.uint8)
+        self.source, self.frame_params = split_upload(self.upload, mb_height, display)
+        self.planes = split_planes(self.source, display)
+        self.target = Target(self.planes)
+        self.number = -1  # of the frame in it, as its owner counts
+
+
 class HostFrame(Frame):
     """The host arrays of a frame whose loop runs on a GPU: uploaded source and downloaded results.
 
@@ -181,10 +192,7 @@ class HostFrame(Frame):
         self.slice_data = _allocate("slice_data", size, zeros)
         self.level_blocks = _allocate("level_blocks", size if by_rows else Size(0, 0), zeros if by_rows else np.zeros)
         self._dirty_blocks = np.zeros(size.n_mb, np.uint32)  # bit mask of the blocks of `levels` that may be non-zero
-        self.upload = zeros(upload_shape(mb_height, display), np.uint8)
-        self.source, self.frame_params = split_upload(self.upload, mb_height, display)
-        self.input_planes = split_planes(self.source, display)
-        self._target = Target(self.input_planes)
+        self._take(SourceBuffer(mb_height, display, zeros))
         self._padded = False
         self.device_source: DeviceFrame | None = None  # the source, if it is on the GPU
         self.outside = zeros((1,), np.int32)
@@ -204,10 +212,23 @@ class HostFrame(Frame):
             for target, plane in zip(self.input_planes, (y, u, v)):
                 np.copyto(target, plane)
         elif self.upload_fence is None or not copiers.helps:
-            copiers.copy(self._target, (y, u, v))
+            copiers.copy(self.buffer.target, (y, u, v))
         else:
             self._copying = copiers
-            copiers.begin(self._target, (y, u, v), self.upload_fence)
+            copiers.begin(self.buffer.target, (y, u, v), self.upload_fence)
+
+    def exchange(self, buffer: "SourceBuffer") -> "SourceBuffer":
+        """Take a loaded buffer, without a copy, for the frame's own, which is returned."""
+        self.loaded()
+        before = self.buffer
+        self._take(buffer)
+        self._params, self._list_numbers = ((), ()), None  # what the buffer holds is of another frame
+        return before
+
+    def _take(self, buffer: "SourceBuffer") -> None:
+        self.buffer = buffer
+        self.upload, self.source, self.frame_params = buffer.upload, buffer.source, buffer.frame_params
+        self.input_planes = buffer.planes
 
     def load_rgb(self, source: RgbFrame, run: Run | None = None, threads: int = 1) -> bool:
         """See Frame: into the upload buffer."""

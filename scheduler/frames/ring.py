@@ -1,15 +1,17 @@
 """The frames in flight: host arrays, used again in turn, and the threads that copy sources into them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..cuda_executor import CudaExecutor
+from ..devices import DeviceMemoryError, GpuLost
 from ..executor import Executor
 from ..threads.copiers import Copiers, Target
 from ..threads.copy_kernels import READY
-from .frame import HELPERS, WORTH_SHARING, Frame, HostFrame
+from .frame import HELPERS, WORTH_SHARING, Frame, HostFrame, SourceBuffer
 from .host_rgb import RgbFrame
 from .loop import FrameLoop
 
@@ -56,13 +58,33 @@ class FrameRing:
         """Copy in the source, uint8 planes of display size; see Frame.load."""
         frame.load(y, u, v, self._copiers)
 
-    def copy(self, targets: Sequence[np.ndarray], planes: Sequence[np.ndarray]) -> None:
-        """Copy planes, uint8, to others of their shapes that have contiguous rows; by threads if they are large."""
-        if self._copiers is not None and sum(plane.size for plane in planes) >= WORTH_SHARING:
-            self._copiers.copy(Target(targets), planes)
+    @property
+    def exchanges(self) -> bool:
+        """Whether frames take buffers (HostFrame.exchange) instead of copies."""
+        return isinstance(self._loop.executor, CudaExecutor)
+
+    def source_buffer(self) -> SourceBuffer:
+        """A new buffer for an exchange: page-locked as long as the GPU gives such memory."""
+        size = self._config.mb_height, self._config.display
+        try:
+            return SourceBuffer(*size, self._loop.executor.host_zeros)
+        except (DeviceMemoryError, GpuLost):
+            return SourceBuffer(*size, np.zeros)
+
+    @contextmanager
+    def copying(self, target: Target, planes: Sequence[np.ndarray]) -> Iterator[None]:
+        """Around other work: planes, uint8, are copied to others of their shapes; by threads if they are large."""
+        copiers = self._copiers if sum(plane.size for plane in planes) >= WORTH_SHARING else None
+        if copiers is None:
+            for to, plane in zip(target.planes, planes):
+                np.copyto(to, plane)
+            yield
             return
-        for target, plane in zip(targets, planes):
-            np.copyto(target, plane)
+        copiers.begin(target, planes)
+        try:
+            yield
+        finally:
+            copiers.end()
 
     def load_rgb(self, frame: Frame, source: RgbFrame) -> bool:
         """Convert an RGB source into the frame; whether samples are far outside of their range. See Frame.load_rgb."""

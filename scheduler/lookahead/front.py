@@ -8,7 +8,7 @@ import numpy as np
 from ...cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost
 from ..frames.held_sources import HeldSource
 from .gpu_costs import GpuCosts
-from .questions import Costs, Luma, Question, TreeFrame, UsedMotion
+from .questions import NOTHING_READ, Costs, Luma, Question, TreeFrame, UsedMotion
 
 HostCosts = Callable[[int], Costs]
 
@@ -19,9 +19,14 @@ class Lookahead:
     All methods raise GpuLost or DeviceMemoryError if the user named the GPU.
     """
 
-    def __init__(self, ordinal: int, width: int, height: int, may_change_device: bool, host: HostCosts) -> None:
-        """ordinal: of the GPU; width, height: of the display, luma samples; host(n): the host's, whose next frame is n."""
+    def __init__(
+        self, ordinal: int, width: int, height: int, may_change_device: bool, host: HostCosts, copies: bool = True
+    ) -> None:
+        """ordinal: of the GPU; width, height: of the display, luma samples; host(n): the host's, whose next frame is n;
+        copies: see GpuCosts.
+        """
         self._ordinal, self._size, self._may_change_device, self._host = ordinal, (width, height), may_change_device, host
+        self._copies = copies
         self._gpu: GpuCosts | None = None
         self._costs: Costs | None = None  # of the host, without a GPU
 
@@ -42,6 +47,11 @@ class Lookahead:
     def forget(self, before: int) -> None:
         """See Costs."""
         self._call("forget", before)
+
+    @property
+    def reads_from(self) -> int:
+        """See Costs."""
+        return NOTHING_READ if self._gpu is None else self._gpu.reads_from
 
     def intra(self, frame: int) -> int:
         """See Costs."""
@@ -114,7 +124,7 @@ class Lookahead:
         gpu = None
         try:
             gpu = Device(self._ordinal)
-            self._gpu = GpuCosts(gpu, *self._size)
+            self._gpu = GpuCosts(gpu, *self._size, self._copies)
         except (DeviceUnavailable, DeviceMemoryError, GpuLost):
             if gpu is not None:
                 gpu.close()

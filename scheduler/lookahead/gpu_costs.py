@@ -47,7 +47,7 @@ MOST_BATCHES = 8  # that are not collected
 class GpuFrame(NamedTuple):
     """A frame that is kept."""
 
-    luma: np.ndarray | None  # uint8[H, W], page-locked: uploaded, and kept for the host if the GPU is lost; None: came there
+    luma: np.ndarray | None  # uint8[H, W]: uploaded, and kept for the host if the GPU is lost; None: it came on the GPU
     half: HalfSize
     intra: DeviceArray  # uint16[n_mb]
 
@@ -76,13 +76,15 @@ class GpuCosts:
     All methods raise GpuLost, those that may allocate DeviceMemoryError too.
     """
 
-    def __init__(self, gpu: Device, width: int, height: int) -> None:
-        """gpu: without another user, closed by `close`; width, height: of the display, in luma samples."""
-        self._gpu, self._shape = gpu, (height, width)
+    def __init__(self, gpu: Device, width: int, height: int, copies: bool = True) -> None:
+        """gpu: without another user, closed by `close`; width, height: of the display, in luma samples; copies: the luma of
+        frames from the host is copied; else it stays as it is while `reads_from` says so.
+        """
+        self._gpu, self._shape, self._copies = gpu, (height, width), copies
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
         self._frames: dict[int, GpuFrame] = {}
         self._motions: dict[Question, Motion] = {}  # by reference and frame
-        self._free_frames: dict[bool, list[GpuFrame]] = {False: [], True: []}  # by whether they come from the GPU
+        self._free_frames: dict[bool, list[GpuFrame]] = {False: [], True: []}  # by whether they have memory for a copy
         self._free_motions: list[Motion] = []
         self._free_batches: list[Batch] = []
         self._memories: list[SearchMemory] = []  # of the jobs of a batch: batches run one after another
@@ -102,19 +104,21 @@ class GpuCosts:
     # ---- frames
     def add(self, luma: Luma) -> None:
         """The next frame; it is copied, or halved at once. Its other work starts with the next call of `ahead` or `wait`."""
-        on_gpu = isinstance(luma, HeldSource)
-        free = self._free_frames[on_gpu]
+        copied = self._copies and isinstance(luma, np.ndarray)
+        free = self._free_frames[copied]
         with self._gpu:
             self._start_new()
-            while not on_gpu and self._uploading():  # the page-locked luma of a frame that was forgotten may still be read
+            while copied and self._reads_forgotten():
                 self._collect_first()
-            frame = free.pop() if free else self._make_frame(on_gpu)
+            frame = free.pop() if free else self._make_frame(copied)
             if isinstance(luma, HeldSource):
                 half_size(luma.luma_on(self._gpu, self._stream), 0, self._mb_height, frame.half, self._stream)
                 luma.seen_on(self._gpu, self._stream)
         if isinstance(luma, np.ndarray):
-            assert frame.luma is not None
-            np.copyto(frame.luma, luma)
+            if frame.luma is None:
+                frame = frame._replace(luma=luma)
+            else:
+                np.copyto(frame.luma, luma)
         self._frames[self.count] = frame
         self._new, self.count = self.count, self.count + 1
 
@@ -122,6 +126,12 @@ class GpuCosts:
     def is_on_host(self) -> bool:
         """Whether the frames that are kept came from there."""
         return all(frame.luma is not None for frame in self._frames.values())
+
+    @property
+    def reads_from(self) -> int:
+        """See Costs."""
+        self._collect()
+        return min(self.first, self._read_first())
 
     def luma(self, number: int) -> np.ndarray:
         """uint8[H, W] of a frame from the host that is kept, as long as it is."""
@@ -137,7 +147,8 @@ class GpuCosts:
             if number == self._new:
                 self._new = None
             frame = self._frames.pop(number)
-            self._free_frames[frame.luma is None].append(frame)
+            copied = self._copies and frame.luma is not None
+            self._free_frames[copied].append(frame if copied else frame._replace(luma=None))
         self.first = before
         for pair in [pair for pair in self._motions if min(pair) < before]:
             self._free_motions.append(self._motions.pop(pair))
@@ -346,10 +357,14 @@ class GpuCosts:
         self._collect_first()
         return self._free_batches.pop()
 
-    def _uploading(self) -> bool:
-        """Whether the frame of a batch that is not collected was forgotten."""
+    def _reads_forgotten(self) -> bool:
+        """Whether the luma of a frame that was forgotten may still be read."""
+        return self._read_first() < self.first
+
+    def _read_first(self) -> int:
+        """The first frame that is kept, or of a batch that is not collected."""
         firsts = (question for batch in self._batches for question in batch.questions[:1])
-        return any(len(question) == 1 and question[0] < self.first for question in firsts)
+        return min((question[0] for question in firsts if len(question) == 1), default=self.first)
 
     def _collect(self) -> None:
         """Collect the batches that have ended."""
@@ -373,9 +388,9 @@ class GpuCosts:
         self._free_batches.append(batch)
 
     # ---- memory
-    def _make_frame(self, on_gpu: bool) -> GpuFrame:
+    def _make_frame(self, copied: bool) -> GpuFrame:
         intra = self._array((self._mb_height * self._mb_width,), np.uint16)
-        return GpuFrame(None if on_gpu else self._gpu.pinned(self._shape, np.uint8), self._make_half(), intra)
+        return GpuFrame(self._gpu.pinned(self._shape, np.uint8) if copied else None, self._make_half(), intra)
 
     def _make_half(self) -> HalfSize:
         mb_height, mb_width = self._mb_height, self._mb_width

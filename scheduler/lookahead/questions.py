@@ -11,6 +11,7 @@ import numpy as np
 from ..frames.held_sources import HeldSource
 
 Question = tuple[int, ...]
+NOTHING_READ = 1 << 62  # `reads_from` where no luma is kept
 Luma = np.ndarray | HeldSource  # of a source frame: uint8[H, W] of display size, or a frame on a GPU
 
 
@@ -59,6 +60,10 @@ class Costs(Protocol):
 
     def forget(self, before: int) -> None:
         """Frames before this one are not asked for any more."""
+
+    @property
+    def reads_from(self) -> int:
+        """The luma of this frame and of later ones may still be read; that of earlier ones may change."""
 
     def intra(self, frame: int) -> int:
         """By intra prediction."""

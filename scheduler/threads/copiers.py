@@ -27,8 +27,8 @@ class Copiers(NoGilThreads):
 
     def copy(self, target: Target, sources: Sequence[np.ndarray]) -> None:
         """Copy planes of the target's sizes. Returns when all are copied."""
-        self.begin(target, sources, self._own_fence)
-        self.end(self._own_fence)
+        self.begin(target, sources)
+        self.end()
 
     @property
     def helps(self) -> bool:
@@ -36,11 +36,13 @@ class Copiers(NoGilThreads):
         self._begin(help_to_copy)
         return bool(self._threads)
 
-    def begin(self, target: Target, sources: Sequence[np.ndarray], upload_fence: np.ndarray) -> None:
+    def begin(self, target: Target, sources: Sequence[np.ndarray], upload_fence: np.ndarray | None = None) -> None:
         """Start a copy that `end` ends; the source arrays must not change until then.
 
-        upload_fence: int64[1], PENDING, then READY as soon as all is copied; without helpers not before `end`.
+        upload_fence: int64[1], PENDING, then READY as soon as all is copied; without helpers not before `end`. One copy at a
+        time may have none.
         """
+        fence = self._own_fence if upload_fence is None else upload_fence
         semaphore, rows = self._begin(help_to_copy), target.rows
         for k, source in enumerate(sources):
             pitch, step = source.strides
@@ -49,8 +51,8 @@ class Copiers(NoGilThreads):
             else:
                 np.copyto(target.planes[k], source)
                 rows[k, 1] = 0
-        begin_copy(self._job_ring, rows, upload_fence, len(self._threads), semaphore.post, semaphore.memory)
+        begin_copy(self._job_ring, rows, fence, len(self._threads), semaphore.post, semaphore.memory)
 
-    def end(self, upload_fence: np.ndarray) -> None:
+    def end(self, upload_fence: np.ndarray | None = None) -> None:
         """Returns when all is copied. upload_fence: the argument of `begin`."""
-        end_copy(self._job_ring, upload_fence)
+        end_copy(self._job_ring, self._own_fence if upload_fence is None else upload_fence)

@@ -71,16 +71,18 @@ def test_offsets_are_the_same_everywhere():
 def test_qps():
     """The nearest, or that of the macroblock before where it is at most 3/4 off."""
     offsets = np.array([192, 193, 383, 384, 448, 449, -99999, 99999, 0], np.int32)
-    assert mb_qps(256 * 26, offsets).tolist() == [26, 27, 27, 27, 27, 28, 0, 51, 26]
-    assert mb_qps(256 * 26 + 100, offsets, 10, 40).tolist() == [27, 27, 28, 28, 28, 28, 10, 40, 26]
-    assert mb_qps(256 * 51 + 200, np.zeros(3, np.int32)).tolist() == [51, 51, 51]
+    assert mb_qps(256 * 26, offsets)[0].tolist() == [26, 27, 27, 27, 27, 28, 0, 51, 26]
+    assert mb_qps(256 * 26 + 100, offsets, 10, 40)[0].tolist() == [27, 27, 28, 28, 28, 28, 10, 40, 26]
+    assert mb_qps(256 * 51 + 200, np.zeros(3, np.int32))[0].tolist() == [51, 51, 51]
 
 
 def test_qps_are_near():
     rng = np.random.default_rng(4)
     offsets = rng.integers(-3000, 3000, 2000).astype(np.int32)
     offsets[500:] = np.cumsum(rng.integers(-90, 91, 1500))
-    found = mb_qps(256 * 26, offsets).astype(int)
+    qps, total = mb_qps(256 * 26, offsets)
+    found = qps.astype(int)
+    assert total == found.sum()
     wanted = np.clip(256 * 26 + offsets, 0, 256 * 51)
     assert abs(256 * found - wanted).max() <= 192
     kept = found[1:] == found[:-1]
