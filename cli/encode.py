@@ -19,6 +19,7 @@ from ..encoder.files.sound import Sound
 from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, split_planes
 from ..encoder.settings.config import Config
 from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, read_options
+from ..encoder.settings.pass_file import check_frames
 from ..encoder.settings.predicted import Planned, planned
 from ..encoder.statistics import FrameRow
 from ..encoder.warm_up import will_compile
@@ -99,7 +100,8 @@ def run_encode(
     inputs = {f"input {k + 1}" if k else "input": name for k, name in enumerate(source_names)}
     check_distinct({**inputs, "audio": reports["audio"], "output": output_name, "dump-yuv": reports["dump_yuv"],
                     "csv": reports["csv"], "json": reports["json"], "trace": reports["trace"],
-                    "trace-png": reports["trace_png"], "rate-png": reports["rate_png"]})
+                    "trace-png": reports["trace_png"], "rate-png": reports["rate_png"],
+                    "stats": option_texts.get("stats") if option_texts.get("pass_") else None})
     if reports["trace_png"]:
         check_matplotlib()
     rates = RatePlot() if reports["rate_png"] else None
@@ -110,6 +112,7 @@ def run_encode(
             stack.callback(source.close)
             with stop.waiting():  # a pipe may have no reader yet
                 config = make_config(source_name, source.format, reports["input_res"], option_texts)
+                check_frames(config, expected_frames(source.format, config))
                 clock = Clock(source.times if "fps" not in option_texts else None)
                 sound = open_sound(source_names[0], source, config, reports["audio"], stack)
                 sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
