@@ -1,5 +1,6 @@
 // The macroblock tree: what frames owe to their references, and QP offsets. Twin of cpu_simd/macroblock_tree.py: sums are of
-// integers, so that the order of macroblocks and frames does not count. One macroblock a thread, a row of blocks a job.
+// integers, so that the order of macroblocks and frames does not count. One macroblock a thread. Parts of frames are taken by
+// ticket in the order of jobs: a frame's turn comes when all frames that give to it have ended, which come before it.
 #include "simd.cuh"
 
 constexpr int THREADS = 128, COST_SHIFT = 4, WORTH_SHIFT = 20, WEIGHT_SHIFT = 6, LOG2_SHIFT = 16, TABLE_BITS = 10;
@@ -14,7 +15,7 @@ struct TreeJob {
   const long long *amount;
   unsigned long long *gifts0, *gifts1;  // null: of a frame that has left
   int *offsets;
-  long long weight, strength, unused[5];
+  long long weight, strength, after, unused[4];  // after: jobs before it that must have ended
 };
 
 // What a macroblock is worth by itself
@@ -38,19 +39,38 @@ DEVICE void give(long long amount, int mx, int my, int x, int y, int mb_width, i
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) tree_propagate(const TreeJob *jobs, int mb_width, int mb_height) {
-  wait_for_the_kernel_before();
-  const TreeJob &job = jobs[blockIdx.y];
-  const int mb = int(blockIdx.x * blockDim.x + threadIdx.x);
-  if (mb >= mb_width * mb_height || !job.cost) return;
+// What a macroblock owes to the references of its frame
+DEVICE void propagate(const TreeJob &job, int mb, int mb_width, int mb_height) {
   const int intra = job.intra[mb], saved = intra - int(job.cost[mb]);
   if (saved <= 0) return;
-  const long long owed = (own_worth(job, mb) + job.amount[mb]) * saved / intra;
+  const long long owed = (own_worth(job, mb) + __ldcg(job.amount + mb)) * saved / intra;  // other blocks have added to it
   const int lists = job.lists ? job.lists[mb] : 1, mx = mb % mb_width, my = mb / mb_width;
   const int16_t *vectors = job.vectors + (job.lists ? 4 : 2) * size_t(mb);
   const long long second = lists == 2 ? owed : lists == 3 ? (owed * job.weight) >> WEIGHT_SHIFT : 0;
   if (lists != 2) give(owed - second, mx, my, vectors[0], vectors[1], mb_width, mb_height, job.gifts0);
   if (lists != 1) give(second, mx, my, vectors[2], vectors[3], mb_width, mb_height, job.gifts1);
+}
+
+// progress: int[2], zeros before the launch: tickets taken, and parts that have ended
+extern "C" __global__ void __launch_bounds__(THREADS) tree_propagate(const TreeJob *jobs, int n_jobs, int mb_width, int mb_height,
+                                                                     int *progress) {
+  SHARED(int, taken, 1);
+  wait_for_the_kernel_before();
+  const int n_mb = mb_width * mb_height, parts = (n_mb + THREADS - 1) / THREADS;
+  while (true) {
+    if (threadIdx.x == 0) {
+      *taken = atomicAdd(progress, 1);
+      if (*taken < n_jobs * parts) wait_at_least(progress + 1, int(jobs[*taken / parts].after) * parts);
+    }
+    __syncthreads();
+    const int ticket = *taken;
+    if (ticket >= n_jobs * parts) return;
+    const int mb = ticket % parts * THREADS + int(threadIdx.x);
+    const TreeJob &job = jobs[ticket / parts];
+    if (mb < n_mb && job.cost) propagate(job, mb, mb_width, mb_height);
+    __syncthreads();
+    if (threadIdx.x == 0) add_release(progress + 1, 1);
+  }
 }
 
 // log2 of a positive integer, in 1 / 65536; table: of 1 + i / 1024

@@ -9,32 +9,46 @@ from .lookahead import WORDS, Motion, Used
 from .runtime.device import DeviceArray
 
 THREADS = 128
+MOST_BLOCKS = 128  # of a launch: the encode beside it needs the others
+
+
+# words of a job: what its frame is, and what its place among the frames makes of it
+INTRA, WORTH, COST, VECTORS, LISTS, AMOUNT, GIFTS, OFFSETS, WEIGHT, STRENGTH, AFTER = 0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11
 
 
 def tree_job(
     intra: DeviceArray,  # uint16[n_mb]
     worth: DeviceArray | None,  # int64[n_mb], of a cost, in 1 / 2^24
     motion: Motion | Used | None,  # of an I frame: None
-    amount: DeviceArray,  # int64[n_mb]
-    gifts: tuple[DeviceArray | None, DeviceArray | None],  # amounts of the earlier and of the later reference
     weight: int,
-    offsets: tuple[DeviceArray, int],  # int32[n_mb] out, and the strength
+    strength: int,
 ) -> list[int]:
-    """The row of a job. Arguments: see cpu_simd.macroblock_tree; without gifts nothing is given."""
-    words = [intra.ptr, _ptr(worth)]
+    """The row of a job as far as it depends on its frame alone. Arguments: see cpu_simd.macroblock_tree.
+
+    Others write AMOUNT, GIFTS (two), OFFSETS: addresses of int64[n_mb], int64[n_mb] of the references or 0, int32[n_mb]; and
+    AFTER: jobs before it that must have ended.
+    """
+    row = [0] * WORDS
+    row[INTRA], row[WORTH], row[WEIGHT], row[STRENGTH] = intra.ptr, 0 if worth is None else worth.ptr, weight, strength
     if isinstance(motion, Used):
-        words += [motion.cost.ptr, motion.vectors.ptr, motion.lists.ptr]
-    else:
-        words += [motion.cost.ptr, motion.mv.ptr, 0] if motion is not None else [0, 0, 0]
-    words += [amount.ptr, *(_ptr(array) for array in gifts), offsets[0].ptr, weight, offsets[1]]
-    return [*words, *[0] * (WORDS - len(words))]
+        row[COST : LISTS + 1] = motion.cost.ptr, motion.vectors.ptr, motion.lists.ptr
+    elif motion is not None:
+        row[COST], row[VECTORS] = motion.cost.ptr, motion.mv.ptr
+    return row
 
 
-def tree_propagate(jobs: DeviceArray, mb_width: int, mb_height: int, stream: Any = None) -> None:
-    """Not part of the standard: twin of cpu_simd.macroblock_tree.tree_propagate, for all jobs: none gives to another."""
-    blocks = -(-mb_width * mb_height // THREADS)
-    arguments = [jobs, mb_width, mb_height]
-    jobs.device.launch("macroblock_tree", "tree_propagate", (blocks, jobs.shape[0]), (THREADS,), arguments, stream)
+def tree_propagate(
+    jobs: DeviceArray,  # int64[n, WORDS]: each behind those that give to it
+    mb_width: int,
+    mb_height: int,
+    progress: DeviceArray,  # int32[2], zeros
+    stream: Any = None,
+) -> None:
+    """Not part of the standard: twin of cpu_simd.macroblock_tree.tree_propagate, for all jobs."""
+    n_jobs = jobs.shape[0]
+    blocks = min(MOST_BLOCKS, -(-mb_width * mb_height // THREADS) * n_jobs)
+    arguments = [jobs, n_jobs, mb_width, mb_height, progress]
+    jobs.device.launch("macroblock_tree", "tree_propagate", (blocks,), (THREADS,), arguments, stream)
 
 
 def tree_offsets(
@@ -46,7 +60,3 @@ def tree_offsets(
     """Not part of the standard: twin of cpu_simd.macroblock_tree.tree_offsets, for all jobs."""
     grid = -(-n_mb // THREADS), jobs.shape[0]
     jobs.device.launch("macroblock_tree", "tree_offsets", grid, (THREADS,), [jobs, n_mb, logarithms], stream)
-
-
-def _ptr(array: DeviceArray | None) -> int:
-    return 0 if array is None else array.ptr

@@ -181,8 +181,9 @@ class AdaptiveTypes:
 
     def _differ(self, earlier: int, later: int, bias: Fraction) -> bool:
         """Whether prediction gains so little that frames belong to different scenes: no more than `bias` of all bits."""
-        least = (1 - bias) * self._costs.intra(later)
-        return self._costs.p(earlier, later) >= least and self._costs.p_of_levels(earlier, later) >= least
+        unit = bias.denominator
+        least = (unit - bias.numerator) * self._costs.intra(later)
+        return unit * self._costs.p(earlier, later) >= least and unit * self._costs.p_of_levels(earlier, later) >= least
 
     def _next_run(self, end: bool) -> int:
         """Frames up to the next one that is not B, with it; 0: not known yet."""

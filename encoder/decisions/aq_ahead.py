@@ -1,6 +1,6 @@
 """Adaptive quantisation of the frames that wait: in a thread beside the decisions, which need it much later."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -33,12 +33,12 @@ class AqAhead:
         self._found[self._seen] = planes if isinstance(planes, HeldSource) else self._start(planes)
         self._seen += 1
 
-    def take(self, display_index: int) -> Adapted:
-        """Of a frame, once; GpuLost."""
+    def take(self, display_index: int) -> Callable[[], Adapted]:
+        """Of a frame, once: a function that waits for it; GpuLost."""
         found = self._found.pop(display_index)
         if isinstance(found, HeldSource):
-            return self._of_energies(found.energies())
-        return found.result() if isinstance(found, Future) else found
+            return lambda: self._of_energies(found.energies())
+        return found.result if isinstance(found, Future) else lambda: found
 
     def close(self) -> None:
         """End the thread."""

@@ -62,7 +62,7 @@ class BufferControl:
         """The frame as it is to be coded again, since it has too many bits; None: it fits, or no QP is higher."""
         self._tries.append((self._higher, bits))
         most = min(self._most, self._qpmax - (min(self._planned.mb_qp) if self._planned.mb_qp else self._planned.qp))
-        if bits <= self._limit or self._tried.qp >= self._qpmax or self._higher >= most:
+        if bits <= self._limit or self._higher >= most:
             return None
         excess = log2_fixed(bits) - log2_fixed(max(1, self._limit - self._limit // _KEPT))
         step = max(1, -(-excess * self._slope() >> LOG2_SHIFT))

@@ -6,8 +6,9 @@ when its turn comes, whatever the pyramid of B frames.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -36,13 +37,26 @@ class Flow(NamedTuple):
 class Node:
     """A frame of the tree."""
 
-    def __init__(self, spec: FrameSpec, qp: int, question: Question, adapted: Adapted | None) -> None:
-        """qp: before offsets, in 1 / 256; question: nearest references and frame; adapted: by adaptive quantisation."""
-        self.spec, self.qp, self.question = spec, qp, question
-        self.adapted = None if adapted is None else adapted.offsets
-        self.worth = None if adapted is None else adapted.worth
+    def __init__(self, spec: FrameSpec, qp: int, question: Question, adapt: Callable[[], Adapted] | None) -> None:
+        """qp: before offsets, in 1 / 256; question: nearest references and frame; adapt: adaptive quantisation, may wait."""
+        self.spec, self.qp, self.question, self._adapt = spec, qp, question, adapt
         self.weight = min(64, max(0, spec.implicit_weights[0])) if spec.list1 else 0
         self.flow: Flow | None = None  # a GPU has it
+
+    @cached_property
+    def _adapted(self) -> Adapted | None:
+        """Found when the tree grows: a thread may be at it before."""
+        return None if self._adapt is None else self._adapt()
+
+    @property
+    def adapted(self) -> np.ndarray | None:
+        """int32[n_mb]: offsets of adaptive quantisation, in 1 / 256."""
+        return None if self._adapted is None else self._adapted.offsets
+
+    @property
+    def worth(self) -> np.ndarray | None:
+        """See Adapted."""
+        return None if self._adapted is None else self._adapted.worth
 
     def load(self, costs: Costs) -> None:
         """The flow comes to the host."""

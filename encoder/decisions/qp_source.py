@@ -82,8 +82,10 @@ class CrfQps:
         spec = spec._replace(cost=self._cost(spec))
         qp = self._factor.qp(spec, spec.cost)
         adapted = None if self._aq is None else self._aq.take(spec.display_index)
-        settled: Iterable[Settled] = [(spec, qp, None if adapted is None else adapted.offsets)]
-        if self._tree is not None:
+        settled: Iterable[Settled]
+        if self._tree is None:
+            settled = [(spec, qp, None if adapted is None else adapted().offsets)]
+        else:
             settled = self._tree.add(Node(spec, qp, self._question(spec), adapted))
         known = {**self._shown, spec.coding_index: spec.display_index}
         self._shown = {index: known[index] for index in spec.references_after}

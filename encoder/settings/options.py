@@ -252,7 +252,7 @@ OPTIONS: tuple[Option, ...] = (
            "frames that are references", "FLOAT", 0.25, 4.0),
     Option("aq_mode", "Quality", read_int, 0, "adaptive quantisation, finer where the source is flat: 0 none, 1 by the "
            "energy of each macroblock, 2 also by that of the frame, 3 finest in the flattest parts. 1 with "
-           "--crf. On single devices", "INT", 0, 3),
+           "--crf", "INT", 0, 3),
     Option("aq_strength", "Quality", read_float, 1.0, "how far --aq-mode departs from the QP of the frame", "FLOAT",
            0.0, 3.0),
     Option("zones", "Quality", read_zones, None, "parts of the stream, as first,last,q=INT (QP in place of --qp or --crf) or "

@@ -32,6 +32,7 @@ from ...cuda_src.lookahead import (
     motion_job,
 )
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
+from ...cuda_src.runtime.recording import HostBuffers, Recording, stand_in
 from ..frames.held_sources import HeldSource
 from .gpu_tree import GpuTree
 from .levels import levels_between
@@ -42,6 +43,7 @@ COUNTS = 256 // (2 * WORDS)  # rows of the table that the counts of a frame's sa
 LEVELS = 256 // (8 * WORDS)  # rows of the table that levels take, uint8[256]
 MOST_PAIRS, MOST_TRIPLES = 31, 64  # of a batch
 MOST_BATCHES = 8  # that are not collected
+MOST_RECORDINGS = 64
 
 
 class GpuFrame(NamedTuple):
@@ -60,9 +62,16 @@ class Batch:
         self.jobs, self.results = (gpu.pinned(shape, np.int64) for _ in range(2))
         self.table, self.event = gpu.array(shape, np.int64), gpu.event()
         self.n_rows = 0
+        self._views: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by n_rows
         self.questions: list[Question] = []
         self.first = 0  # the row of the first question; one follows another
         self.counted: list[int] = []  # frames whose samples are counted, from row 0 on
+
+    def views(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of `jobs` and `results` that are in use."""
+        if self.n_rows not in self._views:
+            self._views[self.n_rows] = self.jobs[: self.n_rows], self.results[: self.n_rows]
+        return self._views[self.n_rows]
 
     def fill(self, rows: Sequence[Sequence[int]], questions: Sequence[Question], first: int = 0) -> None:
         """The work: rows of the table, the last of which, from `first` on, are those of the questions."""
@@ -95,6 +104,7 @@ class GpuCosts:
         self._levelled: tuple[HalfSize, Motion] | None = None  # a reference with other levels, and motion from it
         self._new: int | None = None  # a frame that has not been uploaded
         self._tree: GpuTree | None = None
+        self._recordings: dict[tuple[bool, bool, int, int], Recording] = {}  # of batches, by kind
         self.first = self.count = 0  # frames that are kept: from `first` on, before `count`
         with gpu:
             gpu.load(KERNELS)
@@ -229,6 +239,7 @@ class GpuCosts:
     def close(self) -> None:
         """Free the GPU's memory. Frames are gone."""
         self._frames.clear()
+        self._drop_recordings()
         with suppress(GpuLost), self._gpu:
             self._gpu.synchronize(self._stream)
         self._stream = None
@@ -262,25 +273,56 @@ class GpuCosts:
 
     def _batch(self, new: int | None, pairs: Sequence[Question], triples: Sequence[Question]) -> None:
         """Start one batch. The context is current."""
-        batch, stream = self._next_batch(), self._stream
+        batch, frame = self._next_batch(), None if new is None else self._frames[new]
         while len(self._memories) < len(pairs):
             self._memories.append(self._make_memory())
-        questions = [*([] if new is None else [(new,)]), *pairs, *triples]
-        first = int(new is not None)
-        between, end = first + len(pairs), len(questions)
-        rows = [[0] * WORDS] * first + [self._pair(pair, memory) for pair, memory in zip(pairs, self._memories)]
-        batch.fill(rows + [self._triple(triple) for triple in triples], questions)
-        table, size = self._upload(batch), (self._mb_width, self._mb_height)
-        if new is not None:
-            frame = self._frames[new]
+        first = [] if new is None else [(new,)]
+        rows = [[0] * WORDS] * len(first) + [self._pair(pair, memory) for pair, memory in zip(pairs, self._memories)]
+        batch.fill(rows + [self._triple(triple) for triple in triples], [*first, *pairs, *triples])
+        luma = None if frame is None else frame.luma
+        buffers = HostBuffers(*batch.views(), batch.event, *([] if luma is None else [luma]))
+        addresses = batch.table.ptr, *([] if frame is None else [array.ptr for array in (*frame.half, frame.intra)])
+        kind = frame is None, luma is None, len(pairs), len(triples)
+        recording = self._recordings.get(kind)
+        if recording is not None:
+            recording.rebind(buffers, addresses)
+            self._gpu.replay(recording)
+        else:
+            with self._gpu.record_calls(buffers, addresses) as recording:
+                self._issue(batch, frame, len(pairs))
+            self._keep(kind, recording)
+        self._batches.append(batch)
+        self._asked.update(batch.questions)
+
+    def _issue(self, batch: Batch, frame: GpuFrame | None, n_pairs: int) -> None:
+        """All calls of a batch, on stand-ins (recording.py) for its table and for the arrays of the new frame."""
+        jobs, results = batch.views()
+        stream, size = self._stream, (self._mb_width, self._mb_height)
+        table = DeviceArray(self._gpu, stand_in(0), jobs.shape, np.int64).put(jobs, stream)
+        first = 0 if frame is None else 1
+        if frame is not None:
+            arrays = (*frame.half, frame.intra)
+            *half, intra = (DeviceArray(self._gpu, stand_in(1 + k), a.shape, a.dtype) for k, a in enumerate(arrays))
             if frame.luma is not None:
-                half_size(self._luma.put(frame.luma, stream), 0, self._mb_height, frame.half, stream)
-            lookahead_intra(frame.half, 0, self._mb_height, frame.intra, table[0][SUM:], stream)
-        if pairs:
-            self._search(table[first:between])
-        if triples:
-            lookahead_both(table[between:end], *size, 0, self._mb_height, stream)
-        self._download(batch)
+                half_size(self._luma.put(frame.luma, stream), 0, self._mb_height, HalfSize(*half), stream)
+            lookahead_intra(HalfSize(*half), 0, self._mb_height, intra, table[0][SUM:], stream)
+        if n_pairs:
+            self._search(table[first : first + n_pairs])
+        if batch.n_rows > first + n_pairs:
+            lookahead_both(table[first + n_pairs :], *size, 0, self._mb_height, stream)
+        table.get(results, stream)
+        self._gpu.record(batch.event, stream)
+
+    def _keep(self, kind: tuple[bool, bool, int, int], recording: Recording) -> None:
+        """For later batches of a kind."""
+        if len(self._recordings) == MOST_RECORDINGS:
+            self._drop_recordings()
+        self._recordings[kind] = recording
+
+    def _drop_recordings(self) -> None:
+        for recording in self._recordings.values():
+            recording.clear()
+        self._recordings.clear()
 
     def _start_levels(self, reference: int, frame: int) -> None:
         """Start the next step of a cost of levels, unless the one before is under way."""

@@ -1,6 +1,6 @@
 """The macroblock tree on a GPU: amounts flow back through the frames that wait, and only offsets come down, without a wait.
 
-All frames whose amounts are complete are one launch: first those that none depends on, then their references, and so on.
+One launch goes through all frames: first those that none depends on, then their references, and so on.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ import numpy as np
 
 from ...cpu_simd.macroblock_tree import TREE_LOG2
 from ...cuda_src.lookahead import WORDS, Motion, Used, lookahead_both
-from ...cuda_src.macroblock_tree import tree_job, tree_offsets, tree_propagate
+from ...cuda_src.macroblock_tree import AFTER, AMOUNT, GIFTS, OFFSETS, tree_job, tree_offsets, tree_propagate
 from ...cuda_src.runtime.device import Device, DeviceArray
 from .questions import NotYet, Question, TreeFrame
 
@@ -21,6 +21,7 @@ class Held(NamedTuple):
     used: Used  # of B frames
     worth: DeviceArray  # int64[n_mb], with adaptive quantisation
     landing: np.ndarray  # page-locked, for its upload
+    job: np.ndarray  # int64[WORDS]: tree_job
 
 
 class Memory(NamedTuple):
@@ -29,7 +30,7 @@ class Memory(NamedTuple):
     frames: int
     table: DeviceArray
     rows: np.ndarray  # int64[3 * frames, WORDS], page-locked
-    amounts: DeviceArray  # int64[frames, n_mb]
+    amounts: DeviceArray  # int64[frames + 1, n_mb]; the first words of the last row are the launch's progress
     offsets: DeviceArray  # int32[frames, n_mb]
     found: np.ndarray  # the same, page-locked
 
@@ -54,23 +55,25 @@ class GpuTree:
         """Arguments: see Costs.start_tree; intra(n): costs of frame n; motions, those of all pairs; triple: a row of
         lookahead_both.
         """
-        memory, stream = self._memory_for(len(frames)), self._stream
+        memory, stream, n = self._memory_for(len(frames)), self._stream, len(frames)
         asked = {frame.question for frame in frames}
         self._free += [self._held.pop(question) for question in list(self._held) if question not in asked]
-        rows = [triple(frame.question, held.used) for frame, held in self._enter(frames)]
-        n_triples, levels = len(rows), _levels(frames)
-        jobs = [self._row(frames, place, strength, memory, intra, motions) for place in range(len(frames))]
-        rows += [jobs[place] for level in levels for place in level] + jobs[:count]
-        memory.rows[: len(rows)] = rows
-        table = memory.table[: len(rows)].put(memory.rows[: len(rows)], stream)
-        if n_triples:
-            lookahead_both(table[:n_triples], *self._size, 0, self._size[1], stream)
-        memory.amounts[: len(frames)].fill(0, stream)
-        first = n_triples
-        for level in levels:
-            tree_propagate(table[first : first + len(level)], *self._size, stream)
-            first += len(level)
-        tree_offsets(table[first:], self._size[0] * self._size[1], self._logarithms, stream)
+        triples = [triple(frame.question, held.used) for frame, held in self._enter(frames, strength, intra, motions)]
+        jobs = self._jobs(frames, memory)
+        order, after = _order(frames)
+        rows = memory.rows[: len(triples) + n + count]
+        if triples:
+            rows[: len(triples)] = triples
+        rows[len(triples) : len(triples) + n] = jobs[order]
+        rows[len(triples) : len(triples) + n, AFTER] = after
+        rows[len(triples) + n :] = jobs[:count]
+        table = memory.table[: len(rows)].put(rows, stream)
+        if triples:
+            lookahead_both(table[: len(triples)], *self._size, 0, self._size[1], stream)
+        memory.amounts[: n + 1].fill(0, stream)
+        progress = memory.amounts[n].view(np.int32)[:2]
+        tree_propagate(table[len(triples) : len(triples) + n], *self._size, progress, stream)
+        tree_offsets(table[len(triples) + n :], self._size[0] * self._size[1], self._logarithms, stream)
         memory.offsets[:count].get(memory.found[:count], stream)
         self._gpu.record(self._event, stream)
         self._count = count
@@ -83,7 +86,10 @@ class GpuTree:
         assert self._memory is not None
         return list(self._memory.found[: self._count].copy())
 
-    def _enter(self, frames: Sequence[TreeFrame]) -> list[tuple[TreeFrame, Held]]:
+    def _enter(
+        self, frames: Sequence[TreeFrame], strength: int, intra: Callable[[int], DeviceArray],
+        motions: dict[Question, Motion],
+    ) -> list[tuple[TreeFrame, Held]]:  # fmt: skip
         """Frames that are new get memory. Those of them that are B frames, whose motion is chosen now."""
         new = []
         for frame in frames:
@@ -91,30 +97,31 @@ class GpuTree:
                 continue
             held = self._free.pop() if self._free else self._make_held()
             self._held[frame.question] = held
+            worth = None
             if frame.worth is not None:
                 np.copyto(held.landing, frame.worth)
-                held.worth.put(held.landing, self._stream)
+                worth = held.worth.put(held.landing, self._stream)
+            motion = held.used if len(frame.question) == 3 else motions.get(frame.question)
+            held.job[:] = tree_job(intra(frame.question[-1]), worth, motion, frame.weight, strength)
             if len(frame.question) == 3:
                 new.append((frame, held))
         return new
 
-    def _row(
-        self, frames: Sequence[TreeFrame], place: int, strength: int, memory: Memory,
-        intra: Callable[[int], DeviceArray], motions: dict[Question, Motion],
-    ) -> list[int]:  # fmt: skip
-        """The job of a frame."""
-        frame, held, amounts = frames[place], self._held[frames[place].question], memory.amounts
-        motion = {1: lambda: None, 2: lambda: motions[frame.question], 3: lambda: held.used}[len(frame.question)]()
-        gifts = [None if to is None else amounts[to] for to in frame.gives] or [None]
-        return tree_job(
-            intra(frame.question[-1]), None if frame.worth is None else held.worth, motion, amounts[place],
-            (gifts[0], gifts[-1]), frame.weight, (memory.offsets[place], strength),
-        )  # fmt: skip
+    def _jobs(self, frames: Sequence[TreeFrame], memory: Memory) -> np.ndarray:
+        """int64[n, WORDS]: the jobs of the frames, in their order."""
+        jobs = np.array([self._held[frame.question].job for frame in frames])
+        n_mb, places = self._size[0] * self._size[1], np.arange(len(frames))
+        gives = np.array([_two(frame.gives) for frame in frames], np.int64)
+        jobs[:, AMOUNT] = memory.amounts.ptr + 8 * n_mb * places
+        jobs[:, GIFTS : GIFTS + 2] = np.where(gives < 0, 0, memory.amounts.ptr + 8 * n_mb * gives)
+        jobs[:, OFFSETS] = memory.offsets.ptr + 4 * n_mb * places
+        return jobs
 
     def _make_held(self) -> Held:
         n_mb = self._size[0] * self._size[1]
         used = Used(self._array((n_mb,), np.uint16), self._array((n_mb, 4), np.int16), self._array((n_mb,), np.uint8))
-        return Held(used, self._array((n_mb,), np.int64), self._gpu.pinned((n_mb,), np.int64))
+        job = np.zeros(WORDS, np.int64)
+        return Held(used, self._array((n_mb,), np.int64), self._gpu.pinned((n_mb,), np.int64), job)
 
     def _memory_for(self, frames: int) -> Memory:
         """Twice as large where it is too small, so that it seldom grows. No work is under way."""
@@ -125,7 +132,7 @@ class GpuTree:
                 self._gpu.release(old.table, old.amounts, old.offsets)
             self._memory = Memory(
                 n, self._array((3 * n, WORDS), np.int64), self._gpu.pinned((3 * n, WORDS), np.int64),
-                self._array((n, n_mb), np.int64), self._array((n, n_mb), np.int32), self._gpu.pinned((n, n_mb), np.int32),
+                self._array((n + 1, n_mb), np.int64), self._array((n, n_mb), np.int32), self._gpu.pinned((n, n_mb), np.int32),
             )  # fmt: skip
         return self._memory
 
@@ -133,11 +140,22 @@ class GpuTree:
         return self._gpu.array(shape, dtype, "the macroblock tree")
 
 
-def _levels(frames: Sequence[TreeFrame]) -> list[list[int]]:
-    """Places of the frames that may propagate at once, in the order of the launches."""
+def _two(gives: tuple[int | None, ...]) -> list[int]:
+    """The places of the earlier and of the later reference; -1: none."""
+    places = [-1 if to is None else to for to in gives] or [-1]
+    return [places[0], places[-1]]
+
+
+def _order(frames: Sequence[TreeFrame]) -> tuple[list[int], list[int]]:
+    """Places of the frames in the order of their turns, and how many of these must have ended before each."""
     depth = [0] * len(frames)
     for place in range(len(frames) - 1, -1, -1):
         for to in frames[place].gives:
             if to is not None:
                 depth[to] = max(depth[to], depth[place] + 1)
-    return [[place for place, own in enumerate(depth) if own == level] for level in range(max(depth, default=-1) + 1)]
+    order = sorted(range(len(frames)), key=depth.__getitem__)
+    after: list[int] = []
+    for k, place in enumerate(order):
+        begins = not k or depth[place] > depth[order[k - 1]]
+        after.append(k if begins else after[-1])
+    return order, after
