@@ -18,16 +18,18 @@ SAME_TOOLS = {
 class X264:
     """An open encoder; `encode` takes av.VideoFrames made beforehand, so that only x264's own time counts."""
 
-    def __init__(self, clip: Clip, qp: int, threads: int, preset: str = "medium", **tools: str) -> None:
+    def __init__(self, clip: Clip, qp: int | None, threads: int, preset: str = "medium", **tools: str) -> None:
         import av
 
         tools = dict(tools)
-        profile = tools.pop("profile", None)
+        profile, tune = tools.pop("profile", None), tools.pop("tune", None)
         params = ":".join([f"{name}={value}" for name, value in tools.items()] + [f"threads={threads}"])
         context = av.CodecContext.create("libx264", "w")
         context.width, context.height, context.pix_fmt = clip.width, clip.height, "yuv420p"
         context.framerate, context.time_base = Fraction(clip.fps), Fraction(1, clip.fps)
-        context.options = {"qp": str(qp), "preset": preset, "x264-params": params}
+        context.options = {"preset": preset, "x264-params": params, **({} if qp is None else {"qp": str(qp)})}
+        if tune:
+            context.options = {**context.options, "tune": tune}
         if profile:
             context.options = {**context.options, "profile": profile}
         self.context = context
@@ -62,7 +64,7 @@ def video_frames(clip: Clip) -> list:
     return frames
 
 
-def run(clip: Clip, frames: list, qp: int, threads: int, preset: str = "medium", **tools: str) -> tuple[bytes, float]:
+def run(clip: Clip, frames: list, qp: int | None, threads: int, preset: str = "medium", **tools: str) -> tuple[bytes, float]:
     """One encode: the stream and its seconds."""
     encoder = X264(clip, qp, threads, preset, **tools)
     start = time.perf_counter()

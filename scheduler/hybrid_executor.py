@@ -86,6 +86,7 @@ class HybridExecutor:
         self._gpu_user: GpuMemory | None = self.gpu_worker  # the user of the GPU that issued its last frame
         self._watchdog = watchdog
         self._valid: Residency = NOTHING
+        self._valid_before: Residency = NOTHING  # before the last frame
         self._orders: dict[int, IssueOrder] = {}
         self._lock = threading.RLock()
         self._last: InFlightFrame | None = None
@@ -156,7 +157,12 @@ class HybridExecutor:
         """
         on_gpu = self.gpu_worker is not None and self.single_device_executor is self._gpu_executor
         memory = self.gpu_worker.device if self.gpu_worker is not None and on_gpu else HOST
+        self._valid_before = self._valid
         self._valid = resident_in(memory, n_references, self.adaptation.plan.mb_height, lists)
+
+    def rewind(self) -> None:
+        """The last frame, whose results are there, is coded again: references lie as before it."""
+        self._valid = self._valid_before
 
     def _give_gpu_to(self, user: GpuMemory) -> None:
         if self._gpu_user is not user:
@@ -184,6 +190,7 @@ class HybridExecutor:
         self, number: int, frame_kind: FrameKind, work: Work, seconds: dict[str, float]
     ) -> tuple[InFlightFrame, Any]:
         """Do or issue all operations of a frame. Returns it, and a function that waits for its downloads."""
+        self._valid_before = self._valid
         ops, self._valid = route(self.adaptation.this, frame_kind, self._valid)
         order = self._orders.get(id(ops))
         if order is None:

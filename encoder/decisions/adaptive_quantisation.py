@@ -81,6 +81,12 @@ def mb_qps(qp: int, offsets: np.ndarray, low: int = 0, high: int = 51) -> tuple[
     return found, steady_qps(qp, offsets, (low, high), REACH, found)
 
 
+def mean_qp(spec: FrameSpec) -> int:
+    """Of the macroblocks of a frame, in 1 / QP_ONE."""
+    qps = np.frombuffer(spec.mb_qp, np.uint8)
+    return QP_ONE * int(qps.sum(dtype=np.int64)) // qps.size if qps.size else QP_ONE * spec.qp
+
+
 def shifted(spec: FrameSpec, by: int, low: int, high: int, qp_by: str) -> FrameSpec:
     """The spec with the QPs of all macroblocks higher by `by`, within low and high. qp_by: see FrameSpec."""
     if not by:

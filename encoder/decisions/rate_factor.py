@@ -9,6 +9,7 @@ from fractions import Fraction
 from ...scheduler.frame_spec import B, FrameSpec, I
 from ..settings.config import Config
 from .fixed_point import LOG2_SHIFT, QP_SHIFT, fixed, log2_fixed, log2_of, scaled
+from .second_pass import rate_factor
 
 _STEP = 6  # QPs that double the quantiser step
 _COST_P, _COST_B = 96, 136  # of a macroblock whose frame has QP CRF, in streams without and with B frames: bits as x264's
@@ -41,7 +42,7 @@ class CrfRules:
         duration = min(_LONGEST, max(_SHORTEST, 1 / config.fps)) / _USUAL
         usual = config.mb_width * config.mb_height * (_COST_B if config.bframes else _COST_P)
         return cls(
-            crf=fixed(config.crf, QP_SHIFT),
+            crf=fixed(config.crf, QP_SHIFT) if config.first_pass is None else rate_factor(config),
             ease=fixed(1 - Fraction(config.qcomp), LOG2_SHIFT),
             ip=_steps(log2_of(config.ipratio)),
             pb=_steps(log2_of(_TREE_PB if config.mbtree else config.pbratio)),

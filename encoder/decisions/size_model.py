@@ -33,6 +33,10 @@ class SizeModel:
             known = self._last - _FIRST_B if spec.frame_type == B else _FIRST[spec.frame_type]
         return known + _log2_cost(spec) - _of_qp(spec.qp)
 
+    def bits(self, spec: FrameSpec) -> int:
+        """The size with the QP of the spec."""
+        return int(self.bits_of(np.array([self.log2_bits(spec)]))[0])
+
     def sizes(self, specs: Sequence[FrameSpec], qpmax: int) -> Callable[[int], list[int]]:
         """A function: bits of these frames with QPs that are higher by its argument, but at most qpmax."""
         as_planned = np.array([self.log2_bits(spec) for spec in specs], np.int64)

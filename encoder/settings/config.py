@@ -1,7 +1,7 @@
 """The settings of one encode, checked and complete: they exist before any allocation."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from math import floor, log2
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from .buffer import Buffer, asked_buffer, buffer_of, nal_factor
 from .device import choose_device, choose_devices
 from .levels import choose_level
 from .options import ALIASES, ALL, API, BY_NAME, OPTIONS, Option, read_options
+from .pass_file import READING, WRITING, FirstPass, check_pass, read_pass
 from .pyramid import MOST_LATER, dpb_frames, reference_levels, reordered_frames
 from .requests import Request, Zone, read_qpfile
 from .scaling_lists import FLAT, ScalingLists, scaling_lists
@@ -52,6 +53,10 @@ class Config:
     crf: float | None  # constant rate factor; None: the QP is constant; with bitrate where QPs begin
     bitrate: int  # kbit/s; 0: none is aimed at
     ratetol: float
+    pass_: int  # 0: there is one pass
+    stats: str
+    slow_firstpass: bool
+    crf_max: float  # 0: none
     qcomp: float
     mbtree: bool  # with crf: macroblock tree
     qpmin: int  # with crf
@@ -123,6 +128,7 @@ class Config:
     max_mvs_per_2mb: int  # Table A-1; 0 = no limit
     pad: int  # border of the reference planes, luma samples
     buffer: Buffer | None = None  # the coded picture buffer that is promised
+    first_pass: FirstPass | None = field(default=None, compare=False, repr=False)  # what it has found, in the second one
     # device "hybrid" by option, not planned: rows of the CPU, and the device of stages that do not split (0: the CPU)
     split: tuple[int, int] | None = None
     tuning: "Tuning | None" = field(default=None, compare=False, repr=False)  # measurements of this machine
@@ -223,7 +229,7 @@ class Config:
     def planned_frames(self) -> int:
         """Frames that wait, decided, for the plan of a bit rate, or of a buffer as many as fill it: of the lookahead."""
         buffer = self.buffer
-        if self.bitrate:
+        if self.bitrate and self.first_pass is None:
             return self.rc_lookahead
         return 0 if buffer is None else min(self.rc_lookahead, -int(-buffer.size * self.fps // buffer.rate))
 
@@ -293,6 +299,8 @@ class Config:
         _settle_types(values, options)
         _settle_qps(values, options)
         _settle_psy(values, options)
+        check_pass(values, options)
+        values["bits_by_kind"] = values["bits_by_kind"] or values["pass_"] in WRITING
         values["zones"] = values["zones"] or ()
         values["requests"] = read_qpfile(values["qpfile"])
         if values["me"] != "step" and options.get("step_grid") is not None:
@@ -332,7 +340,7 @@ class Config:
             values["gops"] = _gops_for(values["gops"], named)
         threads_by_user = values["threads"] > 0
         values["threads"] = values["threads"] or (tuning and tuning.value("threads")) or cores()
-        return cls(
+        config = cls(
             **values,
             threads_by_user=threads_by_user,
             device=device,
@@ -350,6 +358,7 @@ class Config:
             tuning=tuning,
             tuning_note=note,
         )
+        return replace(config, first_pass=read_pass(config)) if config.pass_ in READING else config
 
 
 def check_fields(rows: Iterable[Option]) -> None:

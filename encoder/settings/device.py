@@ -33,12 +33,6 @@ def choose_device(
     """
     if asked == "cpu":
         return "cpu", "asked for"
-    if asked == "hybrid" and mbtree:  # rows of these frames are not distributed
-        raise OptionError("exists for single devices, not for device hybrid; use --no-mbtree, or cpu or cuda", "mbtree")
-    if asked == "hybrid" and has_buffer:  # no frame is coded again there
-        raise OptionError("exists for single devices, not for device hybrid; use cpu or cuda", "vbv_maxrate")
-    if asked == "hybrid" and aq_mode:
-        raise OptionError(f"{aq_mode} exists for single devices, not for device hybrid; use 0, or cpu or cuda", "aq_mode")
     needs_cpu = None if asked == "hybrid" else _needs_cpu(me, subme, cabac)
     if needs_cpu:
         option, value, instead = needs_cpu

@@ -36,12 +36,16 @@ class EncoderOptions(TypedDict, total=False):
     crf: float | None
     bitrate: int | None
     ratetol: float | None
+    pass_: int | None
+    stats: str | PathLike[str] | None
+    slow_firstpass: bool | None
     qcomp: float | None
     no_mbtree: bool | None
     qpmin: int | None
     qpmax: int | None
     vbv_maxrate: int | None
     vbv_bufsize: int | None
+    crf_max: float | None
     vbv_init: float | None
     ipratio: float | None
     pbratio: float | None

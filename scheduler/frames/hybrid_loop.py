@@ -39,12 +39,14 @@ class HybridLoop:
                 Frame(config.mb_width, config.mb_height, gpu_worker.zeros, config.lists) for _ in range(FRAMES_ON_DEVICE)
             ]
             self.params_on_device = [gpu_worker.zeros((HEADER_BITS - WEIGHTS,), np.int32) for _ in range(FRAMES_ON_DEVICE)]
+            self.qps_on_device = [gpu_worker.zeros((1,), np.int32) for _ in range(FRAMES_ON_DEVICE)]
         executor.adaptation.mb_width = config.mb_width
         self.size = Size(config.mb_width, config.mb_height, config.pad, config.lists)
         self.references = self.arrays[HOST].references
         self.dpb = DecodedPictureBuffer(self.arrays[HOST].slots)  # of all loops: all memories use the same slots
         self.previous: dict[str, Frame] = {}
         self.previous_distances: tuple[int, ...] = ()  # of the last frame
+        self._before: tuple[dict[str, Frame], tuple[int, ...]] = {}, ()  # these two before the last frame
         self._unsettled: Callable[[], None] | None = None  # completes the download of the previous decoded frame
 
     def run(self, frame: Frame) -> Callable[[], None]:
@@ -54,6 +56,7 @@ class HybridLoop:
             self._unsettled()
             self._unsettled = None
         executor.adaptation.learn(frame.spec.n_ref)
+        self._before = self.previous, self.previous_distances
         loop = self._single_device_loop(frame)
         if loop is not None:
             return self._run_on_single_device(loop, frame)
@@ -70,7 +73,7 @@ class HybridLoop:
             frame.samples()
         for memory, arrays in self.arrays.items():
             with executor.at_work(memory):
-                arrays.fill(frame, frame_by_memory[memory], memory == HOST or source is None)
+                arrays.fill(frame, frame_by_memory[memory], memory == HOST or (source is None and not spec.mb_qp))
         source_memory = HOST
         if source is not None and executor.gpu_worker is not None:
             source_memory = executor.gpu_worker.device
@@ -84,6 +87,7 @@ class HybridLoop:
         frame_kind = FrameKind(
             self.size, spec.n_ref - spec.duplicates, config.ref, config.me, source_memory, wanted, spec.is_idr, config.subme,
             config.cabac, spec.duplicates, spec.luma_weighted, spec.n_ref1, spec.is_reference, entries, after,
+            bool(spec.mb_qp),
         )  # fmt: skip
         in_flight, downloaded = executor.run_frame(frame.index, frame_kind, work, frame.stage_seconds)
         if isinstance(frame, HostFrame):
@@ -104,8 +108,13 @@ class HybridLoop:
         return ready
 
     def rewind(self) -> None:
-        """See FrameLoop; refused by settings/device.py: the routes of frames keep where the rows of references lie."""
-        raise NotImplementedError("no frame is coded again on several devices")
+        """See FrameLoop."""
+        for loop in self.single_device_loops.values():
+            if loop.executor is self.executor.single_device_executor:  # it has encoded the last frame
+                loop.rewind()
+        self.dpb.rewind()
+        self.executor.rewind()
+        self.previous, self.previous_distances = self._before
 
     def _numbers(self, spec: FrameSpec) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """`entries` and `after` of a frame's FrameKind: references are numbered in the order of `dpb.held`."""
@@ -128,6 +137,13 @@ class HybridLoop:
         params = self.params_on_device[frame.index % FRAMES_ON_DEVICE]
         params.put(block, gpu_worker.streams[MAIN])  # before the kernels that read it
         return params
+
+    def qp_on_device(self, frame: Frame) -> Any:
+        """The first of `frame_params` on the GPU."""
+        gpu_worker, qp = self.executor.gpu_worker, self.qps_on_device[frame.index % FRAMES_ON_DEVICE]
+        assert gpu_worker is not None
+        qp.put(frame.frame_params[:1], gpu_worker.streams[MAIN])
+        return qp
 
     def _frame_by_memory(self, frame: Frame) -> dict[str, Frame]:
         """The arrays of a frame in each memory."""
@@ -215,8 +231,11 @@ class _FrameWork:
                 previous = arrays.continued(self.frame.spec, self.lists, self.loop.dpb) or self.previous_in.get(device)
                 made = arrays.state(self.frame.spec, device_frame, self.slot, self.lists, previous, self._block(device))
                 gpu_worker = self.loop.executor.gpu_worker
+                made["frame_params"] = self.frame.frame_params
                 if gpu_worker is not None and device == gpu_worker.device and isinstance(self.frame, HostFrame):
                     made["level_blocks"] = gpu_worker.mapped(self.frame.level_blocks)
+                    if self.frame.spec.mb_qp:
+                        made["frame_params"] = self.loop.qp_on_device(self.frame)  # read for QP only
             self._states[device, reference] = made
         return self._states[device, reference]
 

@@ -51,7 +51,12 @@ class Lookahead:
     @property
     def reads_from(self) -> int:
         """See Costs."""
-        return NOTHING_READ if self._gpu is None else self._gpu.reads_from
+        if self._gpu is not None:
+            try:
+                return self._gpu.reads_from
+            except (GpuLost, DeviceMemoryError) as error:
+                self._without_gpu(error)
+        return NOTHING_READ
 
     def intra(self, frame: int) -> int:
         """See Costs."""
@@ -112,11 +117,7 @@ class Lookahead:
             try:
                 return getattr(self._gpu, name)(*given)
             except (GpuLost, DeviceMemoryError) as error:
-                if not self._may_change_device:
-                    raise
-                if not self._gpu.is_on_host:
-                    raise GpuLost(f"{error}; source frames on it are lost too") from None
-                self._continue_on_the_host()
+                self._without_gpu(error)
         return getattr(self._costs, name)(*(part.host_luma() if isinstance(part, HeldSource) else part for part in given))
 
     def _start(self) -> None:
@@ -132,9 +133,15 @@ class Lookahead:
                 raise
             self._costs = self._host(0)
 
-    def _continue_on_the_host(self) -> None:
-        gpu, self._gpu = self._gpu, None
+    def _without_gpu(self, error: Exception) -> None:
+        """The GPU is lost: go on on the host, or raise."""
+        gpu = self._gpu
         assert gpu is not None
+        if not self._may_change_device:
+            raise error
+        if not gpu.is_on_host:
+            raise GpuLost(f"{error}; source frames on it are lost too") from None
+        self._gpu = None
         self._costs = self._host(gpu.first)
         for number in range(gpu.first, gpu.count):
             self._costs.add(gpu.luma(number))

@@ -45,6 +45,7 @@ class FrameKind:
     n_ref1: entries of list 1, in streams with B frames (size.lists); is_reference: see FrameSpec. References have the numbers
     of the residency before the frame: `entries` of both lists, None: 0, 1, ... in list 0; `after`: those that are held after
     it, which then have the numbers 0, 1, ...; CURRENT: this frame; None: it and the first ones before it, `limit` together.
+    qp_varies: whether macroblocks have QPs of their own, which lie on the host at first.
     then: the frames that follow it before the next one of its kind, for predictions.
     """
 
@@ -63,6 +64,7 @@ class FrameKind:
     is_reference: bool = True
     entries: tuple[int, ...] | None = None
     after: tuple[int, ...] | None = None
+    qp_varies: bool = False
     then: tuple["FrameKind", ...] = ()
 
     @classmethod
@@ -85,7 +87,7 @@ class FrameKind:
     def steps(self) -> list[tuple[tuple[str, ...], int]]:
         """See frame_steps."""
         entries, options = self.n_ref + self.duplicates, (self.me, (), self.subme, self.cabac, self.weighted)
-        return frame_steps(entries, *options, self.n_ref1, self.is_reference, self.size.lists == 2)
+        return frame_steps(entries, *options, self.n_ref1, self.is_reference, self.size.lists == 2, self.qp_varies)
 
     @cached_property
     def lists(self) -> RefLists:
@@ -193,6 +195,8 @@ class _Route:
         filled = ("qp",) if self.frame_kind.n_ref else ("qp", *INTRA_FILL)
         for name in filled:
             self.valid[name, CURRENT] = dict.fromkeys(self.memories, all_rows)
+        if self.frame_kind.qp_varies:
+            self.valid["qp", CURRENT] = {HOST: all_rows}
         for name in SOURCES:
             self.valid[name, CURRENT] = {self.frame_kind.source: all_rows}
 

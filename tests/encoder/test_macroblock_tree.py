@@ -4,7 +4,6 @@ import h264lite
 import numpy as np
 import pytest
 from h264lite.encoder.decisions.frame_types import FrameTypes
-from h264lite.encoder.errors import OptionError
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frame_spec import B
 
@@ -122,5 +121,3 @@ def test_switches():
     assert config(crf=20).mbtree and not config().mbtree and not config(qp=20, no_mbtree=True).mbtree
     assert not config(crf=20, no_mbtree=True).mbtree and not config(crf=20, tune="zerolatency").mbtree
     assert config(crf=20, mbtree=True) == config(crf=20, no_mbtree=False) == config(crf=20)
-    with pytest.raises(OptionError, match="mbtree exists for single devices, not for device hybrid"):
-        Config.from_options(width=64, height=64, device="hybrid", crf=20)

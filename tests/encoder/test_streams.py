@@ -11,6 +11,7 @@ from h264lite.cli.cli import main
 from h264lite.standard.macroblock import MB_TYPE_NAMES, P_SKIP, P_8x8, P_8x16, P_16x8, P_16x16
 
 from .. import round_trip, sequences
+from ..fuzz import encoder_cases
 from ..scaling_lists import random_lists, to_file
 
 SIDES = (2, 4, 14, 16, 18, 30, 32, 34, 62, 64, 66)
@@ -138,6 +139,13 @@ def test_extreme_content(kind: str, qp: int) -> None:
     }[kind]
     clip = [(make((48, 64)), make((24, 32)), make((24, 32))) for _ in range(3)]
     round_trip.check(clip, 64, 48, qp=qp)
+
+
+@pytest.mark.xfail(strict=True, reason="8.5.12.2: the encoder does not keep sums of the inverse transform within 16 bits")
+def test_residuals_beyond_16_bits() -> None:
+    """A sample whose residual is above 511, of binary noise at QP 51: the encoder clips it to 255, decoders wrap."""
+    case = encoder_cases.Case(70, 56, 1, "two_values", 3902835259, {}, True)
+    round_trip.check(encoder_cases.clip(case), case.width, case.height, qp=51, ipratio=1)
 
 
 def test_same_bytes_for_any_number_of_threads() -> None:

@@ -2,7 +2,10 @@
 
 import io
 import random
+import tempfile
+import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
@@ -18,21 +21,23 @@ from .kinds import Result
 
 LARGEST = 80  # samples
 CHANCE = 0.3  # that an option is given
-GIVEN = {  # chosen here, or of a machine; of rates, whose random settings are in test_rate_options.py and test_buffer.py
-    "width", "height", "device", "devices", "tuning", "threads", "gops",
-    "zones", "qpfile", "bitrate", "ratetol", "vbv_maxrate", "vbv_bufsize", "vbv_init", "nal_hrd", "filler",
-}  # fmt: skip
+GIVEN = {"width", "height", "device", "devices", "tuning", "threads", "gops"}  # chosen here, or of a machine
 VALUES = {  # of options that are no number and no choice, or whose edges matter more than what is between
     "fps": (1, 25, "30000/1001", 0.01, 10000), "keyint": (1, 2, 3, 5, 8, "infinite"),
     "qp": (0, 1, 2, 4, 10, 20, 30, 40, 50, 51),
     "deblock": ((0, 0), (-6, -6), (6, 6), (0, 3), (-6, 6)), "sar": ("1:1", "16:11", "65535:65534"),
     "partitions": ("none", "all", "p8x8", "p8x8,p4x4", "i8x8", "p8x8,i4x4"), "slices": (1, 2, 3, 5),
     "crf": (0, 4.5, 20, 33.3, 51), "qpmin": (0, 3, 20), "qpmax": (20, 45, 51, 69),
+    "bitrate": (1, 20, 100, 1000, 2000000), "ratetol": (0.1, 1, 100),
+    "zones": ("0,3,q=0", "1,2,b=0.5/2,9,q=51", "0,0,b=100", "1,9,b=0.1"),
+    "vbv_maxrate": (10, 100, 1000, 50000), "vbv_bufsize": (10, 100, 1000, 50000), "vbv_init": (0, 0.5, 0.9, 1, 50),
+    "qpfile": ("", "0 K 20\n3 P", "1 b 51\n2 B -1\n4 i 0"),  # what is in the file
     "psy_rd": (0, 1, "10:0"), "cqm": ("flat", "jvt"),
     "bframes": (*range(1, 8), 16), "b_pyramid": ("none", "normal", "dyadic"), "min_keyint": ("auto", 1, 2, 4),
     "scenecut": (0, 10, 40, 100), "rc_lookahead": (0, 1, 3, 10, 40),
 }  # fmt: skip
 B_TOOLS = {"b_pyramid", "b_adapt", "b_bias", "scenecut", "min_keyint", "rc_lookahead", "no_weightb", "pbratio"}
+OF_BUFFER = ("vbv_maxrate", "vbv_bufsize", "vbv_init", "nal_hrd", "filler")
 COMPILED_APART = [  # of each combination kernels of its own
     {"bframes": bframes, "subme": subme, "no_cabac": no_cabac, "no_8x8dct": no_8x8dct, "cqm": cqm}
     for bframes in (0, 2) for subme in (2, 6)
@@ -114,7 +119,8 @@ def warm(given: None) -> None:
     for options in ({}, {"preset": "placebo", "slices": 2}, {"me": "step", "preset": "slower"}, {"preset": "ultrafast"},
                     {"qp": 0, "threads": 2}, {"ssim": True, "gops": 2, "keyint": 2, "threads": 2},
                     {"bframes": 2, "b_adapt": 2, "me": "step", "bits_by_kind": True}, {"bframes": 1, "weightp": 2},
-                    {"bframes": 2, "crf": 28, "aq_mode": 3}, {"crf": 28, "rc_lookahead": 2},
+                    {"bframes": 2, "crf": 28, "aq_mode": 3}, {"crf": 28, "rc_lookahead": 2}, {"bitrate": 50},
+                    {"crf": 28, "vbv_maxrate": 100, "vbv_bufsize": 100, "zones": "0,1,b=2"},
                     *COMPILED_APART):  # fmt: skip
         for content in ("noise", "moving"):
             run(Case(49, 35, 3, content, 1, {"device": "cpu", "threads": 1, **options}, True), GuardedNumpy("none"))
@@ -131,18 +137,35 @@ def build(given: None, rng: random.Random) -> Case:
             options[row.name] = _value(row, rng)
     _draw_b_frames(options, rng)
     if rng.random() < 0.9:  # one of them, or most would be refused
-        for name in ("qp",) if "crf" in options else ("qpmin", "qpmax"):
-            options.pop(name, None)
+        _agree_on_rates(options, rng)
     if options.get("me") != "step" and rng.random() < 0.9:
         options.pop("step_grid", None)  # which most of the rest would be refused for
     if rng.random() < 0.15:
         options["gops"] = rng.randint(1, 3)
         if rng.random() < 0.9:
             options["scenecut"] = 0  # scene cuts exclude several GOPs at once
+            for name in ("bitrate", *OF_BUFFER):  # and so do these
+                options.pop(name, None)
     width, height = rng.choice(sizes)
     frames = rng.choice((1, 2, 3, 4, 6, 12 if "bframes" in options else 6))
     content, seed = rng.choice(sorted(CONTENTS)), rng.getrandbits(32)
     return Case(width, height, frames, content, seed, options, rng.random() < 0.5)
+
+
+def _agree_on_rates(options: dict[str, object], rng: random.Random) -> None:
+    """A constant QP, a rate factor or a bit rate, and a buffer only beside the last two and complete."""
+    rates = [name for name in ("crf", "bitrate") if name in options]
+    rate = rng.choice(rates) if rates else "qp"
+    for name in {"qp", "crf", "bitrate"} - {rate}:
+        options.pop(name, None)
+    if rate == "qp":
+        for name in ("qpmin", "qpmax"):
+            options.pop(name, None)
+    if rate == "qp" or "vbv_maxrate" not in options:
+        for name in OF_BUFFER:
+            options.pop(name, None)
+    else:
+        options.setdefault("vbv_bufsize", rng.choice(VALUES["vbv_bufsize"]))
 
 
 def _draw_b_frames(options: dict[str, object], rng: random.Random) -> None:
@@ -181,10 +204,11 @@ def run(case: Case, numpy: GuardedNumpy) -> Result:
     frame.Frame.__init__.__defaults__ = (numpy.zeros, *frame.Frame.__init__.__defaults__[1:])  # bound before the stand-in was
     frame.References.allocate.__func__.__defaults__ = (numpy.zeros,)
     try:
-        encoder = h264lite.Encoder(case.width, case.height, keep_reconstruction=True, **case.options)
+        encoder = _open(case)
     except h264lite.OptionError as error:
         return Result(0, str(error))
-    with encoder:
+    with encoder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # frames that do not fit, types that are not possible
         packets = [packet for planes in clip(case) for packet in encoder.encode(planes)] + encoder.flush()
     check_times(packets, case.frames, encoder.config.max_num_reorder_frames)
     stream = b"".join(packet.data for packet in packets)
@@ -196,6 +220,17 @@ def run(case: Case, numpy: GuardedNumpy) -> Result:
         found = b"".join(picture.to_bytes() for picture in [*decoder.decode(stream), *decoder.flush()])
         assert found == expected, "the project's decoder shows something else"
     return Result(case.frames)
+
+
+def _open(case: Case) -> h264lite.Encoder:
+    """The encoder of a case."""
+    options = dict(case.options)
+    with tempfile.TemporaryDirectory() as folder:
+        if "qpfile" in options:
+            file = Path(folder) / "qps"
+            file.write_text(str(options["qpfile"]))
+            options["qpfile"] = str(file)
+        return h264lite.Encoder(case.width, case.height, keep_reconstruction=True, **options)
 
 
 def check_times(packets: Sequence[h264lite.Packet], frames: int, delay: int) -> None:
