@@ -249,7 +249,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("ipratio", "Quality", read_float, 1.4, "quantiser step of P frames over that of I frames", "FLOAT",
            0.25, 4.0),
     Option("pbratio", "Quality", read_float, 1.8, "quantiser step of B frames over that of P frames; half as much for B "
-           "frames that are references", "FLOAT", 0.25, 4.0),
+           "frames that are references. Macroblock tree: always 1.3, above P frames before its offsets", "FLOAT", 0.25, 4.0),
     Option("aq_mode", "Quality", read_int, 0, "adaptive quantisation, finer where the source is flat: 0 none, 1 by the "
            "energy of each macroblock, 2 also by that of the frame, 3 finest in the flattest parts. 1 with "
            "--crf", "INT", 0, 3),
