@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..console import say
 from ..encoder.compile_kernels import compile_for
@@ -19,7 +19,7 @@ from ..encoder.files.sound import Sound
 from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, split_planes
 from ..encoder.settings.config import Config
 from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, read_options
-from ..encoder.settings.predicted import Planned, planned
+from ..encoder.settings.pass_file import check_frames
 from ..encoder.statistics import FrameRow
 from ..encoder.warm_up import will_compile
 from ..jit import compiling
@@ -31,7 +31,10 @@ from .inputs import check_colours_of_images, notes
 from .interrupt import Interrupted, StopSignals
 from .keeping import Clock, DisplayOrder, keyint_of, open_sound, take_over, told_after, told_before
 from .progress import Progress
-from .rate_plot import RatePlot
+
+if TYPE_CHECKING:
+    from ..encoder.settings.predicted import Planned
+    from .rate_plot import RatePlot
 
 _REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
 _REPORTS = {row.name for row in _REPORT_ROWS}
@@ -66,9 +69,9 @@ class Run:
     trace: Trace | None = None
     written: int = 0  # access units in the file
     problems: list[str] = field(default_factory=list)
-    planned: Planned | None = None  # with --verbose and a tuning file
+    planned: "Planned | None" = None  # with --verbose and a tuning file
     verbose: bool = False
-    rates: RatePlot | None = None
+    rates: "RatePlot | None" = None
     reconstructions: DisplayOrder = field(default_factory=DisplayOrder)
 
     def info(self, text: str) -> None:
@@ -99,10 +102,15 @@ def run_encode(
     inputs = {f"input {k + 1}" if k else "input": name for k, name in enumerate(source_names)}
     check_distinct({**inputs, "audio": reports["audio"], "output": output_name, "dump-yuv": reports["dump_yuv"],
                     "csv": reports["csv"], "json": reports["json"], "trace": reports["trace"],
-                    "trace-png": reports["trace_png"], "rate-png": reports["rate_png"]})
+                    "trace-png": reports["trace_png"], "rate-png": reports["rate_png"],
+                    "stats": option_texts.get("stats") if option_texts.get("pass_") else None})
     if reports["trace_png"]:
         check_matplotlib()
-    rates = RatePlot() if reports["rate_png"] else None
+    rates = None
+    if reports["rate_png"]:
+        from .rate_plot import RatePlot
+
+        rates = RatePlot()
     with StopSignals() as stop, ExitStack() as stack:
         try:
             with stop.waiting():
@@ -110,6 +118,7 @@ def run_encode(
             stack.callback(source.close)
             with stop.waiting():  # a pipe may have no reader yet
                 config = make_config(source_name, source.format, reports["input_res"], option_texts)
+                check_frames(config, expected_frames(source.format, config))
                 clock = Clock(source.times if "fps" not in option_texts else None)
                 sound = open_sound(source_names[0], source, config, reports["audio"], stack)
                 sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
@@ -204,6 +213,8 @@ def tell_plan(run: Run, config: Config, verbose: bool) -> None:
     if config.tuning_note:
         run.warn(f"{config.tuning_note}; going on without")
     if verbose:
+        from ..encoder.settings.predicted import planned  # the planner
+
         run.planned = planned(config)
         if run.planned is None:
             run.info("plan: this machine was not measured, so nothing is predicted; h264lite tune does it")
@@ -212,7 +223,7 @@ def tell_plan(run: Run, config: Config, verbose: bool) -> None:
                 run.info(line)
 
 
-def compare(plan: Planned, measured: float, several: bool) -> str:
+def compare(plan: "Planned", measured: float, several: bool) -> str:
     """Predicted and measured seconds a frame; the prediction is for one GOP at a time."""
     predicted = plan.prediction.seconds
     return (f"a frame: predicted {1e3 * predicted:.2f} ms{' one GOP at a time' if several else ''}, measured "

@@ -21,7 +21,7 @@ from .writer import write_video as _write_video
 CODECS = (None, "h264", "libx264", "libopenh264", "h264_nvenc")
 _RENAMED = {  # FFmpeg's names
     "g": "keyint", "keyint_min": "min_keyint", "refs": "ref", "bf": "bframes", "sc_threshold": "scenecut", "qmin": "qpmin",
-    "qmax": "qpmax",
+    "qmax": "qpmax", "passlogfile": "stats",
 }  # fmt: skip
 _RATES = {"b": "bitrate", "b:v": "bitrate", "maxrate": "vbv_maxrate", "bufsize": "vbv_bufsize"}  # in bits there, not kbit
 _LISTS = ("x264_params", "x264opts")  # name=value:name=value, by x264's names

@@ -16,6 +16,7 @@ from .session import FAILED, FLUSHED, FLUSHING, OPEN, Session
 from .settings.config import Config
 from .settings.keywords import EncoderOptions, Rate
 from .settings.options import ALL, API, OPTIONS, read_options
+from .settings.pass_file import WRITING, PassFile
 from .settings.requests import Request, request_of
 from .statistics import FrameRow, Statistics
 
@@ -99,10 +100,11 @@ class Encoder:
         from .gops.gops import make_pipeline  # compiles nothing, but imports Numba
 
         self.config = config
+        pass_file = PassFile(config) if config.pass_ in WRITING else None
         self._keep = keep_reconstruction
         self._pipeline: Any = make_pipeline(config, keep_reconstruction or config.ssim, warn, trace, frames)
         self.stats = Statistics(config.width, config.height, config.fps, config.psnr, config.ssim)
-        self._session = Session(self._pipeline, self.stats)
+        self._session = Session(self._pipeline, self.stats, pass_file)
         self._reader = reader or FrameReader()
         self._reader.known = Known("", config.width, config.height)
         self._plain = self._reader.layout is None and self._reader.format in (None, "i420")

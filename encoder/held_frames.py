@@ -54,6 +54,7 @@ class HeldFrames:
         planes: Y, Cb, Cr, uint8 of display size, unchanged until the frame is coded, or a frame on a GPU; empty: unknown, if
         decisions need none.
         """
+        self._types.check_next()
         self.is_whole = False
         self._held[self.count] = source
         self.count += 1

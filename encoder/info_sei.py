@@ -15,6 +15,7 @@ _OF_B_FRAMES = ("b_pyramid", "pbratio", "weightb")
 _OF_CRF = ("qcomp", "mbtree", "qpmin", "qpmax")
 _OF_BUFFER = ("vbv_maxrate", "vbv_bufsize", "vbv_init", "nal_hrd", "filler")
 _OF_BITRATE = ("bitrate", "ratetol")
+_OF_PASS = ("pass_", "stats", "slow_firstpass")
 _OF_AQ = ("aq_mode", "aq_strength")
 
 
@@ -34,6 +35,7 @@ def info_text(config: Config) -> str:
     values |= dict.fromkeys(_OF_CRF) if config.crf is None else {"qp": None}
     values |= {} if config.buffer else dict.fromkeys(_OF_BUFFER)
     values |= {"crf": None} if config.bitrate else dict.fromkeys(_OF_BITRATE)
+    values |= {**dict.fromkeys(_OF_PASS), "pass": None if config.first_pass is None else 2, "crf_max": config.crf_max or None}
     values |= {} if config.aq_mode else dict.fromkeys(_OF_AQ)
     values |= {"qpfile": "file" if config.qpfile else None, "zones": _zones(config)}
     options = " ".join(f"{name}={_text(value)}" for name, value in values.items() if value is not None)

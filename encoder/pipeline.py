@@ -28,11 +28,12 @@ from ..scheduler.threads.watchdog import LimitError, Stuck
 from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
-from .decisions.adaptive_quantisation import AqSettings, energies, with_mb_qp
+from .decisions.adaptive_quantisation import AqSettings, energies, mean_qp, with_mb_qp
 from .decisions.bitrate_control import BitrateControl
 from .decisions.buffer_control import BufferControl, InBuffer
 from .decisions.frame_types import FrameTypes
-from .decisions.size_feedback import FEEDBACK_LAG, RATE_LAG, SizeFeedback
+from .decisions.second_pass import SecondPass
+from .decisions.size_feedback import RATE_LAG, SizeFeedback, rate_lag
 from .decisions.weights import Sums, Weighting, frame_sums, sums_of_blocks
 from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .frames.device_frame import DeviceFrame, check_device
@@ -60,6 +61,11 @@ class EncodedFrame:
     avg_qp: float  # of the macroblocks, as a decoder has it
     qp_range: tuple[int, int]  # the least and the largest
     qp_by: str  # as in FrameSpec
+    is_reference: bool  # as are those up to predicted
+    is_qp_asked: bool
+    over_factor: int
+    predicted: int
+    mean_qp: int  # of the macroblocks in 1 / 256, as decided; with --pass
     data: bytes  # Annex B
     mb_counts: np.ndarray  # int64[15], by mb_type
     transform_8x8: int  # macroblocks with the 8x8 transform
@@ -96,8 +102,8 @@ class Pipeline:
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
         self._warn = warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         self.frame_types = FrameTypes(config, slices, warn)
-        self._sizes = SizeFeedback(RATE_LAG if config.bitrate else FEEDBACK_LAG)
-        self._rate = BitrateControl(config) if config.bitrate else None
+        self._sizes = SizeFeedback(RATE_LAG, rate_lag) if config.bitrate else SizeFeedback()
+        self._rate = _rate_control(config)
         self._control = None if config.buffer is None else BufferControl(config)
         self._warn_of_underflow = config.buffer is not None
         self._weighting = Weighting(config.repeats_references) if config.weightp else None
@@ -295,7 +301,9 @@ class Pipeline:
 
     def _decide(self, spec: FrameSpec | None) -> FrameSpec:
         """The spec of the next frame. The sizes that it may use are known: fewer frames than their lag are in flight."""
-        sizes = self._sizes.release(self.executor.ring.count)
+        index = self.executor.ring.count
+        self._finish(self._sizes.lag_of(index) - 1)
+        sizes = self._sizes.release(index)
         return self.frame_types.next(sizes) if spec is None else spec
 
     def say_bt709(self, begun: bool = False) -> None:
@@ -338,6 +346,11 @@ class Pipeline:
             avg_qp=float(frame.qp.mean()) if spec.mb_qp else float(spec.qp),
             qp_range=(int(frame.qp.min()), int(frame.qp.max())) if spec.mb_qp else (spec.qp, spec.qp),
             qp_by=spec.qp_by,
+            is_reference=spec.is_reference,
+            is_qp_asked=spec.is_qp_asked,
+            over_factor=spec.over_factor,
+            predicted=spec.predicted,
+            mean_qp=mean_qp(spec) if self.config.pass_ else 0,
             data=data,
             mb_counts=found[3:],
             transform_8x8=int(np.count_nonzero(frame.transform_8x8)) if self.config.transform_8x8_mode else 0,
@@ -391,6 +404,12 @@ class Pipeline:
         luma, chroma = frame.decoded
         cb, cr = chroma[:, pad // 2 :, pad // 2 :][:, : height // 2, : width // 2].copy()
         return luma[pad : pad + height, pad : pad + width].copy(), cb, cr
+
+
+def _rate_control(config: Config) -> BitrateControl | SecondPass | None:
+    if config.first_pass is not None:
+        return SecondPass(config)
+    return BitrateControl(config) if config.bitrate else None
 
 
 def _held(frame: Frame) -> HeldSource:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from .errors import Error, InputError, RefusedFrame
+from .settings.pass_file import PassFile
 from .statistics import FrameRow, Statistics
 
 if TYPE_CHECKING:
@@ -21,8 +22,9 @@ class Session:
     is raised before any change. An exception in a flush that codes frames which waited is one of these (Reordering).
     """
 
-    def __init__(self, pipeline: Any, stats: Statistics) -> None:
-        self._pipeline, self._stats = pipeline, stats
+    def __init__(self, pipeline: Any, stats: Statistics, pass_file: PassFile | None = None) -> None:
+        """pass_file: gets all frames."""
+        self._pipeline, self._stats, self._pass_file = pipeline, stats, pass_file
         self.state = OPEN
         self.ready: list[tuple[EncodedFrame, FrameRow]] = []  # finished, in coding order, not handed out yet
         self._n_handed_out = 0  # frames handed out
@@ -69,6 +71,8 @@ class Session:
         if self.state != CLOSED:
             self.state = CLOSED
             if os.getpid() == self._process:
+                if self._pass_file is not None:
+                    self._pass_file.close()
                 self._pipeline.close()
 
     def require(self, *states: str) -> None:
@@ -110,6 +114,8 @@ class Session:
                 self.state, self._failure = FAILED, error.with_traceback(None)
             raise
         if not failed:
+            if self._pass_file is not None:
+                self._pass_file.finish()
             self.state = FLUSHED
 
     def _collect(self, frames: "Iterable[EncodedFrame]") -> None:
@@ -120,3 +126,5 @@ class Session:
                 raise Error(f"frames {expected} to {frame.coding_index - 1} are lost: the stream ends before them")
             if frame.coding_index == expected:
                 self.ready.append((frame, self._stats.add(frame)))
+                if self._pass_file is not None:
+                    self._pass_file.add(frame)

@@ -59,6 +59,7 @@ class FrameFacts(Protocol):
     transform_8x8: int
     bits_by_kind: tuple[int, ...] | None
     in_buffer: InBuffer | None
+    predicted: int
     ssd: tuple[int, int, int]
     sums: list[int]
     stage_seconds: dict[str, float]
@@ -85,6 +86,7 @@ class FrameRow(NamedTuple):
     transform_8x8: int  # macroblocks with transform_size_8x8_flag
     bits_by_kind: tuple[int, ...] | None  # as KINDS
     in_buffer: InBuffer | None
+    predicted: int  # bits; 0: nothing predicts them
     sums: list[int]  # of the arrays SUMMED
 
     @staticmethod
@@ -92,7 +94,7 @@ class FrameRow(NamedTuple):
         """Column names of `cells`."""
         return ["frame", "coded", "type", "idr", "qp", "qp_least", "qp_most", "qp_by", "bytes",
                 "psnr_y", "psnr_u", "psnr_v", "psnr", "ssim", *(MB_TYPE_NAMES[kind] for kind in COUNTED_TYPES),
-                "transform_8x8", *(f"bits_{kind}" for kind in KINDS), *IN_BUFFER, *SUMMED]
+                "transform_8x8", *(f"bits_{kind}" for kind in KINDS), *IN_BUFFER, "bits_predicted", *SUMMED]
 
     def cells(self) -> list[str]:
         """The row as text."""
@@ -102,7 +104,7 @@ class FrameRow(NamedTuple):
         return [str(self.frame), str(self.coded), self.type, str(self.idr), *qp, str(self.bytes), *values, ssim,
                 *(str(self.mb_counts[kind]) for kind in COUNTED_TYPES), str(self.transform_8x8),
                 *map(str, self.bits_by_kind or ("",) * len(KINDS)),
-                *map(str, self.in_buffer or ("",) * len(IN_BUFFER)), *map(str, self.sums)]
+                *map(str, self.in_buffer or ("",) * len(IN_BUFFER)), str(self.predicted or ""), *map(str, self.sums)]
 
 
 def psnr(ssd: float, samples: int) -> float:
@@ -151,6 +153,7 @@ class _Sums:
     ssim: float = 0.0
     mbs: np.ndarray = field(default_factory=lambda: np.zeros(len(MB_TYPE_NAMES), np.int64))
     transform_8x8: int = 0
+    predicted: int = 0  # bits
     bits_by_kind: np.ndarray = field(default_factory=lambda: np.zeros(len(KINDS), np.int64))
 
     def add(self, row: FrameRow, ssd: tuple[int, int, int], counts: np.ndarray) -> None:
@@ -171,6 +174,7 @@ class _Sums:
         self.ssim += row.ssim or 0.0
         self.mbs += counts
         self.transform_8x8 += row.transform_8x8
+        self.predicted += row.predicted
         self.bits_by_kind += row.bits_by_kind or 0
 
     def __add__(self, other: "_Sums") -> "_Sums":
@@ -179,6 +183,7 @@ class _Sums:
             _both(self.qp_range, other.qp_range), self.spread + other.spread, self.qp_by + other.qp_by,
             [a + b for a, b in zip(self.ssd, other.ssd)], [a + b for a, b in zip(self.psnr, other.psnr)],
             self.ssim + other.ssim, self.mbs + other.mbs, self.transform_8x8 + other.transform_8x8,
+            self.predicted + other.predicted,
             self.bits_by_kind + other.bits_by_kind,
         )  # fmt: skip
 
@@ -251,7 +256,7 @@ class Statistics:
         row = FrameRow(frame.index, frame.coding_index, frame.frame_type, int(frame.is_idr), float(frame.avg_qp),
                        frame.qp_range, frame.qp_by, len(frame.data), y, u, v, psnr(sum(frame.ssd), sum(self._samples)), value,
                        tuple(frame.mb_counts.tolist()), frame.transform_8x8, frame.bits_by_kind, frame.in_buffer,
-                       frame.sums)
+                       frame.predicted, frame.sums)
         if frame.in_buffer is not None:
             self.buffer.add(frame.index, frame.in_buffer)
         self._by_type[frame.frame_type].add(row, frame.ssd, frame.mb_counts)
@@ -332,6 +337,8 @@ class Statistics:
                 entry["ssim_mean_y"] = sums.ssim / sums.frames
             entry["macroblocks"] = {MB_TYPE_NAMES[kind]: int(sums.mbs[kind]) for kind in COUNTED_TYPES}
             entry["transform_8x8"] = sums.transform_8x8
+            if sums.predicted:
+                entry["bits_predicted"] = sums.predicted
             if sums.bits_by_kind.any():
                 entry["bits_by_kind"] = dict(zip(KINDS, sums.bits_by_kind.tolist()))
             result[kind] = entry

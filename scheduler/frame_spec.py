@@ -64,6 +64,8 @@ class FrameSpec(NamedTuple):
     qp_by                         what the QP follows from, for statistics
     cost                          of the source frame by its type, as the lookahead finds it; 0: unknown
     is_qp_asked                   whether the user asks for the QP, which no rate control changes
+    over_factor                   mean QP of the macroblocks in 1 / 256 less the rate factor, as planned; with --pass
+    predicted                     bits that a rate control expects; 0: none does
     """
 
     display_index: int
@@ -90,6 +92,8 @@ class FrameSpec(NamedTuple):
     qp_by: str = "type"
     cost: int = 0
     is_qp_asked: bool = False
+    over_factor: int = 0
+    predicted: int = 0
 
     @property
     def luma_weighted(self) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from ..settings.config import Config
 from .fixed_point import QP_SHIFT
 
 QP_ONE = 1 << QP_SHIFT  # units of QPs and offsets a QP
-REACH = 192  # saves 0.3 % of the bits at equal SSIM (docs/compression.md)
+REACH = 192  # saves 0.3 % of the bits at equal SSIM (docs/quantisation.md)
 
 
 class AqSettings(NamedTuple):
@@ -79,6 +79,12 @@ def mb_qps(qp: int, offsets: np.ndarray, low: int = 0, high: int = 51) -> tuple[
     """
     found = np.empty(offsets.size, np.uint8)
     return found, steady_qps(qp, offsets, (low, high), REACH, found)
+
+
+def mean_qp(spec: FrameSpec) -> int:
+    """Of the macroblocks of a frame, in 1 / QP_ONE."""
+    qps = np.frombuffer(spec.mb_qp, np.uint8)
+    return QP_ONE * int(qps.sum(dtype=np.int64)) // qps.size if qps.size else QP_ONE * spec.qp
 
 
 def shifted(spec: FrameSpec, by: int, low: int, high: int, qp_by: str) -> FrameSpec:

@@ -6,16 +6,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from ...scheduler.frame_spec import FrameSpec, P
+from ...scheduler.frame_spec import FrameSpec
 from ..settings.config import Config
 from .adaptive_quantisation import shifted
-from .fixed_point import LOG2_SHIFT
+from .fixed_point import LOG2_SHIFT, log2_fixed
 from .size_feedback import RATE_LAG
 from .size_model import SizeModel
 
 _QPS = 51
 _MOST_STEP = 2  # of the shift from a frame to the next one; faster steps and a quicker model swing
-_FIRST_STEP, _FIRST_FRAMES = 3, 2 * RATE_LAG  # until the model has learned
+_FIRST_STEP, _FIRST_FRAMES = 8, 2 * RATE_LAG  # until the model has learned
 _INERTIA = 12  # of the model
 _REPAID = 3  # seconds in which a deviation is made good, at ratetol 1
 _LEAST, _MOST = Fraction(1, 8), 4  # bits of the frames ahead, of those that the rate gives them
@@ -32,7 +32,10 @@ class BitrateControl:
         self._repaid = max(1, round(_REPAID * Fraction(config.ratetol) * config.fps))  # frames
         self._has_buffer = config.buffer is not None
         self._model = SizeModel(_INERTIA)
+        self._is_first_pass = config.pass_ == 1
         self._waiting: deque[FrameSpec] = deque()  # settled, sizes unknown
+        self._planned_waiting: deque[FrameSpec] = deque()  # the same as they came
+        self._unshifted = 0  # bits of the frames whose sizes are known, as they would be without a shift
         self._bits = 0  # of the frames whose sizes are known
         self._count = 0  # frames settled
         self._shift = 0
@@ -45,14 +48,20 @@ class BitrateControl:
         sizes: bits of the frames that have become known; ahead: frames that follow; fewer than planned: the stream ends.
         """
         for bits in sizes:
-            self._model.learn(self._waiting.popleft(), bits)
+            settled, planned = self._waiting.popleft(), self._planned_waiting.popleft()
+            self._model.learn(settled, bits)
             self._bits += bits
+            self._unshifted += _changed(bits, settled.qp - planned.qp)
         frames = (spec, *ahead)
-        if not self._count:
-            self._model.begin(next((frame for frame in frames if frame.frame_type == P), spec))
-        self._shift = self._best_shift(frames, self._budget(len(frames), len(ahead) < self._planned))
+        if self._is_first_pass:
+            frames = (*self._planned_waiting, *frames)
+            self._shift = self._best_shift(frames, int(self._each * (self._count + 1 + len(ahead))), self._unshifted)
+        else:
+            self._shift = self._best_shift(frames, self._budget(len(frames), len(ahead) < self._planned))
         settled = self._shifted(spec)
+        settled = settled._replace(predicted=self._model.bits(settled))
         self._waiting.append(settled)
+        self._planned_waiting.append(spec)
         self._count += 1
         return settled, tuple([self._shifted(frame) for frame in ahead]) if self._has_buffer else ()
 
@@ -65,15 +74,19 @@ class BitrateControl:
         usual = self._each * frames
         return int(max(usual * _LEAST, min(usual * _MOST, usual + left)))
 
-    def _best_shift(self, frames: Sequence[FrameSpec], budget: int) -> int:
-        """The shift whose predicted bits are nearest to the budget, as a ratio; near to that of the frame before."""
+    def _best_shift(self, frames: Sequence[FrameSpec], budget: int, before: int = 0) -> int:
+        """The shift whose predicted bits are nearest to the budget, as a ratio; near to that of the frame before.
+
+        before: bits of other frames that share the budget, without a shift: the first pass looks for the one shift with which
+        the whole stream would have its rate, so that its QPs are near to those of the second one.
+        """
         logs = np.array([self._model.log2_bits(frame) for frame in frames], np.int64)
         qps = np.array([frame.qp for frame in frames], np.int64)
         free = np.array([not frame.is_qp_asked for frame in frames], np.int64)
 
         def bits(shift: int) -> int:
             change = free * (np.clip(qps + shift, self._qpmin, self._qpmax) - qps)
-            return int(SizeModel.bits_of(logs - change * (1 << LOG2_SHIFT) // 6).sum())
+            return int(SizeModel.bits_of(logs - change * (1 << LOG2_SHIFT) // 6).sum()) + _changed(before, -shift)
 
         low, high, most = -_QPS, _QPS, _QPS
         if self._count:
@@ -87,3 +100,8 @@ class BitrateControl:
 
     def _shifted(self, spec: FrameSpec) -> FrameSpec:
         return spec if spec.is_qp_asked else shifted(spec, self._shift, self._qpmin, self._qpmax, "bitrate")
+
+
+def _changed(bits: int, qps: int) -> int:
+    """Bits as they would be at a QP that is lower by `qps`."""
+    return int(SizeModel.bits_of(np.array([log2_fixed(bits) + (qps << LOG2_SHIFT) // 6]))[0]) if bits else 0

@@ -1,6 +1,7 @@
 """QPs of frames that must fit the coded picture buffer: planned before a frame is coded, raised if it comes out too large."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from ...scheduler.frame_spec import FrameSpec
@@ -33,6 +34,8 @@ class BufferControl:
         assert config.buffer is not None
         self.buffer = CodedPictureBuffer(config.buffer, config.fps)
         self._qpmax, self._model = config.qpmax, SizeModel()
+        # QPs above those without a buffer
+        self._most = int(Fraction(config.crf_max) - Fraction(config.crf or 0)) if config.crf_max else config.qpmax
         self._planned: FrameSpec  # as it came
         self._tried: FrameSpec
         self._limit = 0  # bits
@@ -49,22 +52,22 @@ class BufferControl:
         room = self.buffer.room(spec)
         self._limit = room
         if ahead:  # the next frame must fit too, at least with the greatest QP
-            (next_one,) = self._model.sizes(ahead[:1], self._qpmax)(self._qpmax)
+            (next_one,) = self._model.sizes(ahead[:1], self._qpmax)(self._most)
             self._limit = max(room // 2, min(room, self.buffer.there(spec) + self.buffer.arriving - 2 * next_one))
         self._higher = self._least_higher((spec, *ahead))
-        self._tried = shifted(spec, self._higher, 0, self._qpmax, "buffer")
+        self._tried = self._raised()
         return self._tried
 
     def again(self, bits: int) -> FrameSpec | None:
         """The frame as it is to be coded again, since it has too many bits; None: it fits, or no QP is higher."""
         self._tries.append((self._higher, bits))
-        most = self._qpmax - (min(self._planned.mb_qp) if self._planned.mb_qp else self._planned.qp)
+        most = min(self._most, self._qpmax - (min(self._planned.mb_qp) if self._planned.mb_qp else self._planned.qp))
         if bits <= self._limit or self._higher >= most:
             return None
         excess = log2_fixed(bits) - log2_fixed(max(1, self._limit - self._limit // _KEPT))
         step = max(1, -(-excess * self._slope() >> LOG2_SHIFT))
         self._higher = most if len(self._tries) >= MOST_TRIES - 1 else min(most, self._higher + step)
-        self._tried = shifted(self._planned, self._higher, 0, self._qpmax, "buffer")
+        self._tried = self._raised()
         return self._tried
 
     def take(self, bits: int) -> InBuffer:
@@ -74,6 +77,10 @@ class BufferControl:
         buffer.take(self._planned, bits_sent)
         self._model.learn(self._tried, bits)
         return InBuffer(there, there - bits_sent, buffer.buffer.size, filler, len(self._tries))
+
+    def _raised(self) -> FrameSpec:
+        found = shifted(self._planned, self._higher, 0, self._qpmax, "buffer")
+        return found._replace(predicted=self._model.bits(found))
 
     def _slope(self) -> int:
         """QPs that halve the bits, by the last two tries."""
@@ -87,7 +94,7 @@ class BufferControl:
     def _least_higher(self, specs: Sequence[FrameSpec]) -> int:
         """By how much QPs of all these frames must be higher for the buffer not to become too empty."""
         sizes, begin = self._model.sizes(specs, self._qpmax), self.buffer.there(specs[0])
-        low, high = 0, self._qpmax
+        low, high = 0, self._most
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if self._lasts(sizes(middle), begin) else (middle + 1, high)

@@ -12,6 +12,7 @@ from ..settings.requests import IDR
 from .adaptive_types import AdaptiveTypes
 from .fixed_types import FixedTypes, TypeSource
 from .frame_order import CABAC_INIT_IDC, FrameOrder, Slices
+from .given_types import GivenTypes
 from .lookahead import costs_of
 from .qp_source import CrfQps, QpSource
 from .requested import Requests
@@ -33,14 +34,14 @@ class FrameTypes:
         self._config, self._slices = config, slices
         self.requests = Requests(config, warn)
         self._last: FrameSpec | None = None
-        by_costs = config.b_adapt or config.scenecut
+        by_costs = (config.b_adapt or config.scenecut) and config.first_pass is None
         costs = costs_of(config, copies) if config.decides_by_samples else None
         self._all_costs = costs
         self._qps: QpSource | None = None
         if config.crf is not None and costs is not None:
             self._qps = CrfQps(config, costs, self.requests)
         self._costs = None if by_costs else costs  # which AdaptiveTypes adds to else
-        self._types = _type_source(config, costs)
+        self._types = _type_source(config, costs, warn)
         self._order = FrameOrder(config, slices)
         if self._qps is not None and isinstance(self._types, AdaptiveTypes):
             self._types.needed_from = self._qps.needed_from
@@ -61,6 +62,11 @@ class FrameTypes:
         if self._qps is not None:
             self._qps.see(planes)
         return self._ordered(self._types.add(luma, self.requests.enter()))
+
+    def check_next(self) -> None:
+        """InputError, before any change, if no frame can follow."""
+        if isinstance(self._types, GivenTypes):
+            self._types.check_next()
 
     @property
     def reads_from(self) -> int:
@@ -128,8 +134,10 @@ class FrameTypes:
         )  # fmt: skip
 
 
-def _type_source(config: Config, costs: Costs | None) -> TypeSource | None:
-    """By costs where scene cuts or the number of B frames depend on them; None: `FrameTypes.next` decides."""
+def _type_source(config: Config, costs: Costs | None, warn: Callable[[str], None] | None) -> TypeSource | None:
+    """Of the first pass; by costs, where types depend on them; None: `FrameTypes.next` decides."""
+    if config.first_pass is not None:
+        return GivenTypes(config.first_pass.types, warn)
     if config.b_adapt or config.scenecut:
         assert costs is not None
         return AdaptiveTypes.of(config, config.b_pyramid != "none", costs)

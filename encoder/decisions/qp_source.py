@@ -44,10 +44,12 @@ class CrfQps:
 
     def __init__(self, config: Config, costs: Costs, requests: Requests) -> None:
         self._requests = requests
-        self._costs, self._factor = costs, RateFactor(CrfRules.of(config))
-        self._limits = config.qpmin, config.qpmax
+        rules = CrfRules.of(config)
+        self._costs, self._crf, self._factor = costs, rules.crf, RateFactor(rules)
+        self._limits, self._in_passes = (config.qpmin, config.qpmax), config.pass_ > 0
         self._tree = MacroblockTree.of(config, costs) if config.mbtree else None
         self._aq = AqAhead(config) if config.aq_mode else None
+        self._predicts_b = config.buffer is not None or (config.bitrate > 0 and config.first_pass is None)
         self._shown: dict[int, int] = {}  # display index of each reference
         self._last_shown = 0
 
@@ -98,6 +100,9 @@ class CrfQps:
         shift = self._requests.shift(spec.display_index)
         qp = min(QP_ONE * self._limits[1], max(QP_ONE * self._limits[0], qp + shift))
         qp_by = ZONE if shift else self._qp_by(spec)
+        if self._in_passes:
+            mean = 0 if offsets is None else int(offsets.sum()) // offsets.size
+            spec = spec._replace(over_factor=qp + mean - self._crf)
         if offsets is None:
             return spec._replace(qp=scaled(qp, 1, QP_SHIFT), qp_by=qp_by)
         qps, total = mb_qps(qp, offsets, *self._limits)
@@ -110,12 +115,14 @@ class CrfQps:
         return "complexity" if spec.frame_type == P or spec.coding_index == 0 else "type"
 
     def _cost(self, spec: FrameSpec) -> int:
-        """Of I and P frames; 0 for others."""
+        """Of I and P frames; of B frames where their sizes are predicted by it, else 0."""
         while True:
             try:
                 if spec.frame_type == I:
                     return self._costs.intra(spec.display_index)
-                return 0 if spec.frame_type == B else self._costs.p(self._shown[spec.list0[0]], spec.display_index)
+                if spec.frame_type == P:
+                    return self._costs.p(self._shown[spec.list0[0]], spec.display_index)
+                return self._costs.b(*self._question(spec)) if self._predicts_b else 0
             except NotYet:
                 self._costs.wait()
 

@@ -9,12 +9,14 @@ from fractions import Fraction
 from ...scheduler.frame_spec import B, FrameSpec, I
 from ..settings.config import Config
 from .fixed_point import LOG2_SHIFT, QP_SHIFT, fixed, log2_fixed, log2_of, scaled
+from .second_pass import rate_factor
 
 _STEP = 6  # QPs that double the quantiser step
 _COST_P, _COST_B = 96, 136  # of a macroblock whose frame has QP CRF, in streams without and with B frames: bits as x264's
 _USUAL = Fraction(1, 25)  # seconds of a frame whose QP has no addition for its duration
 _SHORTEST, _LONGEST = Fraction(1, 100), Fraction(1)
 _TREE = Fraction(27, 2)  # QP of a frame with macroblock tree, which makes most macroblocks finer again, at qcomp 0
+_TREE_PB = 1.3  # as --pbratio, with macroblock tree, whose offsets are most of the distance
 _DECAY = 95, 100  # weight of a frame in the mean QP, against that of the next one
 _SUM_SHIFT = 16
 
@@ -40,10 +42,10 @@ class CrfRules:
         duration = min(_LONGEST, max(_SHORTEST, 1 / config.fps)) / _USUAL
         usual = config.mb_width * config.mb_height * (_COST_B if config.bframes else _COST_P)
         return cls(
-            crf=fixed(config.crf, QP_SHIFT),
+            crf=fixed(config.crf, QP_SHIFT) if config.first_pass is None else rate_factor(config),
             ease=fixed(1 - Fraction(config.qcomp), LOG2_SHIFT),
             ip=_steps(log2_of(config.ipratio)),
-            pb=0 if config.mbtree else _steps(log2_of(config.pbratio)),
+            pb=_steps(log2_of(_TREE_PB if config.mbtree else config.pbratio)),
             qpmin=config.qpmin << QP_SHIFT,
             qpmax=config.qpmax << QP_SHIFT,
             log2_usual=log2_fixed(usual),

@@ -11,8 +11,6 @@ from ..errors import InputError, OptionError
 from .images import ImageSource
 from .names import image_files, rate_from_name, size_from_name
 from .output import MP4, OTHER_ENDINGS, PYAV_CONTAINERS, ByteSink, PacketSink, error_text
-from .output_av import ContainerSink
-from .output_mp4 import Mp4Sink
 from .sound import Sound
 from .video import (
     LONGEST_Y4M_LINE,
@@ -108,7 +106,11 @@ def open_packets(
         if nal_hrd == "cbr":  # ISO/IEC 14496-15, 5.2: without filler data the rate is not constant
             raise OptionError("cbr is for .264, .h264 and .mkv: MP4 holds no filler data; vbr is for all", "nal-hrd")
     if muxer == "mp4" and sound is None:
+        from .output_mp4 import Mp4Sink
+
         return Mp4Sink(name, fps=fps, fragment=fragment, **of_frames)
     if muxer in ("mp4", "mkv", "mov"):
+        from .output_av import ContainerSink
+
         return ContainerSink(name, fps, muxer, sound=sound, **of_frames)
     return ByteSink(name)

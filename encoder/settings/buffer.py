@@ -13,7 +13,7 @@ _RATE_UNIT, _SIZE_UNIT = 64, 16  # E.2.2: bits a second of bit_rate_value, bits 
 _LONGEST = (1 << 32) - 1  # clocks of initial_cpb_removal_delay
 _LUMA_AND_CHROMA = 384  # A.3.1: bytes of a macroblock without compression
 _SHORTEST_FRAME = Fraction(1, 172)  # A.3.1: seconds
-_OF_BUFFER = ("nal_hrd", "filler", "vbv_init")
+_OF_BUFFER = ("nal_hrd", "filler", "vbv_init", "crf_max")
 
 
 class Buffer(NamedTuple):
@@ -41,6 +41,9 @@ def asked_buffer(values: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[i
         return 0, 0
     if values["crf"] is None and not values["bitrate"]:
         raise OptionError("QPs are constant: a buffer needs --crf or --bitrate", "vbv-maxrate")
+    if values["crf_max"] and (values["bitrate"] or values["crf_max"] < values["crf"]):
+        less = f"{values['crf_max']}: less than --crf {values['crf']}"
+        raise OptionError("is for --crf, not for --bitrate" if values["bitrate"] else less, "crf-max")
     rate, size = rate // _RATE_UNIT * _RATE_UNIT, size // _SIZE_UNIT * _SIZE_UNIT
     if size * values["fps"] < rate:
         least = -(-rate / values["fps"] // _KBIT)

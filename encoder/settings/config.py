@@ -1,7 +1,7 @@
 """The settings of one encode, checked and complete: they exist before any allocation."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from math import floor, log2
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,10 @@ from .buffer import Buffer, asked_buffer, buffer_of, nal_factor
 from .device import choose_device, choose_devices
 from .levels import choose_level
 from .options import ALIASES, ALL, API, BY_NAME, OPTIONS, Option, read_options
+from .pass_file import READING, WRITING, FirstPass, check_pass, read_pass
 from .pyramid import MOST_LATER, dpb_frames, reference_levels, reordered_frames
 from .requests import Request, Zone, read_qpfile
-from .scaling_lists import FLAT, ScalingLists, scaling_lists
+from .scaling_lists import FLAT, PARTS, ScalingLists, scaling_lists, with_parts
 from .tuned import find_tuning
 from .tunes import ZERO_LATENCY, split
 
@@ -52,6 +53,10 @@ class Config:
     crf: float | None  # constant rate factor; None: the QP is constant; with bitrate where QPs begin
     bitrate: int  # kbit/s; 0: none is aimed at
     ratetol: float
+    pass_: int  # 0: there is one pass
+    stats: str
+    slow_firstpass: bool
+    crf_max: float  # 0: none
     qcomp: float
     mbtree: bool  # with crf: macroblock tree
     qpmin: int  # with crf
@@ -65,6 +70,12 @@ class Config:
     aq_strength: float
     chroma_qp_offset: int
     cqm: str  # flat, jvt or the file's name
+    cqm4: str | None  # scaling_lists.PARTS, with those that follow
+    cqm4i: str | None
+    cqm4p: str | None
+    cqm8: str | None
+    cqm8i: str | None
+    cqm8p: str | None
     scaling_lists: ScalingLists
     keyint: int
     ref: int
@@ -123,6 +134,7 @@ class Config:
     max_mvs_per_2mb: int  # Table A-1; 0 = no limit
     pad: int  # border of the reference planes, luma samples
     buffer: Buffer | None = None  # the coded picture buffer that is promised
+    first_pass: FirstPass | None = field(default=None, compare=False, repr=False)  # what it has found, in the second one
     # device "hybrid" by option, not planned: rows of the CPU, and the device of stages that do not split (0: the CPU)
     split: tuple[int, int] | None = None
     tuning: "Tuning | None" = field(default=None, compare=False, repr=False)  # measurements of this machine
@@ -223,7 +235,7 @@ class Config:
     def planned_frames(self) -> int:
         """Frames that wait, decided, for the plan of a bit rate, or of a buffer as many as fill it: of the lookahead."""
         buffer = self.buffer
-        if self.bitrate:
+        if self.bitrate and self.first_pass is None:
             return self.rc_lookahead
         return 0 if buffer is None else min(self.rc_lookahead, -int(-buffer.size * self.fps // buffer.rate))
 
@@ -293,6 +305,8 @@ class Config:
         _settle_types(values, options)
         _settle_qps(values, options)
         _settle_psy(values, options)
+        check_pass(values, options)
+        values["bits_by_kind"] = values["bits_by_kind"] or values["pass_"] in WRITING
         values["zones"] = values["zones"] or ()
         values["requests"] = read_qpfile(values["qpfile"])
         if values["me"] != "step" and options.get("step_grid") is not None:
@@ -332,7 +346,7 @@ class Config:
             values["gops"] = _gops_for(values["gops"], named)
         threads_by_user = values["threads"] > 0
         values["threads"] = values["threads"] or (tuning and tuning.value("threads")) or cores()
-        return cls(
+        config = cls(
             **values,
             threads_by_user=threads_by_user,
             device=device,
@@ -350,6 +364,7 @@ class Config:
             tuning=tuning,
             tuning_note=note,
         )
+        return replace(config, first_pass=read_pass(config)) if config.pass_ in READING else config
 
 
 def check_fields(rows: Iterable[Option]) -> None:
@@ -382,8 +397,8 @@ def _settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
     """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off; and
     no_weightb into `weightb`.
 
-    Intra 8x8 needs the 8x8 transform. cqm is read into `scaling_lists`. A preset's weightp and bframes give way to the
-    profile; the user's are refused.
+    Intra 8x8 needs the 8x8 transform. cqm and PARTS are read into `scaling_lists`. A preset's weightp and bframes give way to
+    the profile; the user's are refused.
     """
     for name, tool in (("weightp", "weighted prediction is a tool"), ("bframes", "B frames are a tool")):
         if values["profile"] == "baseline" and values[name]:
@@ -391,9 +406,10 @@ def _settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
                 raise OptionError(f"{values[name]}: {tool} of Main and High profile", name)
             values[name] = 0
     values["weightb"] = not values.pop("no_weightb") and values["bframes"] > 0
-    if values["profile"] != "high" and values["cqm"] != "flat":
-        raise OptionError(f"{values['cqm']}: scaling matrices are a tool of High profile", "cqm")
-    values["scaling_lists"] = scaling_lists(values["cqm"])
+    for name in ("cqm", *PARTS):
+        if values["profile"] != "high" and values[name] not in ("flat", None):
+            raise OptionError(f"{values[name]}: scaling matrices are a tool of High profile", name)
+    values["scaling_lists"] = with_parts(scaling_lists(values["cqm"]), values)
     without_cabac, without_8x8 = values.pop("no_cabac"), values.pop("no_8x8dct")
     values["cabac"] = values["profile"] != "baseline" and not without_cabac
     values["transform_8x8_mode"] = values["profile"] == "high" and not without_8x8

@@ -36,12 +36,16 @@ class EncoderOptions(TypedDict, total=False):
     crf: float | None
     bitrate: int | None
     ratetol: float | None
+    pass_: int | None
+    stats: str | PathLike[str] | None
+    slow_firstpass: bool | None
     qcomp: float | None
     no_mbtree: bool | None
     qpmin: int | None
     qpmax: int | None
     vbv_maxrate: int | None
     vbv_bufsize: int | None
+    crf_max: float | None
     vbv_init: float | None
     ipratio: float | None
     pbratio: float | None
@@ -50,6 +54,12 @@ class EncoderOptions(TypedDict, total=False):
     zones: str | None
     chroma_qp_offset: int | None
     cqm: str | PathLike[str] | None
+    cqm4: str | None
+    cqm4i: str | None
+    cqm4p: str | None
+    cqm8: str | None
+    cqm8i: str | None
+    cqm8p: str | None
     partitions: str | Iterable[str] | None
     me: str | None
     step_grid: int | None

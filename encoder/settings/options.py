@@ -55,7 +55,7 @@ class Option:
     @property
     def flag(self) -> str:
         """The long option of the command line."""
-        return "--" + self.name.replace("_", "-")
+        return "--" + self.name.rstrip("_").replace("_", "-")
 
     @property
     def is_switch(self) -> bool:
@@ -95,7 +95,7 @@ class Option:
             return self.read(raw)
         except Exception as error:  # objects of the caller may raise anything
             why = str(error) if type(error) is ValueError else f"{type(error).__name__} while it is read"
-            raise OptionError(f"{show(raw)}: {why}", self.name.replace("_", "-")) from None
+            raise OptionError(f"{show(raw)}: {why}", self.flag[2:]) from None
 
 
 def show(raw: Any) -> str:
@@ -228,6 +228,11 @@ OPTIONS: tuple[Option, ...] = (
            "sizes of frames before, one GOP at once; 0 none", "INT", 0, 2000000, short="B"),
     Option("ratetol", "Quality", read_float, 1.0, "with --bitrate, how long deviations last: a third of the seconds in which "
            "they are made good", "FLOAT", 0.1, 100.0),
+    Option("pass_", "Quality", read_int, 0, "1: the encode also writes what it finds to --stats, with fast tools; 2: it "
+           "reads this, and allots the bits of --bitrate to the whole stream; 3: it does both; 0: neither", "INT", 0, 3,
+           short="p"),
+    Option("stats", "Quality", read_text, "h264lite_2pass.log", "file of --pass", "FILE"),
+    Option("slow_firstpass", "Quality", read_flag, False, "--pass 1 has the tools that the preset says"),
     Option("qcomp", "Quality", read_float, 0.6, "with --crf, how little QPs of frames depend on the content: 1 not at all",
            "FLOAT", 0.0, 1.0),
     Option("no_mbtree", "Quality", read_flag, False, "with --crf, no macroblock tree: it lowers the QP of what the next "
@@ -237,12 +242,14 @@ OPTIONS: tuple[Option, ...] = (
     Option("vbv_maxrate", "Quality", read_int, 0, "kbit/s that fill the buffer of a decoder: frames that would empty it "
            "are coded again more coarsely; with --vbv-bufsize", "INT", 0, 2000000),
     Option("vbv_bufsize", "Quality", read_int, 0, "size of this buffer in kbit", "INT", 0, 2000000),
+    Option("crf_max", "Quality", read_float, 0.0, "with --crf the buffer raises QPs at most to those of this rate factor, "
+           "and may run empty then; 0: as far as needed", "FLOAT", 0.0, 51.0),
     Option("vbv_init", "Quality", read_float, 0.9, "how full it is at the first frame: a part of 1, or more than 1 in kbit",
            "FLOAT", 0.0, 2000000.0),
     Option("ipratio", "Quality", read_float, 1.4, "quantiser step of P frames over that of I frames", "FLOAT",
            0.25, 4.0),
     Option("pbratio", "Quality", read_float, 1.8, "quantiser step of B frames over that of P frames; half as much for B "
-           "frames that are references", "FLOAT", 0.25, 4.0),
+           "frames that are references. Macroblock tree: always 1.3, above P frames before its offsets", "FLOAT", 0.25, 4.0),
     Option("aq_mode", "Quality", read_int, 0, "adaptive quantisation, finer where the source is flat: 0 none, 1 by the "
            "energy of each macroblock, 2 also by that of the frame, 3 finest in the flattest parts. 1 with "
            "--crf", "INT", 0, 3),
@@ -254,6 +261,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("chroma_qp_offset", "Quality", read_int, 0, "QP of chroma minus QP of luma", "INT", -12, 12),
     Option("cqm", "Quality", read_text, "flat", "scaling matrices, a tool of High profile: flat, jvt (those of the "
            "standard) or a file of lists as JM reads it", "FILE"),
+    Option("cqm4", "Quality", read_text, None, "one matrix for all 4x4 blocks, in place of --cqm: 16 numbers, 1..255, "
+           "row by row, joined by commas", "LIST"),
+    Option("cqm4i", "Quality", read_text, None, "the same for 4x4 blocks of intra macroblocks", "LIST"),
+    Option("cqm4p", "Quality", read_text, None, "the same for 4x4 blocks of inter macroblocks", "LIST"),
+    Option("cqm8", "Quality", read_text, None, "one matrix for all 8x8 blocks: 64 numbers", "LIST"),
+    Option("cqm8i", "Quality", read_text, None, "the same for 8x8 blocks of intra macroblocks", "LIST"),
+    Option("cqm8p", "Quality", read_text, None, "the same for 8x8 blocks of inter macroblocks", "LIST"),
 
     Option("partitions", "Analysis", read_partitions, "all", "p8x8, p4x4, i8x8, i4x4, joined by commas; none; all. p8x8 "
            "stands for 16x8, 8x16 and 8x8 as well; i8x8 needs the 8x8 transform; Intra 4x4 is used in any case", "LIST",
@@ -338,7 +352,7 @@ OPTIONS: tuple[Option, ...] = (
 )
 
 BY_NAME = {option.name: option for option in OPTIONS}
-ALIASES = {"frame_rate": "fps", "bframe": "bframes"}
+ALIASES = {"frame_rate": "fps", "bframe": "bframes", "pass": "pass_"}
 
 
 def check_names(asked: Mapping[str, Any], known: Container[str], legal: Iterable[str], dashes: str = "") -> None:
@@ -442,7 +456,18 @@ def _preset_and_tune(asked: Mapping[str, Any]) -> dict[str, Any]:
     tunes = split(asked.get("tune"))
     changes = preset(asked.get("preset") or "medium", _without_cabac(asked, tunes))
     with_rate = any(asked.get(name) is not None for name in RATES)
-    return changes | tuned(tunes, {"ref": 1, "bframes": 0} | changes, with_rate)
+    changes |= tuned(tunes, {"ref": 1, "bframes": 0} | changes, with_rate)
+    return fast_first_pass(changes) if asked.get("pass_") == 1 and not asked.get("slow_firstpass") else changes
+
+
+def fast_first_pass(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a preset with tools that find sizes, and not how small they can be."""
+    found = dict(changes)
+    for name, most in (("ref", 1), ("merange", 8), ("subme", 2), ("trellis", 0)):
+        found[name] = min(most, found.get(name, BY_NAME[name].default))
+    if found.get("partitions") != "none":
+        found["partitions"] = "p8x8"
+    return found | {"no_8x8dct": True}
 
 
 def _without_cabac(asked: Mapping[str, Any], tunes: Iterable[str]) -> bool:

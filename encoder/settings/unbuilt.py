@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_NO_RATE = "one pass aims at a bit rate, see --bitrate"
+_NO_RATE = "how a bit rate comes about is fixed, see --bitrate"
 _SPATIAL = "direct prediction of B frames is spatial"
 _WEIGHTB = "see --no-weightb"
 _MBTREE = "see --no-mbtree"
@@ -22,12 +22,11 @@ _SLICES = "see --slices"
 # Options with a value, by reason: the values that describe what the encoder does in any case, separated by blanks.
 _WITH_VALUE: dict[str, dict[str, str]] = {
     _NO_RATE: {
-        "crf_max": "0", "qpstep": "",
-        "pass": "", "stats": "", "cplxblur": "", "qblur": "",
+        "qpstep": "", "cplxblur": "", "qblur": "",
         "sync_lookahead": "0", "lookahead_threads": "",
     },
     _SPATIAL: {"direct": "spatial 1"},
-    _MATRICES: {name: "" for name in ("cqmfile", "cqm4", "cqm4i", "cqm4p", "cqm8", "cqm8i", "cqm8p")},
+    _MATRICES: {"cqmfile": ""},
     _NO_INTERLACE: {"pulldown": "none"},
     "input is 8-bit I420": {"input_csp": "i420", "input_depth": "8", "input_fmt": ""},
     "output is 8-bit 4:2:0": {"output_csp": "i420", "output_depth": "8"},
@@ -55,7 +54,6 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
 _NEVER: dict[str, tuple[str, ...]] = {
     "GOPs are closed": ("open_gop",),
     "times are not compressed": ("dts_compress",),
-    _NO_RATE: ("slow_firstpass",),
     _NO_INTERLACE: ("tff", "bff", "interlaced", "fake_interlaced"),
     "intra macroblocks predict from inter ones": ("constrained_intra",),
     _IDR: ("intra_refresh",),
@@ -89,7 +87,7 @@ _REFUSED: dict[str, tuple[str, ...]] = {
     "the ending of the output's name decides: .264 is Annex B": ("annexb",),
 }
 
-SHORT = {"p": "pass", "w": "weightb", "8": "8x8dct", "o": "output"}
+SHORT = {"w": "weightb", "8": "8x8dct", "o": "output"}
 VALUES = {  # of options that are built
     ("me", ("dia", "hex", "umh", "tesa")): "fsbm (esa) and step are built",
     ("b_pyramid", ("strict", "1")): "P frames may predict from the B frames before them, see --b-pyramid normal",

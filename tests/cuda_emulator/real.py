@@ -62,6 +62,7 @@ class RealGpus:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
         self.launches, self.silent = 0, False
         self.fail_after: int | None = None
+        self.log: list[tuple[str]] = []  # names of kernels
         self.gpus = [RealGpu(self) for _ in range(gpus)]
         self._devices: list[Device] = []
         self._lock = threading.RLock()
@@ -100,6 +101,7 @@ class RealGpus:
             return real(device, what, function, *arguments, **more)
         if what.startswith(KERNEL):
             self._count(gpu, 1)
+            self.log.append((what.removeprefix(KERNEL),))
             if gpu.dead():
                 if gpu.silent or self.silent:
                     return None
@@ -111,9 +113,11 @@ class RealGpus:
     def _replay(self, real: Callable[..., None], device: Device, recording: Recording) -> None:
         """Without the interpreter as long as nothing fails; else call for call, up to the one that does."""
         gpu = self.gpus[device.ordinal]
-        kernels = sum(what.startswith(KERNEL) for what, *_ in recording.commands)
+        names = [what.removeprefix(KERNEL) for what, *_ in recording.commands if what.startswith(KERNEL)]
+        kernels = len(names)
         self._count(gpu, kernels)
         if not gpu.dead():
+            self.log += [(name,) for name in names]
             real(device, recording)
             return
         self._count(gpu, -kernels)

@@ -170,6 +170,30 @@ def test_an_underflow_is_told():
     decoded_alike(stream, found)
 
 
+def test_qps_are_raised_up_to_crf_max():
+    """The buffer runs empty then, in as many frames as the model finds."""
+    alike = {"crf": 18, "aq_mode": 0, "no_mbtree": True, "bframes": 2}
+    options = {**alike, "vbv_maxrate": 60, "vbv_bufsize": 30, "nal_hrd": "vbr", "crf_max": 21.5}
+    planned = [frame.qp for frame, _ in encoded(**alike)[1]]
+    with pytest.warns(RuntimeWarning, match="underflows"):
+        stream, found = encoded(**options)
+    raised = [frame.qp - qp for (frame, _), qp in zip(found, planned, strict=True)]
+    assert min(raised) >= 0 and max(raised) == 3
+    late = [k for k, (_, row) in enumerate(found) if row.in_buffer.left < 0]
+    assert late and late == [int(text.split()[1][:-1]) for text in hrd_model.check(stream).problems if "underflow" in text]
+    decoded_alike(stream, found)
+
+
+@pytest.mark.parametrize(("options", "says"), (
+    ({"crf": 20, "crf_max": 30}, "no effect without"), ({**BUFFER, "crf_max": 17}, "17.0: less than --crf 18.0"),
+    ({"bitrate": 100, "vbv_maxrate": 200, "vbv_bufsize": 100, "crf_max": 30}, "not for --bitrate"),
+))  # fmt: skip
+def test_crf_max_without_a_rate_factor_in_a_buffer_is_refused(options, says):
+    with pytest.raises(OptionError, match=says) as caught:
+        Config.from_options(width=64, height=48, **options)
+    assert caught.value.option == "crf-max"
+
+
 def test_ffmpeg_reads_the_same_numbers(tmp_path):
     stream, _ = encoded(**{**BUFFER, "keyint": 6, "bframes": 2, "pic_struct": True})
     (tmp_path / "stream.264").write_bytes(stream)
@@ -265,9 +289,15 @@ def random_settings(seed):
 
 @pytest.mark.parametrize("seed", [*range(12), *(pytest.param(n, marks=pytest.mark.slow) for n in range(12, 200))])
 def test_random_settings_keep_the_buffer(seed):
+    """A frame may be too large at the greatest QP: that is said, and nothing else may go wrong."""
     options = random_settings(seed)
-    stream, found = encoded(bursts(16, seed), **options)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        stream, found = encoded(bursts(16, seed), **options)
     report = hrd_model.check(stream)
+    if any("at the greatest QP" in str(warning.message) for warning in said):
+        assert all("underflow" in problem for problem in report.problems), options
+        return
     assert not report.problems, options
     agree(report, found)
     if seed % 4 == 0:

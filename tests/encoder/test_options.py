@@ -384,10 +384,10 @@ def test_frame_types_are_settled():
 
 def test_all_refused_options_are_in_one_message():
     with pytest.raises(OptionError) as caught:
-        config(nr=2, crf_max=9, me="umh", mernge=4, qp=26, aq_mode=0)
+        config(nr=2, qpstep=9, me="umh", mernge=4, qp=26, aq_mode=0)
     assert str(caught.value) == (
         "not supported yet: nr 2 (there is no noise reduction); "
-        "crf-max 9 (one pass aims at a bit rate, see --bitrate); "
+        "qpstep (how a bit rate comes about is fixed, see --bitrate); "
         "me umh (fsbm (esa) and step are built); unknown option 'mernge'; did you mean 'merange'?"
     )
 

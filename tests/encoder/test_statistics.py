@@ -68,6 +68,7 @@ class _Frame(EncodedFrame):
             self.mb_counts[mb_type] = count
         self.sums, self.transform_8x8, self.bits_by_kind = [7] * len(SUMMED), 0, None
         self.stage_seconds, self.reconstruction, self.in_buffer = {"deblock": 0.5}, None, None
+        self.predicted = 0
 
 
 def test_shares_of_the_8x8_transform():

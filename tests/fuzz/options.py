@@ -94,7 +94,7 @@ def run(case: Case, folder: Path) -> str:
         text = str(error)
         assert case.way == "config" or isinstance(error, OptionError), type(error)
         assert len(text) < (5000 if {"tuning", "cqm"} & set(case.given) else 600), text  # a file's name is shown whole
-        names = [ALIASES.get(name, name[:40]) for name in case.given]
+        names = [ALIASES.get(name, name[:40]).rstrip("_") for name in case.given]
         assert any(name in text or name.replace("_", "-") in text for name in (*names, "size", "unknown option")), text
         return "refused"
     return "taken"
@@ -104,7 +104,7 @@ def _command(case: Case, folder: Path) -> str:
     """An encode of no file, so that nothing is encoded if all is taken; `decode` and `info` as well."""
     words = []
     for name, value in case.given.items():
-        flag = "--" + name.replace("_", "-")
+        flag = "--" + name.rstrip("_").replace("_", "-")
         if name in BY_NAME and BY_NAME[name].is_switch:
             words.append(flag)
         else:

@@ -1,0 +1,159 @@
+"""QPs of a second pass: one rate factor for the whole stream by the sizes of the first pass, corrected by real sizes."""
+
+from collections import deque
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from ...scheduler.frame_spec import FrameSpec
+from ..settings.config import Config
+from .adaptive_quantisation import QP_ONE, mean_qp, shifted
+from .fixed_point import LOG2_SHIFT, QP_SHIFT, fixed, log2_fixed, scaled
+from .size_model import SizeModel
+
+_STEP = 6  # QPs that double the quantiser step
+# 1 / 65536: bits of headers, vectors and levels fall with that power of the quantiser step
+_SLOPES = tuple(fixed(slope, LOG2_SHIFT) for slope in (0.25, 0.5, 1.1))
+_MOST = 51  # QPs
+_LEAST_FACTOR, _MOST_FACTOR = -2 * _MOST * QP_ONE, 2 * _MOST * QP_ONE
+_ONE = 1 << LOG2_SHIFT
+_MEMORY = 32  # frames over which real and predicted sizes of a kind are compared
+_TRUST = 4  # frames: so much the predictions count in that at first
+_REPAID = 12  # frames in which a deviation is made good at the soonest: faster corrections swing
+_MOST_STEP = QP_ONE // 4  # of the correction from a frame to the next one
+
+
+class FirstPassSizes:
+    """Predicts bits of the frames of a stream, by coding index, from their bits and QPs in the first pass."""
+
+    def __init__(self, config: Config) -> None:
+        first = config.first_pass
+        assert first is not None
+        self._first, self._low, self._high = first, config.qpmin * QP_ONE, config.qpmax * QP_ONE
+        parts = first.headers, first.vectors, first.levels
+        self._logs = [np.array([log2_fixed(max(1, bits)) for bits in part.tolist()], np.int64) for part in parts]
+
+    def __len__(self) -> int:
+        return len(self._first.types)
+
+    def at(self, frames: slice, qps: np.ndarray) -> np.ndarray:
+        """int64[n]: bits of n frames, or of one, with n mean QPs in 1 / 256."""
+        change = qps - self._first.qp[frames]
+        found = np.zeros(change.shape, np.int64)
+        for logs, slope in zip(self._logs, _SLOPES):
+            found += SizeModel.bits_of(logs[frames] - change * slope // (_STEP * QP_ONE))
+        return found
+
+    def with_factor(self, frames: slice, factor: int | np.ndarray) -> np.ndarray:
+        """int64[n]: bits of n frames with the QPs of a rate factor in 1 / 256, or of one frame with n factors."""
+        first = self._first
+        qps = np.where(first.asked[frames] > 0, first.qp[frames], np.clip(first.over[frames] + factor, self._low, self._high))
+        return self.at(frames, qps)
+
+
+def rate_factor(config: Config) -> int:
+    """The rate factor, in 1 / 256, with which the predicted bits of all frames are those of the bit rate, or just fewer."""
+    sizes, target = FirstPassSizes(config), stream_bits(config)
+    low, high = _LEAST_FACTOR, _MOST_FACTOR
+    while low < high:
+        middle = (low + high) // 2
+        fits = int(sizes.with_factor(slice(None), middle).sum()) <= target
+        low, high = (low, middle) if fits else (middle + 1, high)
+    return low
+
+
+def stream_bits(config: Config) -> int:
+    """Bits of all frames at the bit rate."""
+    assert config.first_pass is not None
+    return int(Fraction(1000 * config.bitrate) / config.fps * len(config.first_pass.types))
+
+
+class SecondPass:
+    """Corrects the QPs of frames in coding order, as BitrateControl does, so that the whole stream has its bits: by the sizes
+    of all frames up to n - RATE_LAG, and predictions for all others. All numbers are integers.
+    """
+
+    def __init__(self, config: Config) -> None:
+        assert config.first_pass is not None
+        self._qpmin, self._qpmax, self._has_buffer = config.qpmin, config.qpmax, config.buffer is not None
+        self._sizes = FirstPassSizes(config)
+        self._kinds, self._left = config.first_pass.kinds, stream_bits(config)
+        self._over = config.first_pass.over + rate_factor(config)
+        # bits of the frames of each kind that are not settled, with QPs higher by -_MOST .. _MOST
+        self._factors = rate_factor(config) + QP_ONE * np.arange(-_MOST, _MOST + 1)
+        self._ahead = {kind: np.zeros(2 * _MOST + 1, np.int64) for kind in self._kinds}
+        members = {kind: np.array([found == kind for found in self._kinds]) for kind in self._ahead}
+        for row, factor in enumerate(self._factors.tolist()):
+            bits = self._sizes.with_factor(slice(None), factor)
+            for kind, of_kind in members.items():
+                self._ahead[kind][row] = bits[of_kind].sum()
+        self._real = dict.fromkeys(self._ahead, 0)  # recent bits by kind, and the predicted ones
+        self._predicted = dict.fromkeys(self._ahead, 0)
+        # of predictions, beside these
+        self._trust = {kind: _TRUST * (int(self._ahead[kind][_MOST]) // int(members[kind].sum()) + 1) for kind in self._ahead}
+        self._waiting: deque[tuple[tuple[str, bool], int]] = deque()  # kind and predicted bits of frames of unknown size
+        self._correction = 0  # in 1 / 256 QP
+        self._rest = 0  # bits that rounding to whole QPs has left
+        self._count = 0
+
+    def settle(
+        self, spec: FrameSpec, sizes: Sequence[int], ahead: Sequence[FrameSpec]
+    ) -> tuple[FrameSpec, tuple[FrameSpec, ...]]:
+        """See BitrateControl."""
+        for bits in sizes:
+            self._learn(bits)
+        best = self._best_correction()
+        limits = self._correction - _MOST_STEP, self._correction + _MOST_STEP
+        self._correction = min(limits[1], max(limits[0], best))
+        frame, kind = slice(self._count, self._count + 1), self._kinds[self._count]
+        shift = self._whole(spec, frame)
+        settled = self._shifted(spec, shift)
+        bits = int(self._sizes.at(frame, np.array([mean_qp(settled)]))[0])
+        self._waiting.append((kind, bits))
+        self._ahead[kind] -= self._sizes.with_factor(frame, self._factors)
+        self._count += 1
+        settled = settled._replace(predicted=scaled(bits, self._ratio(kind), LOG2_SHIFT))
+        return settled, tuple([self._shifted(frame, shift) for frame in ahead]) if self._has_buffer else ()
+
+    def _learn(self, bits: int) -> None:
+        """The size of the next frame has become known."""
+        kind, predicted = self._waiting.popleft()
+        self._left -= bits
+        self._real[kind] += bits - self._real[kind] // _MEMORY
+        self._predicted[kind] += predicted - self._predicted[kind] // _MEMORY
+
+    def _ratio(self, kind: tuple[str, bool]) -> int:
+        """Real over predicted bits of frames of a kind, in 1 / 65536; without many of them that of all frames counts too."""
+        real, predicted = sum(self._real.values()), sum(self._predicted.values())
+        most, trust = max(self._trust.values()), self._trust[kind]
+        usual = ((real + most) << LOG2_SHIFT) // (predicted + most)
+        return ((self._real[kind] << LOG2_SHIFT) + trust * usual) // (self._predicted[kind] + trust)
+
+    def _best_correction(self) -> int:
+        """In 1 / 256 QP: with it the frames that are not settled have the bits that are left."""
+        ratios = {kind: self._ratio(kind) for kind in self._ahead}
+        left = self._left - sum(bits * ratios[kind] for kind, bits in self._waiting) // _ONE
+        totals = sum(bits * ratios[kind] >> LOG2_SHIFT for kind, bits in self._ahead.items())
+        assert isinstance(totals, np.ndarray)
+        expected, frames = int(totals[_MOST]), len(self._sizes) - self._count
+        left = expected + (left - expected) * frames // max(frames, _REPAID)
+        fits = int(np.searchsorted(-totals, -left))  # totals fall: the first that is not above what is left
+        if fits in (0, len(totals)):
+            return (min(fits, len(totals) - 1) - _MOST) * QP_ONE
+        more, fewer = int(totals[fits - 1]), int(totals[fits])
+        return (fits - 1 - _MOST) * QP_ONE + (more - left) * QP_ONE // max(1, more - fewer)
+
+    def _whole(self, spec: FrameSpec, frame: slice) -> int:
+        """The whole QPs next to the correction with which predicted bits keep near to those of the corrections."""
+        corrected = int(self._over[self._count]) + self._correction
+        below = corrected - mean_qp(spec) >> QP_SHIFT
+        qps = corrected, *(mean_qp(spec) + QP_ONE * shift for shift in (below, below + 1))
+        wanted, more, fewer = self._sizes.at(frame, np.array(qps)).tolist()
+        wanted += self._rest
+        is_nearer = 2 * wanted > more + fewer
+        self._rest = wanted - (more if is_nearer else fewer)
+        return below if is_nearer else below + 1
+
+    def _shifted(self, spec: FrameSpec, shift: int) -> FrameSpec:
+        return spec if spec.is_qp_asked else shifted(spec, shift, self._qpmin, self._qpmax, "bitrate")

@@ -1,0 +1,208 @@
+"""The statistics file of two passes: what the first one has found, a line a frame, and which settings it is of.
+
+The first line names format, encoder and the settings that decide types and QPs; the second the columns. Frames are in coding
+order. QPs are in 1 / 256.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from zlib import crc32
+
+import numpy as np
+
+from ...scheduler.frame_spec import B, I, P
+from ...version import __version__
+from ..errors import Error, OptionError
+from .pyramid import coding_order
+from .requests import IDR
+
+if TYPE_CHECKING:
+    from .config import Config
+
+_FORMAT = "h264lite-statistics 1"
+# qp: mean of the macroblocks; over: what it is above the rate factor before any control of sizes; asked: by the user
+_COLUMNS = ("coding", "display", "type", "reference", "qp", "over", "asked", "bits", "headers", "vectors", "levels")
+_NUMBERS = tuple(name for name in _COLUMNS if name != "type")
+_SETTINGS = (
+    "width", "height", "fps", "seek", "keyint", "min_keyint", "scenecut", "bframes", "b_pyramid", "b_adapt", "b_bias",
+    "rc_lookahead", "mbtree", "qcomp", "aq_mode", "aq_strength", "ipratio", "pbratio",
+)  # fmt: skip
+_LARGEST = 256 << 20  # bytes of a file
+_MOST_DIGITS = 12
+_TYPES = (IDR, I, P, B)
+READING, WRITING = (2, 3), (1, 3)  # values of --pass
+
+
+class FirstPass(NamedTuple):
+    """What the file says. types: of the frames in display order; the others int64[n], in coding order."""
+
+    types: tuple[str, ...]
+    kinds: tuple[tuple[str, bool], ...]  # type without IDR, and whether it is a reference, in coding order
+    qp: np.ndarray
+    over: np.ndarray
+    asked: np.ndarray
+    headers: np.ndarray  # bits, with all that are no vectors or levels
+    vectors: np.ndarray
+    levels: np.ndarray
+
+
+class CodedFrame(Protocol):
+    """The used attributes of the pipeline's EncodedFrame."""
+
+    index: int
+    coding_index: int
+    frame_type: str
+    is_idr: bool
+    is_reference: bool
+    mean_qp: int
+    over_factor: int
+    is_qp_asked: bool
+    bits: int
+    bits_by_kind: tuple[int, ...] | None
+
+
+def check_pass(values: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """OptionError for what contradicts. values: normal forms of all options; asked: those of the user."""
+    number = values["pass_"]
+    if not number:
+        for name in ("stats", "slow_firstpass"):
+            if asked.get(name):
+                raise OptionError("has no effect without --pass", name.replace("_", "-"))
+    elif number in READING and not values["bitrate"]:
+        raise OptionError(f"{number}: allots the bits of --bitrate, which is missing", "pass")
+    elif values["crf"] is None:
+        raise OptionError(f"{number}: QPs are constant; it needs --bitrate or --crf", "pass")
+
+
+def read_pass(config: "Config") -> FirstPass:
+    """The statistics for an encode; OptionError that says why they do not belong to it."""
+    name = config.stats
+    try:
+        if os.path.getsize(name) > _LARGEST:
+            raise OptionError(f"{name}: larger than {_LARGEST >> 20} MB", "stats")
+        with open(name, encoding="ascii") as file:
+            lines = file.read().splitlines()
+    except OSError as error:
+        raise OptionError(f"{name}: {error.strerror or error}", "stats") from None
+    except UnicodeDecodeError:
+        raise OptionError(f"{name}: no statistics of a first pass", "stats") from None
+    first, wanted = lines[0] if lines else "", _first_line(config, len(lines) - 2)
+    if not first.startswith("h264lite-statistics "):
+        raise OptionError(f"{name}: no statistics of a first pass", "stats")
+    if first != wanted:
+        raise OptionError(f"{name}: {_difference(first, wanted)}", "stats")
+    try:
+        return _parsed(lines[1:], config.bframes, config.b_pyramid)
+    except ValueError as error:
+        raise OptionError(f"{name}: {error}", "stats") from None
+
+
+def check_frames(config: "Config", frames: int | None) -> None:
+    """OptionError if statistics are of another number of frames than come, as far as that is known."""
+    if config.first_pass is not None and frames not in (None, len(config.first_pass.types)):
+        raise OptionError(f"{config.stats}: of {len(config.first_pass.types)} frames, and there are {frames}", "stats")
+
+
+def _first_line(config: "Config", frames: int) -> str:
+    requests = f"{crc32(repr((config.zones, config.requests)).encode()):08x}"  # --zones and --qpfile
+    settings = [f"{name}={getattr(config, name)}" for name in _SETTINGS]
+    return " ".join([_FORMAT, f"encoder={__version__}", *settings, f"requests={requests}", f"frames={frames}"])
+
+
+def _difference(first: str, wanted: str) -> str:
+    """How the first line differs from that of this encode."""
+    found, here = (dict(word.split("=", 1) for word in line.split() if "=" in word) for line in (first, wanted))
+    names = [name for name in here if found.get(name) != here[name]]
+    if names == ["frames"]:
+        return f"it says {found.get('frames', 'no number of')} frames and has lines of {here['frames']}"
+    texts = [f"{name.replace('_', '-')} {found.get(name, 'missing')} there, {here[name]} here" for name in names]
+    return f"of another encode ({'; '.join(texts) or 'another format'})"
+
+
+def _parsed(lines: list[str], bframes: int, pyramid: str) -> FirstPass:
+    """ValueError with the reason why the lines, of columns and frames, are no statistics."""
+    if lines[:1] != [" ".join(_COLUMNS)]:
+        raise ValueError(f"line 2 is not {' '.join(_COLUMNS)}")
+    count = len(lines) - 1
+    if not count:
+        raise ValueError("it has no frames")
+    numbers, types = np.zeros((count, len(_NUMBERS)), np.int64), [""] * count
+    places: list[tuple[int, bool]] = []
+    for n, line in enumerate(lines[1:]):
+        row = dict(zip(_COLUMNS, line.split()))
+        texts = [row.get(name, "") for name in _NUMBERS]
+        if len(line.split()) != len(_COLUMNS) or row["type"] not in _TYPES or not all(map(_is_number, texts)):
+            raise ValueError(f"line {n + 3} is not of the form {' '.join(_COLUMNS)}")
+        numbers[n] = list(map(int, texts))
+        if not 0 <= int(row["display"]) < count:
+            raise ValueError(f"line {n + 3}: frame {row['display']} of {count}")
+        types[int(row["display"])] = row["type"]
+        places.append((int(row["display"]), row["reference"] == "1"))
+    if places != _coding_places(types, bframes, pyramid):
+        raise ValueError("its types are in no order in which they can be coded")
+    columns = dict(zip(_NUMBERS, numbers.T.copy()))
+    kinds = tuple([(_plain(types[display]), is_reference) for display, is_reference in places])
+    return FirstPass(tuple(types), kinds, **{name: columns[name] for name in FirstPass._fields[2:]})
+
+
+def _is_number(text: str) -> bool:
+    return 0 < len(text) <= _MOST_DIGITS and text.removeprefix("-").isdecimal()
+
+
+def _plain(frame_type: str) -> str:
+    return I if frame_type == IDR else frame_type
+
+
+def _coding_places(types: Iterable[str], bframes: int, pyramid: str) -> list[tuple[int, bool]]:
+    """(display index, whether it is a reference) in coding order; ValueError for types that no encode has."""
+    found: list[tuple[int, bool]] = []
+    waiting = 0
+    for display, frame_type in enumerate(types):
+        waiting += frame_type == B
+        if waiting > bframes or (waiting and frame_type in (IDR, I)) or (not display and frame_type != IDR):
+            raise ValueError(f"frame {display} cannot be of type {frame_type or 'unknown'}")
+        if frame_type != B:
+            found.append((display, True))
+            found += [(display - waiting + place, used) for place, used in coding_order(waiting, pyramid)]
+            waiting = 0
+    return found
+
+
+class PassFile:
+    """Writes the statistics of an encode: under the name with .part until all frames are coded."""
+
+    def __init__(self, config: "Config") -> None:
+        """Error if no file of this name can be made."""
+        self._config, self._lines, self._part = config, [" ".join(_COLUMNS)], f"{config.stats}.part"
+        try:
+            self._file = open(self._part, "w", encoding="ascii")
+        except OSError as error:
+            raise Error(f"{self._part}: {error.strerror or error}") from None
+
+    def add(self, frame: CodedFrame) -> None:
+        """The next frame in coding order."""
+        kind = IDR if frame.is_idr else frame.frame_type
+        headers, vectors, *levels = frame.bits_by_kind or (frame.bits, 0, 0, 0)
+        numbers = (frame.mean_qp, frame.over_factor, int(frame.is_qp_asked), frame.bits, headers, vectors, sum(levels))
+        words = (frame.coding_index, frame.index, kind, int(frame.is_reference), *numbers)
+        self._lines.append(" ".join(map(str, words)))
+
+    def finish(self) -> None:
+        """All frames are coded; without any no file is left. Error if it cannot be written. A second call does nothing."""
+        if self._file.closed or len(self._lines) < 2:
+            return
+        try:
+            with self._file:
+                self._file.write("\n".join([_first_line(self._config, len(self._lines) - 1), *self._lines, ""]))
+            os.replace(self._part, self._config.stats)
+        except OSError as error:
+            raise Error(f"{self._config.stats}: {error.strerror or error}") from None
+
+    def close(self) -> None:
+        """No call follows. A file that is not finished is removed."""
+        if not self._file.closed:
+            self._file.close()
+            with suppress(OSError):
+                os.unlink(self._part)
