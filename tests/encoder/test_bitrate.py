@@ -65,6 +65,16 @@ def test_a_gpu_writes_the_stream_of_the_cpu(driver, options):  # noqa: F811
     assert round_trip.encode(small, 64, 48, device="cuda", **options)[0] == expected
 
 
+@on_gpus
+@pytest.mark.parametrize("frames", (3, 7))
+def test_plans_do_not_depend_on_how_many_frames_are_decided(driver, frames):  # noqa: F811
+    """A GPU decides about more of them at once."""
+    black = [tuple(np.zeros(shape, np.uint8) for shape in ((32, 32), (16, 16), (16, 16)))] * frames
+    options = {"preset": "superfast", "bitrate": 1, "aq_mode": 0, "rc_lookahead": 1, "threads": 1}
+    expected = round_trip.encode(black, 32, 32, device="cpu", **options)[0]
+    assert round_trip.encode(black, 32, 32, device="cuda", **options)[0] == expected
+
+
 @pytest.mark.parametrize("bframes", (0, 2))
 def test_the_stream_decodes_exactly(bframes):
     with h264lite.Encoder(WIDTH, HEIGHT, FPS, preset="fast", bitrate=120, bframes=bframes, threads=2,

@@ -21,7 +21,9 @@ from .kinds import Result
 
 LARGEST = 80  # samples
 CHANCE = 0.3  # that an option is given
-GIVEN = {"width", "height", "device", "devices", "tuning", "threads", "gops"}  # chosen here, or of a machine
+GIVEN = {  # chosen here, of a machine, or in test_second_pass.py
+    "width", "height", "device", "devices", "tuning", "threads", "gops", "pass_", "stats", "slow_firstpass",
+}  # fmt: skip
 VALUES = {  # of options that are no number and no choice, or whose edges matter more than what is between
     "fps": (1, 25, "30000/1001", 0.01, 10000), "keyint": (1, 2, 3, 5, 8, "infinite"),
     "qp": (0, 1, 2, 4, 10, 20, 30, 40, 50, 51),
@@ -39,7 +41,8 @@ VALUES = {  # of options that are no number and no choice, or whose edges matter
     "scenecut": (0, 10, 40, 100), "rc_lookahead": (0, 1, 3, 10, 40),
 }  # fmt: skip
 B_TOOLS = {"b_pyramid", "b_adapt", "b_bias", "scenecut", "min_keyint", "rc_lookahead", "no_weightb", "pbratio"}
-OF_BUFFER = ("vbv_maxrate", "vbv_bufsize", "vbv_init", "nal_hrd", "filler")
+OF_BUFFER = ("vbv_maxrate", "vbv_bufsize", "vbv_init", "nal_hrd", "filler", "crf_max")
+MATRICES = ("cqm4", "cqm4i", "cqm4p", "cqm8", "cqm8i", "cqm8p")
 COMPILED_APART = [  # of each combination kernels of its own
     {"bframes": bframes, "subme": subme, "no_cabac": no_cabac, "no_8x8dct": no_8x8dct, "cqm": cqm}
     for bframes in (0, 2) for subme in (2, 6)
@@ -138,6 +141,9 @@ def build(given: None, rng: random.Random) -> Case:
         if row.scope in (ALL, API) and row.name not in GIVEN and rng.random() < (0.8 if row.name == "qp" else CHANCE):
             options[row.name] = _value(row, rng)
     _draw_b_frames(options, rng)
+    for name in MATRICES:
+        if rng.random() < 0.8:  # else few cases have none that is wrong
+            options.pop(name, None)
     if rng.random() < 0.9:  # one of them, or most would be refused
         _agree_on_rates(options, rng)
     if options.get("me") != "step" and rng.random() < 0.9:
@@ -168,6 +174,8 @@ def _agree_on_rates(options: dict[str, object], rng: random.Random) -> None:
             options.pop(name, None)
     else:
         options.setdefault("vbv_bufsize", rng.choice(VALUES["vbv_bufsize"]))
+        if rate == "bitrate":
+            options.pop("crf_max", None)
 
 
 def _draw_b_frames(options: dict[str, object], rng: random.Random) -> None:

@@ -62,7 +62,8 @@ _BITRATES = st.fixed_dictionaries(
 )
 _CRFS, _QPS = st.fixed_dictionaries({"crf": _FACTOR}), st.fixed_dictionaries({}, optional={"qp": st.integers(0, 51)})
 _HOW = {"vbv_init": st.one_of(st.floats(0, 1), st.floats(1, 400), st.sampled_from((0, 1, 2000000))),
-        "nal_hrd": st.sampled_from(("none", "vbr", "cbr")), "filler": st.booleans(), "pic_struct": st.booleans()}  # fmt: skip
+        "nal_hrd": st.sampled_from(("none", "vbr", "cbr")), "filler": st.booleans(),
+        "crf_max": st.floats(0, 51), "pic_struct": st.booleans()}  # fmt: skip
 _BUFFERS = st.one_of(
     st.fixed_dictionaries({"vbv_maxrate": _RATE, "vbv_bufsize": _RATE}, optional=_HOW),
     st.integers(20, 2000).flatmap(lambda rate: st.fixed_dictionaries(
@@ -240,7 +241,7 @@ def check_rows(rows: list[FrameRow], config: Config, said: list[str]) -> None:
 
 
 def check_buffer(rows: list[FrameRow], config: Config) -> None:
-    """Fullness from frame to frame by a reckoning of its own; below zero only where no QP is higher."""
+    """Fullness from frame to frame by a reckoning of its own; below zero only where no QP is higher, or by --crf-max."""
     buffer = config.buffer
     assert buffer is not None
     full: Fraction | None = None
@@ -253,7 +254,7 @@ def check_buffer(rows: list[FrameRow], config: Config) -> None:
         assert found.filler >= 0 and 1 <= found.tries <= 6 and 0 <= found.filler < row.bytes, row
         assert not found.filler or buffer.constant, row
         if found.left < 0:
-            assert row.qp_range[0] == config.qpmax, row
+            assert row.qp_range[0] == config.qpmax or config.crf_max, row
         full = full - 8 * row.bytes + buffer.rate / config.fps
         if buffer.constant:
             assert full <= buffer.size + 1 + buffer.rate / 90000 * (1 + row.coded), row
