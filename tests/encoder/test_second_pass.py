@@ -6,6 +6,7 @@ import re
 
 import av
 import h264lite
+import h264lite.compat
 import numpy as np
 import pytest
 from h264lite.cli import cli
@@ -170,6 +171,21 @@ def test_passes_without_a_rate_are_refused(options, says):
 def test_x264s_names_are_taken(statistics):
     given = {name: value for name, value in statistics.items() if name != "pass_"}
     assert Config.from_options(**given, **{"pass": 2}).first_pass is not None
+
+
+def test_ffmpegs_names_are_taken(tmp_path):
+    video = np.stack([np.repeat(luma[:, :, None], 3, 2) for luma, _, _ in clip("cuts", 50)])
+    for number in ("1", "2"):
+        options = {"b": "150k", "pass": number, "passlogfile": str(tmp_path / "log"), "preset": "superfast", "bf": "2"}
+        h264lite.compat.write_video(tmp_path / "a.mp4", video, FPS, options=options)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["a.mp4", "log"]
+    assert 8 * (tmp_path / "a.mp4").stat().st_size * FPS / 50 / 1000 == pytest.approx(150, rel=0.1)
+
+
+def test_gops_at_once_leave_the_same_file(tmp_path):
+    for gops in (1, 3):
+        encode(clip("cuts", 50), 1, tmp_path / f"{gops}", crf=25, keyint=12, gops=gops, bframes=2, threads=4)
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "3").read_bytes()
 
 
 def test_the_first_pass_has_fast_tools_unless_the_user_asks_for_others():
