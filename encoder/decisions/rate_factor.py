@@ -16,6 +16,7 @@ _COST_P, _COST_B = 96, 136  # of a macroblock whose frame has QP CRF, in streams
 _USUAL = Fraction(1, 25)  # seconds of a frame whose QP has no addition for its duration
 _SHORTEST, _LONGEST = Fraction(1, 100), Fraction(1)
 _TREE = Fraction(27, 2)  # QP of a frame with macroblock tree, which makes most macroblocks finer again, at qcomp 0
+_TREE_PB = 1.3  # as --pbratio, with macroblock tree, whose offsets are most of the distance
 _DECAY = 95, 100  # weight of a frame in the mean QP, against that of the next one
 _SUM_SHIFT = 16
 
@@ -44,7 +45,7 @@ class CrfRules:
             crf=fixed(config.crf, QP_SHIFT) if config.first_pass is None else rate_factor(config),
             ease=fixed(1 - Fraction(config.qcomp), LOG2_SHIFT),
             ip=_steps(log2_of(config.ipratio)),
-            pb=0 if config.mbtree else _steps(log2_of(config.pbratio)),
+            pb=_steps(log2_of(_TREE_PB if config.mbtree else config.pbratio)),
             qpmin=config.qpmin << QP_SHIFT,
             qpmax=config.qpmax << QP_SHIFT,
             log2_usual=log2_fixed(usual),

@@ -37,7 +37,7 @@ class FloatModel:
     def __init__(self, config):
         self.config, self.cost, self.count, self.sum, self.weight, self.last = config, 0, 0, 0, 0, None
         self.known = {}
-        self.ip, self.pb = 6 * log2(config.ipratio), 0 if config.mbtree else 6 * log2(config.pbratio)
+        self.ip, self.pb = 6 * log2(config.ipratio), 6 * log2(1.3 if config.mbtree else config.pbratio)
         self.duration = min(1, max(0.01, 1 / config.fps)) / 0.04
         self.usual = (136 if config.bframes else 96) * config.mb_width * config.mb_height
 
