@@ -102,7 +102,12 @@ class Encoder:
         self.config = config
         pass_file = PassFile(config) if config.pass_ in WRITING else None
         self._keep = keep_reconstruction
-        self._pipeline: Any = make_pipeline(config, keep_reconstruction or config.ssim, warn, trace, frames)
+        try:
+            self._pipeline: Any = make_pipeline(config, keep_reconstruction or config.ssim, warn, trace, frames)
+        except BaseException:
+            if pass_file is not None:
+                pass_file.close()
+            raise
         self.stats = Statistics(config.width, config.height, config.fps, config.psnr, config.ssim)
         self._session = Session(self._pipeline, self.stats, pass_file)
         self._reader = reader or FrameReader()
