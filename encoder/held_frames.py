@@ -3,6 +3,7 @@
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -104,4 +105,5 @@ class HeldFrames:
         self._queue += specs
         while len(self._queue) > stay:
             spec = self._queue.popleft()
-            self._ready.append((spec, tuple(self._queue) if self._planned else ()))
+            # no more, since how many are decided at once depends on the device
+            self._ready.append((spec, tuple(islice(self._queue, self._planned))))

@@ -33,7 +33,7 @@ from .decisions.bitrate_control import BitrateControl
 from .decisions.buffer_control import BufferControl, InBuffer
 from .decisions.frame_types import FrameTypes
 from .decisions.second_pass import SecondPass
-from .decisions.size_feedback import FEEDBACK_LAG, RATE_LAG, SizeFeedback
+from .decisions.size_feedback import RATE_LAG, SizeFeedback, rate_lag
 from .decisions.weights import Sums, Weighting, frame_sums, sums_of_blocks
 from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .frames.device_frame import DeviceFrame, check_device
@@ -102,7 +102,7 @@ class Pipeline:
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
         self._warn = warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         self.frame_types = FrameTypes(config, slices, warn)
-        self._sizes = SizeFeedback(RATE_LAG if config.bitrate else FEEDBACK_LAG)
+        self._sizes = SizeFeedback(RATE_LAG, rate_lag) if config.bitrate else SizeFeedback()
         self._rate = _rate_control(config)
         self._control = None if config.buffer is None else BufferControl(config)
         self._warn_of_underflow = config.buffer is not None
@@ -301,7 +301,9 @@ class Pipeline:
 
     def _decide(self, spec: FrameSpec | None) -> FrameSpec:
         """The spec of the next frame. The sizes that it may use are known: fewer frames than their lag are in flight."""
-        sizes = self._sizes.release(self.executor.ring.count)
+        index = self.executor.ring.count
+        self._finish(self._sizes.lag_of(index) - 1)
+        sizes = self._sizes.release(index)
         return self.frame_types.next(sizes) if spec is None else spec
 
     def say_bt709(self, begun: bool = False) -> None:

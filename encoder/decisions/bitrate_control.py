@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ...scheduler.frame_spec import FrameSpec, P
+from ...scheduler.frame_spec import FrameSpec
 from ..settings.config import Config
 from .adaptive_quantisation import shifted
 from .fixed_point import LOG2_SHIFT, log2_fixed
@@ -15,7 +15,7 @@ from .size_model import SizeModel
 
 _QPS = 51
 _MOST_STEP = 2  # of the shift from a frame to the next one; faster steps and a quicker model swing
-_FIRST_STEP, _FIRST_FRAMES = 3, 2 * RATE_LAG  # until the model has learned
+_FIRST_STEP, _FIRST_FRAMES = 8, 2 * RATE_LAG  # until the model has learned
 _INERTIA = 12  # of the model
 _REPAID = 3  # seconds in which a deviation is made good, at ratetol 1
 _LEAST, _MOST = Fraction(1, 8), 4  # bits of the frames ahead, of those that the rate gives them
@@ -53,8 +53,6 @@ class BitrateControl:
             self._bits += bits
             self._unshifted += _changed(bits, settled.qp - planned.qp)
         frames = (spec, *ahead)
-        if not self._count:
-            self._model.begin(next((frame for frame in frames if frame.frame_type == P), spec))
         if self._is_first_pass:
             frames = (*self._planned_waiting, *frames)
             self._shift = self._best_shift(frames, int(self._each * (self._count + 1 + len(ahead))), self._unshifted)

@@ -49,6 +49,7 @@ class CrfQps:
         self._limits, self._in_passes = (config.qpmin, config.qpmax), config.pass_ > 0
         self._tree = MacroblockTree.of(config, costs) if config.mbtree else None
         self._aq = AqAhead(config) if config.aq_mode else None
+        self._predicts_b = config.buffer is not None or (config.bitrate > 0 and config.first_pass is None)
         self._shown: dict[int, int] = {}  # display index of each reference
         self._last_shown = 0
 
@@ -114,12 +115,14 @@ class CrfQps:
         return "complexity" if spec.frame_type == P or spec.coding_index == 0 else "type"
 
     def _cost(self, spec: FrameSpec) -> int:
-        """Of I and P frames; 0 for others."""
+        """Of I and P frames; of B frames where their sizes are predicted by it, else 0."""
         while True:
             try:
                 if spec.frame_type == I:
                     return self._costs.intra(spec.display_index)
-                return 0 if spec.frame_type == B else self._costs.p(self._shown[spec.list0[0]], spec.display_index)
+                if spec.frame_type == P:
+                    return self._costs.p(self._shown[spec.list0[0]], spec.display_index)
+                return self._costs.b(*self._question(spec)) if self._predicts_b else 0
             except NotYet:
                 self._costs.wait()
 

@@ -20,8 +20,8 @@ _LEAST_FACTOR, _MOST_FACTOR = -2 * _MOST * QP_ONE, 2 * _MOST * QP_ONE
 _ONE = 1 << LOG2_SHIFT
 _MEMORY = 32  # frames over which real and predicted sizes of a kind are compared
 _TRUST = 4  # frames: so much the predictions count in that at first
-_REPAID = 16  # frames in which a deviation is made good at the soonest: faster corrections swing
-_MOST_STEP = QP_ONE  # of the correction from a frame to the next one
+_REPAID = 12  # frames in which a deviation is made good at the soonest: faster corrections swing
+_MOST_STEP = QP_ONE // 4  # of the correction from a frame to the next one
 
 
 class FirstPassSizes:

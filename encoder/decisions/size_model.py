@@ -12,7 +12,8 @@ _STEP = 6  # QPs that double the quantiser step, and halve the bits
 # log2 of the bits of a unit of cost at QP 0 before any frame has been coded: of I and P frames of clips, 2.4 to 3.2
 _FIRST = {I: 11 * _ONE // 4, P: 11 * _ONE // 4}
 _MOST_LOG = 40 * _ONE  # log2 of more bits than any frame has
-_FIRST_B = 3 * _ONE // 2  # log2 by which a B frame is smaller than the frame coded before it, before any other B frame
+_LIKE = 3  # fourths of an I frame's deviation from that which P frames probably have
+_FIRST_B = _ONE // 2  # log2 by which the coefficient of B frames is less than that of P frames, 0.1 to 1
 
 
 class SizeModel:
@@ -24,14 +25,10 @@ class SizeModel:
         """inertia: the last frame counts as one of so many."""
         self._inertia = inertia
         self._coefficients: dict[tuple[str, bool], int] = {}  # log2, by type and whether it is a reference
-        self._last = 0  # log2 of the bits of the last frame at QP 0
 
     def log2_bits(self, spec: FrameSpec) -> int:
         """log2 of the size with the QP of the spec."""
-        known = self._coefficients.get(_kind(spec))
-        if known is None:
-            known = self._last - _FIRST_B if spec.frame_type == B else _FIRST[spec.frame_type]
-        return known + _log2_cost(spec) - _of_qp(spec.qp)
+        return self._coefficient(*_kind(spec)) + _log2_cost(spec) - _of_qp(spec.qp)
 
     def bits(self, spec: FrameSpec) -> int:
         """The size with the QP of the spec."""
@@ -53,14 +50,19 @@ class SizeModel:
         logs = np.clip(logs, 0, _MOST_LOG)
         return exp2_array(logs & _ONE - 1) << (logs >> LOG2_SHIFT) >> LOG2_SHIFT
 
-    def begin(self, spec: FrameSpec) -> None:
-        """Before any frame has been coded: B frames are predicted as after this one, which is none."""
-        self._last = _FIRST[spec.frame_type] + _log2_cost(spec)
+    def _coefficient(self, frame_type: str, is_reference: bool) -> int:
+        """log2. Before any such frame by others: of B frames by other B frames, else by P frames, of these by I frames."""
+        known = self._coefficients
+        if (frame_type, is_reference) in known:
+            return known[frame_type, is_reference]
+        if frame_type != B:
+            return _FIRST[frame_type] + (known.get((I, True), _FIRST[I]) - _FIRST[I]) * _LIKE // 4
+        return known.get((B, not is_reference), self._coefficient(P, True) - _FIRST_B)
 
     def learn(self, spec: FrameSpec, bits: int) -> None:
         """A frame has been coded with this spec."""
-        self._last = log2_fixed(max(1, bits)) + _of_qp(spec.qp)
-        found, known = self._last - _log2_cost(spec), self._coefficients.get(_kind(spec))
+        found = log2_fixed(max(1, bits)) + _of_qp(spec.qp) - _log2_cost(spec)
+        known = self._coefficients.get(_kind(spec))
         self._coefficients[_kind(spec)] = found if known is None else known + (found - known) // self._inertia
 
 

@@ -19,7 +19,7 @@ from .options import ALIASES, ALL, API, BY_NAME, OPTIONS, Option, read_options
 from .pass_file import READING, WRITING, FirstPass, check_pass, read_pass
 from .pyramid import MOST_LATER, dpb_frames, reference_levels, reordered_frames
 from .requests import Request, Zone, read_qpfile
-from .scaling_lists import FLAT, ScalingLists, scaling_lists
+from .scaling_lists import FLAT, PARTS, ScalingLists, scaling_lists, with_parts
 from .tuned import find_tuning
 from .tunes import ZERO_LATENCY, split
 
@@ -70,6 +70,12 @@ class Config:
     aq_strength: float
     chroma_qp_offset: int
     cqm: str  # flat, jvt or the file's name
+    cqm4: str | None  # scaling_lists.PARTS, with those that follow
+    cqm4i: str | None
+    cqm4p: str | None
+    cqm8: str | None
+    cqm8i: str | None
+    cqm8p: str | None
     scaling_lists: ScalingLists
     keyint: int
     ref: int
@@ -391,8 +397,8 @@ def _settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
     """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off; and
     no_weightb into `weightb`.
 
-    Intra 8x8 needs the 8x8 transform. cqm is read into `scaling_lists`. A preset's weightp and bframes give way to the
-    profile; the user's are refused.
+    Intra 8x8 needs the 8x8 transform. cqm and PARTS are read into `scaling_lists`. A preset's weightp and bframes give way to
+    the profile; the user's are refused.
     """
     for name, tool in (("weightp", "weighted prediction is a tool"), ("bframes", "B frames are a tool")):
         if values["profile"] == "baseline" and values[name]:
@@ -400,9 +406,10 @@ def _settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
                 raise OptionError(f"{values[name]}: {tool} of Main and High profile", name)
             values[name] = 0
     values["weightb"] = not values.pop("no_weightb") and values["bframes"] > 0
-    if values["profile"] != "high" and values["cqm"] != "flat":
-        raise OptionError(f"{values['cqm']}: scaling matrices are a tool of High profile", "cqm")
-    values["scaling_lists"] = scaling_lists(values["cqm"])
+    for name in ("cqm", *PARTS):
+        if values["profile"] != "high" and values[name] not in ("flat", None):
+            raise OptionError(f"{values[name]}: scaling matrices are a tool of High profile", name)
+    values["scaling_lists"] = with_parts(scaling_lists(values["cqm"]), values)
     without_cabac, without_8x8 = values.pop("no_cabac"), values.pop("no_8x8dct")
     values["cabac"] = values["profile"] != "baseline" and not without_cabac
     values["transform_8x8_mode"] = values["profile"] == "high" and not without_8x8

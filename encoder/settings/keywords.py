@@ -54,6 +54,12 @@ class EncoderOptions(TypedDict, total=False):
     zones: str | None
     chroma_qp_offset: int | None
     cqm: str | PathLike[str] | None
+    cqm4: str | None
+    cqm4i: str | None
+    cqm4p: str | None
+    cqm8: str | None
+    cqm8i: str | None
+    cqm8p: str | None
     partitions: str | Iterable[str] | None
     me: str | None
     step_grid: int | None

@@ -261,6 +261,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("chroma_qp_offset", "Quality", read_int, 0, "QP of chroma minus QP of luma", "INT", -12, 12),
     Option("cqm", "Quality", read_text, "flat", "scaling matrices, a tool of High profile: flat, jvt (those of the "
            "standard) or a file of lists as JM reads it", "FILE"),
+    Option("cqm4", "Quality", read_text, None, "one matrix for all 4x4 blocks, in place of --cqm: 16 numbers, 1..255, "
+           "row by row, joined by commas", "LIST"),
+    Option("cqm4i", "Quality", read_text, None, "the same for 4x4 blocks of intra macroblocks", "LIST"),
+    Option("cqm4p", "Quality", read_text, None, "the same for 4x4 blocks of inter macroblocks", "LIST"),
+    Option("cqm8", "Quality", read_text, None, "one matrix for all 8x8 blocks: 64 numbers", "LIST"),
+    Option("cqm8i", "Quality", read_text, None, "the same for 8x8 blocks of intra macroblocks", "LIST"),
+    Option("cqm8p", "Quality", read_text, None, "the same for 8x8 blocks of inter macroblocks", "LIST"),
 
     Option("partitions", "Analysis", read_partitions, "all", "p8x8, p4x4, i8x8, i4x4, joined by commas; none; all. p8x8 "
            "stands for 16x8, 8x16 and 8x8 as well; i8x8 needs the 8x8 transform; Intra 4x4 is used in any case", "LIST",

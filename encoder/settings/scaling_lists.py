@@ -1,6 +1,7 @@
-"""Scaling lists of --cqm: flat, the default ones of the standard, or those of a file in JM's format."""
+"""Scaling lists: of --cqm, flat, the default ones of the standard or those of a file in JM's format; of --cqm4 to --cqm8p."""
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...standard.syntax_sps import ScalingMatrix, default_lists
@@ -16,6 +17,10 @@ NAMES = (
     "INTRA4X4_LUMA", "INTRA4X4_CHROMAU", "INTRA4X4_CHROMAV", "INTER4X4_LUMA", "INTER4X4_CHROMAU", "INTER4X4_CHROMAV",
     "INTRA8X8_LUMA", "INTER8X8_LUMA",
 )  # fmt: skip
+# Options with one list, and which lists it stands for; later ones win
+PARTS: dict[str, Sequence[int]] = {
+    "cqm4": range(6), "cqm4i": range(3), "cqm4p": range(3, 6), "cqm8": (6, 7), "cqm8i": (6,), "cqm8p": (7,),
+}  # fmt: skip
 MOST_BYTES = 100_000  # of a file
 
 
@@ -32,6 +37,27 @@ def scaling_lists(cqm: str) -> ScalingLists:
     if len(data) > MOST_BYTES:
         raise OptionError(f"{cqm}: longer than {MOST_BYTES} bytes", "cqm")
     return parse_lists(data.decode("ascii", "replace"), cqm)
+
+
+def with_parts(lists: ScalingLists, given: Mapping[str, str | None]) -> ScalingLists:
+    """The lists with those of the options PARTS in their place. given: numbers in raster order, by option; OptionError."""
+    found = list(lists)
+    for option, indices in PARTS.items():
+        text = given.get(option)
+        for index in indices if text is not None else ():
+            found[index] = _of_numbers(str(text), ZIGZAG_4x4.tolist() if index < 6 else ZIGZAG_8x8.tolist(), option)
+    return tuple(found)
+
+
+def _of_numbers(text: str, scan: Sequence[int], option: str) -> tuple[int, ...]:
+    """A list in scan order, from numbers in raster order."""
+    words = re.findall(r"[^\s,]+", text)
+    wrong = next((word for word in words if not re.fullmatch("[0-9]{1,3}", word) or not 0 < int(word) < 256), None)
+    if wrong is not None:
+        raise OptionError(f"{wrong[:40]}: not in 1..255", option)
+    if len(words) != len(scan):
+        raise OptionError(f"has {len(words)} numbers, not {len(scan)}", option)
+    return tuple(int(words[position]) for position in scan)
 
 
 def parse_lists(text: str, name: str) -> ScalingLists:

@@ -26,7 +26,7 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
         "sync_lookahead": "0", "lookahead_threads": "",
     },
     _SPATIAL: {"direct": "spatial 1"},
-    _MATRICES: {name: "" for name in ("cqmfile", "cqm4", "cqm4i", "cqm4p", "cqm8", "cqm8i", "cqm8p")},
+    _MATRICES: {"cqmfile": ""},
     _NO_INTERLACE: {"pulldown": "none"},
     "input is 8-bit I420": {"input_csp": "i420", "input_depth": "8", "input_fmt": ""},
     "output is 8-bit 4:2:0": {"output_csp": "i420", "output_depth": "8"},

@@ -289,9 +289,15 @@ def random_settings(seed):
 
 @pytest.mark.parametrize("seed", [*range(12), *(pytest.param(n, marks=pytest.mark.slow) for n in range(12, 200))])
 def test_random_settings_keep_the_buffer(seed):
+    """A frame may be too large at the greatest QP: that is said, and nothing else may go wrong."""
     options = random_settings(seed)
-    stream, found = encoded(bursts(16, seed), **options)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        stream, found = encoded(bursts(16, seed), **options)
     report = hrd_model.check(stream)
+    if any("at the greatest QP" in str(warning.message) for warning in said):
+        assert all("underflow" in problem for problem in report.problems), options
+        return
     assert not report.problems, options
     agree(report, found)
     if seed % 4 == 0:

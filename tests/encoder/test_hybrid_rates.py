@@ -3,6 +3,7 @@
 import itertools
 import random
 import warnings
+from dataclasses import replace
 
 import h264lite
 import numpy as np
@@ -13,9 +14,11 @@ from h264lite.encoder.decisions.size_model import SizeModel
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.planning.plan import Plan
 from h264lite.scheduler.workers import CpuWorker
+from hypothesis import HealthCheck, given, seed, settings
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, gpu, launches_by_frame, on_gpus  # noqa: F401
+from ..fuzz import rate_cases
 from ..scheduler.test_route import HEIGHT as OF_ROUTES
 from ..scheduler.test_route import random_plan
 from .test_cuda_frames import upload
@@ -176,6 +179,32 @@ def test_any_plan(gpu, options, seed, too_small):  # noqa: F811
     expected, _ = encode(clip, config(*size, device="cpu", **options))
     changes = {n: random_plan(rng, DEVICES) for n in range(0, 40, 2)}
     assert changing(clip, size, changes, options)[0] == expected
+
+
+@pytest.mark.parametrize("number", (0, pytest.param(1, marks=pytest.mark.slow)))
+def test_random_settings(gpu, number):  # noqa: F811
+    """Those of tests/fuzz/rate_cases.py, with frames a bit smaller and any split."""
+    count = []
+
+    @seed(number)
+    @settings(max_examples=200 if number else 15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(rate_cases.cases())
+    def one(case):
+        case = case._replace(width=min(case.width, 48), height=min(case.height, 48), frames=min(case.frames, 6))
+        case.options.pop("gops", None)
+        try:
+            cpu, hybrid = (rate_cases.settings_of(case, device) for device in ("cpu", "hybrid"))
+        except h264lite.OptionError:
+            return
+        rng, clip = random.Random(case.seed), rate_cases.clip_of(case)
+        split = rng.randrange(cpu.mb_height + 1), rng.randrange(2)
+        assert encode(clip, replace(hybrid, split=split))[0] == encode(clip, cpu)[0]
+        count.append(cpu.buffer is not None)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # frames that do not fit, types that are not possible
+        one()
+    assert len(count) > 5 and any(count)
 
 
 @on_gpus

@@ -7,6 +7,7 @@ from h264lite.decoder.info import StreamInfo
 from h264lite.encoder.settings.scaling_lists import DEFAULT, FLAT, NAMES, parse_lists, scaling_lists
 from h264lite.standard.bits import NAL_SPS, split_byte_stream
 from h264lite.standard.syntax import parse_sps
+from h264lite.standard.tables import ZIGZAG_4x4, ZIGZAG_8x8
 
 from .. import round_trip, sequences
 from ..scaling_lists import random_lists, to_file
@@ -36,6 +37,35 @@ def test_decoders_agree(tools, qp, tmp_path):
     for cqm in ("jvt", to_file(lists, tmp_path / "lists.cfg")):
         stream = round_trip.check(clip, 66, 50, qp=qp, profile="high", cqm=cqm, device="cpu", **tools)
         assert written_lists(stream) == scaling_lists(str(cqm))
+
+
+@pytest.mark.parametrize("given", ("cqm4", "cqm8", "cqm4p cqm8i", "cqm4 cqm4i cqm8 cqm8p"))
+def test_single_lists(given):
+    """Two decoders agree; the list of each kind of block is that of the last option for it, row by row."""
+    rng = np.random.default_rng(len(given))
+    lists = {name: rng.integers(1, 60, 16 if name[3] == "4" else 64) for name in given.split()}
+    texts = {name: ",".join(map(str, values)) for name, values in lists.items()}
+    stream = round_trip.check(round_trip.noise_clip(66, 50, 4, 3), 66, 50, qp=24, device="cpu", ref=2, **texts)
+    kinds = {"cqm4": (0, 1, 2, 3, 4, 5), "cqm4i": (0, 1, 2), "cqm4p": (3, 4, 5), "cqm8": (6, 7), "cqm8i": (6,), "cqm8p": (7,)}
+    expected = [np.full(16 if k < 6 else 64, 16) for k in range(8)]
+    for name in lists:
+        for k in kinds[name]:
+            expected[k] = lists[name]
+    found = written_lists(stream)
+    for k, values in enumerate(expected):
+        scan = ZIGZAG_4x4 if k < 6 else ZIGZAG_8x8
+        assert found[k] == tuple(values[list(scan)])
+
+
+@pytest.mark.parametrize("name, text, message", (
+    ("cqm4", "16,16", "cqm4 has 2 numbers, not 16"), ("cqm8p", ",".join(64 * ["0"]), "cqm8p 0: not in 1..255"),
+    ("cqm4i", "256" + 15 * ",1", "cqm4i 256: not in 1..255"), ("cqm8", "x", "cqm8 x: not in 1..255"),
+))  # fmt: skip
+def test_refused_lists(name, text, message):
+    with pytest.raises(h264lite.OptionError, match=f"^{message}"):
+        h264lite.Encoder(32, 32, device="cpu", **{name: text})
+    with pytest.raises(h264lite.OptionError, match=f"^{name} .*: scaling matrices are a tool of High profile"):
+        h264lite.Encoder(32, 32, device="cpu", profile="main", **{name: ",".join(16 * ["9"])})
 
 
 def test_flat_lists_change_no_byte(tmp_path):

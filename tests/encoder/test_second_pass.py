@@ -231,3 +231,13 @@ def test_the_command_line_has_two_passes_and_tells_predicted_bits(tmp_path, caps
     assert "of 60 frames, and there are 50" in capsys.readouterr().err
     assert cli.main([*words, "--pass", "1", "--stats", str(source), str(tmp_path / "b.264")]) == 2
     assert "the same" in capsys.readouterr().err
+
+
+def test_a_still_picture_does_not_end_in_a_burst(tmp_path):
+    """The frames after the last IDR frame have hardly any bits, by which a deviation cannot be made good."""
+    base, rng = clip("texture", 1)[0], np.random.default_rng(1)
+    frames = [(np.clip(base[0] + rng.integers(-1, 2, base[0].shape), 0, 255).astype(np.uint8), *base[1:]) for _ in range(260)]
+    encode(frames, 1, tmp_path / "stats", bitrate=60, bframes=3)
+    for number in (3, 2):
+        data = encode(frames, number, tmp_path / "stats", bitrate=60, bframes=3)
+        assert kbps(data, 260) == pytest.approx(60, rel=0.01)

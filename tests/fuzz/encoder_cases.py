@@ -33,6 +33,8 @@ VALUES = {  # of options that are no number and no choice, or whose edges matter
     "vbv_maxrate": (10, 100, 1000, 50000), "vbv_bufsize": (10, 100, 1000, 50000), "vbv_init": (0, 0.5, 0.9, 1, 50),
     "qpfile": ("", "0 K 20\n3 P", "1 b 51\n2 B -1\n4 i 0"),  # what is in the file
     "psy_rd": (0, 1, "10:0"), "cqm": ("flat", "jvt"),
+    **dict.fromkeys(("cqm4", "cqm4i", "cqm4p"), (",".join(16 * ["9"]), ",".join(map(str, range(1, 17))), "1,2")),
+    **dict.fromkeys(("cqm8", "cqm8i", "cqm8p"), (",".join(64 * ["255"]), ",".join(map(str, range(9, 73))), "0")),
     "bframes": (*range(1, 8), 16), "b_pyramid": ("none", "normal", "dyadic"), "min_keyint": ("auto", 1, 2, 4),
     "scenecut": (0, 10, 40, 100), "rc_lookahead": (0, 1, 3, 10, 40),
 }  # fmt: skip

@@ -158,21 +158,32 @@ def _frames(content: str, rng: np.random.Generator, shape: tuple[int, int], coun
 CONTENTS = ("noise", "bursts", "cuts", "pan", "fade", "black", "still")
 
 
-def run(case: Case) -> Config | None:
-    """Encode, check and decode it; None: it is refused by name."""
-    options = {"device": "cpu", "preset": "ultrafast", "no_cabac": False, **case.options}
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+def settings_of(case: Case, device: str = "cpu") -> Config:
+    """Its settings, which OptionError may refuse."""
+    options = {"device": device, "preset": "ultrafast", "no_cabac": False, **case.options}
+    with tempfile.TemporaryDirectory() as folder:
         if case.qpfile:
             options["qpfile"] = str(Path(folder) / "qps")
             Path(options["qpfile"]).write_text("\n".join(case.qpfile))
+        return Config.from_options(width=case.width, height=case.height, **options)
+
+
+def clip_of(case: Case) -> list[tuple[np.ndarray, ...]]:
+    """Its frames."""
+    rng = np.random.default_rng(case.seed)
+    return [_planes(values) for values in _frames(case.content, rng, (case.height, case.width), case.frames)]
+
+
+def run(case: Case) -> Config | None:
+    """Encode, check and decode it; None: it is refused by name."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
         try:
-            encoder = h264lite.Encoder(case.width, case.height, keep_reconstruction=True, **options)
+            encoder = h264lite.Encoder.from_config(settings_of(case), keep_reconstruction=True)
         except h264lite.OptionError as error:
-            check_refusal(str(error), options)
+            check_refusal(str(error), {**case.options, "qpfile": case.qpfile})
             return None
-        rng = np.random.default_rng(case.seed)
-        clip = [_planes(values) for values in _frames(case.content, rng, (case.height, case.width), case.frames)]
+        clip = clip_of(case)
         with encoder:
             found = []
             for n, planes in enumerate(clip):
