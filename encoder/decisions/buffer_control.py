@@ -39,6 +39,7 @@ class BufferControl:
         self._planned: FrameSpec  # as it came
         self._tried: FrameSpec
         self._limit = 0  # bits
+        self._next = 0  # predicted bits of the next frame at the greatest QP, or of this one if none is decided
         self._tries: list[tuple[int, int]] = []  # how much higher the QP was, and the bits that came out
         self._higher = 0
 
@@ -49,11 +50,8 @@ class BufferControl:
     def first(self, spec: FrameSpec, ahead: Sequence[FrameSpec]) -> FrameSpec:
         """The next frame, as it is to be coded; ahead: frames that follow it, as far as they are decided."""
         self._planned, self._tries = spec, []
-        room = self.buffer.room(spec)
-        self._limit = room
-        if ahead:  # the next frame must fit too, at least with the greatest QP
-            (next_one,) = self._model.sizes(ahead[:1], self._qpmax)(self._most)
-            self._limit = max(room // 2, min(room, self.buffer.there(spec) + self.buffer.arriving - 2 * next_one))
+        (self._next,) = self._model.sizes(ahead[:1] or (spec,), self._qpmax)(self._most)
+        self._limit = self._limit_by(1, 1)
         self._higher = self._least_higher((spec, *ahead))
         self._tried = self._raised()
         return self._tried
@@ -61,6 +59,7 @@ class BufferControl:
     def again(self, bits: int) -> FrameSpec | None:
         """The frame as it is to be coded again, since it has too many bits; None: it fits, or no QP is higher."""
         self._tries.append((self._higher, bits))
+        self._limit = min(self._limit, self._limit_by(bits, max(1, self._tried.predicted)))
         most = min(self._most, self._qpmax - (min(self._planned.mb_qp) if self._planned.mb_qp else self._planned.qp))
         if bits <= self._limit or self._higher >= most:
             return None
@@ -77,6 +76,12 @@ class BufferControl:
         buffer.take(self._planned, bits_sent)
         self._model.learn(self._tried, bits)
         return InBuffer(there, there - bits_sent, buffer.buffer.size, filler, len(self._tries))
+
+    def _limit_by(self, bits: int, predicted: int) -> int:
+        """Bits that leave room for the next frame, at least with the greatest QP, if its prediction fails as this frame's."""
+        room = self.buffer.room(self._planned)
+        next_one = self._next * max(bits, predicted) // predicted
+        return max(room // 2, min(room, self.buffer.there(self._planned) + self.buffer.arriving - 2 * next_one))
 
     def _raised(self) -> FrameSpec:
         found = shifted(self._planned, self._higher, 0, self._qpmax, "buffer")
