@@ -224,7 +224,7 @@ def run(case: Case, numpy: GuardedNumpy) -> Result:
     stream = b"".join(packet.data for packet in packets)
     shown = sorted(packets, key=lambda packet: packet.pts)
     expected = b"".join(plane.tobytes() for packet in shown for plane in packet.reconstruction)
-    assert _ffmpeg(stream) == expected, "FFmpeg shows something else"
+    assert ffmpeg_samples(stream) == expected, "FFmpeg shows something else"
     if case.own:
         decoder = h264lite.Decoder()
         found = b"".join(picture.to_bytes() for picture in [*decoder.decode(stream), *decoder.flush()])
@@ -274,7 +274,7 @@ def clip(case: Case) -> list[Planes]:
     return made
 
 
-def _ffmpeg(stream: bytes) -> bytes:
+def ffmpeg_samples(stream: bytes) -> bytes:
     """All samples by FFmpeg's decoder."""
     import av
 
