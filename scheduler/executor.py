@@ -23,6 +23,7 @@ WAITING = 2  # frames beyond one a thread that are in flight beside each other, 
 MOST_BESIDE = 12  # frames in flight beside each other, for memory: each takes a slot of the decoded picture buffer
 EVEN_BAND = 1000  # macroblocks a thread that justify a second band for it in EVEN stages
 Step = tuple[Sequence[str], Mapping[str, Any]]  # stages, and state for these stages only
+BoundSteps = tuple[list[list[Part]], list[tuple[str, float]]]  # the parts of each step, and the times of their stages
 
 
 def bands(n_rows: int, n_bands: int) -> list[tuple[int, int]]:
@@ -128,8 +129,18 @@ class Executor:
         of the step that its own band wrote; whole-frame stages run concurrently. The time of each stage is added to
         `seconds`, summed over threads.
         """
+        self.run_bound(self.bind(steps, state), seconds)
+
+    def bind(self, steps: Sequence[Step], state: Mapping[str, Any]) -> BoundSteps:
+        """The parts of steps with their arguments, for `run_bound`, as often as the arguments stay the same."""
         times: list[tuple[str, float]] = []
-        self._worker_pool.run([self._split(names, {**state, **more} if more else state, times) for names, more in steps])
+        return [self._split(names, {**state, **more} if more else state, times) for names, more in steps], times
+
+    def run_bound(self, bound: BoundSteps, seconds: dict[str, float]) -> None:
+        """`run` for the steps of `bind`. One thread at a time may run the same ones."""
+        steps, times = bound
+        times.clear()
+        self._worker_pool.run(steps)
         for name, spent in times:
             seconds[name] = seconds.get(name, 0.0) + spent
 

@@ -371,13 +371,13 @@ def frame_steps(
             search_end: tuple[str, ...] = ("neighbour_vectors_again",)
         else:
             search_end = search
-        steps.append(((*search_end, "intra_estimate") if ref == n_ref + n_ref1 - 1 else search_end, ref))
+        if ref == n_ref + n_ref1 - 1:
+            search_end = (*search_end, "intra_estimate", *([] if n_ref1 or not by_cost else ["rd_candidates"]))
+        steps.append((search_end, ref))
     if n_ref1:
         steps += [(("bipredict",), -1), *([(("rd_candidates_b",), -1)] if by_cost else [])]
         steps += [(("mode_decision_b",), -1), (("inter_residual",), -1), (("explicit_motion",), -1)]
     elif n_ref:
-        if by_cost:
-            steps.append((("rd_candidates",), -1))
         steps += [(("rd_decision" if subme >= BY_BITS and not cabac else "mode_decision",), -1), (("inter_residual",), -1)]
     return [
         *steps,

@@ -1,6 +1,6 @@
 """The coding loop: the stages of a frame in the order of their data, and the state that is kept between frames."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,7 @@ from ...cpu_simd.layout import N_WEIGHTS
 from ...cpu_simd.scaling import scaling_table
 from ..arrays import INTRA_FILL, SECOND_FILL, Size
 from ..cuda_executor import CudaExecutor
-from ..executor import Executor, deferred_call
+from ..executor import BoundSteps, Executor, Step, deferred_call
 from ..frame_spec import MOST_ENTRIES, FrameSpec
 from ..stages import ENTROPY_STAGE, frame_steps
 from .dpb import DecodedPictureBuffer
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ...encoder.settings.config import Config
 
 OneDevice = Executor | CudaExecutor
+Bound = tuple[BoundSteps, Callable[[], None]]  # the calls of a frame's stages; that of the entropy stage
+MOST_BOUND = 64
 
 BORDERS = ("extend_luma", "extend_cb", "extend_cr")
 BY_DEFAULT = 21, 11  # deadzone_inter, deadzone_intra
@@ -234,6 +236,7 @@ class Loop:
         beside = executor.b_streams > 0 and not self.config.waits_for_packets
         self._alone = executor.alone() if isinstance(executor, Executor) and beside else None
         self._idle: list[Arrays] = []  # for these, with workspaces
+        self._calls: dict[Hashable, Bound] = {}  # of stages on a CPU
         self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
         self._before: PreviousFrame | None = None  # `previous` of the last frame
         self.previous: PreviousFrame | None = None  # the last frame; B frames may lie between a frame and what it continues
@@ -286,10 +289,32 @@ class Loop:
         if isinstance(frame, HostFrame):
             frame.mark_levels_dirty()
         places = Places(self.arrays, frame, frame.frame_params, slot, lists, previous)
-        self._stages(frame, places)
+        if isinstance(frame, HostFrame) or self.config.lists == 2:  # with B frames hardly two frames are alike
+            self._stages(frame, places)
+            frame.write_slices = self.arrays.deferred_write(frame)
+        else:
+            assert isinstance(self.executor, Executor)
+            steps, frame.write_slices = self._bound(self.executor, frame, places)
+            self.arrays.fill(frame, frame)
+            self.executor.run_bound(steps, frame.stage_seconds)
         self.executor.download_results(frame.index, self._decoded(frame, places), frame.ring_slot)
-        frame.write_slices = self.arrays.deferred_write(frame)
         return frame
+
+    def _bound(self, executor: Executor, frame: Frame, places: Places) -> Bound:
+        """The calls of all stages of a frame, made once for frames with the same arrays and entries: a small frame takes
+        hardly longer than to find its arguments.
+        """
+        spec = frame.spec
+        motion = None if places.previous is None else id(places.previous.mv)  # of an array that lives as long as the loop
+        of_spec = spec.n_ref, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp)
+        key = frame.ring_slot, places.slot, places.lists, motion, of_spec
+        found = self._calls.get(key)
+        if found is None:
+            if len(self._calls) >= MOST_BOUND:
+                self._calls.clear()
+            found = executor.bind(*self._steps(frame, places)), self.arrays.deferred_write(frame)
+            self._calls[key] = found
+        return found
 
     def _decoded(self, frame: Frame, places: Places) -> list[tuple[Any, np.ndarray]]:
         """(source, target) arrays for the copy of the decoded frame; empty if it is not needed on the host."""
@@ -318,15 +343,22 @@ class Loop:
         entropy_state: for the entropy stage, if it is not deferred: it runs as soon as the other results are complete.
         """
         places.arrays.fill(frame, places.frame, places.frame is frame)
+        steps, state = self._steps(frame, places, entropy_state)
+        self.executor.run(steps, state, frame.stage_seconds)
+
+    def _steps(
+        self, frame: Frame, places: Places, entropy_state: Mapping[str, Any] | None = None
+    ) -> tuple[list[Step], dict[str, Any]]:
+        """The steps of a frame and their arguments by name; entropy_state: see `_stages`."""
         spec = frame.spec
         state, references = places.state(spec), places.reference_states(spec)
         kind = self.config.me, self.for_download, self.config.subme, self.config.cabac, spec.luma_weighted
         of_b = spec.n_ref1, spec.is_reference, self.config.lists == 2, bool(spec.mb_qp)
-        steps = [
+        steps: list[Step] = [
             (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
             for names, ref in frame_steps(spec.n_ref, *kind, *of_b)
         ]
-        self.executor.run(steps, state, frame.stage_seconds)
+        return steps, state
 
     def compile(self, frame: Frame, stages: Sequence[str]) -> None:
         """Run stages on an empty frame, whose spec has one reference, to compile their kernels."""
