@@ -145,7 +145,7 @@ def test_one_call_for_a_clip():
     ([np.zeros((2, 2, 3), np.uint8)], {}, InputError),
     ([picture(), picture(16, 16)], {}, InputError), ([picture()], {"width": 32}, OptionError), ([()], {}, InputError),
     (np.zeros((5, 480, 640), np.uint8), {}, InputError),  # grey frames, or I420 of 640x320
-    ([picture()], {"crf_max": 5}, OptionError), ([None], {}, InputError), ([(None,) * 3], {}, InputError),
+    ([picture()], {"qblur": 5}, OptionError), ([None], {}, InputError), ([(None,) * 3], {}, InputError),
 ], ids=str)
 def test_one_call_with_something_wrong(frames, options, error):
     with pytest.raises(error):

@@ -142,14 +142,14 @@ def test_one_call_at_a_time():
     clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
     inside, leave, refused = threading.Event(), threading.Event(), []
     with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", threads=1) as encoder:
-        run = encoder._pipeline.executor.loop.executor.run
+        run = encoder._pipeline.executor.loop.executor.run_bound
 
         def slow(*given):
             inside.set()
             assert leave.wait(LIMIT)
             return run(*given)
 
-        encoder._pipeline.executor.loop.executor.run = slow
+        encoder._pipeline.executor.loop.executor.run_bound = slow
         packets = []
         feeder = threading.Thread(target=lambda: packets.extend(encoder.encode(tuple(clip[0]))))
         feeder.start()
