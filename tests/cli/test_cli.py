@@ -227,7 +227,8 @@ USAGE = [
     (("encode", "{clip}", "o", "--me", "umh"), "--me umh is not supported yet: fsbm (esa) and step are built"),
     (("encode", "-o", "o", "--qblur", "2", "{clip}", "-b3", "--weightp=2", "-8", "--qq", "5", "--b-adapt", "2",
       "--profile=main"),
-     "not supported yet: --output (the output is the second argument); --qblur (how a bit rate comes about is fixed, see --bitrate); "
+     "not supported yet: --output (the output is the second argument); "
+     "--qblur (how a bit rate comes about is fixed, see --bitrate); "
      "--8x8dct (the 8x8 transform is a tool of High profile, see --profile and --no-8x8dct); unknown option '--qq' (see"),
     (("encode", "{clip}", "o", "--opencl"), "--opencl is not supported yet: see --device (see"),
     (("encode", "{clip}", "o", "--annexb"), "--annexb is not supported yet: the ending of the output's name decides"),
