@@ -14,7 +14,7 @@ PYTHON      := $(VENV)/bin/python
 WORKERS     ?= 2
 SIZE        ?= 640x360
 FRAMES      ?= 60
-QP          ?= 27
+CRF         ?= 23
 CLIP        := out/sample_$(SIZE).yuv
 STREAM      := out/sample_$(SIZE).264
 
@@ -22,7 +22,7 @@ STREAM      := out/sample_$(SIZE).264
 
 encode: $(VENV)/.ready
 	$(PYTHON) samples/make_clip.py $(CLIP) --size $(SIZE) --frames $(FRAMES)
-	$(PYTHON) -m h264lite encode $(CLIP) $(STREAM) --fps 30 --qp $(QP)
+	$(PYTHON) -m h264lite encode $(CLIP) $(STREAM) --fps 30 --crf $(CRF)
 	@echo "The stream is $(STREAM)"
 
 test: $(VENV)/.ready-test

@@ -149,7 +149,8 @@ def main() -> None:
     pad = full_search.PAD
     chroma = np.full((HEIGHT // 2, WIDTH // 2), 128, np.uint8)
     both = [np.ascontiguousarray(reference[pad:-pad, pad:-pad]), source]
-    pipeline = Pipeline(Config.from_options(width=WIDTH, height=HEIGHT, threads=1, device="cpu", qp=27, level="5.1"))
+    pipeline = Pipeline(Config.from_options(width=WIDTH, height=HEIGHT, threads=1, device="cpu", qp=27, bframes=0,
+                                            level="5.1"))  # fmt: skip
     for n in range(args.rounds):
         ceilings.measure()
         for k in range(args.frames):

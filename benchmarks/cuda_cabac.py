@@ -51,7 +51,7 @@ def main() -> int:
     if missing:
         sys.exit(missing)
     clip = clips.load(args.clip, FIRST + args.frames)
-    options = {"qp": args.qp, "keyint": args.keyint, "slices": args.slices, "profile": args.profile, "ref": 1}
+    options = {"qp": args.qp, "keyint": args.keyint, "slices": args.slices, "profile": args.profile, "ref": 1, "bframes": 0}
     pipeline = Pipeline(Config.from_options(width=clip.width, height=clip.height, device="cuda", **options))
     bench = Bench(pipeline)
     rows = []

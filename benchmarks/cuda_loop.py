@@ -246,7 +246,7 @@ def main() -> int:
     width, height = (int(n) for n in args.size.split("x"))
     kind, pictures = load(width, height, 60)
     pictures = pictures + pictures[-2:0:-1]  # forwards and backwards: no cut
-    options = {"qp": args.qp, "threads": args.threads, "subme": args.subme, "profile": args.profile}
+    options = {"qp": args.qp, "threads": args.threads, "subme": args.subme, "profile": args.profile, "bframes": 0}
     options["no_cabac"] = args.no_cabac
     results: dict[str, Any] = {"size": args.size, "clip": kind, **options}
     run_loop(pictures, width, height, 8, options)  # compiles
@@ -268,7 +268,8 @@ def main() -> int:
         with source.open("wb") as file:
             for n in range(args.frames):
                 file.write(pictures[n % len(pictures)].tobytes())
-        words = ["--qp", str(args.qp), "--subme", str(args.subme), "--threads", str(args.threads), "--profile", args.profile]
+        words = ["--qp", str(args.qp), "--bframes", "0", "--subme", str(args.subme), "--threads", str(args.threads)]
+        words += ["--profile", args.profile]
         words += ["--no-cabac"] * args.no_cabac
         one_stream = Path(folder) / "one_stream.toml"
         save(Tuning(Machine.here(), guess(("cpu", "cuda:0"), os.cpu_count() or 1), pins={"streams": 1}), one_stream)

@@ -36,7 +36,7 @@ def encode_clip(clip: Any, qp: int) -> None:
     """Fills `calls` by an encode with CABAC."""
     entropy.write_slices = _keep  # before the encoder looks it up
     calls.clear()
-    with Encoder(clip.width, clip.height, clip.fps, qp=qp, profile="main", threads=1, device="cpu") as encoder:
+    with Encoder(clip.width, clip.height, clip.fps, qp=qp, profile="main", bframes=0, threads=1, device="cpu") as encoder:
         for picture in clip.pictures:
             planes = picture.ravel()[clip.width * clip.height :].reshape(2, clip.height // 2, clip.width // 2)
             encoder.encode((picture[: clip.height], *planes))

@@ -27,7 +27,7 @@ CLIPS = ("BasketballPass_416x240_50", "city_704x576_30", "driving_1920x1080_30",
 QPS, CRF_BELOW = (22, 27, 32, 37), 4
 FRAMES, SSIM_EVERY, WINDOW = 60, 4, 8
 BASE = "x264, Baseline's tools"
-B = {"bframes": 3}
+P, B = {"bframes": 0}, {"bframes": 3}
 DEEP = {"bframes": 8, "b_adapt": 2, "b_pyramid": "dyadic"}
 RATE = {"crf": True}  # QPs of a constant rate factor
 TOOLS: dict[str, dict[str, Any]] = {
@@ -56,7 +56,7 @@ def rows() -> dict[str, dict[str, Any]]:
     """Options by the name of the row."""
     found: dict[str, dict[str, Any]] = {}
     for preset in PRESETS:
-        found[preset] = {"preset": preset}
+        found[preset] = {"preset": preset, **P}
         if preset != "ultrafast":
             found[f"{preset}, 3 B frames"] = {"preset": preset, **B}
             found[f"{preset}, 3 B frames, CRF"] = {"preset": preset, **B, **RATE}

@@ -1,11 +1,12 @@
-"""Processor time and rate of the presets, compared with x264's presets without B frames; options around each preset.
+"""Processor time and rate of the presets, compared with x264's presets; options around each preset.
 
     H264LITE_SEQUENCES=... python -m h264lite.benchmarks.presets [--profile high] [--frames 24] [--rounds 3] [--png FILE]
-        [--around] [--json FILE] [CLIP ...]
+        [--p-frames] [--around] [--json FILE] [CLIP ...]
 
 One thread of a CPU, constant QP. Rate: BD-rate (PCHIP, luma PSNR of FFmpeg's decode, four quantisers) against x264 with
 Baseline's tools of benchmarks/x264.py (SAME_TOOLS), mean over the clips. Speed: frames a second of processor time at QP 27,
-the best of the rounds, in which all rows alternate, as a ratio to the same x264; geometric mean. --around also measures each
+the best of the rounds, in which all rows alternate, as a ratio to the same x264; geometric mean.
+B frames as in the presets, with --p-frames none. --around also measures each
 preset with one option changed, and says what is on the convex hull of time and bits; --png draws the presets.
 """
 
@@ -26,7 +27,7 @@ from h264lite.encoder.settings.options import PRESETS
 
 CHOICE = ("foreman_352x288_30", "BasketballPass_416x240_50", "mobile_352x288_30", "crowd_run_1280x720_50")
 X264_PRESETS = ("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow")
-P_ONLY = {"bframes": "0", "scenecut": "0", "no-psy": "1"}
+CONSTANT, P_FRAMES = {"no-psy": "1"}, {"bframes": "0", "scenecut": "0"}
 BASE = "x264 same tools"
 # Values of each option in the order of their time: --around takes those beside the preset's own
 LADDERS: dict[str, tuple[Any, ...]] = {
@@ -78,7 +79,7 @@ def value_of(config: Config, option: str) -> Any:
 def around(profile: str) -> dict[str, dict[str, Any]]:
     """Options by name: each preset with one option a step to either side; settings that are equal appear once."""
     found: dict[str, dict[str, Any]] = {}
-    known = {preset: settings({"preset": preset, "profile": profile}) for preset in PRESETS}
+    known = {preset: settings({"preset": preset, "profile": profile, "qp": 27}) for preset in PRESETS}
     seen = [tuple(value_of(config, option) for option in LADDERS) for config in known.values()]
     for preset, config in known.items():
         for option, values in LADDERS.items():
@@ -134,7 +135,7 @@ def draw(name: str, rows: dict[str, tuple[float, float]], title: str) -> None:
     for encoder, presets, colour in (("h264lite", tuple(PRESETS), "tab:blue"), ("x264", X264_PRESETS, "tab:gray")):
         named = [preset for preset in presets if f"{encoder} {preset}" in rows]
         found = [(rows[f"{encoder} {preset}"][0], 100 + rows[f"{encoder} {preset}"][1]) for preset in named]
-        axes.plot(*zip(*found), "o-", color=colour, markersize=4, label=f"{encoder}, P frames")
+        axes.plot(*zip(*found), "o-", color=colour, markersize=4, label=encoder)
         for preset, point in zip(named, found):
             offset, side = ((4, 4), "left") if encoder == "x264" else ((-4, -9), "right")
             axes.annotate(preset, point, offset, textcoords="offset points", fontsize=7, color=colour, ha=side)
@@ -152,18 +153,20 @@ def main() -> None:
     parser.add_argument("--profile", default="high")
     parser.add_argument("--frames", type=int, default=24, help="of CIF; fewer of larger clips")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--p-frames", action="store_true", help="without B frames")
     parser.add_argument("--around", action="store_true")
     parser.add_argument("--png", metavar="FILE")
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
     limit = {"profile": args.profile}
-    named: dict[str, dict[str, Any]] = {f"h264lite {preset}": {"preset": preset, **limit} for preset in PRESETS}
+    ours_too, theirs_too = ({"bframes": 0}, CONSTANT | P_FRAMES) if args.p_frames else ({}, CONSTANT)
+    named: dict[str, dict[str, Any]] = {f"h264lite {preset}": {"preset": preset, **limit, **ours_too} for preset in PRESETS}
     if args.around:
         named |= around(args.profile)
     rows = {BASE: theirs("medium", **x264.SAME_TOOLS["baseline"])} | {
         name: ours(**options) for name, options in named.items()
     }
-    rows |= {f"x264 {preset}": theirs(preset, **P_ONLY, **limit) for preset in X264_PRESETS}
+    rows |= {f"x264 {preset}": theirs(preset, **theirs_too, **limit) for preset in X264_PRESETS}
 
     speeds: dict[str, list[float]] = {name: [] for name in rows}
     rates: dict[str, list[float]] = {name: [] for name in rows}
@@ -183,7 +186,8 @@ def main() -> None:
     if args.json:
         Path(args.json).write_text(json.dumps({name: (speeds[name], rates[name]) for name in rows}, indent=1))
     if args.png:
-        draw(args.png, result, f"Profile {args.profile}, constant QP, one thread of a CPU")
+        kinds = "P frames alone" if args.p_frames else "B frames"
+        draw(args.png, result, f"Profile {args.profile}, {kinds}, constant QP, one thread of a CPU")
 
 
 if __name__ == "__main__":

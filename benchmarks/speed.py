@@ -45,7 +45,7 @@ def main() -> None:
     for name in args.clips:
         clip = clips.load(name, args.frames)
         frames = x264.video_frames(clip)
-        options = {name: getattr(args, name) for name in ("qp", "threads", "preset", "profile", "device")}
+        options = {name: getattr(args, name) for name in ("qp", "threads", "preset", "profile", "device")} | {"bframes": 0}
         encode(clips.Clip(clip.name, clip.width, clip.height, clip.fps, clip.pictures[:2]), **options)  # compile
         ours, theirs, stages = [], [], {}
         for _ in range(args.rounds):

@@ -34,7 +34,7 @@ def main() -> None:
     args = parser.parse_args()
     clip = clips.load(args.clip, args.frames)
     for merange in map(int, args.merange.split(",")):
-        common = {"qp": args.qp, "merange": merange, "threads": 1, "device": "cpu"}
+        common = {"qp": args.qp, "merange": merange, "threads": 1, "device": "cpu", "bframes": 0}
         seconds: dict[str, list[float]] = {name: [] for name in VARIANTS}
         stage: dict[str, list[float]] = {name: [] for name in VARIANTS}
         size = {}

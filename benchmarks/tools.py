@@ -1,4 +1,4 @@
-"""What each tool is worth: preset medium without one tool at a time, and with one more.
+"""What each tool is worth without B frames: preset medium without one tool at a time, and with one more.
 
     H264LITE_SEQUENCES=... python -m h264lite.benchmarks.tools [--frames 60] [--preset medium] [--json FILE] [CLIP ...]
 
@@ -50,7 +50,7 @@ def main() -> None:
     for clip_name in args.clips:
         clip, reference = shortened(clip_name, args.frames), None
         for name, options in ROWS.items():
-            encode = ours(**{"preset": args.preset, **options})
+            encode = ours(**{"preset": args.preset, "bframes": 0, **options})
             start = time.process_time()
             streams = [encode(clip, [], qp) for qp in QPS]
             spent[name].append(time.process_time() - start)

@@ -87,7 +87,7 @@ def main() -> int:
     width, height = (int(n) for n in args.size.split("x"))
     kind, pictures = cuda_loop.load(width, height, 60)
     pictures = pictures + pictures[-2:0:-1]  # forwards and backwards: no cut
-    words = ["--qp", str(args.qp), "--threads", str(args.threads), "--keyint", str(args.keyint)]
+    words = ["--qp", str(args.qp), "--bframes", "0", "--threads", str(args.threads), "--keyint", str(args.keyint)]
     print(f"{args.size} {kind}, {args.frames} frames, {os.cpu_count()} cores, {gpus} x {gpu_name() if gpus else 'GPU'}")
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         source = Path(folder) / f"in_{args.size}.yuv"

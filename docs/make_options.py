@@ -72,10 +72,10 @@ def tune_rows() -> list[str]:
     lines = ["", "## What the tunes are", ""]
     lines += ["A tune changes what the preset says; other options win over both. zerolatency also returns the packet of each",
               "frame from the call that gets the frame, so that frames are coded one after another.", ""]  # fmt: skip
-    lines += ["| tune | options | with `--crf` |", "|---|---|---|"]
+    lines += ["| tune | options | without `--qp` |", "|---|---|---|"]
     with_rate = {name: _listed(TUNES_WITH_RATE.get(name, {})) for name in TUNES}
     lines += [f"| {name} | {_listed(changes)} | {with_rate[name]} |" for name, changes in TUNES.items()]
-    lines += ["", f"With `--crf` the defaults are {_listed(WITH_RATE)}, as in x264; at a constant QP both are 0.",
+    lines += ["", f"Without `--qp` the defaults are {_listed(WITH_RATE)}, as in x264; at a constant QP both are 0.",
               "x264's tunes also set what is not built here: the trellis' part of psy-rd (film, grain, stillimage),",
               "dct-decimate (grain), the slices by threads (zerolatency)."]  # fmt: skip
     return lines

@@ -35,30 +35,29 @@ _ON_DEMAND = {"step_search", "neighbour_vectors", "rd_candidates", "rd_candidate
 def will_compile(config: Config | None = None) -> bool:
     """Whether a kernel of an encode on the CPU is not in the cache for the current sources. Compiles nothing.
 
-    config: of the encode; None: the kernels that all encodes need.
+    config: of the encode; None: of one with default options.
     """
-    needed = _needed(config)
+    needed = _needed(config or Config.from_options(width=32, height=32, device="cpu"))
     found = cached_modules(_KERNELS, needed)
     _present.update(found)
     return not needed <= found
 
 
-def _needed(config: Config | None) -> set[str]:
+def _needed(config: Config) -> set[str]:
     """Files of the kernels of an encode."""
-    needed = files(CPU, config.lists if config is not None else 1) - _ON_DEMAND
-    if config is not None:
-        by_bits = config.subme >= BY_BITS
-        options = (
-            ("step_search", config.me == "step"), ("neighbour_vectors", by_bits and config.cabac),
-            ("rd_candidates", by_bits and config.cabac),
-            ("rd_candidates_b", by_bits and config.cabac and config.lists == 2),
-            ("rd_decision", by_bits and not config.cabac), ("weighting", config.weightp),
-            ("settle_qp", config.aq_mode > 0 or config.mbtree), ("steady_qp", config.aq_mode > 0 or config.mbtree),
-            ("ac_energy", config.aq_mode > 0), ("aq_offsets", config.aq_mode > 0), ("macroblock_tree", config.mbtree),
-            ("logarithms", config.bitrate > 0),
-            ("bits_by_kind", config.bits_by_kind),
-        )  # fmt: skip
-        needed |= {name for name, wanted in options if wanted}
+    needed = files(CPU, config.lists) - _ON_DEMAND
+    by_bits = config.subme >= BY_BITS
+    options = (
+        ("step_search", config.me == "step"), ("neighbour_vectors", by_bits and config.cabac),
+        ("rd_candidates", by_bits and config.cabac),
+        ("rd_candidates_b", by_bits and config.cabac and config.lists == 2),
+        ("rd_decision", by_bits and not config.cabac), ("weighting", config.weightp),
+        ("settle_qp", config.aq_mode > 0 or config.mbtree), ("steady_qp", config.aq_mode > 0 or config.mbtree),
+        ("ac_energy", config.aq_mode > 0), ("aq_offsets", config.aq_mode > 0), ("macroblock_tree", config.mbtree),
+        ("logarithms", config.bitrate > 0),
+        ("bits_by_kind", config.bits_by_kind),
+    )  # fmt: skip
+    needed |= {name for name, wanted in options if wanted}
     return needed
 
 
@@ -81,14 +80,15 @@ def compile_in_background(config: Config) -> None:
         return
     _begun = True
     # the lookahead is compiled by this process
-    options = json.dumps(choosing(config) | {"bframes": config.lists - 1, "b_adapt": 0, "scenecut": 0})
+    options = json.dumps(choosing(config) | {"bframes": config.lists - 1, "b_adapt": 0, "scenecut": 0, "crf": None, "qp": 26})
     for names in _groups((os.cpu_count() or 1) - 1, config.lists == 2):
         _compile_beside(options, names)
 
 
 def choosing(config: Config) -> dict[str, Any]:
     """The options of an encode that choose kernels of stages, by name."""
-    return {name: getattr(config, name) for name in _CHOOSE} | {"no_cabac": not config.cabac}
+    rate = {"qp": config.qp} if config.crf is None else {"crf": config.crf, "no_mbtree": not config.mbtree}
+    return {name: getattr(config, name) for name in _CHOOSE} | {"no_cabac": not config.cabac} | rate
 
 
 def _groups(count: int, b_frames: bool) -> list[tuple[str, ...]]:
@@ -151,7 +151,7 @@ def load_writers(hybrid: bool = False) -> None:
         ticket = readers.begin(nothing.fileno(), 0, frame.source)
         if ticket is not None:
             readers.wait(ticket)
-    config = Config.from_options(width=32, height=32, threads=1, device="cpu")
+    config = Config.from_options(width=32, height=32, threads=1, device="cpu", qp=26, bframes=0)
     frame.spec, writer = FrameTypes(config, ((0, 2),)).next(), SliceWriter(config)
     frame.headers = writer.headers(frame.spec)
     writer.access_unit(frame)

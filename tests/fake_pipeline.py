@@ -97,4 +97,9 @@ if __name__ == "__main__":
     install()
     from h264lite.__main__ import main
 
+    sys.path.insert(0, os.path.dirname(__file__))
+    from steady import steady_words
+
+    if sys.argv[1:2] == ["encode"]:
+        sys.argv[1:] = steady_words(sys.argv[1:])
     sys.exit(main())

@@ -10,6 +10,8 @@ import pytest
 from h264lite.encoder.pipeline import EncodedFrame
 from h264lite.encoder.statistics import FrameRow
 
+from .steady import steady
+
 Planes = Sequence[np.ndarray]
 
 
@@ -38,8 +40,9 @@ def write_raw(clip: Sequence[Planes], folder: Path) -> Path:
 
 
 def encode(clip: Iterable[Planes], width: int, height: int, **options: object) -> tuple[bytes, list[Planes]]:
-    """The stream and the reconstruction of every frame."""
+    """The stream and the reconstruction of every frame, of `steady` options."""
     packets = []
+    options = steady(options)
     with h264lite.Encoder(width, height, options.pop("fps", 30), keep_reconstruction=True, **options) as encoder:
         for planes in clip:
             packets += encoder.encode(tuple(planes))
@@ -48,8 +51,8 @@ def encode(clip: Iterable[Planes], width: int, height: int, **options: object) -
 
 
 def rows(clip: Iterable[Planes], width: int, height: int, **options: object) -> list[tuple[EncodedFrame, FrameRow]]:
-    """The encoded frames with their statistics."""
-    with h264lite.Encoder(width, height, 30, **options) as encoder:
+    """The encoded frames with their statistics, of `steady` options."""
+    with h264lite.Encoder(width, height, 30, **steady(options)) as encoder:
         found = [pair for planes in clip for pair in encoder.push(tuple(planes))]
         return found + encoder.drain()
 

@@ -40,7 +40,7 @@ def asked_buffer(values: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[i
                 raise OptionError("has no effect without --vbv-maxrate and --vbv-bufsize", name.replace("_", "-"))
         return 0, 0
     if values["crf"] is None and not values["bitrate"]:
-        raise OptionError("QPs are constant: a buffer needs --crf or --bitrate", "vbv-maxrate")
+        raise OptionError("QPs are constant: a buffer contradicts --qp", "vbv-maxrate")
     if values["crf_max"] and (values["bitrate"] or values["crf_max"] < values["crf"]):
         less = f"{values['crf_max']}: less than --crf {values['crf']}"
         raise OptionError("is for --crf, not for --bitrate" if values["bitrate"] else less, "crf-max")

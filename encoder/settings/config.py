@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...scheduler.frame_spec import MOST_DUPLICATES, MOST_ENTRIES
 from ...scheduler.planning.tuning_place import cores
-from ...standard.levels import profile_name
+from ...standard.levels import Level, profile_name
 from ...standard.syntax_sps import BASELINE, HIGH, MAIN
 from ..errors import OptionError
 from .bitrate import with_rate_factor
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
-_SCENECUT = 40  # default with B frames
+_SCENECUT = 40  # default where frames are looked at anyway
 _MOST_QP = 51
+_QP_OF_HEADERS = 26  # pic_init_qp with a rate factor, whose QPs are not known in advance
 MB_A_THREAD = 100  # macroblocks of a frame for each thread: with fewer an encode gets slower
 
 
@@ -296,14 +297,12 @@ class Config:
         values = read_options(options, legal)
         if values["bitrate"]:
             options = with_rate_factor(options)
-            values = read_options(options, legal)
         for name in ("width", "height"):
             if values[name] is None:
                 raise OptionError(f"{name} is missing")
         _settle_deblocking(values, options)
-        _settle_profile(values, options)
-        _settle_types(values, options)
         _settle_qps(values, options)
+        _settle_profile(values, options)
         _settle_psy(values, options)
         check_pass(values, options)
         values["bits_by_kind"] = values["bits_by_kind"] or values["pass_"] in WRITING
@@ -313,11 +312,10 @@ class Config:
             raise OptionError("has no effect without --me step", "step-grid")
         width, height = values["width"], values["height"]
         mb_width, mb_height = -(-width // 16), -(-height // 16)
-        pyramid = values["ref"], values["bframes"], values["b_pyramid"]
         rate, size = asked_buffer(values, options)
         high = values["transform_8x8_mode"] or values["scaling_lists"] != FLAT
-        rates = rate, size, nal_factor(high)
-        level = choose_level(width, height, values["fps"], *pyramid, values["merange"], values["level"], rates)
+        level = _settle_level(values, options, (rate, size, nal_factor(high)))
+        _settle_types(values, options)
         values["gops"] = values["gops"] if not rate and not values["bitrate"] else 1
         if values["slices"] > mb_height:
             raise OptionError(
@@ -393,19 +391,46 @@ def _settle_deblocking(values: dict[str, Any], options: dict[str, Any]) -> None:
     values["deblock_alpha"], values["deblock_beta"] = offsets
 
 
+def _is_given(name: str, options: Mapping[str, Any]) -> bool:
+    """Whether the user has set an option, under any of its names."""
+    return any(options.get(given) is not None for given in (name, *(alias for alias in ALIASES if ALIASES[alias] == name)))
+
+
+def _settle_level(values: dict[str, Any], options: dict[str, Any], rates: tuple[int, int, int]) -> Level:
+    """The level to declare; rates: see choose_level.
+
+    A preset's B frames are left out where each frame is an IDR frame, and their pyramid where the level has no room for its
+    references: each level has room for two.
+    """
+    given = _is_given("bframes", options)
+    if values["keyint"] == 1 and not given:
+        values["bframes"] = 0
+
+    def chosen() -> Level:
+        pyramid = values["ref"], values["bframes"], values["b_pyramid"]
+        size = values["width"], values["height"]
+        return choose_level(*size, values["fps"], *pyramid, values["merange"], values["level"], rates)
+
+    try:
+        return chosen()
+    except OptionError:
+        if given or not values["bframes"] or options.get("b_pyramid") is not None:
+            raise
+        values["b_pyramid"] = "none"
+        return chosen()
+
+
 def _settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
-    """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off; and
-    no_weightb into `weightb`.
+    """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off.
 
     Intra 8x8 needs the 8x8 transform. cqm and PARTS are read into `scaling_lists`. A preset's weightp and bframes give way to
     the profile; the user's are refused.
     """
     for name, tool in (("weightp", "weighted prediction is a tool"), ("bframes", "B frames are a tool")):
         if values["profile"] == "baseline" and values[name]:
-            if any(options.get(given) is not None for given in (name, *(a for a in ALIASES if ALIASES[a] == name))):
+            if _is_given(name, options):
                 raise OptionError(f"{values[name]}: {tool} of Main and High profile", name)
             values[name] = 0
-    values["weightb"] = not values.pop("no_weightb") and values["bframes"] > 0
     for name in ("cqm", *PARTS):
         if values["profile"] != "high" and values[name] not in ("flat", None):
             raise OptionError(f"{values[name]}: scaling matrices are a tool of High profile", name)
@@ -418,16 +443,17 @@ def _settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
 
 
 def _settle_types(values: dict[str, Any], options: dict[str, Any]) -> None:
-    """Turn no_scenecut and the default of scenecut into `scenecut`; resolve min_keyint.
+    """Turn no_scenecut and the default of scenecut into `scenecut`, no_weightb into `weightb`; resolve min_keyint.
 
-    Without B frames the default is no scene cuts, and b_adapt decides nothing.
+    At a constant QP without B frames the default is no scene cuts. Without B frames b_adapt decides nothing.
     """
+    values["weightb"] = not values.pop("no_weightb") and values["bframes"] > 0
     if values.pop("no_scenecut"):
         if values["scenecut"]:
             raise OptionError("contradicts scenecut: give one of them", "no-scenecut")
         values["scenecut"] = 0
     if values["scenecut"] is None:
-        values["scenecut"] = _SCENECUT if values["bframes"] else 0
+        values["scenecut"] = _SCENECUT if values["bframes"] or values["crf"] is not None else 0
     if not values["bframes"]:
         values["b_adapt"] = 0
     keyint, least = values["keyint"], values["min_keyint"]
@@ -437,18 +463,22 @@ def _settle_types(values: dict[str, Any], options: dict[str, Any]) -> None:
 
 
 def _settle_qps(values: dict[str, Any], options: dict[str, Any]) -> None:
-    """Turn no_mbtree into `mbtree`, of rate factors with frames ahead; resolve qpmax.
+    """Turn no_mbtree into `mbtree`, of rate factors with frames ahead; resolve qp, crf and qpmax.
 
     Refuse a constant QP beside a rate factor, limits of a constant QP unless they limit nothing, and limits that leave no QP.
     """
     values["qpmax"] = min(_MOST_QP, values["qpmax"])
+    if options.get("qp") is None:
+        values["qp"] = _QP_OF_HEADERS
+    elif options.get("crf") is None:
+        values["crf"] = None
     has_tree = values["crf"] is not None and values["rc_lookahead"] > 0 and values["qcomp"] < 1 and values["keyint"] > 1
     values["mbtree"] = not values.pop("no_mbtree") and has_tree
     if values["crf"] is not None:
         if options.get("qp") is not None:
             raise OptionError("contradicts qp: give one of them", "crf")
     elif values["qpmin"] > 0 or values["qpmax"] < _MOST_QP:
-        raise OptionError("has no effect without --crf", "qpmin" if values["qpmin"] > 0 else "qpmax")
+        raise OptionError("has no effect with --qp", "qpmin" if values["qpmin"] > 0 else "qpmax")
     if values["qpmin"] > values["qpmax"]:
         raise OptionError(f"{values['qpmin']}: not in 0..{values['qpmax']} (--qpmax)", "qpmin")
 

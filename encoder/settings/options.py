@@ -131,9 +131,9 @@ COLOUR_MATRIX = {
 # Each row holds the changes from the row before. With CABAC "medium" equals the defaults of the table.
 PRESETS: dict[str, dict[str, Any]] = {
     "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "p8x8", "trellis": 0, "no_deblock": True,
-                  "no_cabac": True, "no_8x8dct": True},
-    "superfast": {"subme": 2, "no_deblock": False, "no_cabac": False},
-    "veryfast": {"merange": 8, "partitions": "p8x8,i8x8", "no_8x8dct": False},
+                  "no_cabac": True, "no_8x8dct": True, "bframes": 0, "no_mbtree": True},
+    "superfast": {"subme": 2, "no_deblock": False, "no_cabac": False, "bframes": 3},
+    "veryfast": {"merange": 8, "partitions": "p8x8,i8x8", "no_8x8dct": False, "no_mbtree": False},
     "faster": {"subme": 4, "partitions": "all"},
     "fast": {"trellis": 1},
     "medium": {"merange": 16, "subme": 6},
@@ -142,15 +142,14 @@ PRESETS: dict[str, dict[str, Any]] = {
     "veryslow": {"ref": 6},
     "placebo": {"ref": 8, "merange": 32},
 }
-RATES = ("crf",)  # options in place of a constant QP
 # Those of a preset or a tune give way to x264's --cabac, --8x8dct, --weightb, --mbtree
 TOOLS_OF_PRESETS = ("no_cabac", "no_8x8dct", "no_weightb", "no_mbtree")
 # Streams without CABAC (Baseline profile, --no-cabac), whose decisions by bits cost more and are for the CPU alone
 CAVLC_PRESETS: dict[str, dict[str, Any]] = {
     "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "none", "no_deblock": True,
-                  "trellis": 0},
-    "superfast": {"partitions": "p8x8,i8x8", "no_deblock": False},
-    "veryfast": {"merange": 8, "subme": 2, "partitions": "p8x8,i8x8,i4x4"},
+                  "trellis": 0, "bframes": 0, "no_mbtree": True},
+    "superfast": {"partitions": "p8x8,i8x8", "no_deblock": False, "bframes": 3},
+    "veryfast": {"merange": 8, "subme": 2, "partitions": "p8x8,i8x8,i4x4", "no_mbtree": False},
     "faster": {"subme": 3},
     "fast": {"subme": 4, "partitions": "all", "trellis": 1},
     "medium": {"merange": 16},
@@ -193,21 +192,21 @@ OPTIONS: tuple[Option, ...] = (
 
     Option("keyint", "Frame types", read_keyint, 250, "largest distance of IDR frames, or infinite", "INT", short="I"),
     Option("ref", "Frame types", read_int, 1, "reference frames of a P frame (slower)", "INT", 1, 16, short="r"),
-    Option("bframes", "Frame types", read_int, 0, "B frames between two others, a tool of Main and High profile",
-           "INT", 0, 16, short="b"),
+    Option("bframes", "Frame types", read_int, 3, "most B frames between two others, a tool of Main and High profile: 0 in "
+           "Baseline", "INT", 0, 16, short="b"),
     Option("b_pyramid", "Frame types", read_grid, "normal", "which B frames are references: none; normal, the middle one "
-           "of several; dyadic, also the middle of each half and so on (a longer delay)",
+           "of several, unless --level has no room; dyadic, also the middle of each half and so on (a longer delay)",
            choices={"none": "none", "0": "none", "normal": "normal", "2": "normal", "dyadic": "dyadic"}),
     Option("b_adapt", "Frame types", read_int, 1, "how many B frames lie between two others: 0 always --bframes, 1 by their "
            "costs, 2 by those of all ways to divide the frames ahead (slower)", "INT", 0, 2),
     Option("b_bias", "Frame types", read_int, 0, "the more, the more B frames by --b-adapt", "INT", -100, 100),
     Option("scenecut", "Frame types", read_int, None, "new scenes begin with an I frame, an IDR frame from --min-keyint on: "
-           "the more, the more frames count as new scenes; 0 none. 40 with B frames, else 0", "INT", 0, 100),
+           "the more, the more frames count as new scenes; 0 none. 40, and 0 with --qp and without B frames", "INT", 0, 100),
     Option("no_scenecut", "Frame types", read_flag, False, "--scenecut 0"),
     Option("min_keyint", "Frame types", read_count, "auto", "smallest distance of IDR frames; auto = a tenth of --keyint, at "
            "most a second", "INT", 0, MOST, short="i"),
-    Option("rc_lookahead", "Frame types", read_int, 40, "frames that --b-adapt 2 looks ahead, at least --bframes + 1", "INT",
-           0, 250),
+    Option("rc_lookahead", "Frame types", read_int, 40, "frames that macroblock tree, --bitrate and --b-adapt 2 look "
+           "ahead, at least --bframes + 1", "INT", 0, 250),
 
     Option("slices", "Frame types", read_int, 1, "slices per frame, whole macroblock rows each", "INT", 1, 1055),
     Option("no_deblock", "Frame types", read_flag, False, "switch the deblocking filter off"),
@@ -221,9 +220,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("qpfile", "Frame types", read_text, None, "types and QPs of single frames, a line for each: frame type [QP]. "
            "Frames count from 0 as in the input; types I and K (IDR), i (I), P, B and b (B); no QP or -1: any", "FILE"),
 
-    Option("qp", "Quality", read_int, 26, "quantiser of P frames, 0 the finest", "INT", 0, 51, short="q"),
-    Option("crf", "Quality", read_float, None, "constant rate factor in place of --qp: QPs by the content, about this one on "
-           "average; frames that are hard to predict are coded more coarsely", "FLOAT", 0.0, 51.0),
+    Option("qp", "Quality", read_int, None, "constant quantiser, of P frames, 0 the finest, in place of --crf", "INT", 0, 51,
+           short="q"),
+    Option("crf", "Quality", read_float, 23.0, "constant rate factor: QPs by the content, about this one on average; frames "
+           "that are hard to predict are coded more coarsely", "FLOAT", 0.0, 51.0),
     Option("bitrate", "Quality", read_int, 0, "kbit/s on average, in place of --qp or --crf: QPs by the content and by the "
            "sizes of frames before, one GOP at once; 0 none", "INT", 0, 2000000, short="B"),
     Option("ratetol", "Quality", read_float, 1.0, "with --bitrate, how long deviations last: a third of the seconds in which "
@@ -455,8 +455,7 @@ def _preset_and_tune(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The options of the preset and of the tune over it. asked: preset and tune in their normal forms."""
     tunes = split(asked.get("tune"))
     changes = preset(asked.get("preset") or "medium", _without_cabac(asked, tunes))
-    with_rate = any(asked.get(name) is not None for name in RATES)
-    changes |= tuned(tunes, {"ref": 1, "bframes": 0} | changes, with_rate)
+    changes |= tuned(tunes, changes, with_rate=asked.get("qp") is None)
     return fast_first_pass(changes) if asked.get("pass_") == 1 and not asked.get("slow_firstpass") else changes
 
 

@@ -73,7 +73,7 @@ def check_pass(values: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
     elif number in READING and not values["bitrate"]:
         raise OptionError(f"{number}: allots the bits of --bitrate, which is missing", "pass")
     elif values["crf"] is None:
-        raise OptionError(f"{number}: QPs are constant; it needs --bitrate or --crf", "pass")
+        raise OptionError(f"{number}: QPs are constant: it contradicts --qp", "pass")
 
 
 def read_pass(config: "Config") -> FirstPass:

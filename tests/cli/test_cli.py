@@ -22,6 +22,7 @@ from h264lite.encoder.settings.options import API, OPTIONS
 from h264lite.encoder.settings.unbuilt import UNBUILT
 
 from .. import fake_pipeline
+from ..steady import steady_words
 
 FAKE = Path(fake_pipeline.__file__)
 FRAME = re.compile(rb"frame (\d{6}):.{4,5}\n", re.S)
@@ -32,7 +33,7 @@ def fake(monkeypatch):
     """Within this process: cli.main with the fake pipeline."""
     monkeypatch.setitem(sys.modules, "h264lite.encoder.pipeline", fake_pipeline)
     monkeypatch.setattr("h264lite.cli.encode.will_compile", lambda *_: False)
-    return lambda *words: cli.main(["encode", *map(str, words)])
+    return lambda *words: cli.main(["encode", *steady_words(words)])
 
 
 @pytest.fixture

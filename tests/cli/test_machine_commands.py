@@ -478,7 +478,7 @@ def test_auto_takes_both_where_that_is_worth_it(gpu):
         if device == CPU:  # a GPU like the processor
             stages[stage, "cuda:0"] = Curve.line(1e-6, stages[stage, CPU].at(8160) / 8160)
     save(tuning, cache_file())
-    config = Config.from_options(width=1920, height=1080)
+    config = Config.from_options(width=1920, height=1080, qp=26, bframes=0)
     assert config.device == "hybrid" and "hybrid" in config.device_reason
     found = predicted.planned(config)
     assert found.plan.devices == (CPU, "cuda:0") and found.plan.single is None
@@ -492,7 +492,7 @@ def test_verbose_tells_the_plan_and_what_was_measured(monkeypatch, tmp_path, cap
     monkeypatch.setattr("h264lite.cli.encode.will_compile", lambda *_: False)
     clip = tmp_path / "a_32x32.yuv"
     clip.write_bytes(bytes(32 * 48 * 3))
-    words = ["encode", str(clip), str(tmp_path / "o.264"), "--device", "cpu", "--verbose"]
+    words = ["encode", str(clip), str(tmp_path / "o.264"), "--device", "cpu", "--verbose", "--qp", "26", "--bframes", "0"]
     assert cli.main(words) == 0
     assert "was not measured" in capfd.readouterr().err
     save(tuning_of_here(), cache_file())

@@ -86,7 +86,7 @@ def test_the_stream_decodes_exactly(bframes):
 
 def test_qps_that_are_asked_for_stay():
     with h264lite.Encoder(WIDTH, HEIGHT, FPS, preset="superfast", bitrate=100, zones="10,19,q=40", aq_mode=0, no_mbtree=True,
-                          threads=1) as encoder:  # fmt: skip
+                          bframes=0, threads=1) as encoder:  # fmt: skip
         packets = [packet for planes in clip("texture", 60) for packet in encoder.encode(planes)] + encoder.flush()
     assert {packet.qp for packet in packets[11:20]} == {40} and {packet.qp for packet in packets[30:]} != {40}
 

@@ -16,7 +16,7 @@ from ..cuda_emulator.fixtures import REAL
 from ..cuda_emulator.real import skip_without
 
 WIDTH, HEIGHT, FRAMES = 50, 66, 8
-OPTIONS = ("--ref", "2", "--threads", "2", "--quiet")
+OPTIONS = ("--ref", "2", "--qp", "26", "--bframes", "0", "--threads", "2", "--quiet")
 PLACES = (0, 1, 4, FRAMES - 1)
 everywhere = pytest.mark.parametrize(
     ("kind", "at"), (("emulated", 4), *(pytest.param("gpu", at, marks=pytest.mark.gpu) for at in PLACES))

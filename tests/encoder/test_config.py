@@ -9,6 +9,7 @@ from h264lite.encoder.errors import OptionError
 from h264lite.encoder.settings.config import Config
 from h264lite.encoder.slice_writer import picture_parameter_set, sequence_parameter_set
 from h264lite.mp4.avc import ParameterSets
+from h264lite.standard.bits import escape
 from h264lite.standard.levels import LEVELS, limits_exceeded, profile_name
 from h264lite.standard.syntax import parse_sps, write_pps, write_sps
 
@@ -145,7 +146,8 @@ def test_a_config_is_frozen_and_complete():
     ("options", "idc", "name"),
     [({"profile": "baseline"}, 66, "Constrained Baseline"), ({"profile": "main"}, 77, "Main"), ({}, 100, "High"),
      ({"no_8x8dct": True}, 77, "Main"), ({"no_cabac": True}, 100, "High"),
-     ({"no_cabac": True, "no_8x8dct": True}, 66, "Constrained Baseline")],
+     ({"no_cabac": True, "no_8x8dct": True}, 77, "Main"),
+     ({"no_cabac": True, "no_8x8dct": True, "bframes": 0}, 66, "Constrained Baseline")],
 )
 def test_profile_is_the_lowest_with_the_tools_in_use(options, idc, name):
     c, sps = config(**options), sequence_parameter_set(config(**options))
@@ -158,7 +160,8 @@ def test_profile_is_the_lowest_with_the_tools_in_use(options, idc, name):
 def test_mp4_of_profile(profile):
     """avcC repeats profile_idc and the constraint flags; in High the chroma format and the bit depths follow."""
     c = config(profile=profile)
-    sets = ParameterSets([b"\x67" + write_sps(sequence_parameter_set(c)), b"\x68" + write_pps(picture_parameter_set(c))])
+    sps = b"\x67" + escape(write_sps(sequence_parameter_set(c)))
+    sets = ParameterSets([sps, b"\x68" + write_pps(picture_parameter_set(c))])
     record = sets.configuration()[8:]
     assert record[1:4] == sets.sps_units[0][1:4] == bytes((c.profile_idc, 0x40 if profile == "main" else 0, c.level_idc))
     assert record.endswith(bytes((0xFD, 0xF8, 0xF8, 0))) == (profile == "high")

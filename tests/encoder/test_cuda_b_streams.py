@@ -105,7 +105,7 @@ def test_auto_goes_on_with_the_same_bytes(driver, options, frames, lost):  # noq
 @pytest.mark.parametrize("options", ({"bframes": 2, "b_pyramid": "none"}, {"bframes": 3}, {"bframes": 15, "ref": 4}), ids=str)
 def test_a_frame_takes_no_slot_that_a_gpu_still_reads(options):
     """Nor one of a reference, nor that of the frame before, which is downloaded while this one is coded."""
-    config, last, held = Config.from_options(width=64, height=64, device="cpu", **options), -1, {}
+    config, last, held = Config.from_options(width=64, height=64, device="cpu", qp=26, **options), -1, {}
     buffer = DecodedPictureBuffer(config.dpb_frames + 2)
     alone = 0
     for spec in specs_of(60, b_adapt=0, scenecut=0, **options):

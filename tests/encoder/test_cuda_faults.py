@@ -15,6 +15,7 @@ from h264lite.scheduler.frames.ring import DOWNLOAD_CYCLE
 from .. import round_trip
 from ..cuda_emulator.driver import EmulatedDriver
 from ..cuda_emulator.fixtures import both_ways, check_that_nothing_grows, driver, launches_by_frame, on_gpus  # noqa: F401
+from ..steady import steady, steady_words
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 8
 
@@ -29,7 +30,7 @@ def encode(clip, **options):
 
 
 def launches(driver, clip, **options):  # noqa: F811
-    return launches_by_frame(driver, clip, lambda: h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", **options))
+    return launches_by_frame(driver, clip, lambda: h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", **steady(options)))
 
 
 @on_gpus
@@ -61,7 +62,7 @@ def test_pictures_whose_references_stayed_on_the_gpu_are_done_again(driver, opti
     """Of six decoded frames the last ones are downloaded, after a full turn of the ring."""
     clip = round_trip.noise_clip(34, 18, 33, 7)
     expected, _ = round_trip.encode(clip, 34, 18, device="cpu", **options)
-    counts = launches_by_frame(driver, clip, lambda: h264lite.Encoder(34, 18, 30, device="cuda", **options))
+    counts = launches_by_frame(driver, clip, lambda: h264lite.Encoder(34, 18, 30, device="cuda", **steady(options)))
     for frame in (18, 22, 27, 29, 32):
         driver.launches, driver.fail_after = counts[0], counts[frame] + 4
         with warnings.catch_warnings(record=True) as said:
@@ -91,12 +92,12 @@ def test_a_raw_file_is_read_ahead(driver, clip, tmp_path, monkeypatch, capfd, wo
         return (lambda place: (time.sleep(0.02), read(place))[1]) if number // 2 % 2 else read
 
     monkeypatch.setattr(RawSource, "later", slowly)
-    assert main(["encode", str(source), str(tmp_path / "cpu.264"), "--device", "cpu", *words.split()]) == 0
+    assert main(steady_words(["encode", source, tmp_path / "cpu.264", "--device", "cpu", *words.split()])) == 0
     assert not numbers
     if lost is not None:
         counts = launches(driver, clip[:4])
         driver.launches, driver.fail_after = counts[0], counts[lost] + 3
-    assert main(["encode", str(source), str(out), *words.split()]) == 0
+    assert main(steady_words(["encode", source, out, *words.split()])) == 0
     driver.fail_after = None
     assert out.read_bytes() == (tmp_path / "cpu.264").read_bytes()
     first = 2 if "seek" in words else 0
@@ -107,7 +108,7 @@ def test_a_raw_file_is_read_ahead(driver, clip, tmp_path, monkeypatch, capfd, wo
 def test_a_raw_file_that_is_cut_off(driver, clip, tmp_path, capfd):  # noqa: F811
     source = raw_file(clip, tmp_path)
     source.write_bytes(source.read_bytes()[:-7])
-    assert main(["encode", str(source), str(tmp_path / "out.264"), "--device", "cuda"]) == 1
+    assert main(steady_words(["encode", source, tmp_path / "out.264", "--device", "cuda"])) == 1
     assert f"the last frame is cut off: {WIDTH * HEIGHT * 3 // 2 - 7} bytes left over" in capfd.readouterr().err
     assert len(round_trip.ffmpeg_frames((tmp_path / "out.264").read_bytes())) == FRAMES - 1
 
@@ -120,7 +121,7 @@ def test_cuda_by_name_finishes_the_file(driver, clip, tmp_path, capfd, silent): 
     expected, _ = encode(clip, device="cpu", fps=25)
     for frame in (1, 5, FRAMES - 1):
         driver.launches, driver.fail_after, driver.silent = counts[0], counts[frame] + 3, silent
-        assert main(["encode", str(source), str(out), "--device", "cuda", "--threads", "2"]) == 1
+        assert main(steady_words(["encode", source, out, "--device", "cuda", "--threads", "2"])) == 1
         driver.fail_after = None
         lines = [line for line in capfd.readouterr().err.splitlines() if "error" in line]
         assert len(lines) == 1 and " failed in " in lines[0], lines
@@ -135,7 +136,7 @@ def test_the_loss_is_raised_once(driver, clip):  # noqa: F811
     counts = launches(driver, clip)
     driver.launches, driver.fail_after = counts[0], counts[4] + 2
     packets, lost = [], 0
-    with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", threads=4) as encoder:
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", threads=4, qp=26, bframes=0) as encoder:
         for planes in clip:
             in_flight = encoder._pipeline.executor.in_flight
             assert not [handle for handle in in_flight if handle.task.exception()]  # none is late
@@ -180,14 +181,14 @@ def test_no_gpu(clip):
 def test_nothing_is_allocated_for_later_frames(driver):  # noqa: F811
     still = round_trip.noise_clip(WIDTH, HEIGHT, 4, 2)
     options = {"device": "cuda", "ref": 3, "keyint": 20, "threads": 2}
-    check_that_nothing_grows(driver, still, lambda: h264lite.Encoder(WIDTH, HEIGHT, 30, **options))
+    check_that_nothing_grows(driver, still, lambda: h264lite.Encoder(WIDTH, HEIGHT, 30, **steady(options)))
 
 
 @pytest.mark.parametrize("options", ({"threads": 3}, {"threads": 5, "device": "cuda"}, {"threads": 4, "ref": 2}), ids=str)
 def test_few_kinds_of_pictures_are_noted(driver, options):  # noqa: F811
     """Wherever frames lie: as many as numbers of references, with those of the first frames, and kinds of downloads."""
     (frame,) = round_trip.noise_clip(16, 16, 1, 3)
-    with h264lite.Encoder(16, 16, **options) as encoder:
+    with h264lite.Encoder(16, 16, **steady(options)) as encoder:
         pipeline = encoder._pipeline
         for _ in range(5 * len(pipeline.executor.ring.frames)):
             encoder.encode(frame)

@@ -10,6 +10,7 @@ from h264lite.scheduler.frames.ring import DOWNLOAD_CYCLE
 from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_src.test_cuda_convert import bt709
+from ..steady import steady
 
 FRAMES = 6
 
@@ -39,7 +40,7 @@ def upload(device, array, **more):
 
 def encode(frames, width, height, **options):
     options = {"qp": 24, "threads": 2, **options}
-    with h264lite.Encoder(width, height, 30, **options) as encoder:
+    with h264lite.Encoder(width, height, 30, **steady(options)) as encoder:
         packets = [packet for frame in frames for packet in encoder.encode(frame)] + encoder.flush()
     return b"".join(packet.data for packet in packets)
 
@@ -87,7 +88,7 @@ def test_rgb(device):
             for frames in ([upload(device, rgb) for rgb in clip],
                            [upload(device, np.moveaxis(rgb, 2, 0)) for rgb in clip]):  # fmt: skip
                 assert encode(frames, width, height, device="cuda", **options) == expected
-        assert h264lite.encode([upload(device, rgb) for rgb in clip], 30, device="cuda", qp=24) == expected
+        assert h264lite.encode([upload(device, rgb) for rgb in clip], 30, device="cuda", qp=24, bframes=0) == expected
     frame = upload(device, clip[0])
     for options, words in (({"colormatrix": "smpte170m"}, "contradicts colormatrix"), ({"range": "pc"}, "contradicts range")):
         with pytest.raises(InputError, match=words):
@@ -112,7 +113,7 @@ def test_it_is_ordered_behind_the_producer(device, gpu):  # noqa: F811
         ({"stream": 5}, 0, [(1, 77), (77, 1)]),
     ):  # fmt: skip
         gpu.libcuda.ordered.clear()
-        with h264lite.Encoder(34, 18, 30, device="cuda", threads=1) as encoder:
+        with h264lite.Encoder(34, 18, 30, device="cuda", threads=1, qp=26, bframes=0) as encoder:
             encoder.encode(upload(device, packed, **more), stream=given)
         own = {handle for order in gpu.libcuda.ordered for handle in order} - {1, 5, 9, 4711}
         assert [tuple(77 if handle in own else handle for handle in order) for order in gpu.libcuda.ordered] == expected
@@ -171,7 +172,7 @@ def test_a_lost_gpu_takes_them_with_it(device, gpu, monkeypatch, after, options)
     clip = round_trip.noise_clip(34, 18, FRAMES, 3)
     frames = [tuple(upload(device, p) for p in planes) for planes in clip]
     packets = []
-    with h264lite.Encoder(34, 18, 30, **options) as encoder:
+    with h264lite.Encoder(34, 18, 30, **steady(options)) as encoder:
         for n, frame in enumerate(frames):
             gpu.fail_after = gpu.launches + after if n == 3 else None
             if n == 3:
@@ -197,7 +198,7 @@ def test_pictures_that_would_be_done_again_may_lie_there(device, gpu, monkeypatc
     expected = encode(clip, 34, 18, device="cpu")
 
     def found():
-        with h264lite.Encoder(34, 18, 30, qp=24, threads=2) as encoder:
+        with h264lite.Encoder(34, 18, 30, qp=24, threads=2, bframes=0) as encoder:
             packets = []
             for n, frame in enumerate(frames):
                 gpu.fail_after, gpu.silent = (gpu.launches, True) if n == lost else (gpu.fail_after, gpu.silent)
@@ -220,7 +221,7 @@ def test_a_gpu_that_fails_when_asked_for_a_pointer(device, gpu, monkeypatch):  #
     if gpu is None:
         pytest.skip("only the emulated driver fails")
     frame = upload(device, np.zeros((27, 34), np.uint8))
-    with h264lite.Encoder(34, 18, device="cuda") as encoder:
+    with h264lite.Encoder(34, 18, device="cuda", qp=26, bframes=0) as encoder:
         encoder.encode(frame)
         monkeypatch.setattr(gpu.libcuda, "cuPointerGetAttribute", lambda *given: 700)
         with pytest.raises(DeviceLost, match=r"cuPointerGetAttribute: error 700.*are lost too"):

@@ -20,6 +20,7 @@ from .. import round_trip
 from ..cuda_emulator.driver import Context, EmulatedDriver
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_emulator.real import skip_without
+from ..steady import steady
 
 WIDTH, HEIGHT, FRAMES = 64, 48, 7
 SIDE = 4711
@@ -33,7 +34,7 @@ def clip():
 
 
 def encode(frames, **options):
-    with h264lite.Encoder(WIDTH, HEIGHT, 30, **{"device": "cuda", "threads": 2, **options}) as encoder:
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, **steady({"device": "cuda", "threads": 2, **options})) as encoder:
         packets = [packet for frame in frames for packet in encoder.encode(frame)] + encoder.flush()
     return b"".join(packet.data for packet in packets)
 

@@ -11,6 +11,7 @@ from h264lite.scheduler.frames.side_by_side import NOTHING, SideBySide
 from .. import round_trip
 from ..cuda_emulator.fixtures import driver  # noqa: F401
 from ..cuda_emulator.native import use_native_calls
+from ..steady import steady
 
 FAST = {"qp": 30, "subme": 1, "merange": 4, "partitions": "none", "threads": 1, "no_scenecut": True}
 
@@ -42,7 +43,7 @@ def of_changing_types(count, size=16):
     ids=str,
 )  # fmt: skip
 def test_few_kinds_in_a_long_stream(driver, options, most, fewest_types):  # noqa: F811
-    with h264lite.Encoder(16, 16, device="cuda", **{**FAST, **options}) as encoder:
+    with h264lite.Encoder(16, 16, device="cuda", **steady({**FAST, **options})) as encoder:
         types = ""
         for frame in of_changing_types(200):
             types += "".join(packet.frame_type for packet in encoder.encode(frame))
@@ -104,7 +105,7 @@ def test_graphs_are_bounded(driver, monkeypatch):  # noqa: F811
     monkeypatch.setattr(cuda_executor, "MOST_FUSED", 3)
     monkeypatch.setattr(cuda_executor, "MOST_COUNTED", 5)
     clip = of_changing_types(30)
-    with h264lite.Encoder(16, 16, 30, device="cuda", ref=3, **FAST) as encoder:
+    with h264lite.Encoder(16, 16, 30, device="cuda", ref=3, **steady(FAST)) as encoder:
         packets = [packet for frame in clip for packet in encoder.encode(frame)]
         executor = encoder._pipeline.executor.loop.executor
         assert len(executor._fused) == 3 and len(executor._uses) <= 5
@@ -130,5 +131,5 @@ def test_stand_ins_are_replaced():
 def test_numbers_of_lists_have_places():
     """No settings have more entries than frame_params has places for."""
     for options in ({"bframes": 16, "ref": 16, "b_pyramid": "dyadic"}, {"ref": 16, "weightp": 1}, {"bframes": 3, "ref": 16}):
-        config = Config.from_options(width=64, height=64, device="cpu", **options)
+        config = Config.from_options(width=64, height=64, device="cpu", **steady(options))
         assert config.most_searches <= 16

@@ -34,7 +34,7 @@ def source(frame, **options):
 
 
 def test_frames_in_packets_out():
-    with h264lite.Encoder(32, 16, fps="30000/1001", qp=30, keyint=2) as encoder:
+    with h264lite.Encoder(32, 16, fps="30000/1001", qp=30, keyint=2, bframes=0) as encoder:
         assert encoder.headers == b"headers"
         packets = [packet for n in range(5) for packet in encoder.encode(picture(seed=n))]
         assert len(packets) == 3, "the fake one lags by two"
@@ -73,7 +73,7 @@ def test_anything_that_numpy_understands_is_a_frame():
 
 
 def test_odd_sizes_need_planes():
-    with h264lite.Encoder(17, 33, keep_reconstruction=True) as encoder:
+    with h264lite.Encoder(17, 33, keep_reconstruction=True, qp=26, bframes=0) as encoder:
         encoder.encode(planes(17, 33))
         with pytest.raises(InputError, match="odd: give planes"):
             encoder.encode(np.zeros((49, 17), np.uint8))
@@ -111,7 +111,7 @@ BAD_FRAMES = [
 
 @pytest.mark.parametrize(("frame", "words"), BAD_FRAMES, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_wrong_frame_is_refused_and_the_encoder_goes_on(frame, words):
-    with h264lite.Encoder(32, 16) as encoder:
+    with h264lite.Encoder(32, 16, qp=26, bframes=0) as encoder:
         encoder.encode(picture())
         with pytest.raises(InputError) as caught:
             encoder.encode(frame)
@@ -132,12 +132,12 @@ def test_options_are_checked_before_anything_is_made(monkeypatch):
 
 def test_one_call_for_a_clip():
     clip = [picture(seed=n) for n in range(4)]
-    with h264lite.Encoder(32, 16, fps=50, qp=20) as encoder:
+    with h264lite.Encoder(32, 16, fps=50, qp=20, bframes=0) as encoder:
         expected = b"".join(p.data for n in clip for p in encoder.encode(n)) + b"".join(p.data for p in encoder.flush())
-    assert h264lite.encode(clip, fps=50, qp=20, format="i420") == expected
-    assert h264lite.encode(iter(clip), fps=50, qp=20, width=32, height=16) == expected
-    assert h264lite.encode(np.stack(clip), width=32, height=16) == expected
-    assert h264lite.encode([planes(17, 33)]).count(b"frame") == 1
+    assert h264lite.encode(clip, fps=50, qp=20, bframes=0, format="i420") == expected
+    assert h264lite.encode(iter(clip), fps=50, qp=20, bframes=0, width=32, height=16) == expected
+    assert h264lite.encode(np.stack(clip), qp=26, bframes=0, width=32, height=16) == expected
+    assert h264lite.encode([planes(17, 33)], qp=26, bframes=0).count(b"frame") == 1
 
 
 @pytest.mark.parametrize(("frames", "options", "error"), [

@@ -14,6 +14,7 @@ from h264lite.encoder.errors import Error
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import driver  # noqa: F401
+from ..steady import steady
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised in a generator that ends
 
@@ -83,7 +84,7 @@ def within_limit(work):
 def encode(clip, at, error, options):
     """A caller who catches everything and goes on: packets, events, refusals."""
     packets, refusals = [], []
-    encoder = h264lite.Encoder(WIDTH, HEIGHT, 30, keep_reconstruction=True, qp=24, **options)
+    encoder = h264lite.Encoder(WIDTH, HEIGHT, 30, keep_reconstruction=True, qp=24, **{"bframes": 0} | options)
     with Raise(at, error) as events:
         for planes in clip:
             try:
@@ -141,7 +142,7 @@ def test_one_call_at_a_time():
     """A second thread is refused by name, and the first one's stream is whole."""
     clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
     inside, leave, refused = threading.Event(), threading.Event(), []
-    with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", threads=1) as encoder:
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", threads=1, qp=26, bframes=0) as encoder:
         run = encoder._pipeline.executor.loop.executor.run_bound
 
         def slow(*given):
@@ -172,7 +173,7 @@ def test_one_call_at_a_time():
 def test_a_forked_process_is_refused(options):
     """It has none of the threads: encode and flush say so, close() and the end of the process do not hang."""
     clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
-    encoder = h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", **options)
+    encoder = h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", **steady(options))
     packets = encoder.encode(tuple(clip[0]))
     child = os.fork()
     if child == 0:
@@ -204,7 +205,7 @@ def test_a_frame_that_cannot_be_read_changes_nothing():
             raise MemoryError("none left")
 
     clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
-    with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", threads=1) as encoder:
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", threads=1, qp=26, bframes=0) as encoder:
         packets = encoder.encode(tuple(clip[0]))
         for _ in range(3):
             with pytest.raises(MemoryError):

@@ -22,13 +22,15 @@ from h264lite.scheduler.frames.dpb import DecodedPictureBuffer
 from h264lite.standard.syntax import B as B_SLICE
 from h264lite.standard.syntax import parse_pps, parse_slice_header, parse_sps, write_pps, write_sps
 
+from ..steady import steady
+
 SLICES = ((0, 2), (2, 3))
 MANY = 2**30
 
 
 def config_of(**options):
     fixed = {"width": 48, "height": 48, "device": "cpu", "threads": 1, "slices": 2, "b_adapt": 0, "scenecut": 0}
-    return Config.from_options(**{**fixed, **options})
+    return Config.from_options(**steady(fixed | options))
 
 
 def specs_of(frames, **options):

@@ -9,6 +9,7 @@ from h264lite.scheduler.frame_spec import I
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import driver  # noqa: F401
+from ..steady import steady
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 9
 SLICES = ((0, 3),)
@@ -19,12 +20,12 @@ DEVICES = (
 
 
 def config_of(**options):
-    return Config.from_options(**{"width": WIDTH, "height": HEIGHT, "device": "cpu", "threads": 1, **options})
+    return Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", threads=1, **steady(options))
 
 
 def packets_of(clip, **options):
     height, width = clip[0][0].shape
-    with h264lite.Encoder(width, height, 30, keep_reconstruction=True, **options) as encoder:
+    with h264lite.Encoder(width, height, 30, keep_reconstruction=True, **steady(options)) as encoder:
         return [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
 
 

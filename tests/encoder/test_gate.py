@@ -32,7 +32,7 @@ SIZE = 66, 50
 
 def start(size=SIZE, timed=False, **options):
     """timed: every stage of the GPU, and nothing is replayed."""
-    config = Config.from_options(width=size[0], height=size[1], qp=27, **options)
+    config = Config.from_options(width=size[0], height=size[1], qp=27, **options, bframes=0)
     return Pipeline(config, trace=Trace(gpu=True) if timed else None)
 
 

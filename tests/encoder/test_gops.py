@@ -19,6 +19,7 @@ from h264lite.encoder.settings.config import Config
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..steady import steady, steady_words
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 11
 
@@ -98,7 +99,7 @@ def test_a_file_that_becomes_shorter(clip, raw, tmp_path, capfd, monkeypatch):
 
     monkeypatch.setattr(RawSource, "later", later)
     out = tmp_path / "out.264"
-    assert main(["encode", str(raw), str(out), "--device", "cpu", "--keyint", "2", "--gops", "3"]) == 1
+    assert main(steady_words(["encode", raw, out, "--device", "cpu", "--keyint", "2", "--gops", "3"])) == 1
     said = capfd.readouterr().err
     held = len(round_trip.ffmpeg_frames(out.read_bytes()))
     assert "it has become shorter; frame" in said and f"the output holds {held} frame" in said
@@ -106,7 +107,7 @@ def test_a_file_that_becomes_shorter(clip, raw, tmp_path, capfd, monkeypatch):
 
 
 def test_cut_ends_what_has_not_begun(clip):
-    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, gops=2, threads=2)
+    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, **steady({}), gops=2, threads=2)
     gops, slow = Gops(config, 2), threading.Event()
 
     def read(place):
@@ -130,7 +131,7 @@ def test_cut_ends_what_has_not_begun(clip):
 
 
 def test_memory_is_bounded(clip):
-    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, gops=3, threads=3)
+    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, **steady({}), gops=3, threads=3)
     gops = Gops(config, 3)
     frame = [np.ascontiguousarray(plane) for plane in clip[0]]
     most, done = 0, 0
@@ -143,7 +144,7 @@ def test_memory_is_bounded(clip):
 
 
 def test_an_error_comes_once_and_what_is_before_it_is_kept(clip, monkeypatch):
-    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, gops=2, threads=1)
+    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, **steady({}), gops=2, threads=1)
     gops = Gops(config, 2)
 
     def bad(place):
@@ -186,7 +187,7 @@ def test_who_goes_on_behind_an_error_is_told_again(clip, monkeypatch):
         return encode(self, frame, spec, planes, ahead)
 
     monkeypatch.setattr(Pipeline, "_encode", full)
-    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, gops=2, threads=1)
+    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, **steady({}), gops=2, threads=1)
     gops, raised = Gops(config, 2), []
 
     def go_on():
@@ -207,7 +208,7 @@ def test_who_goes_on_behind_an_error_is_told_again(clip, monkeypatch):
 @pytest.mark.parametrize("end", ("close", "end"))
 def test_nobody_waits_for_room_once_it_is_over(clip, end):
     """Another thread ended it."""
-    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, gops=2, threads=1)
+    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, **steady({}), gops=2, threads=1)
     gops = Gops(config, 2)
     timer = threading.Timer(0.05, getattr(gops, end))
 
@@ -223,7 +224,7 @@ def test_nobody_waits_for_room_once_it_is_over(clip, end):
 
 
 def test_threads_end_with_gops_that_are_dropped(clip):
-    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, gops=2, threads=1)
+    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, **steady({}), gops=2, threads=1)
     gops = Gops(config, 2)
     gops.encode(*clip[0])
     threads = gops._threads
@@ -236,7 +237,7 @@ def test_threads_end_with_gops_that_are_dropped(clip):
 
 def test_who_waits_does_not_turn_in_circles(clip, monkeypatch):
     """For room, and for the end: else it takes the interpreter from the lanes that it waits for."""
-    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=20, gops=2, threads=2)
+    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=20, **steady({}), gops=2, threads=2)
     waits, wait = [], GopQueue.wait
 
     def counted(self, seconds):
@@ -300,7 +301,7 @@ def test_lanes_that_fail_alike_are_told_once(tmp_path, clip, monkeypatch, capfd)
     monkeypatch.setattr(RawSource, "later", later)
     raw, out = tmp_path / f"in_{WIDTH}x{HEIGHT}.yuv", tmp_path / "out.264"
     raw.write_bytes(bytes(8 * WIDTH * HEIGHT * 3 // 2))
-    assert main(["encode", str(raw), str(out), "--device", "cpu", "--keyint", "2", "--gops", "3"]) == 1
+    assert main(steady_words(["encode", raw, out, "--device", "cpu", "--keyint", "2", "--gops", "3"])) == 1
     said = [line for line in capfd.readouterr().err.splitlines() if "error" in line]
     assert len(said) == 1 and "frame 5 is not there; the output holds 3 frames" in said[0], said
     assert len(round_trip.ffmpeg_frames(out.read_bytes())) == 3
@@ -371,7 +372,7 @@ def test_a_lost_gpu_by_name(driver, clip, raw, tmp_path, capfd, gops):  # noqa: 
     out = tmp_path / "out.264"
     driver.launches, driver.fail_after, driver.silent = 0, 150, False
     words = ["--devices", "cuda:0", "--gops", str(gops), "--keyint", "2", "--threads", "4"]
-    assert main(["encode", str(raw), str(out), *words]) == 1
+    assert main(steady_words(["encode", raw, out, *words])) == 1
     driver.fail_after = None
     said = [line for line in capfd.readouterr().err.splitlines() if "error" in line]
     data, held = round_trip.written(out)

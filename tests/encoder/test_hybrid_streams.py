@@ -25,7 +25,7 @@ SPLITS = ("none", "one", "half", "all but one", "all")
 
 def config(width, height, split=None, **options):
     """Settings with a forced split: (rows of the processor by name, who does whole stages); few stages unless asked for."""
-    found = Config.from_options(width=width, height=height, **{"qp": 24, "threads": 2, "subme": 4, **options})
+    found = Config.from_options(width=width, height=height, **{"qp": 24, "bframes": 0, "threads": 2, "subme": 4, **options})
     if split is None:
         return found
     rows = {"none": 0, "one": 1, "half": found.mb_height // 2, "all but one": found.mb_height - 1, "all": found.mb_height}
@@ -123,7 +123,7 @@ def test_it_needs_a_gpu(monkeypatch):
 def test_a_plan_for_one_device_is_that_device(gpu, monkeypatch):  # noqa: F811
     """No cost of two devices where one does everything and the other could not add much."""
     monkeypatch.setattr("h264lite.scheduler.hybrid_start.TOO_SLOW", 1.0)
-    with h264lite.Encoder(64, 64, device="hybrid") as encoder:
+    with h264lite.Encoder(64, 64, device="hybrid", qp=26, bframes=0) as encoder:
         executor = encoder._pipeline.executor.loop.executor
         assert not isinstance(executor, HybridExecutor)
         encoder.encode(np.zeros((96, 64), np.uint8))

@@ -28,7 +28,8 @@ def kept(gpu, monkeypatch):  # noqa: F811
 
 
 def make(width, height, **options):
-    return h264lite.Encoder(width, height, 30, device=options.pop("device", "cuda"), threads=2, qp=26, **options)
+    options = {"device": "cuda", "bframes": 0, **options}
+    return h264lite.Encoder(width, height, 30, threads=2, qp=26, **options)
 
 
 def stream(encoder, clip):

@@ -54,9 +54,9 @@ def test_the_message_says_encoder_version_and_options_that_shape_the_stream(clip
     assert options["qp"] == "31" and options["fps"] == "30" and options["sar"] == "12:11" and options["partitions"] == "none"
     assert options["deblock"] == "1:0:0" and options["keyint"] == "3" and options["info_sei"] == "1" and options["aud"] == "0"
     assert not {"threads", "device", "gops", "tuning", "psnr", "level", "no_deblock", "b_pyramid", "weightb"} & set(options)
-    text = info_text(Config.from_options(width=64, height=64, device="cpu", bframes=3))
+    text = info_text(Config.from_options(width=64, height=64, device="cpu", bframes=3, qp=26))
     assert " bframes=3 b_pyramid=normal " in text and " pbratio=1.8 " in text and text.endswith(" weightb=1")
-    text = info_text(Config.from_options(width=64, height=64, device="cpu", tune="grain,fastdecode", deadzone_intra=11))
+    text = info_text(Config.from_options(width=64, height=64, device="cpu", tune="grain,fastdecode", deadzone_intra=11, qp=9))
     for option in ("tune=grain,fastdecode", "deblock=0:-2:-2", "cabac=0", "ipratio=1.1", "deadzone_intra=11"):
         assert f" {option} " in text, option
 

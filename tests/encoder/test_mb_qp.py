@@ -10,6 +10,7 @@ from h264lite.standard.macroblock import I_PCM
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
+from ..steady import steady
 from .test_cuda_streams import compare
 
 WIDTH, HEIGHT = 82, 66
@@ -48,7 +49,7 @@ def mapped(request, monkeypatch):
 def encoded(clip, **options):
     """The frames with their reconstruction, in coding order."""
     height, width = clip[0][0].shape
-    with h264lite.Encoder(width, height, 30, keep_reconstruction=True, device="cpu", **options) as encoder:
+    with h264lite.Encoder(width, height, 30, keep_reconstruction=True, device="cpu", **steady(options)) as encoder:
         found = [frame for planes in clip for frame, _ in encoder.push(tuple(planes))]
         found += [frame for frame, _ in encoder.drain()]
         return found

@@ -197,8 +197,8 @@ BAD = [
     {"crf": "x"},
     {"qcomp": 1.5},
     {"crf": 23, "qcomp": 2},
-    {"qpmin": 1},
-    {"qpmax": 50},
+    {"qp": 26, "qpmin": 1},
+    {"qp": 26, "qpmax": 50},
     {"crf": 23, "qpmin": 30, "qpmax": 29},
     {"crf": 23, "qpmax": 70},
     {"bitrate": 1000, "qp": 26},
@@ -351,7 +351,7 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
                     {"no_mixed_refs": True}, {"threads": "auto"}, {"weightb": True}, {"direct": "none"}, {"direct": 0},
                     {"qpmin": 0}, {"qpmax": 51}, {"qpmax": "69"},
                     {"pbratio": 1.8}, {"b_pyramid": "2"}, {"b_pyramid": 2}):  # fmt: skip
-        assert config(**options) == config(), options
+        assert config(**{"qp": 26, "bframes": 0} | options) == config(qp=26, bframes=0), options
     for profile, name in (("main", "cabac"), ("high", "cabac"), ("high", "8x8dct")):
         assert config(profile=profile, **{name: True}) == config(profile=profile)
         with pytest.raises(OptionError, match="see --profile"):
@@ -368,7 +368,8 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
 def test_frame_types_are_settled():
     found = config(bframes=3, b_adapt=2, fps=60)
     assert (found.scenecut, found.b_adapt, found.min_keyint) == (40, 2, 25)
-    assert (config().scenecut, config().b_adapt) == (0, 0)
+    assert (config().scenecut, config().b_adapt, config(qp=26).scenecut) == (40, 1, 40)
+    assert (config(bframes=0).scenecut, config(bframes=0, qp=26).scenecut, config(bframes=0).b_adapt) == (40, 0, 0)
     assert config(scenecut=40).scenecut == 40 and config(bframes=3, no_scenecut=True).scenecut == 0
     assert [config(keyint=keyint, fps=24).min_keyint for keyint in (5, 100, 250, "infinite")] == [1, 10, 24, 24]
     assert config(min_keyint=250).min_keyint == 250
@@ -466,7 +467,7 @@ def test_partitions():
 
 
 def test_psy_rd_forms():
-    assert config().psy_rd == config(psy_rd=0).psy_rd == config(psy_rd="0:0").psy_rd == 0
+    assert config(qp=26).psy_rd == config(psy_rd=0).psy_rd == config(psy_rd="0:0").psy_rd == 0
     assert config(psy_rd=1).psy_rd == config(psy_rd="1.0:0").psy_rd == config(psy_rd=(1, 0.0)).psy_rd == 1.0
 
 
@@ -516,40 +517,46 @@ def test_tools_of_x264_override_a_preset():
 
 
 TUNED = [
-    ("psnr", {}, {}),
-    ("ssim", {"psy_rd": 1}, {}),
-    ("psnr", {"crf": 23}, {"aq_mode": 0, "psy_rd": 0}),
-    ("ssim", {"crf": 23}, {"aq_mode": 2, "psy_rd": 0}),
-    ("ssim", {"crf": 23, "aq_mode": 1, "psy_rd": 2}, {}),
-    ("film", {"crf": 23}, {"aq_mode": 1, "psy_rd": 1, "deblock": "-1:-1"}),
-    ("animation", {"crf": 23}, {"aq_mode": 1, "aq_strength": 0.6, "psy_rd": 0.4, "deblock": "1:1"}),
-    ("grain", {"crf": 23, "deadzone_inter": 21, "deadzone_intra": 11, "pbratio": 1.8, "ipratio": 1.4},
+    ("psnr", {}, {"aq_mode": 0, "psy_rd": 0}),
+    ("psnr", {"qp": 26}, {}),
+    ("ssim", {"qp": 26, "psy_rd": 1}, {}),
+    ("ssim", {}, {"aq_mode": 2, "psy_rd": 0}),
+    ("ssim", {"crf": 20, "aq_mode": 1, "psy_rd": 2}, {}),
+    ("film", {"crf": 20}, {"aq_mode": 1, "psy_rd": 1, "deblock": "-1:-1"}),
+    ("animation", {"bframes": 3}, {"aq_mode": 1, "aq_strength": 0.6, "psy_rd": 0.4, "deblock": "1:1"}),
+    ("animation", {"bitrate": 500}, {"aq_strength": 0.6, "psy_rd": 0.4, "deblock": "1:1", "bframes": 5}),
+    ("grain", {"deadzone_inter": 21, "deadzone_intra": 11, "pbratio": 1.8, "ipratio": 1.4},
      {"aq_strength": 0.5, "qcomp": 0.8, "deblock": "-2:-2"}),
-    ("stillimage,zerolatency", {"crf": 23}, {"aq_strength": 1.2, "psy_rd": 2, "deblock": "-3:-3", "rc_lookahead": 0}),
+    ("stillimage,zerolatency", {},
+     {"aq_strength": 1.2, "psy_rd": 2, "deblock": "-3:-3", "rc_lookahead": 0, "bframes": 0, "scenecut": 0}),
     ("film", {}, {"deblock": "-1:-1"}),
     ("film", {"deblock": "2:2"}, {}),
     ("film", {"no_deblock": False, "preset": "slow"}, {"deblock": "-1:-1"}),
-    ("animation", {}, {"deblock": "1:1"}),
-    ("animation", {"preset": "slower"}, {"deblock": "1:1", "ref": 6}),
-    ("animation", {"preset": "placebo"}, {"deblock": "1:1", "ref": 16}),
-    ("animation", {"preset": "slower", "ref": 2}, {"deblock": "1:1"}),
-    ("animation", {"bframes": 3}, {"deblock": "1:1"}),
-    ("grain", {}, {"deblock": "-2:-2", "ipratio": 1.1, "pbratio": 1.1, "deadzone_inter": 6, "deadzone_intra": 6,
-                   "qcomp": 0.8}),
-    ("grain", {"ipratio": 1.4, "deadzone_inter": 21, "deblock": "0:0"}, {"pbratio": 1.1, "deadzone_intra": 6, "qcomp": 0.8}),
-    ("stillimage", {}, {"deblock": "-3:-3"}),
-    ("fastdecode", {}, {"no_cabac": True, "no_deblock": True}),
+    ("animation", {"qp": 26}, {"deblock": "1:1", "bframes": 5}),
+    ("animation", {"qp": 26, "preset": "slower"}, {"deblock": "1:1", "ref": 6, "bframes": 5}),
+    ("animation", {"qp": 26, "preset": "placebo"}, {"deblock": "1:1", "ref": 16, "bframes": 5}),
+    ("animation", {"qp": 26, "preset": "slower", "ref": 2}, {"deblock": "1:1", "bframes": 5}),
+    ("animation", {"qp": 26, "bframes": 3}, {"deblock": "1:1"}),
+    ("animation", {"qp": 26, "profile": "baseline"}, {"deblock": "1:1"}),
+    ("grain", {"qp": 26}, {"deblock": "-2:-2", "ipratio": 1.1, "pbratio": 1.1, "deadzone_inter": 6, "deadzone_intra": 6,
+                           "qcomp": 0.8}),
+    ("grain", {"qp": 26, "ipratio": 1.4, "deadzone_inter": 21, "deblock": "0:0"},
+     {"pbratio": 1.1, "deadzone_intra": 6, "qcomp": 0.8}),
+    ("stillimage", {"qp": 26}, {"deblock": "-3:-3"}),
+    ("fastdecode", {}, {"no_cabac": True, "no_deblock": True, "no_weightb": True}),
     ("fastdecode", {"preset": "slow", "profile": "baseline"}, {"no_deblock": True}),
     ("fastdecode", {"bframes": 2}, {"no_cabac": True, "no_deblock": True, "no_weightb": True}),
-    ("fastdecode", {"bframes": 2, "weightb": True}, {"no_cabac": True, "no_deblock": True}),
-    ("fastdecode", {"weightp": 1, "deblock": "0:0"}, {"no_cabac": True}),
-    ("fastdecode", {"cabac": True, "preset": "faster"}, {"no_deblock": True}),
-    ("fastdecode", {"no_cabac": False}, {"no_deblock": True}),
-    ("zerolatency", {}, {"rc_lookahead": 0}),
+    ("fastdecode", {"weightb": True}, {"no_cabac": True, "no_deblock": True}),
+    ("fastdecode", {"weightp": 1, "deblock": "0:0"}, {"no_cabac": True, "no_weightb": True}),
+    ("fastdecode", {"cabac": True, "preset": "faster"}, {"no_deblock": True, "no_weightb": True}),
+    ("fastdecode", {"no_cabac": False}, {"no_deblock": True, "no_weightb": True}),
+    ("zerolatency", {}, {"bframes": 0, "rc_lookahead": 0, "scenecut": 0}),
+    ("zerolatency", {"qp": 26}, {"bframes": 0, "rc_lookahead": 0, "scenecut": 0}),
     ("zerolatency", {"bframes": 2}, {"rc_lookahead": 0, "scenecut": 0}),
-    ("zerolatency", {"rc_lookahead": 10, "scenecut": 20}, {}),
-    ("zerolatency,stillimage", {}, {"rc_lookahead": 0, "deblock": "-3:-3"}),
-    (("fastdecode", "zerolatency", "psnr"), {}, {"rc_lookahead": 0, "no_cabac": True, "no_deblock": True}),
+    ("zerolatency", {"rc_lookahead": 10, "scenecut": 20}, {"bframes": 0, "no_mbtree": True}),
+    ("zerolatency,stillimage", {"qp": 26}, {"bframes": 0, "rc_lookahead": 0, "scenecut": 0, "deblock": "-3:-3"}),
+    (("fastdecode", "zerolatency", "psnr"), {"qp": 26},
+     {"bframes": 0, "rc_lookahead": 0, "scenecut": 0, "no_cabac": True, "no_deblock": True}),
 ]
 
 
@@ -560,18 +567,37 @@ def test_a_tune_stands_for_options_and_gives_way_to_those_that_are_given(tune, g
     assert replace(found, tune=None) == replace(said, tune=None)
 
 
-def test_a_tune_changes_the_b_frames_of_a_preset(monkeypatch):
-    monkeypatch.setitem(PRESETS, "medium", PRESETS["medium"] | {"bframes": 3})
+def test_a_tune_changes_the_b_frames_of_a_preset():
     assert [config(tune=tune).bframes for tune in (None, "animation", "zerolatency")] == [3, 5, 0]
     for both in ("animation,zerolatency", "zerolatency,animation"):
         assert config(tune=both).bframes == 0
     assert config(tune="animation", bframes=1).bframes == 1 and config(tune="animation", profile="baseline").bframes == 0
 
 
+def test_a_rate_factor_is_the_default():
+    assert config().crf == config(profile="baseline").crf == config(tune="zerolatency").crf == 23
+    assert config(qp=30).crf is None and (config(bitrate=500).bitrate, config(bitrate=500).crf) == (500, 23)
+    assert config(qp=None, crf=None, bitrate=0) == config()
+    assert config().mbtree and not config(preset="superfast").mbtree and not config(qp=26).mbtree
+
+
+def test_the_b_frames_of_a_preset_give_way():
+    """To the profile, and where each frame is an IDR frame; their pyramid to a level without room for their references."""
+    assert [config(preset=name).bframes for name in ("ultrafast", "superfast", "medium", "placebo")] == [0, 3, 3, 3]
+    assert config(profile="baseline").bframes == config(keyint=1).bframes == 0
+    low = [config(width=352, height=288, fps=3, level=level) for level in ("1.1", "1.2")]
+    assert [(c.bframes, c.b_pyramid, c.dpb_frames) for c in low] == [(3, "none", 2), (3, "normal", 3)]
+    for options in ({"bframes": 3}, {"b_pyramid": "normal", "bframes": 2}):
+        with pytest.raises(OptionError, match="does not allow 3 reference frames"):
+            config(width=352, height=288, fps=5, level="1.1", **options)
+    assert config(keyint=1, bframes=3).bframes == 3
+
+
 def test_a_rate_factor_has_adaptive_quantisation_and_psy():
-    assert (config(crf=23).aq_mode, config(crf=23).psy_rd, config().aq_mode, config().psy_rd) == (1, 1, 0, 0)
-    assert config(crf=23) == config(crf=23, psy=True) == config(crf=23, psy_rd=1, aq_mode=1)
-    assert config(crf=23, no_psy=True) == config(crf=23, psy_rd=0) and config(no_psy=True) == config(psy=True) == config()
+    constant = config(qp=26)
+    assert (config().aq_mode, config().psy_rd, constant.aq_mode, constant.psy_rd) == (1, 1, 0, 0)
+    assert config() == config(crf=23) == config(psy=True) == config(psy_rd=1, aq_mode=1)
+    assert config(no_psy=True) == config(psy_rd=0) and config(qp=26, no_psy=True) == config(qp=26, psy=True) == constant
     for options in ({"psy_rd": 1, "no_psy": True}, {"psy": True, "no_psy": True}):
         with pytest.raises(OptionError, match="psy"):
             config(**options)

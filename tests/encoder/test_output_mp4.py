@@ -15,6 +15,7 @@ from h264lite.encoder.files.output_mp4 import Mp4Sink
 from h264lite.mp4 import layouts
 
 from .. import round_trip
+from ..steady import steady
 
 av = pytest.importorskip("av", reason="PyAV reads the files")
 WIDTH, HEIGHT, FRAMES, KEYINT = 50, 34, 24, 8
@@ -25,7 +26,7 @@ RATE = Fraction(30000, 1001)
 def packets():
     """Packets of a clip with their reconstruction."""
     options = {"colorprim": "bt709", "transfer": "bt709", "colormatrix": "bt709", "range": "tv", "sar": "4:3"}
-    with Encoder(WIDTH, HEIGHT, RATE, keyint=KEYINT, threads=1, keep_reconstruction=True, **options) as encoder:
+    with Encoder(WIDTH, HEIGHT, RATE, keyint=KEYINT, threads=1, keep_reconstruction=True, **steady(options)) as encoder:
         made = [p for planes in round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3) for p in encoder.encode(planes)]
         return made + encoder.flush()
 
@@ -276,7 +277,7 @@ def test_refusals(tmp_path):
     sink.write_packet(first.data, 0, 0, True)
     with pytest.raises(OutputError, match="must rise"):
         sink.write_packet(second.data, 1, 0, False)
-    with Encoder(WIDTH, HEIGHT, 25, threads=1) as encoder:
+    with Encoder(WIDTH, HEIGHT, 25, threads=1, qp=26, bframes=0) as encoder:
         other = (encoder.encode(tuple(np.zeros_like(plane) for plane in first.reconstruction)) + encoder.flush())[0]
     with pytest.raises(OutputError, match="parameter sets change"):
         sink.write_packet(other.data, 1, 1, True)

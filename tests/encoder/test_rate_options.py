@@ -24,7 +24,7 @@ from .test_scene_cuts import bytes_of
 
 SEED, SIZE = 2407, (64, 48)
 CLIP = round_trip.noise_clip(*SIZE, 20, SEED)
-QUICK = {"device": "cpu", "preset": "ultrafast", "no_cabac": False, "threads": 1}
+QUICK = {"device": "cpu", "preset": "ultrafast", "no_cabac": False, "no_mbtree": False, "threads": 1}
 SLICES = ((0, 3),)
 
 
@@ -320,8 +320,8 @@ def test_each_tune_is_decoded(tune):
 
 
 @pytest.mark.parametrize(("options", "by"), [
-    ({}, {"type"}), ({"crf": 24}, {"tree"}), ({"crf": 24, "no_mbtree": True, "keyint": 5}, {"complexity", "type"}),
-    ({"crf": 24, "bframes": 2, "b_adapt": 0}, {"tree", "type"}), ({"zones": "2,4,q=30"}, {"type", "zone"}),
+    ({"qp": 26}, {"type"}), ({"crf": 24}, {"tree"}), ({"crf": 24, "no_mbtree": True, "keyint": 5}, {"complexity", "type"}),
+    ({"crf": 24, "bframes": 2, "b_adapt": 0}, {"tree", "type"}), ({"qp": 26, "zones": "2,4,q=30"}, {"type", "zone"}),
     ({"crf": 24, "zones": "0,30,b=0.5"}, {"zone"}),
 ], ids=lambda value: str(sorted(value)))  # fmt: skip
 def test_specs_say_what_their_qp_follows_from(options, by):

@@ -85,7 +85,7 @@ def test_without_places_pictures_are_read_one_at_a_time(tmp_path, monkeypatch, g
     """No page-locked memory is left, or the GPU is lost, which the first frame then tells."""
     raw, out = tmp_path / "in_16x16.yuv", tmp_path / "out.264"
     raw.write_bytes(np.random.default_rng(1).integers(0, 255, 8 * 384, np.uint8).tobytes())
-    words = ["encode", str(raw), str(out), "--keyint", "3", "--threads", "4", "--quiet"]
+    words = ["encode", str(raw), str(out), "--keyint", "3", "--threads", "4", "--quiet", "--qp", "26", "--bframes", "0"]
     assert main([*words, "--device", "cpu"]) == 0
     expected, add = out.read_bytes(), FrameRing._add
 
@@ -109,7 +109,7 @@ def test_places_for_reading_ahead_are_there_for_who_asks(device, monkeypatch):
     monkeypatch.setattr(device_choice, "SMALLEST_FOR_CUDA", 1)
     device_module.use_driver(EmulatedDriver())
     try:
-        pipeline = Pipeline(Config.from_options(width=16, height=16, device=device, threads=4))
+        pipeline = Pipeline(Config.from_options(width=16, height=16, device=device, threads=4, qp=26, bframes=0))
         short, first = len(pipeline.executor.ring.frames), pipeline.next_buffer()
         assert [pipeline.read_ahead(), pipeline.read_ahead()] == 2 * [device != "cpu"]
         ring = pipeline.executor.ring
@@ -119,7 +119,7 @@ def test_places_for_reading_ahead_are_there_for_who_asks(device, monkeypatch):
             assert len({pipeline.next_buffer(k).ctypes.data for k in range(READ_AHEAD_FRAMES + 1)}) == READ_AHEAD_FRAMES + 1
             assert all((frame.decoded is not None) == (device == "auto") for frame in pipeline.executor.ring.frames)
         pipeline.close()
-        late = Pipeline(Config.from_options(width=16, height=16, device="cuda", threads=4))
+        late = Pipeline(Config.from_options(width=16, height=16, device="cuda", threads=4, qp=26, bframes=0))
         late.encode(*(np.zeros((n, n), np.uint8) for n in (16, 8, 8)))
         with pytest.raises(AssertionError):
             late.read_ahead()

@@ -17,9 +17,10 @@ from h264lite.mp4.reader import Mp4Reader
 
 from .. import reordered, round_trip
 from ..cuda_emulator.fixtures import driver, launches_by_frame  # noqa: F401
+from ..steady import steady_words
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 9
-OPTIONS = {"qp": 28, "ref": 2, "device": "cpu"}
+OPTIONS = {"qp": 28, "bframes": 0, "ref": 2, "device": "cpu"}
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +112,7 @@ def test_the_command(clip, tmp_path, gops, form):
         source.write_bytes(f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F30:1 C420\n".encode() + frames)
     out, rows, dump = (tmp_path / name for name in ("out.264", "rows.csv", "dump.yuv"))
     words = [f"--{name}={value}" for name, value in OPTIONS.items()] + ["--quiet", "--fps=30", "--keyint=4", f"--gops={gops}"]
-    assert main(["encode", str(source), str(out), *words, "--csv", str(rows), "--dump-yuv", str(dump)]) == 0
+    assert main(steady_words(["encode", source, out, *words, "--csv", rows, "--dump-yuv", dump])) == 0
     expected = packets_of(clip, keyint=4)
     assert out.read_bytes() == b"".join(packet.data for packet in expected)
     assert dump.read_bytes() == b"".join(plane.tobytes() for frame in shown(expected) for plane in frame)
@@ -127,7 +128,7 @@ def test_decisions_by_samples(clip, tmp_path, monkeypatch, by_samples):
     monkeypatch.setattr(Config, "decides_by_samples", property(lambda self: by_samples))
     source, out = round_trip.write_raw(clip, tmp_path), tmp_path / "out.264"
     words = [f"--{name}={value}" for name, value in OPTIONS.items()] + ["--quiet", "--fps=30", "--keyint=4", "--gops=3"]
-    assert main(["encode", str(source), str(out), *words]) == 0
+    assert main(steady_words(["encode", source, out, *words])) == 0
     seen = reordered.Pairs.instances[-1].lumas
     assert len(seen) == FRAMES and all((luma is not None) == by_samples for luma in seen)
     if by_samples:
@@ -266,7 +267,7 @@ def test_a_lost_gpu(driver, options):  # noqa: F811
 @pytest.mark.parametrize("taken, more", ((1, 0), (2, 1), (3, 0), (4, 1), (5, 0)))
 def test_cut_leaves_no_gap(taken, more):
     """Of I0 P2 P1 P4 P3 those are still taken that are displayed before one in flight; no other is begun."""
-    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=5, ref=2)
+    config = Config.from_options(width=WIDTH, height=HEIGHT, keyint=5, **OPTIONS)
     queue, held = GopQueue(1, 99, 6), HeldFrames(config)
     for _ in range(7):
         for spec, source in held.add(np.zeros(6, np.uint8)):
@@ -353,7 +354,7 @@ def test_times_of_the_input(tmp_path, ending, frames):
 
     times = VARIABLE[:frames]
     source, out = make(tmp_path / "in.mkv", times), tmp_path / f"o.{ending}"
-    assert main(["encode", str(source), str(out), "--device=cpu", "--ref=2", "--quiet", "--threads=1"]) == 0
+    assert main(steady_words(["encode", source, out, "--device=cpu", "--ref=2", "--quiet", "--threads=1"])) == 0
     found = times_of(out)
     assert found != sorted(found) and sorted(found) == pytest.approx(times, abs=1)
     if ending == "mp4":

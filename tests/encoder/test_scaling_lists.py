@@ -11,6 +11,7 @@ from h264lite.standard.tables import ZIGZAG_4x4, ZIGZAG_8x8
 
 from .. import round_trip, sequences
 from ..scaling_lists import random_lists, to_file
+from ..steady import steady
 from .test_streams import planes
 
 TOOLS = (
@@ -120,7 +121,7 @@ def test_files_that_are_refused(text, message):
 ])  # fmt: skip
 def test_refusals(options, message):
     with pytest.raises(h264lite.OptionError, match=message):
-        h264lite.Encoder(32, 32, device="cpu", **options)
+        h264lite.Encoder(32, 32, device="cpu", **steady(options))
 
 
 def test_info_names_them():

@@ -17,7 +17,7 @@ from .. import hrd_model, round_trip
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
 from .test_bitrate import FPS, HEIGHT, WIDTH, clip
 
-FAST = {"preset": "superfast", "threads": 1, "fps": FPS}
+FAST = {"preset": "superfast", "no_mbtree": False, "threads": 1, "fps": FPS}
 
 
 def encode(frames, number, path, **options):
@@ -57,7 +57,7 @@ def test_changing_content_is_better_than_in_one_pass(bframes, tmp_path):
     one = round_trip.encode(frames, WIDTH, HEIGHT, **FAST, **options)[0]
     encode(frames, 1, path, **options)
     two = encode(frames, 2, path, **options)
-    assert kbps(two, 260) == pytest.approx(300, rel=0.015) and len(two) < 1.01 * len(one)
+    assert kbps(two, 260) == pytest.approx(300, rel=0.02) and len(two) < 1.01 * len(one)
     assert luma_mse(two, frames) < 0.9 * luma_mse(one, frames)
 
 

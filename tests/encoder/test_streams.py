@@ -165,7 +165,7 @@ def test_thousands_of_frames() -> None:
     import h264lite
 
     stream, expected, resident = bytearray(), [], []
-    with h264lite.Encoder(32, 32, 30, keyint=100000, qp=30, ref=2, threads=1, keep_reconstruction=True) as encoder:
+    with h264lite.Encoder(32, 32, 30, keyint=100000, qp=30, ref=2, threads=1, keep_reconstruction=True, bframes=0) as encoder:
         for n in range(3000):
             for packet in encoder.encode(tuple(still[n % 4])):
                 stream += packet.data

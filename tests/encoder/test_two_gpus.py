@@ -17,6 +17,7 @@ from .. import round_trip
 from ..cli.test_machine_commands import quick  # noqa: F401
 from ..cuda_emulator.driver import Error
 from ..cuda_emulator.fixtures import both_ways, driver, on_gpus  # noqa: F401
+from ..steady import steady_words
 from . import test_cuda_types
 from .test_cuda_frames import upload
 
@@ -88,7 +89,7 @@ def test_one_is_lost_by_name(driver, clip, raw, tmp_path, capfd, lost, silent): 
     out = tmp_path / "out.264"
     gpu = driver.gpus[lost]
     gpu.fail_after, gpu.silent = 5, silent
-    code = main(["encode", str(raw), str(out), "--devices", "cuda:0,cuda:1", "--keyint", "2", "--threads", "2"])
+    code = main(steady_words(["encode", raw, out, "--devices", "cuda:0,cuda:1", "--keyint", "2", "--threads", "2"]))
     if gpu.launches <= 5:
         assert code == 0 and out.read_bytes() == expected
         return
@@ -135,7 +136,7 @@ def test_a_picture_on_the_other_gpu_is_refused(driver, clip):  # noqa: F811
     other = device_module.Device(1)
     with other:
         planes = tuple(upload(other, plane) for plane in clip[0])
-    with h264lite.Encoder(WIDTH, HEIGHT, device="cuda") as encoder:
+    with h264lite.Encoder(WIDTH, HEIGHT, device="cuda", qp=26, bframes=0) as encoder:
         with pytest.raises(InputError, match="lies on GPU 1, and this encoder runs on GPU 0"):
             encoder.encode(planes)
         encoder.encode(tuple(clip[0]))

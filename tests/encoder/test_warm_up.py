@@ -12,6 +12,7 @@ from h264lite.encoder import warm_up
 from h264lite.encoder.settings.config import Config
 
 from ..cuda_emulator.fixtures import driver  # noqa: F401
+from ..steady import steady
 
 OPTIONS = ({"bframes": 3, "crf": 23, "aq_mode": 1}, {"profile": "baseline", "me": "step"}, {"bframes": 1, "no_cabac": True})
 
@@ -50,7 +51,7 @@ def test_other_processes_compile_each_stage_once(options, processors, monkeypatc
     monkeypatch.setattr(warm_up.os, "cpu_count", lambda: processors)
     monkeypatch.delenv("H264LITE_BACKGROUND_COMPILE", raising=False)
     monkeypatch.setattr(warm_up, "_compile_beside", lambda settings, names: started.append((settings, names)))
-    config = Config.from_options(width=32, height=32, device="cpu", **options)
+    config = Config.from_options(width=32, height=32, device="cpu", **steady(options))
     warm_up.compile_in_background(config)
     names = [name for _, group in started for name in group]
     assert len(names) == len(set(names)) and len(started) <= processors - 1

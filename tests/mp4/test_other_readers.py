@@ -24,7 +24,7 @@ def movie(request, tmp_path):
     path = tmp_path / "o.mp4"
     colours = {"colorprim": "bt2020", "transfer": "smpte2084", "colormatrix": "bt2020nc", "range": "pc", "sar": "16:11"}
     sink = Mp4Sink(path, fps=RATE, fragment=request.param)
-    with Encoder(64, 48, RATE, keyint=6, threads=1, **colours) as encoder:
+    with Encoder(64, 48, RATE, keyint=6, bframes=0, threads=1, **colours) as encoder:
         for packet in [p for f in round_trip.noise_clip(64, 48, FRAMES, 3) for p in encoder.encode(f)] + encoder.flush():
             sink.write_packet(packet.data, packet.pts, packet.dts, packet.is_keyframe)
     sink.close()

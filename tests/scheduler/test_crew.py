@@ -66,7 +66,7 @@ def test_an_interrupt_leaves_a_task_to_be_asked_for_again(crew):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_pictures_come_whole_behind_an_interrupt(threads, monkeypatch):
     """While the caller writes the bits of one."""
-    pipeline = Pipeline(Config.from_options(width=32, height=32, device="cpu", threads=threads))
+    pipeline = Pipeline(Config.from_options(width=32, height=32, device="cpu", threads=threads, qp=26, bframes=0))
     write, interrupts, found = pipeline.writer.access_unit, [KeyboardInterrupt], []
 
     def access_unit(frame):

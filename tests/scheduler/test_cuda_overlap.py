@@ -23,6 +23,7 @@ from h264lite.scheduler.stages import STAGES, Stage
 
 from .. import round_trip
 from ..cuda_emulator.driver import EmulatedDriver
+from ..steady import steady
 
 MAIN_THREAD = "host"
 FIXED = {"b_adapt": 0, "no_scenecut": True}  # as many B frames as --bframes says
@@ -177,7 +178,7 @@ def ledger(monkeypatch):
 
 def encode(frames=9, keep=False, choices=None, **options):
     clip = round_trip.noise_clip(50, 34, frames, 1)
-    config = Config.from_options(width=50, height=34, device="cuda", **{"threads": 2, **options})
+    config = Config.from_options(width=50, height=34, device="cuda", **steady({"threads": 2, **options}))
     pipeline = (Reordering if config.holds_frames else Pipeline)(replace(config, gpu_choices=choices), keep)
     for planes in clip:
         pipeline.encode(*planes)
