@@ -122,7 +122,7 @@ def run_encode(
                 clock = Clock(source.times if "fps" not in option_texts else None)
                 sound = open_sound(source_names[0], source, config, reports["audio"], stack)
                 sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
-                if sinks.rows or sinks.summary or reports["verbose"]:
+                if sinks.rows or reports["verbose"]:
                     config = replace(config, bits_by_kind=True)
                 if clock.times is not None and sinks.stream.keeps_times:
                     if config.nal_hrd != "none":

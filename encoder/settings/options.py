@@ -333,8 +333,8 @@ OPTIONS: tuple[Option, ...] = (
            scope=CLI),
     Option("psnr", "Reports", read_flag, True, "PSNR in the summary"),
     Option("ssim", "Reports", read_flag, False, "SSIM in the summary"),
-    Option("bits_by_kind", "Reports", read_flag, False, "bits of headers, vectors and levels in the statistics; on the "
-           "command line --csv, --json and --verbose switch it on", scope=API),
+    Option("bits_by_kind", "Reports", read_flag, False, "bits of headers, vectors and levels in the statistics; on with --csv "
+           "and --verbose. A GPU takes several times as long with it, for all levels are downloaded"),
     Option("csv", "Reports", read_text, None, "write a line per frame", "FILE", scope=CLI),
     Option("json", "Reports", read_text, None, "write the summary for programs", "FILE", scope=CLI),
     Option("trace", "Reports", read_text, None, "write the timeline of stages, copies and threads (Chrome trace "
