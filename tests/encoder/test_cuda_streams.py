@@ -12,6 +12,7 @@ from h264lite.scheduler import cuda_executor
 from .. import round_trip, sequences
 from ..cuda_emulator.fixtures import WAYS, gpu  # noqa: F401
 from ..cuda_emulator.real import skip_without
+from ..steady import steady_words
 from .test_streams import ALL, planes
 
 TOOLS = (
@@ -142,7 +143,7 @@ def test_the_timeline(gpu, tmp_path):  # noqa: F811
     clip = round_trip.noise_clip(48, 32, 4, 3)
     source.write_bytes(b"".join(plane.tobytes() for frame in clip for plane in frame))
     command = ["encode", str(source), str(tmp_path / "o.264"), "--device", "cuda", "--trace", str(out), "--quiet"]
-    assert main(command) == 0
+    assert main(steady_words(command)) == 0
     events = json.loads(out.read_text())["traceEvents"]
     spans = [event for event in events if event["ph"] == "X"]
     names = {(event["pid"], event["name"]) for event in spans}

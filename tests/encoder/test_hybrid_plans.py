@@ -17,6 +17,7 @@ from h264lite.scheduler.planning.tuning_file import Machine, Tuning, cache_file,
 from .. import round_trip
 from ..cuda_emulator.driver import BUILT
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
+from ..steady import steady
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +41,7 @@ def tune(pins=None, slower=1.0, link=None):
 
 
 def encode(clip, width, height, device, **options):
-    settings = Config.from_options(width=width, height=height, device=device, threads=2, **options)
+    settings = Config.from_options(width=width, height=height, device=device, threads=2, **steady(options))
     with h264lite.Encoder.from_config(settings) as encoder:
         executor = encoder._pipeline.executor.loop.executor
         packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
@@ -72,7 +73,7 @@ def test_an_idle_gpu_is_measured_again(gpu, monkeypatch):  # noqa: F811
     monkeypatch.setattr("h264lite.scheduler.hybrid_start.TOO_SLOW", 0.0)
     clip = round_trip.noise_clip(66, 66, 4, 3)
     tune(slower=9.0, link=Link(0.004, 1e8))
-    settings = Config.from_options(width=66, height=66, device="hybrid", threads=2, ref=2, keyint=25, subme=4)
+    settings = Config.from_options(width=66, height=66, device="hybrid", threads=2, ref=2, keyint=25, subme=4, **steady({}))
     packets, pictures = [], []
     with h264lite.Encoder.from_config(settings) as encoder:
         executor = encoder._pipeline.executor.loop.executor
@@ -103,7 +104,7 @@ def test_who_could_add_next_to_nothing_is_not_there(gpu, monkeypatch):  # noqa: 
     for limit, pins, kind in ((0.0, {}, HybridExecutor), (1.0, {}, Executor), (0.0, {"rows_gpu": 0}, Executor)):
         monkeypatch.setattr("h264lite.scheduler.hybrid_start.TOO_SLOW", limit)
         tune(pins, slower=3.0, link=Link(0.004, 1e8))
-        with h264lite.Encoder(66, 66, device="hybrid") as encoder:
+        with h264lite.Encoder(66, 66, device="hybrid", qp=26, bframes=0) as encoder:
             assert type(encoder._pipeline.executor.loop.executor) is kind
 
 
