@@ -131,9 +131,9 @@ COLOUR_MATRIX = {
 # Each row holds the changes from the row before. With CABAC "medium" equals the defaults of the table.
 PRESETS: dict[str, dict[str, Any]] = {
     "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "p8x8", "trellis": 0, "no_deblock": True,
-                  "no_cabac": True, "no_8x8dct": True, "bframes": 0, "no_mbtree": True},
+                  "no_cabac": True, "no_8x8dct": True, "bframes": 0},
     "superfast": {"subme": 2, "no_deblock": False, "no_cabac": False, "bframes": 3},
-    "veryfast": {"merange": 8, "partitions": "p8x8,i8x8", "no_8x8dct": False, "no_mbtree": False},
+    "veryfast": {"merange": 8, "partitions": "p8x8,i8x8", "no_8x8dct": False},
     "faster": {"subme": 4, "partitions": "all"},
     "fast": {"trellis": 1},
     "medium": {"merange": 16, "subme": 6},
@@ -147,9 +147,9 @@ TOOLS_OF_PRESETS = ("no_cabac", "no_8x8dct", "no_weightb", "no_mbtree")
 # Streams without CABAC (Baseline profile, --no-cabac), whose decisions by bits cost more and are for the CPU alone
 CAVLC_PRESETS: dict[str, dict[str, Any]] = {
     "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "none", "no_deblock": True,
-                  "trellis": 0, "bframes": 0, "no_mbtree": True},
+                  "trellis": 0, "bframes": 0},
     "superfast": {"partitions": "p8x8,i8x8", "no_deblock": False, "bframes": 3},
-    "veryfast": {"merange": 8, "subme": 2, "partitions": "p8x8,i8x8,i4x4", "no_mbtree": False},
+    "veryfast": {"merange": 8, "subme": 2, "partitions": "p8x8,i8x8,i4x4"},
     "faster": {"subme": 3},
     "fast": {"subme": 4, "partitions": "all", "trellis": 1},
     "medium": {"merange": 16},
@@ -333,8 +333,8 @@ OPTIONS: tuple[Option, ...] = (
            scope=CLI),
     Option("psnr", "Reports", read_flag, True, "PSNR in the summary"),
     Option("ssim", "Reports", read_flag, False, "SSIM in the summary"),
-    Option("bits_by_kind", "Reports", read_flag, False, "bits of headers, vectors and levels in the statistics; on with --csv "
-           "and --verbose. A GPU takes several times as long with it, for all levels are downloaded"),
+    Option("bits_by_kind", "Reports", read_flag, False, "bits of headers, vectors and levels in the statistics; on with "
+           "--csv and --verbose. A GPU takes several times as long with it, for all levels are downloaded"),
     Option("csv", "Reports", read_text, None, "write a line per frame", "FILE", scope=CLI),
     Option("json", "Reports", read_text, None, "write the summary for programs", "FILE", scope=CLI),
     Option("trace", "Reports", read_text, None, "write the timeline of stages, copies and threads (Chrome trace "

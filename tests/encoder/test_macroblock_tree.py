@@ -101,8 +101,7 @@ def test_the_same_bytes_for_threads_and_gops(options):
 
 def test_frames_wait_for_no_more_than_the_frames_ahead():
     clip = half_still(30)
-    with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", threads=1, preset="ultrafast", no_mbtree=False, crf=30,
-                          rc_lookahead=8) as encoder:
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", threads=1, preset="ultrafast", crf=30, rc_lookahead=8) as encoder:
         counts = np.cumsum([len(encoder.encode(planes)) for planes in clip])
         assert counts[8] == 0 and all(n + 1 - count <= 8 + 8 // 4 + encoder.config.threads for n, count in enumerate(counts))
         assert counts[-1] + len(encoder.flush()) == 30
@@ -112,7 +111,7 @@ def test_frames_wait_for_no_more_than_the_frames_ahead():
 def test_the_bytes_of_the_cpu_on_gpus(gpu, options):  # noqa: F811
     clip = round_trip.noise_clip(34, 34, 7, 3)
     clip[4:] = round_trip.noise_clip(34, 34, 3, 4)
-    fast = {"preset": "superfast", "no_mbtree": False, "rc_lookahead": 3}
+    fast = {"preset": "superfast", "rc_lookahead": 3}
     compare(clip, 34, 34, **{"crf": 22.5, "threads": 1, **fast, **options})
 
 

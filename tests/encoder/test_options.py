@@ -578,7 +578,7 @@ def test_a_rate_factor_is_the_default():
     assert config().crf == config(profile="baseline").crf == config(tune="zerolatency").crf == 23
     assert config(qp=30).crf is None and (config(bitrate=500).bitrate, config(bitrate=500).crf) == (500, 23)
     assert config(qp=None, crf=None, bitrate=0) == config()
-    assert config().mbtree and not config(preset="superfast").mbtree and not config(qp=26).mbtree
+    assert config().mbtree and config(preset="ultrafast").mbtree and not config(qp=26).mbtree
 
 
 def test_the_b_frames_of_a_preset_give_way():

@@ -24,7 +24,7 @@ from .test_scene_cuts import bytes_of
 
 SEED, SIZE = 2407, (64, 48)
 CLIP = round_trip.noise_clip(*SIZE, 20, SEED)
-QUICK = {"device": "cpu", "preset": "ultrafast", "no_cabac": False, "no_mbtree": False, "threads": 1}
+QUICK = {"device": "cpu", "preset": "ultrafast", "no_cabac": False, "threads": 1}
 SLICES = ((0, 3),)
 
 

@@ -17,7 +17,7 @@ from .. import hrd_model, round_trip
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
 from .test_bitrate import FPS, HEIGHT, WIDTH, clip
 
-FAST = {"preset": "superfast", "no_mbtree": False, "threads": 1, "fps": FPS}
+FAST = {"preset": "superfast", "threads": 1, "fps": FPS}
 
 
 def encode(frames, number, path, **options):
