@@ -311,24 +311,23 @@ class Device:
 
     # ---- kernels
     def load(self, modules: Iterable[str]) -> None:
-        """Load kernel files; those that must be compiled are compiled concurrently."""
-        wanted = [module for module in modules if module not in self._modules]
-        if not wanted:
-            return
+        """Read the code of kernel files; those that must be compiled are compiled concurrently.
+
+        The GPU gets it with the first kernel of a file that is launched: most encodes need a part of the files.
+        """
         if hasattr(self.driver, "load_emulated"):
-            self._modules |= {module: self.driver.load_emulated(module) for module in wanted}
-            return
-        codes = load_codes(wanted, self.capability)
-        self._code |= dict(zip(wanted, codes))
-        self._modules |= {m: self.call("module_from_buffer", code) for m, code in zip(wanted, codes)}
+            self._modules |= {module: self.driver.load_emulated(module) for module in modules if module not in self._modules}
+        elif wanted := [module for module in modules if module not in self._code]:
+            self._code |= dict(zip(wanted, load_codes(wanted, self.capability)))
 
     def function(self, module: str, name: str, formats: str) -> Any:
         """The kernel `name` of `module`.cu, prepared for arguments P (pointer), i (int32), I (uint32)."""
         key = (module, name)
         with self._lock:
             if key not in self._functions:
+                self.load([module])
                 if module not in self._modules:
-                    self.load([module])
+                    self._modules[module] = self.call("module_from_buffer", self._code[module])
                 try:
                     function = self._modules[module].get_function(name)
                 except self.driver.Error as error:
