@@ -140,7 +140,7 @@ def draw(name: str, rows: dict[str, tuple[float, float]], title: str) -> None:
             offset, side = ((4, 4), "left") if encoder == "x264" else ((-4, -9), "right")
             axes.annotate(preset, point, offset, textcoords="offset points", fontsize=7, color=colour, ha=side)
     axes.set(xscale="log", xlabel="speed, x264 with Baseline's tools and full search = 1", ylabel="bits at equal PSNR, %",
-             title=title, ylim=(70, 130))  # fmt: skip
+             title=title, ylim=(60, 130))  # fmt: skip
     axes.xaxis.set_major_formatter("{x:g}")
     axes.grid(alpha=0.3)
     axes.legend()
