@@ -46,6 +46,14 @@ DEVICE void inverse_4x4(int *c) {
   for (int i = 0; i < 16; i++) c[i] = (c[i] + 32) >> 6;
 }
 
+// Whether a residual sample of a block leaves the range of cpu_simd/residual_range.py
+DEVICE bool is_beyond(const int *residual) {
+  int largest = 0;
+#pragma unroll
+  for (int i = 0; i < 16; i++) largest = max(largest, abs(residual[i]));
+  return largest > MOST_RESIDUAL;
+}
+
 // A dead zone of decisions.py as kernels have it, in 1 / 2^24 of a step, so that they need no division; what is added to a
 // coefficient before it is shifted
 constexpr int DEAD_ZONE_BITS = 24;
