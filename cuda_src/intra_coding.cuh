@@ -20,8 +20,7 @@ struct alignas(16) Macroblock {
   uint8_t count_4x4[16], count_16x16[16], count_chroma[8];
   uint8_t sides[5 * SIDE];   // of the columns of blocks of Intra_4x4; the last: the macroblock's right column
   signed char modes[5 * 8];  // Intra_4x4 modes, (by + 1) * 8 + bx + 4; with those around, -1: not available
-  int cost_4x4, cost_16x16, mode_16x16, mode_chroma, cbp_chroma, clipped[2];
-  int beyond_4x4, beyond_16x16, beyond_chroma;  // whether residual samples are, see is_beyond
+  int cost_4x4, cost_16x16, mode_16x16, mode_chroma, cbp_chroma, clipped[2], beyond_4x4, beyond_16x16, beyond_chroma;  // beyond: see is_beyond
   int all_4x4, all_16x16, all_chroma;  // levels that are not 0
   int sum_4x4, sum_16x16, sum_chroma;  // of the levels' magnitudes
   unsigned grey;  // four samples of 128
@@ -281,18 +280,6 @@ DEVICE int hadamard_4x4(int v, int lane) {
     v = i < 2 ? s + t : i == 2 ? s - (c - d) : s + (c - d);
   }
   return v;
-}
-
-// The rows of a coded block: prediction and scaled levels (c, raster) into four words `stride` bytes apart; c becomes the residual
-DEVICE void reconstruct(int *c, const unsigned *predicted, uint8_t *to, int stride) {
-  inverse_4x4(c);
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    int s[4];
-#pragma unroll
-    for (int x = 0; x < 4; x++) s[x] = clip255(byte_of(predicted[i], x) + c[4 * i + x]);
-    *reinterpret_cast<unsigned *>(to + i * stride) = pack4(s[0], s[1], s[2], s[3]);
-  }
 }
 
 // 8.5.2: codes an Intra_16x16 macroblock, a lane a 4x4 block k (both halves of the warp the same one): its source, its prediction
