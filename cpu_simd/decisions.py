@@ -59,6 +59,9 @@ DEAD_ZONE_INTRA, DEAD_ZONE_INTER, DEAD_ZONE_NEAREST = 64, 32, 96
 # Residuals with a decimate_score below these are dropped: luma of a quadrant, of the macroblock, chroma AC of a plane.
 THRESHOLD_8x8, THRESHOLD_16x16, THRESHOLD_CHROMA = 4, 6, 7
 PCM_BITS = 384 * 8 + 8  # samples and mb_type of I_PCM
+# residual_range.py: macroblocks with a residual sample of a larger magnitude become I_PCM: 2^15 / 64 / 1.44, with room for
+# the rounding; the QP from which it is looked for
+MOST_RESIDUAL, RANGE_QP = 350, 30
 FEW_LEVELS = 60  # a macroblock with at most this number of levels stays below PCM_BITS
 BUDGET = 6  # skip_probe: score from which a residual is worth coding
 

@@ -35,6 +35,7 @@ from .macroblock_coding import (
 )
 from .macroblock_syntax import only_8x8_partitions
 from .motion_compensation import predict_inter
+from .residual_range import leaves_16_bits
 from .simd.vector import load_u8x16, splat_u16x8, splat_u16x16, store
 from .transform import Lists, chroma_qp, quantise_strips, reconstruct_strips
 from .transform_8x8 import QUADRANT_8x8, quantise_8x8, reconstruct_8x8, scan_8x8
@@ -227,10 +228,11 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
                 fill_choice_bits(bits)
             bits_qp = q
         may_be_8x8 = bool(tools.transform_8x8_mode) and only_8x8_partitions(sub_mb_type, mb, mb_type[mb])
-        cbp[mb] = code_inter(mb, buffers, q, chroma_qp(q, chroma_qp_offset), may_be_8x8, rounding, residual)
+        q_c = chroma_qp(q, chroma_qp_offset)
+        cbp[mb] = code_inter(mb, buffers, q, q_c, may_be_8x8, rounding, residual)
         store_luma(out, rec_y, x0, y0)
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
-        if pcm_is_cheaper(mb, has_lists, residual):
+        if pcm_is_cheaper(mb, has_lists, residual) or leaves_16_bits(mb, q, q_c, lists, buffers, residual):
             mb_type[mb] = I_PCM
             _clear_motion(mb, motion.ref_idx, motion.mv)
             if references.n_ref1:

@@ -43,6 +43,7 @@ from .macroblock_coding import (
     store_luma,
 )
 from .macroblock_syntax import predicted_intra_mode
+from .residual_range import leaves_16_bits
 from .simd.lanes import block_satd, sums_of_4
 from .simd.vector import add, load_4_u8x4, load_u8x16, load_u16x16, splat_u16x16, store, sub, widen
 from .transform import (
@@ -359,7 +360,7 @@ def intra(
         intra_chroma_mode[mb] = mode
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
         cbp[mb] = luma + 16 * chroma
-        if pcm_is_cheaper(mb, has_lists, residual):
+        if pcm_is_cheaper(mb, has_lists, residual) or leaves_16_bits(mb, q, q_c, lists, buffers, residual):
             _set_modes_of_none(mb, intra_choice)
             mb_type[mb] = code_pcm(mb, own, x0, y0, rec, residual)
             cbp[mb] = 47

@@ -12,7 +12,7 @@ from ..jit.inlining import outlined
 from ..jit.kernel import helper
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.tables import QP_CHROMA
-from .decisions import ROUNDING
+from .decisions import MOST_RESIDUAL, ROUNDING
 from .layout import (
     SCALING_FACTORS,
     SCALING_FACTORS_BLOCK,
@@ -27,6 +27,7 @@ from .simd.blocks import (
     forward_rows,
     inverse_columns,
     inverse_rows,
+    less,
     load_i32x16,
     min_s,
     multiply_wide,
@@ -45,9 +46,11 @@ from .simd.vector import (
     clip_to_u8,
     load_u8x16,
     load_u16x16,
+    max_s,
     mul,
     plus,
     shift_right_s,
+    splat_like,
     splat_u16x16,
     store,
     sub,
@@ -162,21 +165,45 @@ def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, l
 
 
 @helper
+def is_beyond(residual):
+    """Whether any of these residual samples, 32 bits, has a magnitude above MOST_RESIDUAL."""
+    largest = narrow_saturated(absolute(residual))
+    return nonzero_groups(less(splat_like(largest, MOST_RESIDUAL), largest)) != 0
+
+
+@helper
+def larger(a, b):
+    """Values of which the magnitude is at least that of both, 32 bits."""
+    return max_s(absolute(a), absolute(b))
+
+
+@helper
+def _residual(values):
+    """8.5.12.2: residual samples of what the inverse transform gives."""
+    return shift_right_s(plus(values, 32), 6)
+
+
+@helper
 def _add_residual(predicted, residual):
-    """8.5.12.2, 8.5.14: Clip1(prediction + ((residual + 32) >> 6)) of sixteen samples."""
-    return clip_to_u8(add(widen_signed(widen(predicted)), shift_right_s(plus(residual, 32), 6)))
+    """8.5.14: Clip1(prediction + residual) of sixteen samples."""
+    return clip_to_u8(add(widen_signed(widen(predicted)), residual))
 
 
 @helper
 def _reconstruct_strip(x0, x1, x2, x3, predicted, at, out):
-    """8.5.12.2, 8.5.14: inverse transform and reconstruction of a strip from its four rows of scaled coefficients."""
+    """8.5.12.2, 8.5.14: inverse transform and reconstruction of a strip from its four rows of scaled coefficients.
+
+    Returns the larger magnitudes of its residual.
+    """
     x0, x1, x2, x3 = inverse_rows(x0), inverse_rows(x1), inverse_rows(x2), inverse_rows(x3)
     s, t = add(x0, x2), sub(x0, x2)
     u, v = sub(shift_right_s(x1, 1), x3), add(x1, shift_right_s(x3, 1))
-    store(out, at, _add_residual(load_u8x16(predicted, at), add(s, v)))
-    store(out, at + 16, _add_residual(load_u8x16(predicted, at + 16), add(t, u)))
-    store(out, at + 32, _add_residual(load_u8x16(predicted, at + 32), sub(t, u)))
-    store(out, at + 48, _add_residual(load_u8x16(predicted, at + 48), sub(s, v)))
+    r0, r1, r2, r3 = _residual(add(s, v)), _residual(add(t, u)), _residual(sub(t, u)), _residual(sub(s, v))
+    store(out, at, _add_residual(load_u8x16(predicted, at), r0))
+    store(out, at + 16, _add_residual(load_u8x16(predicted, at + 16), r1))
+    store(out, at + 32, _add_residual(load_u8x16(predicted, at + 32), r2))
+    store(out, at + 48, _add_residual(load_u8x16(predicted, at + 48), r3))
+    return larger(larger(r0, r1), larger(r2, r3))
 
 
 @helper
@@ -191,13 +218,15 @@ def _scaled(levels, factors, qp):
 def _reconstruct_by_lists(levels, dc, predicted, strip0, strip1, qp, lists, out):
     """reconstruct_strips with scaling lists that are not flat."""
     outlined()
+    most = splat_i32x16(0)
     scaling, table = lists.scaling, lists.first + (SCALING_FACTORS if strip0 < 4 else SCALING_FACTORS_CHROMA) + 64 * (qp % 6)
     for at in range(64 * strip0, 64 * strip1, 64):
         x0 = add(_scaled(load_u16x16(levels, at), load_u16x16(scaling, table), qp), load_i32x16(dc, at >> 2))
         x1 = _scaled(load_u16x16(levels, at + 16), load_u16x16(scaling, table + 16), qp)
         x2 = _scaled(load_u16x16(levels, at + 32), load_u16x16(scaling, table + 32), qp)
         x3 = _scaled(load_u16x16(levels, at + 48), load_u16x16(scaling, table + 48), qp)
-        _reconstruct_strip(x0, x1, x2, x3, predicted, at, out)
+        most = larger(most, _reconstruct_strip(x0, x1, x2, x3, predicted, at, out))
+    return is_beyond(most)
 
 
 @helper
@@ -205,11 +234,11 @@ def reconstruct_strips(levels, dc, predicted, strip0, strip1, qp, lists, out):
     """8.5.12, 8.5.14: scaling, inverse transform, reconstruction of strips [strip0, strip1) into out uint8[384].
 
     The strips are all of luma or all of chroma. levels int16[384]; dc int32[96]: scaled DC values to be added at strip * 16 +
-    4 * block, all else 0.
+    4 * block, all else 0. Returns whether any residual sample is beyond MOST_RESIDUAL.
     """
     if lists.has_lists:
-        _reconstruct_by_lists(levels, dc, predicted, strip0, strip1, qp, lists, out)
-        return
+        return _reconstruct_by_lists(levels, dc, predicted, strip0, strip1, qp, lists, out)
+    most = splat_i32x16(0)
     # LevelScale is a multiple of 16: 8.5.12.1 reduces to level * normAdjust << (qP / 6), and its right shift is exact
     table = lists.first + SCALING_FACTORS + 64 * (qp % 6)
     power = splat_u16x16(1 << (qp // 6))
@@ -220,7 +249,8 @@ def reconstruct_strips(levels, dc, predicted, strip0, strip1, qp, lists, out):
         x1 = multiply_wide(load_u16x16(levels, at + 16), f1)
         x2 = multiply_wide(load_u16x16(levels, at + 32), f0)
         x3 = multiply_wide(load_u16x16(levels, at + 48), f1)
-        _reconstruct_strip(x0, x1, x2, x3, predicted, at, out)
+        most = larger(most, _reconstruct_strip(x0, x1, x2, x3, predicted, at, out))
+    return is_beyond(most)
 
 
 @helper
@@ -247,7 +277,7 @@ def reconstruct_block(quantised, predicted, qp, lists, rec, rec_at, stride):
             scaled = _scaled(quantised, factors, qp)
         else:
             scaled = multiply_wide(quantised, mul(factors, splat_u16x16(1 << (qp // 6))))
-        store_block(rec, rec_at, stride, _add_residual(predicted, inverse_columns(inverse_rows(scaled))))
+        store_block(rec, rec_at, stride, _add_residual(predicted, _residual(inverse_columns(inverse_rows(scaled)))))
 
 
 @helper

@@ -43,7 +43,7 @@ from .simd.vector import (
     widen,
     widen_signed,
 )
-from .transform import RATIOS
+from .transform import RATIOS, is_beyond, larger
 
 # Offset of each scan position from a quadrant's first level, and those of the quadrants.
 PLACE_8x8 = (ZIGZAG_8x8 % 8 * 16 + ZIGZAG_8x8 // 8).astype(np.int64)
@@ -158,10 +158,7 @@ def quantise_8x8(source, predicted, qp, dead_zone, lists, levels):
 
 @helper
 def _scaled(levels, factors, qp):
-    """8.5.13.1: a column of scaled coefficients, 32 bits, from levels and LevelScale8x8, 16 bits.
-
-    |d| <= 64 * 255 * 64 / 40 plus half a step: within 16 bits, as 8.5.13 requires.
-    """
+    """8.5.13.1: a column of scaled coefficients, 32 bits, from levels and LevelScale8x8, 16 bits."""
     product = multiply_wide(mul(levels, splat_like(levels, 1 << max(0, qp // 6 - 6))), factors)
     rounding = 1 << (5 - qp // 6) if qp < 36 else 0
     return shift_right(add(product, splat_like(product, rounding)), max(0, 6 - qp // 6))
@@ -169,15 +166,19 @@ def _scaled(levels, factors, qp):
 
 @helper
 def _add_residual(predicted, residual):
-    """8.5.13.2, 8.5.14: Clip1(prediction + (residual >> 6)), the rounding already in the residual."""
-    return clip_to_u8(add(widen_signed(widen(predicted)), shift_right_s(residual, 6)))
+    """8.5.14: Clip1(prediction + residual)."""
+    return clip_to_u8(add(widen_signed(widen(predicted)), residual))
 
 
 @helper
 def inverse_8x8(columns):
-    """8.5.13.2: columns of scaled coefficients, 32 bits, to rows of residual samples times 64, 32 for the rounding added."""
+    """8.5.13.2: columns of scaled coefficients, 32 bits, to rows of residual samples."""
     x = transpose_8x8(_inverse(columns))
-    return _inverse((plus(x[0], 32), x[1], x[2], x[3], x[4], x[5], x[6], x[7]))
+    y = _inverse((plus(x[0], 32), x[1], x[2], x[3], x[4], x[5], x[6], x[7]))
+    return (
+        shift_right_s(y[0], 6), shift_right_s(y[1], 6), shift_right_s(y[2], 6), shift_right_s(y[3], 6),
+        shift_right_s(y[4], 6), shift_right_s(y[5], 6), shift_right_s(y[6], 6), shift_right_s(y[7], 6),
+    )  # fmt: skip
 
 
 @helper
@@ -194,7 +195,11 @@ def _store_row(residual, at, predicted, out):
 
 @helper
 def reconstruct_8x8(levels, predicted, qp, lists, out):
-    """8.5.13, 8.5.14: scaling, inverse transform, reconstruction of a macroblock's luma, int16[256] -> out uint8[384]."""
+    """8.5.13, 8.5.14: scaling, inverse transform, reconstruction of a macroblock's luma, int16[256] -> out uint8[384].
+
+    Returns whether any residual sample is beyond MOST_RESIDUAL.
+    """
+    beyond = False
     for at in range(0, 256, 128):
         r0, r1, r2, r3, r4, r5, r6, r7 = inverse_8x8((
             _column(levels, at, 0, qp, lists), _column(levels, at, 1, qp, lists),
@@ -210,6 +215,8 @@ def reconstruct_8x8(levels, predicted, qp, lists, out):
         _store_row(r5, at + 80, predicted, out)
         _store_row(r6, at + 96, predicted, out)
         _store_row(r7, at + 112, predicted, out)
+        beyond |= is_beyond(larger(larger(larger(r0, r1), larger(r2, r3)), larger(larger(r4, r5), larger(r6, r7))))
+    return beyond
 
 
 @helper

@@ -285,6 +285,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
     for (int k = 0; k < 8; k++) x[k] = scale(quantiser, k, x[k]);
     inverse_8x8(x, c, scratch.exchange, lane);
   }
+  if (Lists::ANY || max(qp_y, qp_c) >= RANGE_QP) pcm |= __any_sync(FULL_WARP, active && is_beyond(c));
   if (active) {
 #pragma unroll
     for (int i = 0; i < 4; i++) {

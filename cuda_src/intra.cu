@@ -55,9 +55,10 @@ DEVICE const short *levels_of(const Both &both, Choice choice, int block) {
   return m.levels_chroma + 16 * (block < LUMA_DC ? block - 16 : block - LUMA_DC + 7);
 }
 
-// Whether the macroblock becomes I_PCM; each warp computes it. LISTS: with scaling lists that are not flat
+// Whether the macroblock becomes I_PCM; each warp computes it. LISTS: with scaling lists that are not flat. ranges: whether residual
+// samples may leave their range
 template <bool LARGE, bool LISTS>
-DEVICE Choice choose(const Both &both, bool four, bool eight, int lane) {
+DEVICE Choice choose(const Both &both, bool four, bool eight, bool ranges, int lane) {
   const Macroblock &m = *both.macroblock;
   Choice choice = {four, m.clipped[1] || (!four && m.clipped[0]), LARGE && eight};
   int all = (four ? m.all_4x4 : m.all_16x16) + m.all_chroma, sum = (four ? m.sum_4x4 : m.sum_16x16) + m.sum_chroma;
@@ -66,6 +67,7 @@ DEVICE Choice choose(const Both &both, bool four, bool eight, int lane) {
     all = both.eight->all + m.all_chroma;
     sum = both.eight->sum + m.sum_chroma;
   }
+  if (ranges && (m.beyond_chroma || (LARGE && eight ? both.eight->beyond : four ? m.beyond_4x4 : m.beyond_16x16))) choice.pcm = true;
   // bits_at_most says no more than 41 a block, 7 a level and 2 a unit of magnitude, unless a level is clipped
   const bool many = all > FEW_LEVELS && 41 * N_LEVEL_BLOCKS + 7 * all + 2 * sum > PCM_BITS;
   if (LISTS || many) {
@@ -290,7 +292,7 @@ DEVICE void code_part(const Picture &p, const Lists &lists, const Shared &shared
     Macroblock &m = shared.buffers[n % 3], &previous = shared.buffers[(n + 2) % 3], &following = shared.buffers[(n + 1) % 3];
     Macroblock8x8 *const eight = LARGE ? shared.eights + n % 3 : nullptr, *const eight_before = LARGE ? shared.eights + (n + 2) % 3 : nullptr;
     Macroblock8x8 *const eight_after = LARGE ? shared.eights + (n + 1) % 3 : nullptr;
-    const int mx = item.mx;
+    const int mx = item.mx, qp_c = QP_CHROMA[clip3(0, 51, item.qp + p.chroma_qp_offset)];
     const Item after = take<GIVEN>(walk, p, first);
     if (codes) {
       const Around around = {mx > 0, top, top && mx + 1 < mb_width};
@@ -309,7 +311,6 @@ DEVICE void code_part(const Picture &p, const Lists &lists, const Shared &shared
       if (warp == 2) {
         if (lane < 16) shared.chroma_left[lane] = uint8_t(word >> 24);
         __syncwarp();
-        const int qp_c = QP_CHROMA[clip3(0, 51, item.qp + p.chroma_qp_offset)];
         const uint8_t *left = shared.chroma_left + 8 * (lane >> 2 & 1);
         if constexpr (BY_COST) best_chroma(m, around, above, left, qp_c, item.qp, lane, *weighing);
         else code_chroma<WEIGHED>(lists, m, around, above, left, qp_c, item.qp, lane, weighing);
@@ -351,7 +352,7 @@ DEVICE void code_part(const Picture &p, const Lists &lists, const Shared &shared
       as_4x4 = m.cost_4x4 < min(eight->cost, m.cost_16x16);
       as_8x8 = !as_4x4 && eight->cost < m.cost_16x16;
     }
-    choice = choose<LARGE, Lists::ANY>(both, as_4x4, as_8x8, lane);
+    choice = choose<LARGE, Lists::ANY>(both, as_4x4, as_8x8, Lists::ANY || max(item.qp, qp_c) >= RANGE_QP, lane);
     if (warp == 3) {
       publish<LARGE>(both, choice, packets + PACKET * mx, turn, lane);
       write_samples<LARGE>(p, both, choice, mx, my, lane);

@@ -16,6 +16,7 @@ struct alignas(16) Macroblock8x8 {
   signed char modes[5 * 8];  // as in Macroblock
   uint8_t count[16];
   int cost, clipped, all, sum;
+  int beyond;  // whether residual samples are, see is_beyond
   Spectrum spectra[4];  // of the source's blocks
 };
 
@@ -25,6 +26,14 @@ DEVICE Neighbours neighbours_of(const Around &around, int q) {
 
 // The scan position of a level at a place of PLACING
 DEVICE int position_of_place(int place) { return 4 * (place & 15) + (place >> 4); }
+
+// Row or column of a block's residual
+DEVICE void note_beyond(Macroblock8x8 &m, const int *residual) {
+  int largest = 0;
+#pragma unroll
+  for (int k = 0; k < 8; k++) largest = max(largest, abs(residual[k]));
+  if (largest > MOST_RESIDUAL) m.beyond = 1;
+}
 
 // 8.5.13: codes block q, predicted from the values `choice` of m.values; source: rows of sixteen, block: rows of TILE_8x8 samples
 template <bool WEIGHED, class Lists, class F>
@@ -67,7 +76,11 @@ DEVICE void code_block_8x8(const Lists &lists, Macroblock8x8 &m, const uint8_t *
     transpose_8(x, m.exchange, lane, EIGHT);
     inverse_8(x);
 #pragma unroll
-    for (int k = 0; k < 8; k++) block[TILE_8x8 * k + lane] = uint8_t(clip255(int(predicted[k]) + ((x[k] + 32) >> 6)));
+    for (int k = 0; k < 8; k++) {
+      x[k] = (x[k] + 32) >> 6;
+      block[TILE_8x8 * k + lane] = uint8_t(clip255(int(predicted[k]) + x[k]));
+    }
+    note_beyond(m, x);
   }
   __syncwarp();
 }
@@ -118,8 +131,9 @@ DEVICE void code_given_8x8(const Lists &lists, Macroblock8x8 &m, const uint8_t *
   count_8x8(m, lane);
 }
 
-// The edge: words above from the corner on, and `word` to the left of this lane's row
+// Before the blocks of a macroblock: the edge: words above from the corner on, and `word` to the left of this lane's row
 DEVICE void set_edge_8x8(Macroblock8x8 &m, unsigned above, unsigned word, int lane) {
+  if (lane == 0) m.beyond = 0;
   if (lane < 16) m.tile[(lane + 1) * TILE_8x8 + 7] = uint8_t(word >> 24);
   if (lane < 7) *reinterpret_cast<unsigned *>(m.tile + 4 + 4 * lane) = above;
 }

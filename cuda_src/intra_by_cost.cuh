@@ -33,7 +33,7 @@ DEVICE int bits_in_4x4(const unsigned *bits, int size, int scan, unsigned coded,
 
 // A block of Intra_4x4 in a mode: of one sample and level in each lane of a half of the warp, and the cost
 struct Block4x4 {
-  int mode, level, sample, cost;
+  int mode, level, sample, residual, cost;
 };
 
 // As code_4x4 by true cost
@@ -44,7 +44,7 @@ DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatLi
   const int lefts = kept(around.left ? 0xffff : 0xeeee, lane), tops = kept(around.top ? 0xffff : 0xfff0, lane);
   const int rights = kept(ABOVE_RIGHT_INSIDE | (around.top ? 7 : 0) | (around.right ? 8 : 0), lane);
   const int usable = own.needs & 4 ? 0 : (own.needs & 1 ? lefts : 0xffff) & (own.needs & 2 ? tops : 0xffff);
-  int cost = 0, magnitudes = 0, all = 0;
+  int cost = 0, magnitudes = 0, all = 0, largest = 0;
 #pragma unroll 1
   for (int step = 0; step < 10; step++) {
     const Ahead now = ahead_of(m, step, lane);
@@ -98,10 +98,11 @@ DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatLi
       }
       counts |= unsigned(__popc(coded)) << (8 * n);
       level = c < 0 ? -level : level;
-      const int residual = inverse_pass(inverse_pass(level * quantiser.scale, own.row), own.column);
-      const int sample = clip255(byte_of(unsigned(words[n]), own.x) + ((residual + 32) >> 6));
+      const int residual = (inverse_pass(inverse_pass(level * quantiser.scale, own.row), own.column) + 32) >> 6;
+      const int sample = clip255(byte_of(unsigned(words[n]), own.x) + residual);
       trials[n].level = level;
       trials[n].sample = sample;
+      trials[n].residual = residual;
       const int value = cost_of(sum_16(square_of_difference(sample, source)), sum_16(share), qp);
       trials[n].cost = tried[n] ? value : NO_LIMIT;
     }
@@ -110,6 +111,7 @@ DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatLi
     if (active) {
       cost += best.cost;
       magnitudes += abs(best.level);
+      largest = max(largest, abs(best.residual));
       all += best.level != 0;
       block[at] = uint8_t(best.sample);
       if (own.x == 3) side[SIDE + 4 + own.y] = uint8_t(best.sample);
@@ -131,7 +133,9 @@ DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatLi
   const int total = int(__reduce_add_sync(FULL_WARP, unsigned(rest)));
   magnitudes = __reduce_add_sync(FULL_WARP, magnitudes);
   all = __reduce_add_sync(FULL_WARP, all);
+  const bool beyond = __any_sync(FULL_WARP, largest > MOST_RESIDUAL);
   if (lane == 0) {
+    m.beyond_4x4 = beyond;
     m.cost_4x4 = total + type_bits(bits, 0, false);
     m.all_4x4 = all;
     m.sum_4x4 = magnitudes;
@@ -218,7 +222,8 @@ DEVICE int2 best_block_8x8(Macroblock8x8 &m, const uint8_t *source, uint8_t *blo
     inverse_8(x);
 #pragma unroll
     for (int k = 0; k < 8; k++) {
-      const int sample = clip255(int(m.values[choice.at(k)]) + ((x[k] + 32) >> 6));
+      x[k] = (x[k] + 32) >> 6;
+      const int sample = clip255(int(m.values[choice.at(k)]) + x[k]);
       error += square_of_difference(sample, source[16 * k + column]);
       samples[k >> 2] |= unsigned(sample) << (8 * (k & 3));
     }
@@ -228,6 +233,7 @@ DEVICE int2 best_block_8x8(Macroblock8x8 &m, const uint8_t *source, uint8_t *blo
   const int cost = tried ? cost_of(error, total, qp) : NO_LIMIT;
   const int first = __shfl_sync(FULL_WARP, cost, 0), second = __shfl_sync(FULL_WARP, cost, 8), best = second < first;
   if (lane < 16 && group == best) {
+    note_beyond(m, x);
     short *levels = m.levels + 64 * q;
 #pragma unroll
     for (int k = 0; k < 8; k++) {
@@ -346,6 +352,7 @@ DEVICE void best_chroma(Macroblock &m, const Around &around, const Above &above,
   scale_4x4(flat, c, qp);
   c[0] = scaled;
   inverse_4x4(c);
+  bool beyond = is_beyond(c);
 #pragma unroll
   for (int p = 0; p < 16; p++) {
     c[p] = clip255(byte_of(predicted[p >> 2], p & 3) + c[p]);
@@ -357,6 +364,7 @@ DEVICE void best_chroma(Macroblock &m, const Around &around, const Above &above,
   const int best = int(__reduce_min_sync(FULL_WARP, chroma_mode_usable(around, mode) ? key : ~0u) & 3);
   const bool mine = mode == best;
   const unsigned dc_coded = __ballot_sync(FULL_WARP, mine && dc), clipped = __ballot_sync(FULL_WARP, mine && abs(dc) >= MAX_LEVEL);
+  beyond = __any_sync(FULL_WARP, mine && beyond);
   const int all = __reduce_add_sync(FULL_WARP, mine ? count : 0), sum = __reduce_add_sync(FULL_WARP, mine ? magnitudes : 0);
   if (mine) {
     const int k = lane & 7;
@@ -369,6 +377,7 @@ DEVICE void best_chroma(Macroblock &m, const Around &around, const Above &above,
   }
   if (lane == 0) {
     m.mode_chroma = best;
+    m.beyond_chroma = beyond;
     m.cbp_chroma = all ? 2 : dc_coded ? 1 : 0;
     m.all_chroma = all + __popc(dc_coded);
     m.sum_chroma = sum;

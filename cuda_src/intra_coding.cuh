@@ -20,7 +20,7 @@ struct alignas(16) Macroblock {
   uint8_t count_4x4[16], count_16x16[16], count_chroma[8];
   uint8_t sides[5 * SIDE];   // of the columns of blocks of Intra_4x4; the last: the macroblock's right column
   signed char modes[5 * 8];  // Intra_4x4 modes, (by + 1) * 8 + bx + 4; with those around, -1: not available
-  int cost_4x4, cost_16x16, mode_16x16, mode_chroma, cbp_chroma, clipped[2];
+  int cost_4x4, cost_16x16, mode_16x16, mode_chroma, cbp_chroma, clipped[2], beyond_4x4, beyond_16x16, beyond_chroma;  // beyond: see is_beyond
   int all_4x4, all_16x16, all_chroma;  // levels that are not 0
   int sum_4x4, sum_16x16, sum_chroma;  // of the levels' magnitudes
   unsigned grey;  // four samples of 128
@@ -196,7 +196,7 @@ DEVICE void code_4x4(const Lists &lists, Macroblock &m, const Around &around, co
   const int lefts = kept(around.left ? 0xffff : 0xeeee, lane), tops = kept(around.top ? 0xffff : 0xfff0, lane);
   const int rights = kept(ABOVE_RIGHT_INSIDE | (around.top ? 7 : 0) | (around.right ? 8 : 0), lane);
   const int usable = own.needs & 4 ? 0 : (own.needs & 1 ? lefts : 0xffff) & (own.needs & 2 ? tops : 0xffff);
-  int cost = lam * BITS_4x4, limit = NO_LIMIT, magnitudes = 0, all = 0;
+  int cost = lam * BITS_4x4, limit = NO_LIMIT, magnitudes = 0, all = 0, largest = 0;
   Ahead next = ahead_of(m, 0, lane);
 #pragma unroll 1
   for (int step = 0; step < 10 && cost < limit; step++) {
@@ -245,7 +245,9 @@ DEVICE void code_4x4(const Lists &lists, Macroblock &m, const Around &around, co
     c = inverse_pass(c, own.column);
     limit = __shfl_sync(FULL_WARP, limit, 0);
     if (active) {
-      const uint8_t sample = uint8_t(clip255(byte_of(word, own.x) + ((c + 32) >> 6)));
+      const int residual = (c + 32) >> 6;
+      largest = max(largest, abs(residual));
+      const uint8_t sample = uint8_t(clip255(byte_of(word, own.x) + residual));
       block[at] = sample;
       if (own.x == 3) side[SIDE + 4 + own.y] = sample;
       m.levels_4x4[levels_at(step, lane) + own.scan] = short(level);
@@ -258,7 +260,9 @@ DEVICE void code_4x4(const Lists &lists, Macroblock &m, const Around &around, co
   }
   magnitudes = __reduce_add_sync(FULL_WARP, magnitudes);
   all = __reduce_add_sync(FULL_WARP, all);
+  const bool beyond = __any_sync(FULL_WARP, largest > MOST_RESIDUAL);
   if (lane == 0) {
+    m.beyond_4x4 = beyond;
     m.cost_4x4 = cost;
     m.all_4x4 = all;
     m.sum_4x4 = magnitudes;
@@ -276,18 +280,6 @@ DEVICE int hadamard_4x4(int v, int lane) {
     v = i < 2 ? s + t : i == 2 ? s - (c - d) : s + (c - d);
   }
   return v;
-}
-
-// The rows of a coded block: prediction and scaled levels (c, raster) into four words `stride` bytes apart
-DEVICE void reconstruct(int *c, const unsigned *predicted, uint8_t *to, int stride) {
-  inverse_4x4(c);
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    int s[4];
-#pragma unroll
-    for (int x = 0; x < 4; x++) s[x] = clip255(byte_of(predicted[i], x) + c[4 * i + x]);
-    *reinterpret_cast<unsigned *>(to + i * stride) = pack4(s[0], s[1], s[2], s[3]);
-  }
 }
 
 // 8.5.2: codes an Intra_16x16 macroblock, a lane a 4x4 block k (both halves of the warp the same one): its source, its prediction
@@ -333,7 +325,9 @@ DEVICE void code_predicted_16x16(const Lists &all_lists, Macroblock &m, const un
   scale_4x4(lists, v, qp);
   v[0] = qp >= 36 ? scaled << (qp / 6 - 6) : (scaled + (1 << (5 - qp / 6))) >> (6 - qp / 6);
   if (lane < 16) reconstruct(v, predicted, m.luma + 64 * by + 4 * bx, 16);
+  const bool beyond = __any_sync(FULL_WARP, lane < 16 && is_beyond(v));
   if (lane == 0) {
+    m.beyond_16x16 = beyond;
     m.all_16x16 = all;
     m.sum_16x16 = sum;
     m.clipped[0] = clipped != 0;
@@ -466,7 +460,9 @@ DEVICE void code_chroma(const Lists &all_lists, Macroblock &m, const Around &aro
   scale_4x4(lists, v, qp);
   v[0] = scaled;
   if (lane < 8) reconstruct(v, predicted, m.chroma + place, 8);
+  const bool beyond = __any_sync(FULL_WARP, lane < 8 && is_beyond(v));
   if (lane == 0) {
+    m.beyond_chroma = beyond;
     m.mode_chroma = best;
     m.cbp_chroma = coded ? 2 : dc_coded ? 1 : 0;
     m.all_chroma = coded + __popc(dc_coded);

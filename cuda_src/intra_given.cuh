@@ -77,7 +77,7 @@ DEVICE void code_given_4x4(Macroblock &m, uint8_t *origin, const uint4 *plan, co
   uint8_t *mine = m.predicted + lane;
   const uint4 *block = reinterpret_cast<const uint4 *>(m.predicted) + half;
   short *levels = m.levels_4x4 + levels_at(0, lane) + own.scan;
-  int magnitudes = 0;
+  int magnitudes = 0, largest = 0;
   unsigned votes = 0;
   uint4 next = plan[lane];
 #pragma unroll 1
@@ -103,7 +103,9 @@ DEVICE void code_given_4x4(Macroblock &m, uint8_t *origin, const uint4 *plan, co
     votes = lane == step ? coded : votes;
     levels[16 * step] = short(level);
     v = inverse_pass(v, own.column);
-    const uint8_t sample = uint8_t(clip255(predicted + ((v + 32) >> 6)));
+    const int residual = (v + 32) >> 6;
+    largest = max(largest, abs(residual));
+    const uint8_t sample = uint8_t(clip255(predicted + residual));
     origin[now.w & 0xffff] = sample;
     origin[now.w >> 16] = sample;
     __syncwarp();
@@ -113,7 +115,9 @@ DEVICE void code_given_4x4(Macroblock &m, uint8_t *origin, const uint4 *plan, co
   const unsigned coded = __shfl_sync(FULL_WARP, votes, second ? at - 8 : at) >> (16 * second);
   const int count = __popc(coded & 0xffff), all = __reduce_add_sync(FULL_WARP, lane < 16 ? count : 0);
   if (lane < 16) m.count_4x4[lane] = uint8_t(count);
+  const bool beyond = __any_sync(FULL_WARP, largest > MOST_RESIDUAL);
   if (lane == 0) {
+    m.beyond_4x4 = beyond;
     m.all_4x4 = all;
     m.sum_4x4 = magnitudes;
   }

@@ -46,6 +46,26 @@ DEVICE void inverse_4x4(int *c) {
   for (int i = 0; i < 16; i++) c[i] = (c[i] + 32) >> 6;
 }
 
+// Whether a residual sample of a block leaves the range of cpu_simd/residual_range.py
+DEVICE bool is_beyond(const int *residual) {
+  int largest = 0;
+#pragma unroll
+  for (int i = 0; i < 16; i++) largest = max(largest, abs(residual[i]));
+  return largest > MOST_RESIDUAL;
+}
+
+// The rows of a coded block: prediction and scaled levels (c, raster) into four words `stride` bytes apart; c becomes the residual
+DEVICE void reconstruct(int *c, const unsigned *predicted, uint8_t *to, int stride) {
+  inverse_4x4(c);
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    int s[4];
+#pragma unroll
+    for (int x = 0; x < 4; x++) s[x] = clip255(byte_of(predicted[i], x) + c[4 * i + x]);
+    *reinterpret_cast<unsigned *>(to + i * stride) = pack4(s[0], s[1], s[2], s[3]);
+  }
+}
+
 // A dead zone of decisions.py as kernels have it, in 1 / 2^24 of a step, so that they need no division; what is added to a
 // coefficient before it is shifted
 constexpr int DEAD_ZONE_BITS = 24;

@@ -26,7 +26,7 @@ GIVEN = {  # chosen here, of a machine, or in test_second_pass.py
 }  # fmt: skip
 VALUES = {  # of options that are no number and no choice, or whose edges matter more than what is between
     "fps": (1, 25, "30000/1001", 0.01, 10000), "keyint": (1, 2, 3, 5, 8, "infinite"),
-    "qp": (0, 1, 2, 4, 10, 20, 30, 40, 50, 51),
+    "qp": (0, 1, 2, 4, 10, 20, 30, 40, 44, 47, 49, 50, 51),
     "deblock": ((0, 0), (-6, -6), (6, 6), (0, 3), (-6, 6)), "sar": ("1:1", "16:11", "65535:65534"),
     "partitions": ("none", "all", "p8x8", "p8x8,p4x4", "i8x8", "p8x8,i4x4"), "slices": (1, 2, 3, 5),
     "crf": (0, 4.5, 20, 33.3, 51), "qpmin": (0, 3, 20), "qpmax": (20, 45, 51, 69),
