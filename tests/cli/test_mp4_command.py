@@ -128,7 +128,8 @@ def test_an_interrupted_encode_decodes(tmp_path, number, words):
 def test_a_full_disk_leaves_whole_seconds(clip, tmp_path, limit, held):
     resource = pytest.importorskip("resource")
     out = tmp_path / "o.mp4"
-    command = [sys.executable, "-m", "h264lite", "encode", str(clip), str(out), "--fps", "5", "--keyint", "5"]
+    command = [sys.executable, "-m", "h264lite", "encode", str(clip), str(out), "--fps", "5", "--keyint", "5", "--qp", "26",
+               "--bframes", "0"]
     done = subprocess.run(command, stderr=subprocess.PIPE, timeout=120,
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
     assert done.returncode == 1 and f"file too large; the output holds {held} frames" in done.stderr.decode()
