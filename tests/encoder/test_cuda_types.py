@@ -10,6 +10,7 @@ from h264lite.scheduler.lookahead.gpu_costs import GpuCosts
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import driver, gpu, launches_by_frame, on_gpus  # noqa: F401
+from ..steady import steady
 from .test_adaptive_types import pan
 
 WIDTH, HEIGHT = 70, 52
@@ -29,12 +30,13 @@ CLIP = made_clip()
 
 
 def packets_of(**options):
-    with h264lite.Encoder(WIDTH, HEIGHT, 30, keep_reconstruction=True, **{**OPTIONS, **options}) as encoder:
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, keep_reconstruction=True, **steady({**OPTIONS, **options})) as encoder:
         return [packet for planes in CLIP for packet in encoder.encode(planes)] + encoder.flush()
 
 
 def encoder_of(b_adapt, keyint=OPTIONS["keyint"], **options):
-    return h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", b_adapt=b_adapt, **{**OPTIONS, "keyint": keyint, **options})
+    options = steady({**OPTIONS, "keyint": keyint, **options})
+    return h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", b_adapt=b_adapt, **options)
 
 
 def shown(packets):
