@@ -24,7 +24,7 @@ ROOT = Path(h264lite.__file__).resolve().parent
 KERNELS = ("cpu_simd", "jit", "decoder", "scheduler/threads/copy_kernels.py", "scheduler/threads/read_kernels.py",
            "cuda_src/runtime/driver_calls.py")  # fmt: skip
 NOT_HERE = (__file__, *(str(ROOT / name) for name in KERNELS))
-LIMIT = 60  # seconds after which a case hangs
+LIMIT = 120  # seconds after which a case hangs
 ERRORS = (KeyboardInterrupt, TimeoutError, MemoryError)
 CPU = (
     {"device": "cpu", "threads": 1}, {"device": "cpu", "threads": 1, "ref": 2, "keyint": 4},
