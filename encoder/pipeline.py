@@ -29,11 +29,10 @@ from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
 from .decisions.adaptive_quantisation import AqSettings, energies, mean_qp, with_mb_qp
-from .decisions.bitrate_control import BitrateControl
 from .decisions.buffer_control import BufferControl, InBuffer
 from .decisions.frame_types import FrameTypes
-from .decisions.second_pass import SecondPass
-from .decisions.size_feedback import RATE_LAG, SizeFeedback, rate_lag
+from .decisions.rate_control import RateControl
+from .decisions.size_feedback import RATE_LAG
 from .decisions.weights import Sums, Weighting, frame_sums, sums_of_blocks
 from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .frames.device_frame import DeviceFrame, check_device
@@ -46,6 +45,7 @@ from .warm_up import compile_in_background, load_for_gpu, loaded_for_gpu
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `public_error`
+_MOST_IN_FLIGHT = 15  # frames
 
 @dataclass(slots=True)
 class EncodedFrame:
@@ -102,14 +102,14 @@ class Pipeline:
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
         self._warn = warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         self.frame_types = FrameTypes(config, slices, warn)
-        self._sizes = SizeFeedback(RATE_LAG, rate_lag) if config.bitrate else SizeFeedback()
-        self._rate = _rate_control(config)
+        self._rate = RateControl(config) if config.bitrate else None
         self._control = None if config.buffer is None else BufferControl(config)
         self._warn_of_underflow = config.buffer is not None
         self._weighting = Weighting(config.repeats_references) if config.weightp else None
         settings = LoopSettings(config, slices)
         try:
-            self.executor = FrameExecutor(settings, keep_reconstruction, self._sizes.lag - 1, warn, trace)
+            most_in_flight = _MOST_IN_FLIGHT if self._rate is None else RATE_LAG - 1
+            self.executor = FrameExecutor(settings, keep_reconstruction, most_in_flight, warn, trace)
         except FAILURES as error:
             kind = DeviceError if isinstance(error, DeviceUnavailable) else Error
             raise (Error(str(error)) if isinstance(error, LimitError) else kind(f"device {config.device}: {error}")) from None
@@ -247,9 +247,10 @@ class Pipeline:
         """planes: the source, uint8 of display size; empty if it is on the GPU. ahead: see `encode`."""
         executor = self.executor
         try:
-            spec = self._decide(spec)
+            spec = self.frame_types.next() if spec is None else spec
             if self._rate is not None:
-                spec, ahead = self._rate.settle(spec, self._sizes.newest, ahead)
+                self._finish(self._rate.lag(spec.coding_index) - 1)
+                spec, ahead = self._rate.settle(spec, ahead)
             if self._weighting is not None:
                 spec = self._weighting.of(spec, frame_sums(planes) if planes else self._sums_on_gpu(frame))
             if self.config.aq_mode and not spec.mb_qp:
@@ -298,13 +299,6 @@ class Pipeline:
     def _sums_on_gpu(self, frame: Frame) -> Sums:
         """See Weighting.of, for a source on the GPU."""
         return sums_of_blocks(_held(frame).sums(), self.config.width, self.config.height)
-
-    def _decide(self, spec: FrameSpec | None) -> FrameSpec:
-        """The spec of the next frame. The sizes that it may use are known: fewer frames than their lag are in flight."""
-        index = self.executor.ring.count
-        self._finish(self._sizes.lag_of(index) - 1)
-        sizes = self._sizes.release(index)
-        return self.frame_types.next(sizes) if spec is None else spec
 
     def say_bt709(self, begun: bool = False) -> None:
         """Write BT.709, limited range (of RGB input) to the VUI; InputError if options or earlier frames contradict.
@@ -391,7 +385,8 @@ class Pipeline:
             if coded.refused:
                 in_flight.clear()
                 raise RefusedFrame(outside_text(coded.index))
-            self._sizes.add(coded.bits)
+            if self._rate is not None:
+                self._rate.add(coded.coding_index, coded.bits)
             self.done.append(coded)
             if self.trace is not None:
                 self.trace.add(HOST, "loop", "wait", start, time.perf_counter() - start, coded.index)
@@ -404,12 +399,6 @@ class Pipeline:
         luma, chroma = frame.decoded
         cb, cr = chroma[:, pad // 2 :, pad // 2 :][:, : height // 2, : width // 2].copy()
         return luma[pad : pad + height, pad : pad + width].copy(), cb, cr
-
-
-def _rate_control(config: Config) -> BitrateControl | SecondPass | None:
-    if config.first_pass is not None:
-        return SecondPass(config)
-    return BitrateControl(config) if config.bitrate else None
 
 
 def _held(frame: Frame) -> HeldSource:

@@ -23,7 +23,7 @@ class Pairs(FrameTypes):
         self.gop, self.references, self.held, self.lumas, self.flushed = -1, [], [], [], 0
         Pairs.instances.append(self)
 
-    def add(self, planes=(), sizes=()):
+    def add(self, planes=()):
         index = self.added
         self.added += 1
         self.lumas.append(planes[0].copy() if len(planes) else None)

@@ -46,14 +46,13 @@ class FrameTypes:
         if self._qps is not None and isinstance(self._types, AdaptiveTypes):
             self._types.needed_from = self._qps.needed_from
 
-    def add(self, planes: Sequence[np.ndarray] | HeldSource = (), sizes: Sequence[int] = ()) -> list[FrameSpec]:
+    def add(self, planes: Sequence[np.ndarray] | HeldSource = ()) -> list[FrameSpec]:
         """One more source frame has come, in display order. The frames that can be coded now, in coding order.
 
         planes: Y, Cb, Cr, uint8 of display size, unchanged until the frame is coded, or a frame on a GPU; empty: unknown.
-        sizes: see `next`.
         """
         if self._types is None:
-            return [self.next(sizes)]
+            return [self.next()]
         luma = planes if isinstance(planes, HeldSource) else planes[0] if planes else None
         if self._costs is not None:
             if luma is None:
@@ -105,10 +104,8 @@ class FrameTypes:
         elif self._costs is not None:
             self._costs.forget(before)
 
-    def next(self, sizes: Sequence[int] = ()) -> FrameSpec:
-        """The next frame of a stream without B frames. sizes: bits of the frames that have become known (SizeFeedback); not
-        used at a constant QP.
-        """
+    def next(self) -> FrameSpec:
+        """The next frame of a stream without B frames, at a constant QP."""
         last, asked = self._last, self.requests.enter()
         index = last.coding_index + 1 if last is not None else 0
         if last is None or asked == IDR or last.frame_num + 1 >= self._config.keyint:

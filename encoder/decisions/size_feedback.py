@@ -3,8 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 
-FEEDBACK_LAG = 16  # frames: more than are in flight, so that no decision waits for the entropy coding
-RATE_LAG = 8  # the same for streams with a bit rate, of which fewer frames are in flight
+RATE_LAG = 8  # frames
 _START, _RISE = 4, 2  # frames of a stream with a bit rate whose lag is 1, and frames in which it then rises by one
 
 
@@ -18,11 +17,9 @@ class SizeFeedback:
     for any number of threads and devices.
     """
 
-    def __init__(self, lag: int = FEEDBACK_LAG, lag_of: Callable[[int], int] | None = None) -> None:
+    def __init__(self, lag: int, lag_of: Callable[[int], int] | None = None) -> None:
         """lag_of: that of a frame by its coding index, at most `lag`; None: of all `lag`."""
-        self.lag = lag
         self.lag_of = lag_of or (lambda _: lag)
-        self.newest: list[int] = []  # as the last `release` returned them
         self._coded: deque[int] = deque()  # bits of finished frames, not released yet
         self._released = 0
 
@@ -36,5 +33,4 @@ class SizeFeedback:
         while self._released <= coding_index - self.lag_of(coding_index):
             known.append(self._coded.popleft())
             self._released += 1
-        self.newest = known
         return known

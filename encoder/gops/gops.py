@@ -18,6 +18,7 @@ from ...scheduler.frames.frame import split_planes
 from ...scheduler.frames.host_rgb import RgbFrame
 from ...scheduler.trace import Trace
 from ...start_threads import start_threads
+from ..decisions.second_pass import parts_of
 from ..errors import Error, InputError
 from ..files.read_ahead import Read
 from ..held_frames import HeldFrames
@@ -44,6 +45,8 @@ def count_lanes(config: Config, frames: int | None) -> int:
     if not config.gops and frames is None:
         return len(config.devices)
     lanes = config.gops or _tuned_lanes(config) or sum(_lanes_that_pay(config, name) for name in config.devices)
+    if config.first_pass is not None:
+        return max(len(config.devices), min(lanes, len(parts_of(config.first_pass))))
     return max(len(config.devices), min(lanes, -(-frames // config.keyint) if frames else lanes))
 
 
@@ -101,7 +104,9 @@ class Gops:
         from ..pipeline import Pipeline
 
         self.config = config
-        self.queue = GopQueue(lanes, lanes * config.keyint, frame_bytes(config))
+        parts = () if config.first_pass is None else parts_of(config.first_pass)
+        longest = max([len(part) for part in parts], default=config.keyint)
+        self.queue = GopQueue(lanes, lanes * longest, frame_bytes(config), [part.start for part in parts])
         self._held = HeldFrames(config, warn)
         self._buffer: np.ndarray | None = None
         self.taken: list[EncodedFrame] = []  # see Pipeline

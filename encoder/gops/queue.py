@@ -1,6 +1,7 @@
 """A thread-safe queue between the caller and the lanes: frames to encode, GOP by GOP, and finished ones, in coding order."""
 
 import threading
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,8 +26,8 @@ Waiting = tuple[FrameSpec, np.ndarray | Read]
 
 @dataclass
 class Gop:
-    """The frames of a GOP that wait, and the number that a lane has taken; closed: a later GOP has begun; shown: the last
-    frame in display order that was taken.
+    """The frames of a GOP, or of a part of several, that wait, and the number that a lane has taken; closed: a later one has
+    begun; shown: the last frame in display order that was taken.
     """
 
     number: int
@@ -44,10 +45,13 @@ class Gop:
 class GopQueue:
     """One caller enters frames and collects finished ones, in coding order; lanes take frames and emit them encoded."""
 
-    def __init__(self, lanes: int, room: int, frame_bytes: int) -> None:
-        """room: frames that may wait, fewer if they are large."""
+    def __init__(self, lanes: int, room: int, frame_bytes: int, starts: Sequence[int] = ()) -> None:
+        """room: frames that may wait, fewer if they are large. starts: coding indices of the IDR frames of GOPs that a lane
+        codes with those after them, up to the next of these; empty: lanes take single GOPs.
+        """
         self.lanes, self.frame_bytes = lanes, frame_bytes
         self.room = max(2, min(room, MOST_BYTES // frame_bytes))
+        self._starts, self._is_start = starts, frozenset(starts).__contains__
         self.free: list[np.ndarray] = []  # buffers for frames
         self.closing = False
         self._lock = threading.RLock()  # the caller uses no Condition: an interrupt in its code leaves the lock held
@@ -84,13 +88,14 @@ class GopQueue:
             if self.has_failed():
                 assert self._failure is not None
                 raise self._failure
-            if self._newest is not None and self._newest.number == spec.gop:
+            number = bisect_right(self._starts, spec.coding_index) - 1 if self._starts else spec.gop
+            if self._newest is not None and self._newest.number == number:
                 self._newest.waiting.append((spec, source))
             else:
                 if self._newest is not None:
                     self._newest.closed = True
-                self._newest = Gop(spec.gop, deque([(spec, source)]))
-                self._gops[spec.gop] = self._newest  # never without a frame, for which a lane would wait
+                self._newest = Gop(number, deque([(spec, source)]))
+                self._gops[number] = self._newest  # never without a frame, for which a lane would wait
             self._notify()
 
     def has_failed(self) -> bool:
@@ -191,7 +196,7 @@ class GopQueue:
             begun = self._gops_begun
             self._finished.update((frame.coding_index, frame) for frame in done)
             while self._in_order in self._finished:
-                self._gops_begun += self._finished[self._in_order].is_idr
+                self._gops_begun += self._begins(self._finished[self._in_order])
                 self._in_order += 1
             if begun != self._gops_begun:
                 self._notify()  # another GOP may begin
@@ -227,6 +232,9 @@ class GopQueue:
     def _is_over(self, gop: Gop) -> bool:
         """Whether the GOP is cut, and no frame is missing before the last one."""
         return self._is_cut(gop.number) and not gop.has_gap
+
+    def _begins(self, frame: "EncodedFrame") -> bool:
+        return self._is_start(frame.coding_index) if self._starts else frame.is_idr
 
     def _is_cut(self, number: int) -> bool:
         return self._end_gop is not None and number >= self._end_gop

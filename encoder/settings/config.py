@@ -296,7 +296,7 @@ class Config:
         legal = [row for row in OPTIONS if row.scope in (ALL, API) or row.name in ("frames", "seek")]
         values = read_options(options, legal)
         if values["bitrate"]:
-            options = with_rate_factor(options)
+            options = with_rate_factor(options, values["pass_"] in READING)
         for name in ("width", "height"):
             if values[name] is None:
                 raise OptionError(f"{name} is missing")
@@ -316,7 +316,8 @@ class Config:
         high = values["transform_8x8_mode"] or values["scaling_lists"] != FLAT
         level = _settle_level(values, options, (rate, size, nal_factor(high)))
         _settle_types(values, options)
-        values["gops"] = values["gops"] if not rate and not values["bitrate"] else 1
+        if rate or (values["bitrate"] and values["pass_"] not in READING):
+            values["gops"] = 1
         if values["slices"] > mb_height:
             raise OptionError(
                 f"{values['slices']}: not in 1..{mb_height} (a slice is at least one macroblock row, and "

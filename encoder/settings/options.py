@@ -225,7 +225,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("crf", "Quality", read_float, 23.0, "constant rate factor: QPs by the content, about this one on average; frames "
            "that are hard to predict are coded more coarsely", "FLOAT", 0.0, 51.0),
     Option("bitrate", "Quality", read_int, 0, "kbit/s on average, in place of --qp or --crf: QPs by the content and by the "
-           "sizes of frames before, one GOP at once; 0 none", "INT", 0, 2000000, short="B"),
+           "sizes of frames before, one GOP at once but with --pass 2; 0 none", "INT", 0, 2000000, short="B"),
     Option("ratetol", "Quality", read_float, 1.0, "with --bitrate, how long deviations last: a third of the seconds in which "
            "they are made good", "FLOAT", 0.1, 100.0),
     Option("pass_", "Quality", read_int, 0, "1: the encode also writes what it finds to --stats, with fast tools; 2: it "

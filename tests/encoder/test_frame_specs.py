@@ -1,9 +1,8 @@
-"""Decisions about frames: types and references of a FrameSpec, I frames that are no IDR frames, sizes at a fixed lag."""
+"""Decisions about frames: types and references of a FrameSpec, I frames that are no IDR frames."""
 
 import h264lite
 import pytest
 from h264lite.encoder.decisions.frame_types import FrameTypes
-from h264lite.encoder.decisions.size_feedback import FEEDBACK_LAG
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frame_spec import I
 
@@ -44,8 +43,8 @@ def test_frames_of_a_stream():
 class IntraFrames(FrameTypes):
     """Frames 2 and 6 of each GOP are I frames that keep the references."""
 
-    def next(self, sizes=()):
-        spec = super().next(sizes)
+    def next(self):
+        spec = super().next()
         if spec.frame_num % 4 == 2:
             spec = spec._replace(frame_type=I, list0=())
         return spec
@@ -54,8 +53,8 @@ class IntraFrames(FrameTypes):
 class DroppableFrames(FrameTypes):
     """Odd frames of each GOP are no references."""
 
-    def next(self, sizes=()):
-        spec = super().next(sizes)
+    def next(self):
+        spec = super().next()
         index, place = spec.coding_index, spec.frame_num
         before = tuple(index - k for k in range(1, place + 1) if (place - k) % 2 == 0)[: self._config.ref]
         if place % 2:
@@ -96,30 +95,3 @@ def test_a_frame_that_is_no_reference(driver, monkeypatch, options, ref):  # noq
     kept = [packet for packet in packets if packet.pts % 7 % 2 == 0]
     stream = b"".join(packet.data for packet in kept)
     round_trip.assert_same(round_trip.ffmpeg_frames(stream), [packet.reconstruction for packet in kept], "FFmpeg")
-
-
-class BySize(FrameTypes):
-    """The QP of a frame follows from the sizes that it may know."""
-
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.bits, self.known = 0, []
-
-    def next(self, sizes=()):
-        self.known.append(len(sizes))
-        self.bits += sum(sizes)
-        spec = super().next(sizes)
-        return spec._replace(qp=20 + self.bits // 8 % 13)
-
-
-@pytest.mark.parametrize("threads", (1, 3, 40))
-def test_sizes_are_known_at_a_fixed_lag(monkeypatch, threads):
-    made = []
-    monkeypatch.setattr("h264lite.encoder.pipeline.FrameTypes", lambda *given: made.append(BySize(*given)) or made[-1])
-    clip = round_trip.noise_clip(34, 18, FEEDBACK_LAG + 6, 4)
-    packets = packets_of(clip, device="cpu", threads=threads)
-    assert made[0].known == [0] * FEEDBACK_LAG + [1] * 6
-    sizes = [len(packet.data) for packet in packets]
-    known = [sum(sizes[: max(0, n - FEEDBACK_LAG + 1)]) for n in range(len(sizes))]
-    assert [packet.qp for packet in packets] == [20 + bytes_known % 13 for bytes_known in known]
-    assert len({packet.qp for packet in packets}) > 1

@@ -1,0 +1,41 @@
+"""Rate control by sizes of coded frames, which count at a fixed lag; a second pass has one of its own for each part."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from ...scheduler.frame_spec import FrameSpec
+from ..settings.config import Config
+from .bitrate_control import BitrateControl
+from .second_pass import SecondPass, WholeStream, parts_of
+from .size_feedback import RATE_LAG, SizeFeedback, rate_lag
+
+
+class RateControl:
+    """Settles the QPs of frames. Parts of a second pass share no sizes, so that lanes can code them at once."""
+
+    def __init__(self, config: Config) -> None:
+        first = config.first_pass
+        self._whole = None if first is None else WholeStream(config)
+        self._parts = () if first is None else parts_of(first)
+        self._part = range(0)  # coding indices
+        self._sizes = SizeFeedback(RATE_LAG, rate_lag)
+        self._control: BitrateControl | SecondPass | None = BitrateControl(config) if first is None else None
+
+    def lag(self, coding_index: int) -> int:
+        """The frame that many before this one, and all before that, are finished when this one is settled."""
+        return self._sizes.lag_of(coding_index - self._part.start)
+
+    def settle(self, spec: FrameSpec, ahead: Sequence[FrameSpec]) -> tuple[FrameSpec, tuple[FrameSpec, ...]]:
+        """The next frame with its QP; see BitrateControl."""
+        index = spec.coding_index
+        if self._whole is not None and index not in self._part:
+            self._part = self._parts[bisect_right(self._parts, index, key=lambda frames: frames.start) - 1]
+            self._control = SecondPass(self._whole, self._part)
+            self._sizes = SizeFeedback(RATE_LAG, rate_lag)
+        assert self._control is not None
+        return self._control.settle(spec, self._sizes.release(index - self._part.start), ahead)
+
+    def add(self, coding_index: int, bits: int) -> None:
+        """The next finished frame in coding order; those of parts before are no longer of use."""
+        if coding_index >= self._part.start:
+            self._sizes.add(bits)
