@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from ..console import say, silence
-from ..cuda_src.runtime.context_warmup import ContextWarmup
 from ..encoder.errors import Error, OptionError
 from ..encoder.files.output import error_text
 from ..encoder.settings.option_types import read_devices
@@ -135,6 +134,8 @@ def _foreign(argument: str, remaining: Iterator[str]) -> dict[str, Any]:
 
 
 def _run_encode(args: argparse.Namespace) -> int:
+    from ..cuda_src.runtime.context_warmup import ContextWarmup  # 4 ms of --help, for the ctypes module
+
     waking = ContextWarmup(gpus_of(args.device, args.devices))  # in parallel with the import of the encoder
     try:
         with uncollected():

@@ -4,7 +4,6 @@ import argparse
 import io
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from fractions import Fraction
@@ -13,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..console import say, silence
 from ..decoder.errors import BitstreamError
-from ..decoder.info import StreamInfo
 from ..files import WholeFile, error_text, identity, opened, shown
 from ..jit import compiling
-from ..mp4.reader import Mp4Reader, is_mp4
 
 if TYPE_CHECKING:
     from ..decoder.picture import Frame  # imports the compiler, which would delay --help
+    from ..mp4.reader import Mp4Reader
 
 PIECE = 1 << 20  # bytes read at a time
 IN_MEMORY = 1 << 26  # bytes of an MP4 from a pipe that are kept in memory, before a temporary file
@@ -96,13 +94,17 @@ def _signals() -> Iterator[None]:
             signal.signal(number, before)
 
 
-def pieces(stream: io.BufferedReader) -> tuple[Iterator[bytes], Mp4Reader | None]:
+def pieces(stream: io.BufferedReader) -> "tuple[Iterator[bytes], Mp4Reader | None]":
     """The byte stream of an open file, in pieces; for an MP4, which its first bytes tell, also its reader."""
+    from ..mp4.reader import Mp4Reader, is_mp4
+
     first = stream.read(8)
     if not is_mp4(first):
         return chain((first,), iter(lambda: stream.read(PIECE), b"")), None
     file: Any = stream
     if not stream.seekable() or stream.tell() != len(first):
+        import tempfile  # 2 ms of --help
+
         file = tempfile.SpooledTemporaryFile(IN_MEMORY)
         file.write(first)
         while piece := stream.read(PIECE):
@@ -170,6 +172,8 @@ def y4m_header(frame: "Frame", otherwise: Fraction | None = None) -> bytes:
 
 def run_info(args: argparse.Namespace) -> int:
     """`h264lite info FILE`."""
+    from ..decoder.info import StreamInfo  # imports NumPy, which would delay --help
+
     info, name = StreamInfo(), shown(args.input, "standard input")
     try:
         with opened(args.input) as source:

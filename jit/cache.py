@@ -16,12 +16,12 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 
-from . import trust
+from . import IMPORTED, trust
 from .cache_folder import cache_folder, second_best
 from .cache_root import ADVICE
 from .kernel_files import KernelFiles, Layers, code_key
 from .parts import ClosedLibrary
-from .sources import stamp
+from .sources import changed, stamp
 
 
 class _LoadedLibrary(JITCodeLibrary):
@@ -123,7 +123,8 @@ class KernelCache(FunctionCache):
         layers = {folder: KernelFiles(os.path.join(folder, name), fresh) for folder in self._folder.readable}
         writable = layers.get(self._folder.folder) if self._folder.writable else None
         self._cache_file = Layers(list(layers.values()), writable)
-        if self._folder.folder is None:
+        # a stamp of the sources on disk must not go with code that was imported before they changed
+        if self._folder.folder is None or changed(Path(py_func.__code__.co_filename), since=IMPORTED):
             self.disable()
         else:
             KernelCache._all.add(self)

@@ -11,7 +11,7 @@ import numba
 # Versions of Numba, as in pyproject.toml: tests/jit run with the first, all tests with the last
 SINCE, BEFORE = (0, 60), (0, 69)
 
-# By module: what cache.py, parts.py and kernel.py call or replace
+# By module: what cache.py, parts.py and dispatchers.py call or replace
 _USED = {
     "numba.core.caching": (
         "CompileResultCacheImpl.rebuild", "FunctionCache._index_key", "FunctionCache._load_overload",

@@ -8,41 +8,62 @@ In kernels `int(x)` leaves a uint8 a uint8, and the difference of two of them is
 with np.int32(x) or np.int64(x).
 """
 
-import functools
+import threading
 import weakref
 
-from numba import njit
-from numba.core import config, event
+_making = threading.RLock()
 
-from . import compiling, trust
-from .interfaces import why_ordinary
 
-if not why_ordinary():
-    from numba.core.types import unliteral
+class Kernel:
+    """A function of a decorator. Its first use makes Numba's dispatcher (dispatchers.py): a process uses few of its kernels,
+    and each takes 0.5 ms, most of it for the stamp of its sources.
+    """
 
-    from .cache import KernelCache
-    from .parts import ClosedCompiler, PartCompiler, part
+    def __init__(self, function, kind):
+        self.__name__, self.__module__, self.__doc__ = function.__name__, function.__module__, function.__doc__
+        self._function, self._kind, self._made = function, kind, None
+
+    def __call__(self, *args, **kws):
+        return self.made()(*args, **kws)
+
+    def __getattr__(self, name):
+        """Attributes of Numba's dispatcher, with the type by which Numba resolves a call."""
+        return getattr(self.made(), name)
+
+    def made(self):
+        """Numba's dispatcher."""
+        with _making:  # threads may call a kernel for the first time at once
+            if self._made is None:
+                from . import dispatchers
+
+                self._made = getattr(dispatchers, self._kind)(self._function)
+                # Python looks for `__call__` in the class only: a class of its own calls the dispatcher without a detour
+                self.__class__ = type(self.__name__, (Kernel,), {"__call__": staticmethod(self._made)})
+        return self._made
+
+
+_kernels: weakref.WeakSet = weakref.WeakSet()  # without helpers
+
+
+def _entry(function, kind):
+    made = Kernel(function, kind)
+    _kernels.add(made)
+    return made
 
 
 def kernel(function):
     """Compiles `function` on first use, one specialisation: constants in a call count as integers, not as literal types."""
-    if why_ordinary():
-        return _ordinary(function, nogil=True, cache=True)
-    return _cached(njit(nogil=True, error_model="numpy")(function))
+    return _entry(function, "kernel")
 
 
 def closed_kernel(function):
     """Entry point for threads and Python: helpers get private linkage, so LLVM inlines them and drops unused arguments."""
-    if why_ordinary():
-        return _ordinary(function, nogil=True, cache=True)
-    return _cached(njit(pipeline_class=ClosedCompiler, nogil=True, error_model="numpy")(function))
+    return _entry(function, "closed_kernel")
 
 
 def quick_kernel(function):
     """A closed kernel of a few microseconds that keeps the interpreter's lock: reacquiring it would take longer."""
-    if why_ordinary():
-        return _ordinary(function, cache=True)
-    return _cached(njit(pipeline_class=ClosedCompiler, error_model="numpy")(function))
+    return _entry(function, "quick_kernel")
 
 
 def helper(function):
@@ -50,87 +71,13 @@ def helper(function):
 
     A `kernel` takes and drops a reference to each array at every call: atomic operations of 5 to 10 ns each.
     """
-    if why_ordinary():
-        return _ordinary(function, nogil=True)
-    return function if config.DISABLE_JIT else _Helper(function)
-
-
-class _Helper:
-    """A helper; Numba's function is made at its first use, which kernels from the cache do not need: 0.1 ms each."""
-
-    def __init__(self, function):
-        self.__name__, self.__module__, self.__doc__ = function.__name__, function.__module__, function.__doc__
-        self.py_func = function
-
-    @functools.cached_property
-    def _dispatcher(self):
-        options = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        dispatcher = _one_specialisation(njit(pipeline_class=PartCompiler, **options)(self.py_func))
-        return part(dispatcher, functools.cache(lambda: kernel(self.py_func)))
-
-    @property
-    def _numba_type_(self):
-        """The type by which Numba resolves a call."""
-        return self._dispatcher._numba_type_
-
-    def __call__(self, *args, **kws):
-        return self._dispatcher(*args, **kws)
-
-
-def _ordinary(function, **options):
-    """An ordinary njit function, reported once; uncached where Numba finds no folder for its files."""
-    trust.warn_once("numba", why_ordinary())
-    try:
-        dispatcher = njit(error_model="numpy", **options)(function)
-    except RuntimeError:
-        dispatcher = njit(error_model="numpy", **options | {"cache": False})(function)
-    return _counted(dispatcher)
-
-
-def _counted(dispatcher):
-    if hasattr(dispatcher, "py_func"):  # else NUMBA_DISABLE_JIT
-        _kernels.add(dispatcher)
-    return dispatcher
-
-
-class _Listener(event.Listener):
-    """Numba's events about compilations; those of other libraries do not count."""
-
-    def on_start(self, event):
-        """See Numba."""
-        if event.data["dispatcher"] in _kernels:
-            compiling.begins()
-
-    def on_end(self, event):
-        """See Numba; an error ends a compilation too."""
-        if event.data["dispatcher"] in _kernels:
-            compiling.ends()
-
-
-_kernels: weakref.WeakSet = weakref.WeakSet()
-event.register("numba:compile", _Listener())
+    return Kernel(function, "helper")
 
 
 def problems_on_disk() -> list[str]:
     """Files of all imported kernels that exist and are not loaded, each with the reason."""
-    return [] if why_ordinary() else KernelCache.problems()
+    from . import dispatchers
 
-
-def _cached(dispatcher):
-    """Attaches KernelCache; without a usable folder it is disabled, which is reported at the first compilation."""
-    if hasattr(dispatcher, "py_func"):  # else NUMBA_DISABLE_JIT
-        dispatcher._cache = KernelCache(dispatcher.py_func)
-    return _one_specialisation(_counted(dispatcher))
-
-
-def _one_specialisation(dispatcher):
-    if not hasattr(dispatcher, "py_func"):  # NUMBA_DISABLE_JIT
-        return dispatcher
-    get_call_template = dispatcher.get_call_template
-
-    def without_literals(args, kws):
-        # Numba tries literal types first and would compile another version for every constant in a call.
-        return get_call_template(tuple(map(unliteral, args)), {name: unliteral(kind) for name, kind in kws.items()})
-
-    dispatcher.get_call_template = without_literals
-    return dispatcher
+    for found in list(_kernels):
+        found.made()
+    return dispatchers.problems_on_disk()

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import time
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,22 @@ def stamp(file: Path) -> str:
     Kernels have no other way to their callees and constants. Times and places of the files do not matter, so that compiled
     kernels can be copied to another installation of the same sources.
     """
+    root = os.path.dirname(str(_folder())) + os.sep
+    lines = sorted(f"{_name(path, root)} {_read(path)[0]}" for path in _found(file))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def changed(file: Path, since: float) -> bool:
+    """Whether one of these sources has changed since a time, of time.time(), at which the code was imported.
+
+    A change in the future, by another clock, does not count.
+    """
+    return any(since < _read(path)[2] <= time.time() for path in _found(file))
+
+
+@cache
+def _found(file: Path) -> frozenset[str]:
+    """Paths of the sources of `stamp`."""
     folder = str(_folder())
     pending = [str(file.resolve()), *(os.path.join(folder, name) for name in _entries(folder) if name.endswith(".py"))]
     found: set[str] = set()
@@ -25,9 +42,7 @@ def stamp(file: Path) -> str:
         if path not in found:
             found.add(path)
             pending += _read(path)[1]
-    root = os.path.dirname(folder) + os.sep
-    lines = sorted(f"{_name(path, root)} {_read(path)[0]}" for path in found)
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return frozenset(found)
 
 
 def _folder() -> Path:
@@ -39,11 +54,16 @@ def _name(path: str, root: str) -> str:
 
 
 @cache
-def _read(path: str) -> tuple[str, list[str]]:
-    """(SHA-256 of a source, the sources of its relative imports). Paths are text: pathlib's take 8 ms of each start."""
-    data = Path(path).read_bytes()
-    imports = _IMPORT.findall(data.decode(errors="replace"))
-    return hashlib.sha256(data).hexdigest(), [found for words in imports for found in _imported(path, *words)]
+def _read(path: str) -> tuple[str, list[str], float]:
+    """(SHA-256 of a source, the sources of its relative imports, the time of its last change).
+
+    Paths are text: pathlib's take 8 ms of each start.
+    """
+    with open(path, "rb") as file:
+        data, status = file.read(), os.fstat(file.fileno())
+    imports = [found for words in _IMPORT.findall(data.decode(errors="replace")) for found in _imported(path, *words)]
+    # of the entry in the folder too, where the system knows it: an installer may keep the time of the contents
+    return hashlib.sha256(data).hexdigest(), imports, status.st_mtime if os.name == "nt" else status.st_ctime
 
 
 def _imported(path: str, dots: str, module: str, names: str) -> list[str]:

@@ -2,10 +2,9 @@
 
 import difflib
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import OptionError
 from .option_types import (
@@ -36,9 +35,8 @@ from .unbuilt import UNBUILT, VALUES
 ALL, API, CLI = "all", "api", "cli"
 
 
-@dataclass(frozen=True)
-class Option:
-    """One row: `name` is the keyword argument; the command line has it with dashes."""
+class Option(NamedTuple):
+    """One row: `name` is the keyword argument; the command line has it with dashes. No dataclass: 8 ms of --help."""
 
     name: str
     group: str

@@ -1,14 +1,12 @@
 """x264's tunes: options for a kind of content or of use. They win over the preset and give way to the user's options."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 _MOST_FRAMES = 16  # of --ref, --bframes
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """A value that depends on the one before. text: for the documentation."""
 
     text: str

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 _NO_RATE = "how a bit rate comes about is fixed, see --bitrate"
 _SPATIAL = "direct prediction of B frames is spatial"
@@ -96,8 +95,7 @@ VALUES = {  # of options that are built
 }
 
 
-@dataclass(frozen=True)
-class Unbuilt:
+class Unbuilt(NamedTuple):
     """One option. neutral: the accepted values; of a switch True, False (Python) or none."""
 
     name: str

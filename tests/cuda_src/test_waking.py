@@ -115,7 +115,7 @@ def test_the_command_lets_go_when_it_has_its_own(monkeypatch, tmp_path):
             seen.append("closed")
 
     encode = encode_command._encode
-    monkeypatch.setattr(cli, "ContextWarmup", ContextWarmup)
+    monkeypatch.setattr(waking, "ContextWarmup", ContextWarmup)
     monkeypatch.setattr(encode_command, "_encode", lambda *given: (seen.append("encodes"), encode(*given))[1])
     source, out = tmp_path / "a_16x16.yuv", str(tmp_path / "a.264")
     source.write_bytes(np.zeros(2 * 384, np.uint8).tobytes())

@@ -140,6 +140,29 @@ def run(tmp_path):
     return start
 
 
+def test_sources_that_changed_after_their_import(run, tmp_path):
+    """Kernels of the code in memory are not kept under the stamp of the code on disk, nor loaded by it."""
+    path = str(tmp_path / "k.py")
+    edit = f"import os, time\nfrom h264lite.jit import kernel\ntime.sleep(0.05)\nos.utime({path!r})"
+    assert run(edit) == ["30 0"] and not list(tmp_path.glob("cache/**/*.nb?"))
+    assert run() == ["30 0"] and run(edit) == ["30 0"] and run() == ["30 1"]
+
+
+def test_threads_that_use_a_kernel_for_the_first_time_make_one():
+    kernel, gate, found = jit.kernel(lambda n: n + 1), threading.Barrier(8), []
+
+    def use():
+        gate.wait()
+        found.append(kernel.made())
+
+    threads = [threading.Thread(target=use) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8 and len(set(map(id, found))) == 1
+
+
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 def test_a_process_with_a_damaged_cache(run, tmp_path, ending):
     assert run() == ["30 0"] and run() == ["30 1"]
@@ -288,6 +311,7 @@ def test_doctor_tells_of_damaged_kernels(tmp_path, monkeypatch, capsys):
 
 def test_doctor_knows_all_kernels(kernels):
     """Those of the decoder too."""
+    doctor_command.kernel_problems()
     names = {kernel._py_func.__module__.partition(".")[2] for kernel in jit_cache.KernelCache._all}
     assert {"cpu_simd.entropy", "cpu_simd.intra", "decoder.slice_data", "decoder.deblock"} <= names
 
