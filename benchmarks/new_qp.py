@@ -23,17 +23,17 @@ LOW, HIGH = 26, 28  # the QPs that frames have in turn, near each other: frames 
 @contextmanager
 def qps(qp_of: Callable[[int], int]) -> Iterator[None]:
     """Within it frame n of an encode has qp_of(n)."""
-    decide = Pipeline._decide
+    encode_frame = Pipeline._encode
 
-    def decided(self: Any, spec: Any) -> Any:
-        spec = decide(self, spec)
-        return spec._replace(qp=qp_of(spec.display_index))
+    def encode_with_qp(self: Any, frame: Any, spec: Any, *given: Any) -> Any:
+        spec = spec or self.frame_types.next()
+        return encode_frame(self, frame, spec._replace(qp=qp_of(spec.display_index)), *given)
 
-    Pipeline._decide = decided  # type: ignore[method-assign]
+    Pipeline._encode = encode_with_qp  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Pipeline._decide = decide  # type: ignore[method-assign]
+        Pipeline._encode = encode_frame  # type: ignore[method-assign]
 
 
 CASES = {"one QP": lambda n: (LOW + HIGH) // 2, "a new QP each frame": lambda n: LOW + n % (HIGH - LOW + 1)}

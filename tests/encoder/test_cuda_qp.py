@@ -22,13 +22,13 @@ def recorded(monkeypatch):
 
 def set_qps(monkeypatch, qps):
     """Frames in each encode have these QPs, again and again; some QPs of slices take more bits in headers than others."""
-    decide = Pipeline._decide
+    encode = Pipeline._encode
 
-    def decided(self, spec):
-        spec = decide(self, spec)
-        return spec._replace(qp=qps[spec.display_index % len(qps)])
+    def encode_with_qp(self, frame, spec, *given):
+        spec = spec or self.frame_types.next()
+        return encode(self, frame, spec._replace(qp=qps[spec.display_index % len(qps)]), *given)
 
-    monkeypatch.setattr(Pipeline, "_decide", decided)
+    monkeypatch.setattr(Pipeline, "_encode", encode_with_qp)
 
 
 @on_gpus

@@ -172,11 +172,11 @@ def test_interrupted_before_the_loop_nobody_reads_what_the_caller_gave(waits, mo
     (planes,) = round_trip.noise_clip(*SIZE, 1, 5)
     pipeline, seen = start(device="cuda", threads=3), []
 
-    def interrupted(spec):
+    def interrupted():
         seen.append(pipeline.executor.ring.frames[0].pending_fence is not None)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline, "_decide", interrupted)
+    monkeypatch.setattr(pipeline.frame_types, "next", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pipeline.encode(*planes)
     frame = pipeline.executor.ring.frames[0]

@@ -402,9 +402,9 @@ def test_only_near_options_that_work_are_proposed():
 
 def test_an_option_without_a_field_of_config_is_named_at_import():
     check_fields(OPTIONS)
-    check_fields([replace(BY_NAME["csv"], name="of_the_command")])
+    check_fields([BY_NAME["csv"]._replace(name="of_the_command")])
     with pytest.raises(TypeError, match=r"in Config \(encoder/settings/config.py\): \['sharpness', 'grain'\]$"):
-        check_fields([replace(BY_NAME["qp"], name="sharpness"), BY_NAME["qp"], replace(BY_NAME["width"], name="grain")])
+        check_fields([BY_NAME["qp"]._replace(name="sharpness"), BY_NAME["qp"], BY_NAME["width"]._replace(name="grain")])
 
 
 def test_two_names_for_one_option_are_not_given_both():
