@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..cuda_src.runtime.compiler import compiled, why_no_kernels
+from ..cuda_src.runtime.compiler import is_kept, why_no_kernels
 from ..cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost, available, count, first_gpu
 from ..cuda_src.runtime.driver import is_real
 from .cuda_executor import CudaExecutor
@@ -60,7 +60,7 @@ def cuda_kernels_will_compile(lists: int = 1) -> bool:
     try:
         gpu = first_gpu()
         capability = tuple(gpu.compute_capability())
-        return any(compiled(name, capability) is None for name in files(CUDA, lists))
+        return not all(is_kept(name, capability) for name in files(CUDA, lists))
     except DeviceUnavailable:
         return False
 

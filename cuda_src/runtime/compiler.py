@@ -31,6 +31,7 @@ from .driver import DeviceUnavailable, cuda_version
 HERE = Path(__file__).resolve().parent.parent  # cuda_src: the .cu files
 ARCHITECTURES = ("80", "86", "89", "90", "100")  # compute capabilities; PTX of the first serves later GPUs
 LARGEST_TABLE = 512  # elements; larger tables are formulas on the GPU
+ANY_VERSION = "*"  # in the name of a cached file
 STAMP = "kernels.fatbin"  # JSON: hashes of the sources of the fatbins
 OPTIONS = ("-O3", "-std=c++17", "--expt-relaxed-constexpr")
 VARIABLE = "H264LITE_CUDA_COMPILER"
@@ -336,20 +337,33 @@ def _cached_name(name: str, arch: str, version: str) -> str:
 
 
 def _version_to_load() -> str:
-    """Pattern of compiler versions whose cached files are valid: without nvcc any, unless the environment names one."""
+    """The compiler version whose cached files are valid: without nvcc ANY_VERSION, unless the environment names one."""
     named = os.environ.get(VARIABLE) or find_nvcc()
-    return (named and compiler_version()) or "*"
+    return (named and compiler_version()) or ANY_VERSION
 
 
 def compiled(name: str, capability: tuple[int, int]) -> Path | None:
     """The compiled file of a module for a GPU of this compute capability; None if it must be compiled."""
-    fatbin = HERE / f"{name}.fatbin"
-    stamp = HERE / STAMP
+    return next((path for path in _places(name, capability) if _code_of(path) is not None), None)
+
+
+def is_kept(name: str, capability: tuple[int, int]) -> bool:
+    """Whether there is a file for `compiled`, which is not read: it may be damaged."""
+    return any(path.exists() for path in _places(name, capability))
+
+
+def _places(name: str, capability: tuple[int, int]) -> list[Path]:
+    """The fatbin of a module, or else the names of its files in the cache."""
+    fatbin, stamp = HERE / f"{name}.fatbin", HERE / STAMP
     if fatbin.exists() and _made_from(stamp).get(name) == module_key(name):
-        return fatbin
-    pattern = _cached_name(name, f"sm_{capability[0]}{capability[1]}", _version_to_load())
-    found = sorted(cache_folder().glob(pattern), reverse=True)
-    return next((path for path in found if trust.read(path) is not None), None)
+        return [fatbin]
+    version = _version_to_load()
+    kept = _cached_name(name, f"sm_{capability[0]}{capability[1]}", version)
+    return [cache_folder() / kept] if version != ANY_VERSION else sorted(cache_folder().glob(kept), reverse=True)
+
+
+def _code_of(path: Path) -> bytes | None:
+    return path.read_bytes() if path.suffix == ".fatbin" else trust.read(path)
 
 
 def _made_from(stamp: Path) -> dict[str, str]:
@@ -363,10 +377,9 @@ def _made_from(stamp: Path) -> dict[str, str]:
 
 def load_code(name: str, capability: tuple[int, int]) -> bytes:
     """The compiled module for a GPU of this compute capability: fatbin, cache, nvcc or NVRTC, in this order."""
-    found = compiled(name, capability)
-    code = None if found is None else found.read_bytes() if found.suffix == ".fatbin" else trust.read(found)
-    if code is not None:
-        return code
+    for path in _places(name, capability):
+        if (code := _code_of(path)) is not None:
+            return code
     arch, folder = f"sm_{capability[0]}{capability[1]}", cache_folder()
     library = None if find_nvcc() else find_nvrtc()
     code = _by_nvcc(name, arch) if library is None else _by_nvrtc(name, library, capability)

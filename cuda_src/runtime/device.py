@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .array import DeviceArray
-from .compiler import load_codes
+from .compiler import is_kept, load_code, load_codes
 from .driver import (
     OLDEST,
     DeviceMemoryError,
@@ -311,14 +311,19 @@ class Device:
 
     # ---- kernels
     def load(self, modules: Iterable[str]) -> None:
-        """Read the code of kernel files; those that must be compiled are compiled concurrently.
+        """Compile kernel files that must be compiled, concurrently.
 
-        The GPU gets it with the first kernel of a file that is launched: most encodes need a part of the files.
+        All are read, and the GPU gets their code, when their first kernel is launched: most encodes need a part of the files.
         """
         if hasattr(self.driver, "load_emulated"):
             self._modules |= {module: self.driver.load_emulated(module) for module in modules if module not in self._modules}
-        elif wanted := [module for module in modules if module not in self._code]:
-            self._code |= dict(zip(wanted, load_codes(wanted, self.capability)))
+        elif missing := [module for module in modules if module not in self._code and not is_kept(module, self.capability)]:
+            self._code |= dict(zip(missing, load_codes(missing, self.capability)))
+
+    def _code_of(self, module: str) -> bytes:
+        if module not in self._code:
+            self._code[module] = load_code(module, self.capability)
+        return self._code[module]
 
     def function(self, module: str, name: str, formats: str) -> Any:
         """The kernel `name` of `module`.cu, prepared for arguments P (pointer), i (int32), I (uint32)."""
@@ -327,7 +332,7 @@ class Device:
             if key not in self._functions:
                 self.load([module])
                 if module not in self._modules:
-                    self._modules[module] = self.call("module_from_buffer", self._code[module])
+                    self._modules[module] = self.call("module_from_buffer", self._code_of(module))
                 try:
                     function = self._modules[module].get_function(name)
                 except self.driver.Error as error:
@@ -358,7 +363,7 @@ class Device:
         if self._recording is not None:
             arrays = ((k, a.base) for k, a in enumerate(arguments) if type(a) is DeviceArray)
             more["host_arguments"] = [(k, base) for k, base in arrays if type(base) is np.ndarray]
-            kernel = self._driver_calls and self._driver_calls.function(module, name, self._code[module], shared)
+            kernel = self._driver_calls and self._driver_calls.function(module, name, self._code_of(module), shared)
             if kernel is not None:
                 waits = self._driver_calls.waits(module, kernel)
                 made = self._driver_calls.launch_record(kernel, *sizes, shared, stream, values, waits)
