@@ -32,6 +32,7 @@ from .decisions.adaptive_quantisation import AqSettings, energies, mean_qp, with
 from .decisions.buffer_control import BufferControl, InBuffer
 from .decisions.frame_types import FrameTypes
 from .decisions.rate_control import RateControl
+from .decisions.second_pass import far_off
 from .decisions.size_feedback import RATE_LAG
 from .decisions.weights import Sums, Weighting, frame_sums, sums_of_blocks
 from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
@@ -103,6 +104,8 @@ class Pipeline:
         self._warn = warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         self.frame_types = FrameTypes(config, slices, warn)
         self._rate = RateControl(config) if config.bitrate else None
+        if config.first_pass is not None and (said := far_off(config)):
+            warn(said)
         self._control = None if config.buffer is None else BufferControl(config)
         self._warn_of_underflow = config.buffer is not None
         self._weighting = Weighting(config.repeats_references) if config.weightp else None

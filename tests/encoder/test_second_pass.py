@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import warnings
 
 import av
 import h264lite
@@ -222,6 +223,18 @@ def test_the_rate_factor_is_that_of_the_rate(statistics):
     sizes, factor = FirstPassSizes(config), rate_factor(config)
     less, more = (int(sizes.with_factor(slice(None), factor + step).sum()) for step in (0, -1))
     assert less <= stream_bits(config) < more
+
+
+@pytest.mark.parametrize(("bitrate", "says"), ((121, ""), (1200, "times fewer bits than --bitrate 1200"), (9, "times more bits")))
+def test_a_first_pass_at_a_very_different_rate_is_warned_of(bitrate, says, statistics, recwarn, monkeypatch):
+    """Once, also where several parts are coded at once."""
+    monkeypatch.setattr("h264lite.encoder.gops.gops.parts_of", lambda first: (range(6), range(6, 12)))
+    for gops in (1, 2):
+        recwarn.clear()
+        warnings.simplefilter("always")
+        h264lite.Encoder(**{**statistics, "bitrate": bitrate, "gops": gops, "threads": 2}).close()
+        found = [str(warning.message) for warning in recwarn]
+        assert len(found) == bool(says) and all(says in text and "--pass 3 before --pass 2" in text for text in found)
 
 
 def test_a_buffer_is_kept(tmp_path):
