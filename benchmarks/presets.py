@@ -1,13 +1,14 @@
 """Processor time and rate of the presets, compared with x264's presets; options around each preset.
 
-    H264LITE_SEQUENCES=... python -m h264lite.benchmarks.presets [--profile high] [--frames 24] [--rounds 3] [--png FILE]
+    H264LITE_SEQUENCES=... python -m h264lite.benchmarks.presets [--profile high] [--frames 24] [--rounds 3]
         [--p-frames] [--around] [--json FILE] [CLIP ...]
 
 One thread of a CPU, constant QP. Rate: BD-rate (PCHIP, luma PSNR of FFmpeg's decode, four quantisers) against x264 with
 Baseline's tools of benchmarks/x264.py (SAME_TOOLS), mean over the clips. Speed: frames a second of processor time at QP 27,
 the best of the rounds, in which all rows alternate, as a ratio to the same x264; geometric mean.
 B frames as in the presets, with --p-frames none. --around also measures each
-preset with one option changed, and says what is on the convex hull of time and bits; --png draws the presets.
+preset with one option changed, and says what is on the convex hull of time and bits; `h264lite plot presets` draws the file
+of --json.
 """
 
 import argparse
@@ -126,27 +127,6 @@ def measure(clip: clips.Clip, rows: dict[str, Encode], rounds: int) -> tuple[dic
     return {name: seconds[BASE] / spent for name, spent in seconds.items()}, rates
 
 
-def draw(name: str, rows: dict[str, tuple[float, float]], title: str) -> None:
-    """PNG file `name`: a curve of presets for each encoder; rows: speed, bits."""
-    clips.require("matplotlib").use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7.2, 4.2), layout="constrained")
-    for encoder, presets, colour in (("h264lite", tuple(PRESETS), "tab:blue"), ("x264", X264_PRESETS, "tab:gray")):
-        named = [preset for preset in presets if f"{encoder} {preset}" in rows]
-        found = [(rows[f"{encoder} {preset}"][0], 100 + rows[f"{encoder} {preset}"][1]) for preset in named]
-        axes.plot(*zip(*found), "o-", color=colour, markersize=4, label=encoder)
-        for preset, point in zip(named, found):
-            offset, side = ((4, 4), "left") if encoder == "x264" else ((-4, -9), "right")
-            axes.annotate(preset, point, offset, textcoords="offset points", fontsize=7, color=colour, ha=side)
-    axes.set(xscale="log", xlabel="speed, x264 with Baseline's tools and full search = 1", ylabel="bits at equal PSNR, %",
-             title=title, ylim=(60, 130))  # fmt: skip
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(name, dpi=120)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("clips", nargs="*", default=CHOICE, metavar="CLIP")
@@ -155,8 +135,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--p-frames", action="store_true", help="without B frames")
     parser.add_argument("--around", action="store_true")
-    parser.add_argument("--png", metavar="FILE")
-    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--json", metavar="FILE", help="for `h264lite plot presets`")
     args = parser.parse_args()
     limit = {"profile": args.profile}
     ours_too, theirs_too = ({"bframes": 0}, CONSTANT | P_FRAMES) if args.p_frames else ({}, CONSTANT)
@@ -185,9 +164,6 @@ def main() -> None:
         )
     if args.json:
         Path(args.json).write_text(json.dumps({name: (speeds[name], rates[name]) for name in rows}, indent=1))
-    if args.png:
-        kinds = "P frames alone" if args.p_frames else "B frames"
-        draw(args.png, result, f"Profile {args.profile}, {kinds}, constant QP, one thread of a CPU")
 
 
 if __name__ == "__main__":

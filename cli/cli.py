@@ -49,7 +49,7 @@ def make_parser(command: str = "") -> Parser:
     if command == "papers":
         import_module("..benchmarks.papers.command", __package__).add_parser(commands)
     elif command != "encode":
-        if command not in ("tune", "bench", "doctor", "compile"):
+        if command not in ("tune", "bench", "doctor", "plot", "compile"):
             import_module(".decode", __package__).add_parsers(commands)
         add_machine_parsers(commands)
         commands.add_parser("papers", help="run the experiments of papers, with their tables next to the measured ones")

@@ -26,7 +26,8 @@ from ..jit import compiling
 from ..scheduler.devices import cuda_kernels_will_compile
 from ..scheduler.threads.readers import Readers
 from ..scheduler.trace import Trace
-from .gantt import check_matplotlib, draw
+from .charts.chart import check_matplotlib
+from .charts.timeline import draw
 from .inputs import check_colours_of_images, notes
 from .interrupt import Interrupted, StopSignals
 from .keeping import Clock, DisplayOrder, keyint_of, open_sound, take_over, told_after, told_before
@@ -34,7 +35,7 @@ from .progress import Progress
 
 if TYPE_CHECKING:
     from ..encoder.settings.predicted import Planned
-    from .rate_plot import RatePlot
+    from .charts.rates import RatePlot
 
 _REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
 _REPORTS = {row.name for row in _REPORT_ROWS}
@@ -105,10 +106,10 @@ def run_encode(
                     "trace-png": reports["trace_png"], "rate-png": reports["rate_png"],
                     "stats": option_texts.get("stats") if option_texts.get("pass_") else None})
     if reports["trace_png"]:
-        check_matplotlib()
+        check_matplotlib("trace-png", "--trace FILE for chrome://tracing")
     rates = None
     if reports["rate_png"]:
-        from .rate_plot import RatePlot
+        from .charts.rates import RatePlot
 
         rates = RatePlot()
     with StopSignals() as stop, ExitStack() as stack:

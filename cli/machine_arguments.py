@@ -1,4 +1,4 @@
-"""The arguments of `tune`, `bench`, `doctor` and `compile`. Their code is imported when the command runs."""
+"""The arguments of `tune`, `bench`, `doctor`, `plot` and `compile`. Their code is imported when the command runs."""
 
 import argparse
 from collections.abc import Callable
@@ -49,6 +49,7 @@ def add_parsers(commands: Any) -> None:
     doctor.add_argument("--tuning", metavar="FILE", help="look at this tuning file [the user's cache]")
     doctor.add_argument("--json", action="store_true", help="for programs")
     doctor.set_defaults(run=_doctor)
+    _add_plot(commands)
     compile_ = commands.add_parser(
         "compile", help="compile all kernels now, as for a container image", allow_abbrev=False,
         description="Compile the kernels of this processor, and of GPUs, and keep them, so that later processes compile "
@@ -61,6 +62,35 @@ def add_parsers(commands: Any) -> None:
     compile_.add_argument("--cache", metavar="DIR", help="the folder to keep them in, for H264LITE_CACHE [the usual one]")
     compile_.add_argument("--quiet", action="store_true", help="print nothing but errors")
     compile_.set_defaults(run=_compile)
+
+
+def _add_plot(commands: Any) -> None:
+    plot = commands.add_parser(
+        "plot", help="charts from the files of --json and --csv", allow_abbrev=False,
+        description="Draw curves of rate and quality (rd), presets by speed and bits (presets), or bits, QPs and the buffer "
+                    "of the frames over time (rate), as .png, .svg or .pdf (docs/plots.md). Needs matplotlib.",
+        epilog="exit codes: 0 done; 1 failed; 2 wrong usage",
+    )  # fmt: skip
+    charts = plot.add_subparsers(title="charts", metavar="CHART", dest="chart", required=True)
+    rd = charts.add_parser("rd", help="rate and quality of encodes, with BD-rates beside the first curve", allow_abbrev=False)
+    rd.add_argument("inputs", nargs="+", metavar="[LABEL=]FILE", help="of --json, an encode each; or CSV with the columns "
+                    "label, kbps and psnr, global or ssim. Encodes of a label are a curve [preset and tune]")  # fmt: skip
+    rd.add_argument("--by", choices=("psnr", "global", "ssim"), default="psnr", help="quality [psnr]")
+    presets = charts.add_parser("presets", help="presets of h264lite and x264 by speed and bits", allow_abbrev=False)
+    presets.add_argument("inputs", nargs=1, metavar="FILE", help="of python -m h264lite.benchmarks.presets --json")
+    rate = charts.add_parser("rate", help="bits, QPs and buffer of the frames over time", allow_abbrev=False)
+    rate.add_argument("inputs", nargs=1, metavar="FILE", help="of --csv")
+    rate.add_argument("--fps", metavar="RATE", help="frames per second, for an axis of seconds [frames]")
+    for chart in (rd, presets, rate):
+        chart.add_argument("-o", "--out", metavar="FILE", required=True, help="the chart: .png, .svg or .pdf")
+        chart.add_argument("--title", default="", metavar="TEXT", help="above the chart")
+    plot.set_defaults(run=_plot)
+
+
+def _plot(args: argparse.Namespace) -> int:
+    from .plot import run_plot
+
+    return run_plot(args)
 
 
 def _compile(args: argparse.Namespace) -> int:

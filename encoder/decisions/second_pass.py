@@ -76,13 +76,14 @@ def stream_bits(config: Config) -> int:
 
 def far_off(config: Config) -> str:
     """A warning where the first pass has many times more or fewer bits than the bit rate: it predicts badly. Empty if not."""
-    assert (first := config.first_pass) is not None
+    first = config.first_pass
+    assert first is not None
     bits, target = int(first.headers.sum() + first.vectors.sum() + first.levels.sum()), stream_bits(config)
     if target < _FAR * bits and bits < _FAR * target:
         return ""
     many, word = (bits // max(1, target), "more") if bits > target else (target // max(1, bits), "fewer")
-    return (f"the first pass has {many} times {word} bits than --bitrate {config.bitrate} gives, so that the rate may be missed: "
-            "repeat it with that --bitrate, or run --pass 3 before --pass 2")
+    return (f"the first pass has {many} times {word} bits than --bitrate {config.bitrate} gives, so that the rate may be "
+            "missed: repeat it with that --bitrate, or run --pass 3 before --pass 2")
 
 
 def parts_of(first: FirstPass) -> tuple[range, ...]:

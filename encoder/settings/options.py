@@ -339,7 +339,7 @@ OPTIONS: tuple[Option, ...] = (
            "format)", "FILE", scope=CLI),
     Option("trace_png", "Reports", read_text, None, "draw the timeline of some frames in the middle as a chart (needs "
            "matplotlib)", "FILE", scope=CLI),
-    Option("rate_png", "Reports", read_text, None, "draw bits and QPs of the frames over time (needs matplotlib)", "FILE",
+    Option("rate_png", "Reports", read_text, None, "draw bits, QPs and buffer over time (needs matplotlib)", "FILE",
            scope=CLI),
     Option("verbose", "Reports", read_flag, False, "report the placement of the work, predicted and measured times, what QPs "
            "follow from",

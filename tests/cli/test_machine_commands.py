@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from h264lite.cli import bench as bench_command
-from h264lite.cli import cli, gantt
+from h264lite.cli import cli
 from h264lite.cli import doctor as doctor_command
 from h264lite.cli import tune as tune_command
+from h264lite.cli.charts import chart, timeline
 from h264lite.cli.measuring import measure, measure_gops
 from h264lite.cli.measuring.measure import Samples, TimedEncode
 from h264lite.cuda_src.runtime import device as device_module
@@ -728,19 +729,19 @@ def a_trace(frames=12):
 def test_the_chart_shows_frames_in_the_middle():
     pytest.importorskip("matplotlib")
     trace = a_trace()
-    begin, end = gantt.window(trace)
+    begin, end = timeline.window(trace)
     assert begin - trace.start == pytest.approx(0.04) and end - begin == pytest.approx(0.04)
-    data = gantt.draw(trace, "a title")
+    data = timeline.draw(trace, "a title")
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     from matplotlib.image import imread
 
     pixels = imread(io.BytesIO(data))
     assert pixels.shape[1] > 1000 and pixels[..., :3].std() > 0.05
-    assert gantt.draw(Trace()).startswith(b"\x89PNG")  # nothing to draw
+    assert timeline.draw(Trace()).startswith(b"\x89PNG")  # nothing to draw
 
 
 def test_without_matplotlib_it_is_refused_before_anything_is_encoded(monkeypatch, tmp_path, capfd):
-    monkeypatch.setattr(gantt.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(chart.importlib.util, "find_spec", lambda name: None)
     clip = tmp_path / "a_32x32.yuv"
     clip.write_bytes(bytes(32 * 48))
     assert cli.main(["encode", str(clip), str(tmp_path / "o.264"), "--trace-png", str(tmp_path / "c.png")]) == 2

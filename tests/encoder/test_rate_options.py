@@ -8,8 +8,8 @@ from fractions import Fraction
 import h264lite
 import numpy as np
 import pytest
+from h264lite.cli.charts.rates import RatePlot
 from h264lite.cli.cli import main
-from h264lite.cli.rate_plot import RatePlot
 from h264lite.encoder.decisions.frame_types import FrameTypes
 from h264lite.encoder.decisions.requested import Requests
 from h264lite.encoder.errors import OptionError
@@ -368,7 +368,7 @@ def test_rates_are_drawn():
 
 
 def test_without_matplotlib_the_plot_is_refused(monkeypatch, tmp_path, capfd):
-    monkeypatch.setattr("h264lite.cli.rate_plot.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("h264lite.cli.charts.chart.importlib.util.find_spec", lambda name: None)
     clip = tmp_path / "a_32x32.yuv"
     clip.write_bytes(bytes(32 * 48))
     assert main(["encode", str(clip), str(tmp_path / "o.264"), "--rate-png", str(tmp_path / "c.png")]) == 2

@@ -225,7 +225,9 @@ def test_the_rate_factor_is_that_of_the_rate(statistics):
     assert less <= stream_bits(config) < more
 
 
-@pytest.mark.parametrize(("bitrate", "says"), ((121, ""), (1200, "times fewer bits than --bitrate 1200"), (9, "times more bits")))
+@pytest.mark.parametrize(("bitrate", "says"), (
+    (121, ""), (1200, "times fewer bits than --bitrate 1200"), (9, "times more bits"),
+))  # fmt: skip
 def test_a_first_pass_at_a_very_different_rate_is_warned_of(bitrate, says, statistics, recwarn, monkeypatch):
     """Once, also where several parts are coded at once."""
     monkeypatch.setattr("h264lite.encoder.gops.gops.parts_of", lambda first: (range(6), range(6, 12)))

@@ -1,22 +1,13 @@
 """`--trace-png`: the timeline of a few frames as a Gantt chart, one row for each stream and thread. Needs matplotlib."""
 
-import importlib.util
-import io
 from typing import Any
 
-from ..encoder.errors import OptionError
-from ..scheduler.trace import GPU, Trace
+from ...scheduler.trace import GPU, Trace
+from .chart import contents, new_figure
 
 FRAMES = 4  # frames in the chart, from the middle of the encode, where frames are alike
 WIDTH, ROW = 16.0, 0.34  # inches
 LEAST_LABEL = 0.035  # of the chart's width: narrower spans get no label
-
-
-def check_matplotlib() -> None:
-    """OptionError if matplotlib is missing."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise OptionError("needs matplotlib, which is not installed: pip install 'h264lite[plot]', or --trace FILE for "
-                          "chrome://tracing", "trace-png")  # fmt: skip
 
 
 def window(trace: Trace, frames: int = FRAMES) -> tuple[float, float]:
@@ -32,16 +23,11 @@ def window(trace: Trace, frames: int = FRAMES) -> tuple[float, float]:
 
 def draw(trace: Trace, title: str = "") -> bytes:
     """The chart as a PNG file's contents."""
-    check_matplotlib()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     begin, end = window(trace)
     spans = [span for span in trace.spans if span[3] < end and span[3] + span[4] > begin]
     tracks = sorted({(process, track) for process, track, *_ in spans}, key=lambda key: (key[0] != GPU, key))
     colours = _colours(sorted({name for _, _, name, *_ in spans}))
-    figure = Figure(figsize=(WIDTH, 1.2 + ROW * max(1, len(tracks))), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(WIDTH, 1.2 + ROW * max(1, len(tracks)))
     axes = figure.add_subplot()
     scale = 1e3 if end - begin < 10 else 1.0
     for process, track, name, start, seconds, _ in spans:
@@ -59,9 +45,7 @@ def draw(trace: Trace, title: str = "") -> bytes:
     axes.set_axisbelow(True)
     if title:
         axes.set_title(title, fontsize=9)
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=110)
-    return file.getvalue()
+    return contents(figure)
 
 
 def _colours(names: list[str]) -> dict[str, Any]:

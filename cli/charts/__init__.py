@@ -1,0 +1,1 @@
+"""Charts of encodes, drawn by matplotlib: rates over time, curves of rate and quality, presets, the timeline."""
