@@ -340,7 +340,7 @@ class Config:
             )
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:
-            reason = choose_devices(named, values["me"], values["subme"], values["cabac"])
+            named, reason = choose_devices(named, values["me"], values["subme"], values["cabac"])
             asked, devices, device = "", named, named[0].partition(":")[0]
             values["gops"] = _gops_for(values["gops"], named)
         threads_by_user = values["threads"] > 0

@@ -18,7 +18,7 @@ from ...scheduler.trace import Trace
 from ...start_threads import start_threads
 from ..decisions.second_pass import parts_of
 from ..errors import InputError
-from ..files.read_ahead import FileRead, Read
+from ..files.read_ahead import FileRead, FileReader, Read
 from ..gops.gops import NoThreads, WarnOnce, frame_bytes, lane_settings, lanes_by_thread, work
 from ..gops.queue import Waiting
 from ..settings.config import Config
@@ -38,14 +38,15 @@ class FileFrames:
     path: str
     offsets: tuple[int, ...]
 
-    def reads(self, stack: Callable[[int], None]) -> list[Read]:
-        """The Reads of all frames; stack: called with a descriptor that is to be closed after them. InputError."""
+    def reads(self, specs: Sequence[FrameSpec], opened: Callable[[int], None]) -> list[Read]:
+        """The Reads of all frames; opened: called with a descriptor that is to be closed after them. InputError."""
         try:
             file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except OSError as error:
             raise InputError(f"{self.path}: {error.strerror or error}") from None
-        stack(file)
-        return [FileRead(file, offset, k, FileReader(file, self.path)) for k, offset in enumerate(self.offsets)]
+        opened(file)
+        read = FileReader(file, self.path)
+        return [FileRead(file, at, spec.display_index, read) for spec, at in zip(specs, self.offsets, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class MemoryFrames:
     samples: np.ndarray
     rows: tuple[int, ...]
 
-    def reads(self, stack: Callable[[int], None]) -> list[Read]:
+    def reads(self, specs: Sequence[FrameSpec], opened: Callable[[int], None]) -> list[Read]:
         """See FileFrames."""
         return [_RowRead(self.samples, row) for row in self.rows]
 
@@ -70,24 +71,6 @@ class _RowRead:
 
     def __call__(self, buffer: np.ndarray) -> None:
         buffer[:] = self.samples[self.row]
-
-
-@dataclass(frozen=True)
-class FileReader:
-    """Reads a frame of an open file completely; see FileRead. name: for messages."""
-
-    file: int
-    name: str
-
-    def __call__(self, buffer: np.ndarray, at: int, number: int) -> None:
-        rest = buffer.data
-        try:
-            while rest and (got := os.preadv(self.file, [rest], at)):
-                rest, at = rest[got:], at + got
-        except OSError as error:
-            raise InputError(f"{self.name}: {error.strerror or error} while reading a frame at byte {at}") from None
-        if rest:
-            raise InputError(f"{self.name}: it has become shorter; a frame is missing at byte {at}")
 
 
 @dataclass(frozen=True)
@@ -183,7 +166,7 @@ class ChunkEncoder:
         """The frames of a chunk, in coding order."""
         files: list[int] = []
         try:
-            self.enter(specs[0].coding_index, list(zip(specs, frames.reads(files.append), strict=True)), True)
+            self.enter(specs[0].coding_index, list(zip(specs, frames.reads(specs, files.append), strict=True)), True)
             done: list[EncodedFrame] = []
             while len(done) < len(specs):
                 done += self.queue.fetch(None)[0]

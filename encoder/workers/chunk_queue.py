@@ -26,7 +26,9 @@ class ChunkQueue:
         self._ready: deque[Gop] = deque()  # those that no lane has taken
         self._taken: set[int] = set()  # those that a lane has and that are not over
         self._done: list[EncodedFrame] = []
-        self._failure: tuple[int, BaseException] | None = None
+        self._failure: tuple[int, BaseException] | None = None  # the first one, until it is raised
+        self.failed_in = 0  # number of its chunk
+        self._failed = False
         self._end = NOTHING_CUT
         self._idle = 0
         self._entered = 0  # calls of `enter`
@@ -60,7 +62,7 @@ class ChunkQueue:
 
     def fetch(self, seconds: float | None) -> "tuple[list[EncodedFrame], int | None]":
         """Finished frames, in coding order within a chunk; waits up to `seconds`, or without limit, for BATCH of them or
-        for the lanes to be idle. Raises the failure of a lane after its last frames.
+        for the lanes to be idle. Raises the failure of a lane, once, after its last frames.
 
         Returns also how many calls of `enter` there were if the lanes have done all that they can, else None.
         """
@@ -68,13 +70,14 @@ class ChunkQueue:
             self._changed.wait_for(lambda: len(self._done) >= BATCH or self._failure or self.closing or self._is_idle(), seconds)
             done, self._done = self._done, []
             if not done and self._failure is not None:
-                raise self._failure[1]
+                (self.failed_in, error), self._failure = self._failure, None
+                raise error
             return done, self._entered if self._is_idle() else None
 
-    def failed_in(self) -> int:
-        """The number of the chunk that has failed."""
-        assert self._failure is not None
-        return self._failure[0]
+    def wait_for_work(self, entered: int, seconds: float) -> None:
+        """Wait up to `seconds` until there were more calls of `enter`; not if the lanes have more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._entered != entered or self.closing or bool(self._done), seconds)
 
     # ---- for a lane, see GopQueue
     def next_gop(self) -> Gop | None:
@@ -82,7 +85,7 @@ class ChunkQueue:
         with self._changed:
             while self._ready and self._is_cut(self._ready[0]):
                 self._ready.popleft()
-            if not self._ready or self.closing or self._failure is not None:
+            if not self._ready or self.closing:
                 return None
             self._taken.add(self._ready[0].number)
             return self._ready.popleft()
@@ -133,7 +136,10 @@ class ChunkQueue:
     def fail(self, number: int, error: BaseException) -> None:
         """See GopQueue; the first failure counts."""
         with self._changed:
-            self._failure = self._failure or (number, error)
+            self._end = min(self._end, number)
+            self._taken = {taken for taken in self._taken if taken < number}
+            if not self._failed:
+                self._failed, self._failure = True, (number, error)
             self._notify()
 
     def give_back(self, buffer: Any) -> None:
@@ -141,7 +147,7 @@ class ChunkQueue:
 
     # ---- with the lock held
     def _is_cut(self, chunk: Gop) -> bool:
-        return chunk.number >= self._end or self._failure is not None
+        return chunk.number >= self._end
 
     def _is_over(self, chunk: Gop) -> bool:
         return self._is_cut(chunk) and not chunk.has_gap
