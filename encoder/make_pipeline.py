@@ -7,6 +7,7 @@ from .gops.gops import Gops, NoThreads, count_lanes, lane_settings
 from .pipeline import Pipeline
 from .reordering import Reordering
 from .settings.config import Config
+from .workers.process import end_early
 from .workers.workers import Workers, uses_workers
 
 
@@ -21,6 +22,7 @@ def make_pipeline(
             return Workers(config, lanes, keep, warn, trace)
         except (NoThreads, OSError):  # limits of the system: fewer threads are needed for lanes of this process
             pass
+    end_early()
     one = Reordering if config.holds_frames else Pipeline
     if lanes == 1:
         return one(config, keep, warn, trace)

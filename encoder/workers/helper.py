@@ -1,10 +1,5 @@
 """One worker process seen from the encode: the GOPs that it has, and the threads that feed it and read from it."""
 
-import os
-import signal
-import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +11,7 @@ from ..files.read_ahead import FileRead
 from ..gops.gops import NoThreads
 from ..gops.queue import Gop, GopQueue, Waiting
 from ..settings.config import Config
-from .connection import Connection
+from .process import take_process
 from .slots import Slot, Slots
 
 if TYPE_CHECKING:
@@ -53,42 +48,6 @@ class Team:
     spans: Callable[[int, list[Any]], None] | None
 
 
-def command(descriptor: int, device: str) -> list[str]:
-    """The command line of a worker process, which finds its modules where this process does."""
-    code = f"import sys; sys.path[:] = {sys.path!r}; from {__package__}.worker import main; main({descriptor}, {device!r})"
-    return [sys.executable, "-c", code, "h264lite worker", device]
-
-
-class Process:
-    """A worker process, and the connection to it. OSError if it cannot be started."""
-
-    def __init__(self, device: str) -> None:
-        here, there = socket.socketpair()
-        with there:
-            try:
-                environment = os.environ | {"H264LITE_BACKGROUND_COMPILE": "0"}  # this process does it
-                self._child = subprocess.Popen(
-                    command(there.fileno(), device), env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                    pass_fds=(there.fileno(),), process_group=0,  # Ctrl-C is for this process, which ends the worker
-                )
-            except BaseException:
-                here.close()
-                raise
-        self.connection = Connection(here)
-        self.number = self._child.pid
-
-    def end(self) -> str:
-        """End it, if it has not ended; how it has ended."""
-        self.connection.shut()
-        try:
-            self._child.wait(0.5)
-        except subprocess.TimeoutExpired:
-            self._child.kill()
-        code = self._child.wait()
-        self.connection.close()
-        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-
-
 class Helper:
     """A worker: it takes GOPs of the queue for one device. If its process dies, GOPs go back and another one is started.
 
@@ -110,7 +69,7 @@ class Helper:
         self._starts = 1
         self._over = False
         self._bt709 = False
-        self._process = Process(config.devices[0])
+        self._process = take_process(config.devices[0])
         self._threads: list[threading.Thread] = []
         try:
             self._process.connection.send((config, keep, lanes, team.spans is not None))
@@ -355,7 +314,7 @@ class Helper:
     def _start_again(self) -> bool:
         self._starts += 1
         try:
-            process = Process(self._config.devices[0])
+            process = take_process(self._config.devices[0])
             process.connection.send((self._config, self._keep, self.lanes, self._team.spans is not None))
             (kind, *_), _ = process.connection.receive()
             if self._bt709:

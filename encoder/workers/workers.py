@@ -21,12 +21,12 @@ from ..warm_up import compile_in_background
 from .chunk import on_device
 from .connection import POSSIBLE
 from .helper import Helper, Team
+from .process import VARIABLE
 from .slots import Slot, Slots
 
 if TYPE_CHECKING:
     from ..pipeline import EncodedFrame
 
-VARIABLE = "H264LITE_WORKERS"  # 0: never, 1: always where there are several devices
 GOPS_THAT_PAY = 4  # of each device: an input of fewer is over before processes have started
 BATCH = 32  # frames that enter the queue together
 _SPARE = 8  # frames beside those that wait to be decided about
