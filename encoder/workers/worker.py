@@ -105,14 +105,16 @@ def _report(parent: Connection, encoder: "ChunkEncoder", trace: Any) -> None:
 
 
 def sendable(error: BaseException) -> BaseException:
-    """An exception that can be pickled; its text alone for others."""
+    """An exception that can be pickled, with the traceback of unexpected ones as a note; its text alone for others."""
     import pickle
+    import traceback
 
     from ..errors import Error
 
     try:
+        if not isinstance(error, Error):
+            error.add_note("".join(traceback.format_exception(error)))
         pickle.loads(pickle.dumps(error))
         return error.with_traceback(None)
     except Exception:
         return Error(f"{type(error).__name__}: {error}")
-
