@@ -2,8 +2,8 @@
 
     H264LITE_SEQUENCES=... python benchmarks/two_gpus.py [--size 1920x1080] [--frames 4800] [--keyint 30] [--rounds 3]
 
-Raw file to stream, in memory if the system has such files (in the page cache else). Frames as in cuda_loop.py. Rows: the first
-GPU; all of --devices in one process (H264LITE_WORKERS=0), which lanes of one interpreter feed; all of them with a worker process
+Raw file to stream, in memory if the system has such files (in the page cache else). Frames as in cuda_loop.py. Rows: the
+first GPU; all of --devices in one process (H264LITE_WORKERS=0), which one interpreter feeds; all of them, a worker process
 each. Each run is a process of its own: the rate that it reports counts from the moment at which the encoder is made, the wall
 time has the start and the end in it. Medians over rounds. Without GPUs: --devices cpu,cpu.
 """
@@ -91,7 +91,7 @@ def main() -> int:
         kind = write_clip(source, width, height, args.frames)
         print(f"{args.size} {kind}, {args.frames} frames, {os.cpu_count()} cores, {gpus} x {gpu_name() if gpus else 'GPU'}; "
               f"{' '.join(words)}", flush=True)
-        for name, devices, workers in rows:  # kernels are compiled and files are read once
+        for _, devices, workers in rows:  # kernels are compiled and files are read once
             run(source, [*words, "--devices", devices, "--frames", str(min(args.frames, 2 * args.keyint))], workers)
         for _ in range(args.rounds):
             for name, devices, workers in rows:

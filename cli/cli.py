@@ -135,7 +135,6 @@ def _foreign(argument: str, remaining: Iterator[str]) -> dict[str, Any]:
 
 def _run_encode(args: argparse.Namespace) -> int:
     from ..cuda_src.runtime.context_warmup import ContextWarmup  # 4 ms of --help, for the ctypes module
-
     from ..encoder.workers.process import end_early, start_early
 
     early = args.devices is not None and start_early(_names_of(args.devices), args.input)

@@ -21,7 +21,7 @@ Read = Callable[[np.ndarray], None]
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """Reads frames of an open file: uint8[n] from an offset in bytes; InputError. name: for messages, as the frame's number."""
+    """Reads a frame of an open file from an offset in bytes into uint8[n]; InputError. name, number: for messages."""
 
     file: int  # descriptor
     name: str

@@ -24,7 +24,7 @@ from ..files.read_ahead import Read
 from ..held_frames import HeldFrames
 from ..settings.config import Config
 from ..settings.requests import Request
-from .lane import Lane
+from .lane import Lane, LaneQueue
 from .queue import GopQueue
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def _lanes_that_pay(config: Config, device: str) -> int:
         return 1
     if device != "cpu":
         return LANES_OF_A_GPU if config.threads >= 4 else 1
-    return config.threads if config.mb_width * config.mb_height <= SMALL else max(1, config.threads // 2)
+    threads = max(1, config.threads // len(config.devices))
+    return threads if config.mb_width * config.mb_height <= SMALL else max(1, threads // 2)
 
 
 def frame_bytes(config: Config) -> int:
@@ -264,7 +265,7 @@ class WarnOnce:
             self._say(text)
 
 
-def lanes_by_thread(pipelines: "list[Pipeline]", queue: GopQueue) -> list[list[Lane]]:
+def lanes_by_thread(pipelines: "list[Pipeline]", queue: LaneQueue) -> list[list[Lane]]:
     """Lanes grouped by thread: those of one GPU share one, since their host work is Python code, which holds the GIL."""
     found: dict[Any, list[Lane]] = {}
     for k, pipeline in enumerate(pipelines):
@@ -273,7 +274,7 @@ def lanes_by_thread(pipelines: "list[Pipeline]", queue: GopQueue) -> list[list[L
     return list(found.values())
 
 
-def work(queue: GopQueue, lanes: list[Lane]) -> None:
+def work(queue: LaneQueue, lanes: list[Lane]) -> None:
     """The function of a thread: its lanes take turns, one frame each; it waits while none has work."""
     turns = [lane.steps() for lane in lanes]
     while turns:

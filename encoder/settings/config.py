@@ -338,7 +338,7 @@ class Config:
                 asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools, values["bframes"], values["aq_mode"],
                 values["mbtree"], rate > 0,
             )
-            devices = ({"cuda": "cuda:0"}.get(device, device),)
+            devices: tuple[str, ...] = ({"cuda": "cuda:0"}.get(device, device),)
         else:
             named, reason = choose_devices(named, values["me"], values["subme"], values["cabac"])
             asked, devices, device = "", named, named[0].partition(":")[0]

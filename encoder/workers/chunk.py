@@ -1,4 +1,4 @@
-"""A chunk: a serialisable unit of work of whole closed GOPs, which any process encodes to the bytes that the stream has there.
+"""A chunk: a serialisable unit of work of whole closed GOPs, which any process encodes to the same bytes.
 
     pairs of FrameSpec and source, in coding order -> chunks_of -> ChunkJob -> encode_chunk -> list of EncodedFrame
 """
@@ -25,7 +25,7 @@ from ..settings.config import Config
 from .chunk_queue import ChunkQueue
 
 if TYPE_CHECKING:
-    from ..pipeline import EncodedFrame, Pipeline
+    from ..pipeline import EncodedFrame
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def on_device(config: Config, device: str, threads: int) -> Config:
     The device is a named one: if it is lost, DeviceLost is raised. Bytes depend on neither.
     """
     kind, _, ordinal = device.partition(":")
-    return replace(config, device=kind, ordinal=int(ordinal or 0), devices=(device,), threads=threads, may_change_device=False,
-                   split=None)
+    return replace(config, device=kind, ordinal=int(ordinal or 0), devices=(device,), threads=threads, split=None,
+                   may_change_device=False)
 
 
 def encode_chunk(job: ChunkJob, warn: Callable[[str], None] | None = None) -> "list[EncodedFrame]":
@@ -108,7 +108,9 @@ def encode_chunk(job: ChunkJob, warn: Callable[[str], None] | None = None) -> "l
         return encoder.encode(job.specs, job.frames)
 
 
-def chunks_of(config: Config, pairs: Iterable[tuple[FrameSpec, Any]], least: int = 1) -> Iterator[list[tuple[FrameSpec, Any]]]:
+def chunks_of(
+    config: Config, pairs: Iterable[tuple[FrameSpec, Any]], least: int = 1
+) -> Iterator[list[tuple[FrameSpec, Any]]]:  # fmt: skip
     """Groups frames in coding order, each with its source of any kind, into chunks of whole GOPs.
 
     least: frames of a chunk, but for the last one. With a second pass chunks consist of whole parts, which share corrections

@@ -1,4 +1,4 @@
-"""A thread-safe queue of chunks for the lanes of one device: chunks come in any order, finished frames leave as they are made."""
+"""A thread-safe queue of chunks for the lanes of one device, in any order; finished frames leave as they are made."""
 
 import threading
 from collections import deque
@@ -67,7 +67,7 @@ class ChunkQueue:
         Returns also how many calls of `enter` there were if the lanes have done all that they can, else None.
         """
         with self._changed:
-            self._changed.wait_for(lambda: len(self._done) >= BATCH or self._failure or self.closing or self._is_idle(), seconds)
+            self._changed.wait_for(self._has_news, seconds)
             done, self._done = self._done, []
             if not done and self._failure is not None:
                 (self.failed_in, error), self._failure = self._failure, None
@@ -151,6 +151,9 @@ class ChunkQueue:
 
     def _is_over(self, chunk: Gop) -> bool:
         return self._is_cut(chunk) and not chunk.has_gap
+
+    def _has_news(self) -> bool:
+        return len(self._done) >= BATCH or self._failure is not None or self.closing or self._is_idle()
 
     def _is_idle(self) -> bool:
         return self._idle >= self.lanes and not self._taken and all(map(self._is_cut, self._ready))

@@ -36,7 +36,7 @@ class Connection:
 
     def receive(self) -> tuple[Any, list[int]]:
         """The next object and the descriptors that came with it. EOFError or OSError: the other end is gone."""
-        head, files = bytearray(), []
+        head, files = b"", list[int]()
         while len(head) < _HEAD.size:
             part, ancillary, _, _ = self._end.recvmsg(_HEAD.size - len(head), socket.CMSG_SPACE(4))
             for level, kind, data in ancillary:

@@ -35,14 +35,14 @@ class SentGop:
 
 @dataclass(frozen=True)
 class Team:
-    """What the workers of an encode share. room: slots that may be in use; lost: called by each worker that is given up;
-    say: for a warning, the first of them only; spans: for those of the timeline, with the worker's number.
+    """What the workers of an encode share. room: slots that may be in use; lost: called with the reason by a worker that is
+    given up; say: warns of a loss, once; warn: passes on warnings; spans: for the timeline, with the worker's number.
     """
 
     queue: GopQueue
     slots: Slots
     room: int
-    lost: Callable[[str], None]  # the reason
+    lost: Callable[[str], None]
     say: Callable[[str], None]
     warn: Callable[[str], None]
     spans: Callable[[int, list[Any]], None] | None
@@ -51,9 +51,9 @@ class Team:
 class Helper:
     """A worker: it takes GOPs of the queue for one device. If its process dies, GOPs go back and another one is started.
 
-    Messages to the process: (config, keep, lanes, traced) at first; ("frames", number, [(spec, file, offset, frame)], closed),
-    ("file", descriptor here, name) with it, ("cut", number), ("bt709",). From it: ("ready",) or ("failed", 0, error) at first;
-    ("done", frames, spans), ("idle", calls of `enter`), ("warn", text), ("failed", number, error).
+    Messages to the process: (config, keep, lanes, traced) at first; ("frames", GOP, [(spec, file, offset, frame)], closed),
+    ("file", descriptor here, name) with the descriptor, ("cut", GOP), ("bt709",). From it: ("ready",) or ("failed", 0, error)
+    at first; ("done", frames, spans), ("idle", messages of frames so far), ("warn", text), ("failed", GOP, error).
     """
 
     def __init__(self, number: int, config: Config, keep: bool, lanes: int, team: Team) -> None:
@@ -146,7 +146,7 @@ class Helper:
 
     def _next_messages(self) -> list[tuple[Any, tuple[int, ...]]]:
         """What there is to send now; with the lock held."""
-        queue, found = self._team.queue, []
+        queue, found = self._team.queue, list[tuple[Any, tuple[int, ...]]]()
         for sent in list(self._sent.values()):
             found += self._frames_of(sent)
         while self._takes_another():
@@ -164,7 +164,8 @@ class Helper:
 
     def _takes_another(self) -> bool:
         """Whether to take a GOP: one more than there are lanes, more of them if they are short."""
-        if len(self._by_frame) >= (_FRAMES_OF_A_LANE if len(self._sent) > self.lanes else _MOST_FRAMES_OF_A_LANE) * self.lanes:
+        most = _FRAMES_OF_A_LANE if len(self._sent) > self.lanes else _MOST_FRAMES_OF_A_LANE
+        if len(self._by_frame) >= most * self.lanes:
             self._limited = True
             return False
         return self._lives
@@ -173,7 +174,8 @@ class Helper:
         """Messages with the next frames of a GOP, and whether it is over."""
         if sent.closed:
             return []
-        queue, found, room = self._team.queue, [], _MOST_FRAMES_OF_A_LANE * self.lanes - len(self._by_frame)
+        queue, room = self._team.queue, _MOST_FRAMES_OF_A_LANE * self.lanes - len(self._by_frame)
+        found: list[tuple[Any, tuple[int, ...]]] = []
         self._limited |= room <= 0
         taken = queue.take(sent.gop, room) if room > 0 else []
         sent.closed = queue.is_over(sent.gop)
@@ -278,7 +280,7 @@ class Helper:
             self._team.queue.add_idle(self.lanes if idle else -self.lanes)
 
     def _goes_on(self, error: DeviceLost | None) -> bool:
-        """Give back the GOPs of a process that has gone, or whose device has; start another one, unless its device has gone."""
+        """Give back the GOPs of a process that is gone, or whose device is; start another one, unless the device is gone."""
         with self._lock:
             if self._over or self._team.queue.closing:
                 return False

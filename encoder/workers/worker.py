@@ -6,7 +6,6 @@ It ends when its parent does, however that ends.
 import gc
 import os
 import socket
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +27,9 @@ def main(descriptor: int, device: str) -> None:
 
 def _run(descriptor: int, device: str) -> None:
     parent = Connection(socket.socket(fileno=descriptor))
-    from ...cuda_src.runtime.context_warmup import ContextWarmup
+    from ...scheduler.waking import wake
 
-    kind, _, ordinal = device.partition(":")
-    waking = ContextWarmup([int(ordinal or 0)] if kind == "cuda" else [])  # while Python imports
+    waking = wake(device)  # while Python imports
     gc.disable()
     from .. import pipeline  # noqa: F401
     from . import chunk

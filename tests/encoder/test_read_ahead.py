@@ -10,7 +10,6 @@ from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder.errors import InputError
 from h264lite.encoder.files.opening import open_source
 from h264lite.encoder.files.read_ahead import READ_AHEAD_FRAMES, READ_BATCH, FileReader, ReadAhead
-from h264lite.encoder.files.video import RawSource
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings import device as device_choice
 from h264lite.encoder.settings.config import Config
