@@ -18,6 +18,7 @@ from ..encoder.settings.predicted import planned
 from ..encoder.settings.tuned import find_tuning
 from ..encoder.warm_up import will_compile
 from ..scheduler.planning.tuning_file import Machine, now
+from .bench_devices import measure_devices, names_devices
 from .measuring.measure import frames_for, of_clip, settings, watch
 
 SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080))
@@ -29,7 +30,8 @@ def run_bench(
 ) -> int:  # fmt: skip
     """Measure all sizes and devices; return the exit code."""
     check_distinct({"clip": args.clip, "tuning": args.tuning, "json": args.json})
-    devices, absent = choose(args.devices, args.tuning)
+    scaling = names_devices(args.devices)
+    devices, absent = ([], {}) if scaling else choose(args.devices, args.tuning)
     clip: list[Planes] | None = None
     if args.clip is not None:
         if sizes:
@@ -45,7 +47,12 @@ def run_bench(
         sink = ByteSink(args.json) if args.json is not None else None
         if sink:
             stack.callback(sink.close)
-        found = measure_all(devices, absent, sizes or SIZES, clip, args)
+        if scaling:
+            rows = measure_devices(args, sizes or SIZES[-1:], clip)
+            found = {"made": now(), "machine": vars(Machine.here()), "content": args.clip or "synthetic",
+                     "rounds": args.rounds, "scaling": rows}  # fmt: skip
+        else:
+            found = measure_all(devices, absent, sizes or SIZES, clip, args)
         if sink:
             sink.write((json.dumps(found, indent=2) + "\n").encode())
     return 0

@@ -135,8 +135,10 @@ def _foreign(argument: str, remaining: Iterator[str]) -> dict[str, Any]:
 
 def _run_encode(args: argparse.Namespace) -> int:
     from ..cuda_src.runtime.context_warmup import ContextWarmup  # 4 ms of --help, for the ctypes module
+    from ..encoder.workers.process import end_early, start_early
 
-    waking = ContextWarmup(gpus_of(args.device, args.devices))  # in parallel with the import of the encoder
+    early = args.devices is not None and start_early(_names_of(args.devices), args.input)
+    waking = ContextWarmup([] if early else gpus_of(args.device, args.devices))  # in parallel with the import of the encoder
     try:
         with uncollected():
             from .encode import run_encode
@@ -145,6 +147,7 @@ def _run_encode(args: argparse.Namespace) -> int:
         options = {name: value for name, value in values.items() if value is not None}
         return run_encode(args.input, args.output, options, waking.release)
     finally:
+        end_early()
         waking.close()
 
 
@@ -164,10 +167,14 @@ def gpus_of(device: str | None, devices: str | None) -> list[int]:
     """The GPUs that an encode may use, judged by these options alone."""
     if devices is None:
         return [0] if device in (None, "auto", "cuda", "hybrid") else []
+    return [int(name.partition(":")[2] or 0) for name in _names_of(devices) if name != "cpu"]
+
+
+def _names_of(devices: str) -> tuple[str, ...]:
     try:
-        return [int(name.partition(":")[2] or 0) for name in read_devices(devices) if name != "cpu"]
+        return read_devices(devices)
     except ValueError:  # reported later
-        return []
+        return ()
 
 
 def main(argv: Sequence[str]) -> int:

@@ -156,7 +156,7 @@ def run_encode(
         run.trace = Trace() if sinks.timeline or sinks.chart else None
         tell_plan(run, config, reports["verbose"])
         encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace,
-                                      total if _any_order(source, config) else None)
+                                      total if _any_order(source, config) else None, total)
         run.encoder = stack.enter_context(encoder)
         has_device()
         progress.restart()

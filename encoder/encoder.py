@@ -78,14 +78,15 @@ class Encoder:
         warn: Callable[[str], None] | None = None,
         trace: Any = None,
         frames: int | None = None,
+        length: int | None = None,
     ) -> "Encoder":
         """An encoder from checked settings.
 
-        warn: called instead of a RuntimeWarning; trace: a scheduler.trace.Trace for the timeline. frames: their number,
-        None = unknown.
+        warn: called instead of a RuntimeWarning; trace: a scheduler.trace.Trace for the timeline. frames: their number if
+        they are read in any order, length: in any case; None = unknown.
         """
         encoder = cls.__new__(cls)
-        encoder._start(config, keep_reconstruction, warn, trace, frames)
+        encoder._start(config, keep_reconstruction, warn, trace, frames, length)
         return encoder
 
     def _start(
@@ -95,15 +96,16 @@ class Encoder:
         warn: Callable[[str], None] | None = None,
         trace: Any = None,
         frames: int | None = None,
+        length: int | None = None,
         reader: FrameReader | None = None,
     ) -> None:
-        from .gops.gops import make_pipeline  # compiles nothing, but imports Numba
+        from .make_pipeline import make_pipeline  # compiles nothing, but imports Numba
 
         self.config = config
         pass_file = PassFile(config) if config.pass_ in WRITING else None
         self._keep = keep_reconstruction
         try:
-            self._pipeline: Any = make_pipeline(config, keep_reconstruction or config.ssim, warn, trace, frames)
+            self._pipeline: Any = make_pipeline(config, keep_reconstruction or config.ssim, warn, trace, frames, length)
         except BaseException:
             if pass_file is not None:
                 pass_file.close()

@@ -308,17 +308,9 @@ class Pipeline:
 
         begun: frames of the stream were entered, if not in this pipeline.
         """
-        wanted = {"colorprim": 1, "transfer": 1, "colormatrix": 1, "range": 0}
-        options = {name: getattr(self.config, name) for name in wanted}
-        for name in ("colormatrix", "range"):
-            if options[name] not in (None, wanted[name]):
-                raise InputError(f"RGB becomes BT.709 in limited range, which contradicts {name}")
-        if options["colormatrix"] is None or options["range"] is None:
-            if begun or self.executor.ring.count:
-                raise InputError("RGB after other frames: set colormatrix='bt709' and range='tv' from the start")
-            values: dict[str, Any] = {name: value for name, value in wanted.items() if options[name] is None}
-            self.config = replace(self.config, **values)
-            self.writer = SliceWriter(self.config)
+        config = with_bt709(self.config, begun or self.executor.ring.count > 0)
+        if config is not self.config:
+            self.config, self.writer = config, SliceWriter(config)
 
     def _write(self, frame: Frame) -> EncodedFrame:
         """Write the NAL units of a frame after its loop."""
@@ -408,6 +400,21 @@ def _held(frame: Frame) -> HeldSource:
     """The buffer of a source on the GPU that is measured there."""
     assert isinstance(frame, HostFrame) and frame.device_source is not None and frame.device_source.held is not None
     return frame.device_source.held
+
+
+def with_bt709(config: Config, begun: bool) -> Config:
+    """The config of a stream of RGB input, or the same one; see Pipeline.say_bt709. begun: frames were entered."""
+    wanted = {"colorprim": 1, "transfer": 1, "colormatrix": 1, "range": 0}
+    options = {name: getattr(config, name) for name in wanted}
+    for name in ("colormatrix", "range"):
+        if options[name] not in (None, wanted[name]):
+            raise InputError(f"RGB becomes BT.709 in limited range, which contradicts {name}")
+    if options["colormatrix"] is not None and options["range"] is not None:
+        return config
+    if begun:
+        raise InputError("RGB after other frames: set colormatrix='bt709' and range='tv' from the start")
+    values: dict[str, Any] = {name: value for name, value in wanted.items() if options[name] is None}
+    return replace(config, **values)
 
 
 def outside_text(index: int) -> str:

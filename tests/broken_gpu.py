@@ -71,6 +71,7 @@ if __name__ == "__main__":
         from cuda_emulator.driver import EmulatedDriver  # type: ignore[import-not-found]
 
         use_driver(EmulatedDriver(devices=2 if "BROKEN_ORDINAL" in os.environ else 1))
+    os.environ["H264LITE_WORKERS"] = "0"
     one_of_two = os.environ.get("BROKEN_ORDINAL")
     install(int(sys.argv.pop(1)), int(one_of_two) if one_of_two else None)
     sys.exit(main())

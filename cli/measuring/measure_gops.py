@@ -11,9 +11,10 @@ from ...encoder.files.opening import open_source
 from ...encoder.files.output import error_text
 from ...encoder.files.read_ahead import THREADS, Read, ReadAhead
 from ...encoder.files.video import Planes
-from ...encoder.gops.gops import Gops
+from ...encoder.gops.gops import Gops, count_lanes
 from ...encoder.pipeline import EncodedFrame, Pipeline
 from ...encoder.settings.config import Config
+from ...encoder.workers.workers import Workers
 from ...scheduler.planning.models import CPU
 from ...scheduler.threads.readers import Readers
 from .measure import MOST, QP, ping_pong
@@ -34,14 +35,12 @@ def gop_rate(
     config = replace(config, tuning=None, gpu_choices=gpu_choices)
     count = _Count(0, 2 * keyint, seconds) if device == CPU else _Count(2 * lanes * keyint, lanes * keyint, seconds)
     with _endless_file(frames) as later:
-        encoder = Gops(config, lanes) if lanes > 1 else Pipeline(config)
+        if lanes > 1:
+            _encode_gops(Gops(config, lanes), count, later)
+            return count.rate()
+        encoder = Pipeline(config)
         try:
-            if isinstance(encoder, Gops):
-                for n in count:
-                    while not encoder.has_room():
-                        count.add(encoder.poll())
-                    count.add(encoder.encode_later(later(n)))
-            elif not encoder.read_ahead():
+            if not encoder.read_ahead():
                 for n in count:
                     count.add(encoder.encode(*ping_pong(frames, n)))
             else:
@@ -52,6 +51,34 @@ def gop_rate(
         finally:
             encoder.close()
     return count.rate()
+
+
+def devices_rate(devices: Sequence[str], frames: Sequence[Planes], threads: int, seconds: float) -> float:
+    """Frames a second of a raw file on some devices, as `--devices` encodes it: several by a worker process each. The first
+    GOPs of each lane do not count; threads: 0 as encodes do.
+    """
+    height, width = frames[0][0].shape
+    keyint = _GOP if CPU in devices else _GOP_OF_A_GPU
+    config = Config.from_options(width=width, height=height, devices=tuple(devices), threads=threads, qp=QP, keyint=keyint,
+                                 psnr=False, bframes=0)  # fmt: skip
+    lanes = max(2, count_lanes(config, MOST))  # one lane would not read by itself
+    encoder = Workers(config, lanes) if len(devices) > 1 else Gops(config, lanes)
+    count = _Count(2 * lanes * keyint, 2 * lanes * keyint, seconds, MOST * len(devices))
+    with _endless_file(frames) as later:
+        _encode_gops(encoder, count, later)
+    return count.rate()
+
+
+def _encode_gops(encoder: Gops, count: "_Count", later: Callable[[int], Read]) -> None:
+    """Encode frames by number, and close the encoder."""
+    try:
+        for n in count:
+            while not encoder.has_room():
+                count.add(encoder.poll())
+            count.add(encoder.encode_later(later(n)))
+        count.add(encoder.flush())
+    finally:
+        encoder.close()
 
 
 @contextmanager
@@ -77,7 +104,8 @@ def _endless_file(frames: Sequence[Planes]) -> Iterator[Callable[[int], Read]]:
 class _Count:
     """Numbers of frames to encode: for `seconds` after the first `warm` finished ones, but at least `least` more."""
 
-    def __init__(self, warm: int, least: int, seconds: float) -> None:
+    def __init__(self, warm: int, least: int, seconds: float, most: int = MOST) -> None:
+        self.most = most
         self.warm, self.least, self.seconds = warm, least, seconds
         self.finished = 0
         self.first = None if warm else 0  # finished frames at the start of the clock
@@ -90,7 +118,7 @@ class _Count:
             taken += 1
 
     def _has_time(self, taken: int) -> bool:
-        return self.end - self.begin < self.seconds and taken < MOST
+        return self.end - self.begin < self.seconds and taken < self.most
 
     def add(self, done: Sequence[EncodedFrame]) -> None:
         """Count finished frames."""

@@ -36,6 +36,6 @@ class RateControl:
         return self._control.settle(spec, self._sizes.release(index - self._part.start), ahead)
 
     def add(self, coding_index: int, bits: int) -> None:
-        """The next finished frame in coding order; those of parts before are no longer of use."""
-        if coding_index >= self._part.start:
+        """The next finished frame in coding order; those of other parts, coded before, are no longer of use."""
+        if self._whole is None or coding_index in self._part:
             self._sizes.add(bits)

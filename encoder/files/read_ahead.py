@@ -1,5 +1,6 @@
 """Reads frames of a file in threads, into buffers of the caller, while earlier frames are encoded."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -8,6 +9,8 @@ import numpy as np
 
 from ...scheduler.frames.ring import READ_AHEAD_FRAMES
 from ...scheduler.threads.readers import Readers
+from ..errors import InputError
+from .output import error_text
 
 THREADS = 4  # readers of one pipeline
 READ_BATCH = 2  # reads are started in pairs: half as many calls of a locked queue
@@ -17,13 +20,31 @@ Read = Callable[[np.ndarray], None]
 
 
 @dataclass(frozen=True, slots=True)
+class FileReader:
+    """Reads a frame of an open file from an offset in bytes into uint8[n]; InputError. name, number: for messages."""
+
+    file: int  # descriptor
+    name: str
+
+    def __call__(self, buffer: np.ndarray, at: int, number: int) -> None:
+        rest = buffer.data
+        try:
+            while rest and (got := os.preadv(self.file, [rest], at)):
+                rest, at = rest[got:], at + got
+        except OSError as error:
+            raise InputError(f"{self.name}: {error_text(error)} while reading frame {number}") from None
+        if rest:
+            raise InputError(f"{self.name}: it has become shorter; frame {number} is missing")
+
+
+@dataclass(frozen=True, slots=True)
 class FileRead:
     """A Read with the position of its frame, for threads that read without the GIL."""
 
     file: int  # descriptor
     offset: int  # bytes
     number: int  # of the frame
-    read: Callable[[np.ndarray, int, int], None]
+    read: FileReader
 
     def __call__(self, buffer: np.ndarray) -> None:
         self.read(buffer, self.offset, self.number)

@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import InputError, OptionError
 from .converting import TO_420, TO_PROGRESSIVE, converting
 from .output import error_text
-from .read_ahead import FileRead, Read
+from .read_ahead import FileRead, FileReader, Read
 from .times import FrameTimes
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]  # y uint8[h, w], u and v uint8[(h+1)//2, (w+1)//2]
@@ -108,18 +108,8 @@ class RawSource:
 
     def later(self, number: int) -> Read:
         """The Read of frame `number`, for any thread and order; only for a file with `any_order`."""
-        return FileRead(self._file.fileno(), self._begin + number * self._size, number, self._read_at)
-
-    def _read_at(self, buffer: np.ndarray, at: int, number: int) -> None:
-        """See Read."""
-        rest = buffer.data
-        try:
-            while rest and (got := os.preadv(self._file.fileno(), [rest], at)):
-                rest, at = rest[got:], at + got
-        except OSError as error:
-            raise InputError(f"{self._name}: {error_text(error)} while reading frame {number}") from None
-        if rest:
-            raise InputError(f"{self._name}: it has become shorter; frame {number} is missing")
+        file = self._file.fileno()
+        return FileRead(file, self._begin + number * self._size, number, FileReader(file, self._name))
 
     @property
     def any_order(self) -> bool:

@@ -22,10 +22,9 @@ from ..decisions.second_pass import parts_of
 from ..errors import Error, InputError
 from ..files.read_ahead import Read
 from ..held_frames import HeldFrames
-from ..reordering import Reordering
 from ..settings.config import Config
 from ..settings.requests import Request
-from .lane import Lane
+from .lane import Lane, LaneQueue
 from .queue import GopQueue
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
 LANES_OF_A_GPU = 2
 SMALL = 1620  # macroblocks: 4CIF
+FRAMES_AHEAD = 64  # of a device: so many may be begun in short GOPs before the first one is finished
 POLL_SECONDS = 0.1  # a blocked caller handles signals at this interval
 
 
@@ -64,30 +64,13 @@ def _lanes_that_pay(config: Config, device: str) -> int:
         return 1
     if device != "cpu":
         return LANES_OF_A_GPU if config.threads >= 4 else 1
-    return config.threads if config.mb_width * config.mb_height <= SMALL else max(1, config.threads // 2)
+    threads = max(1, config.threads // len(config.devices))
+    return threads if config.mb_width * config.mb_height <= SMALL else max(1, threads // 2)
 
 
 def frame_bytes(config: Config) -> int:
     """Bytes of a frame of display size, I420."""
     return sum(height * width for height, width in config.display)
-
-
-def make_pipeline(
-    config: Config, keep: bool, warn: Callable[[str], None] | None, trace: Trace | None, frames: int | None = None
-) -> "Pipeline | Reordering | Gops":
-    """The encoder for these settings: one pipeline, or lanes for several GOPs."""
-    from ..pipeline import Pipeline
-
-    lanes = count_lanes(config, frames)
-    one = Reordering if config.holds_frames else Pipeline
-    if lanes == 1:
-        return one(config, keep, warn, trace)
-    while lanes > 1:
-        try:
-            return Gops(config, lanes, keep, warn, trace)
-        except NoThreads:
-            lanes //= 2
-    return one(lane_settings(config, 0, 1), keep, warn, trace)
 
 
 class NoThreads(Error):
@@ -101,35 +84,38 @@ class Gops:
         self, config: Config, lanes: int, keep_reconstruction: bool = False, warn: Callable[[str], None] | None = None,
         trace: Trace | None = None,
     ) -> None:
-        from ..pipeline import Pipeline
-
         self.config = config
         parts = () if config.first_pass is None else parts_of(config.first_pass)
         longest = max([len(part) for part in parts], default=config.keyint)
-        self.queue = GopQueue(lanes, lanes * longest, frame_bytes(config), [part.start for part in parts])
-        self._held = HeldFrames(config, warn)
-        self._buffer: np.ndarray | None = None
+        ahead = -(-FRAMES_AHEAD * len(config.devices) // longest)
+        self.queue = GopQueue(lanes, lanes * longest, frame_bytes(config), [part.start for part in parts], ahead)
         self.taken: list[EncodedFrame] = []  # see Pipeline
-        self.lanes: list[Pipeline] = []
+        self._held = HeldFrames(config, warn)
+        self._buffer: Any = None  # of the next frame
         say = WarnOnce(warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)))
         try:
-            for k in range(lanes):
-                settings = lane_settings(config, k, lanes)
-                view = trace.part(f"gop lane {k}, ") if trace is not None else None
-                self.lanes.append(Pipeline(settings, keep_reconstruction, say, view))
+            self._start(lanes, longest, keep_reconstruction, say, trace)
         except BaseException:
-            self._close_lanes()
+            self.close()
             raise
+        dropped = weakref.finalize(self, _end_lanes, self.queue, os.getpid())  # the threads hold no reference to self
+        dropped.atexit = False  # the threads are daemons, which end with the process
+
+    def _start(self, lanes: int, longest: int, keep: bool, say: Callable[[str], None], trace: Trace | None) -> None:
+        """Make and start the lanes; longest: frames of a GOP at the most."""
+        from ..pipeline import Pipeline
+
+        self.lanes: list[Pipeline] = []
         self._threads: list[threading.Thread] = []
+        for k in range(lanes):
+            view = trace.part(f"gop lane {k}, ") if trace is not None else None
+            self.lanes.append(Pipeline(lane_settings(self.config, k, lanes), keep, say, view))
         threads = [
             threading.Thread(target=work, args=(self.queue, some), name=f"h264lite-gop-{k}", daemon=True)
             for k, some in enumerate(lanes_by_thread(self.lanes, self.queue))
         ]
         if not start_threads(threads, self._threads):
-            self.close()
             raise NoThreads(f"no threads can be started for {lanes} GOPs at once")
-        dropped = weakref.finalize(self, _end_lanes, self.queue, os.getpid())  # the threads hold no reference to self
-        dropped.atexit = False  # the threads are daemons, which end with the process
 
     # ---- as Pipeline
     def headers(self) -> bytes:
@@ -206,8 +192,6 @@ class Gops:
     def close(self) -> None:
         """See Pipeline."""
         self.queue.close()
-        for thread in self._threads:
-            thread.join()
         self._close_lanes()
         self._held.close()
 
@@ -255,6 +239,9 @@ class Gops:
         self.queue.end(cut=True)
 
     def _close_lanes(self) -> None:
+        """End what `_start` has started; the queue is closed."""
+        for thread in self._threads:
+            thread.join()
         for lane in self.lanes:
             lane.close()
 
@@ -278,7 +265,7 @@ class WarnOnce:
             self._say(text)
 
 
-def lanes_by_thread(pipelines: "list[Pipeline]", queue: GopQueue) -> list[list[Lane]]:
+def lanes_by_thread(pipelines: "list[Pipeline]", queue: LaneQueue) -> list[list[Lane]]:
     """Lanes grouped by thread: those of one GPU share one, since their host work is Python code, which holds the GIL."""
     found: dict[Any, list[Lane]] = {}
     for k, pipeline in enumerate(pipelines):
@@ -287,7 +274,7 @@ def lanes_by_thread(pipelines: "list[Pipeline]", queue: GopQueue) -> list[list[L
     return list(found.values())
 
 
-def work(queue: GopQueue, lanes: list[Lane]) -> None:
+def work(queue: LaneQueue, lanes: list[Lane]) -> None:
     """The function of a thread: its lanes take turns, one frame each; it waits while none has work."""
     turns = [lane.steps() for lane in lanes]
     while turns:

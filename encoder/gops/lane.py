@@ -1,8 +1,8 @@
 """A lane: a pipeline that encodes GOPs of a queue, frame by frame."""
 
 from collections import deque
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -10,16 +10,51 @@ from ...scheduler.frame_spec import FrameSpec
 from ...scheduler.frames.frame import split_planes
 from ...scheduler.threads.readers import Readers
 from ..files.read_ahead import THREADS, ReadAhead
-from .queue import Gop, GopQueue
+from .queue import Gop
 
 if TYPE_CHECKING:
     from ..pipeline import EncodedFrame, Pipeline
 
 
+class LaneQueue(Protocol):
+    """What lanes ask of a queue: see GopQueue."""
+
+    frame_bytes: int
+    closing: bool
+    changes: int
+
+    def next_gop(self) -> Gop | None:
+        """See GopQueue."""
+
+    def take(self, gop: Gop, most: int, /) -> list[Any]:
+        """See GopQueue."""
+
+    def is_over(self, gop: Gop, /) -> bool:
+        """See GopQueue."""
+
+    def give_back(self, buffer: np.ndarray) -> None:
+        """See GopQueue."""
+
+    def emit(self, done: "Sequence[EncodedFrame]") -> None:
+        """See GopQueue."""
+
+    def add_idle(self, lanes: int) -> None:
+        """See GopQueue."""
+
+    def has_idle_lane(self) -> bool:
+        """See GopQueue."""
+
+    def wait_for_change(self, since: int) -> None:
+        """See GopQueue."""
+
+    def fail(self, number: int, error: BaseException) -> None:
+        """See GopQueue."""
+
+
 class Lane:
     """Encodes GOPs with one pipeline. With a GPU, frames are read into upload buffers while earlier ones are encoded."""
 
-    def __init__(self, pipeline: "Pipeline", queue: GopQueue) -> None:
+    def __init__(self, pipeline: "Pipeline", queue: LaneQueue) -> None:
         self.pipeline, self._queue = pipeline, queue
         self._readers = Readers(THREADS)
         self._ahead = ReadAhead(self._readers)

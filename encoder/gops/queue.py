@@ -45,11 +45,14 @@ class Gop:
 class GopQueue:
     """One caller enters frames and collects finished ones, in coding order; lanes take frames and emit them encoded."""
 
-    def __init__(self, lanes: int, room: int, frame_bytes: int, starts: Sequence[int] = ()) -> None:
+    def __init__(self, lanes: int, room: int, frame_bytes: int, starts: Sequence[int] = (), ahead: int = 0) -> None:
         """room: frames that may wait, fewer if they are large. starts: coding indices of the IDR frames of GOPs that a lane
-        codes with those after them, up to the next of these; empty: lanes take single GOPs.
+        codes with those after them, up to the next of these; empty: lanes take single GOPs. ahead: GOPs that may be begun
+        before the first one of them is finished, at least two a lane.
         """
         self.lanes, self.frame_bytes = lanes, frame_bytes
+        self._ahead = max(2 * lanes, ahead)
+        self._again: list[Gop] = []  # taken by lanes that are gone
         self.room = max(2, min(room, MOST_BYTES // frame_bytes))
         self._starts, self._is_start = starts, frozenset(starts).__contains__
         self.free: list[np.ndarray] = []  # buffers for frames
@@ -85,18 +88,25 @@ class GopQueue:
     def enter(self, spec: FrameSpec, source: np.ndarray | Read) -> None:
         """Add the next frame in order; raises the failure of a lane, after which no frame is encoded."""
         with self._lock:
+            self.check()
+            self._append(spec, source)
+            self._notify()
+
+    def enter_all(self, frames: list[Waiting]) -> None:
+        """`enter` for several frames, which leave the list as they enter: lanes are woken once."""
+        with self._lock:
+            self.check()
+            while frames:
+                self._append(*frames[0])
+                del frames[0]
+            self._notify()
+
+    def check(self) -> None:
+        """Raise the failure of a lane that `collect` has raised."""
+        with self._lock:
             if self.has_failed():
                 assert self._failure is not None
                 raise self._failure
-            number = bisect_right(self._starts, spec.coding_index) - 1 if self._starts else spec.gop
-            if self._newest is not None and self._newest.number == number:
-                self._newest.waiting.append((spec, source))
-            else:
-                if self._newest is not None:
-                    self._newest.closed = True
-                self._newest = Gop(number, deque([(spec, source)]))
-                self._gops[number] = self._newest  # never without a frame, for which a lane would wait
-            self._notify()
 
     def has_failed(self) -> bool:
         """Whether a lane has failed and `collect` has raised that: no frame may be entered."""
@@ -155,9 +165,11 @@ class GopQueue:
         """The next waiting GOP, unless it is more than 2 x lanes GOPs ahead of the frames finished in order."""
         with self._changed:
             number = self._next_gop
+            if self._again and not self.closing:
+                return self._again.pop(0)
             if self.closing or number not in self._gops or self._is_cut(number):
                 return None
-            if number >= self._gops_begun + 2 * self.lanes:
+            if number >= self._gops_begun + self._ahead:
                 return None
             self._next_gop += 1
             return self._gops[number]
@@ -183,6 +195,28 @@ class GopQueue:
                 self._gops.pop(gop.number, None)
             return over
 
+    def put_back(self, gop: Gop, frames: Sequence[Waiting]) -> None:
+        """A GOP that a lane has taken, with the frames taken of it: another lane encodes all of it again."""
+        with self._changed:
+            gop.waiting.extendleft(reversed(frames))
+            gop.taken = 0
+            self._gops[gop.number] = gop
+            self._again = sorted([*self._again, gop], key=lambda some: some.number)
+            self._notify()
+
+    def end_gop(self) -> int | None:
+        """The first GOP that is not encoded, after a failure or `cut`; None: there is none."""
+        with self._changed:
+            return self._end_gop
+
+    def wake(self, caller: bool = False) -> None:
+        """Have all lanes look for work; caller: also the caller, whether there is room."""
+        with self._changed:
+            self.changes += 1
+            self._changed.notify_all()
+            if caller:
+                self._wake_caller()
+
     def give_back(self, buffer: np.ndarray) -> None:
         """Return the buffer of a frame that was copied."""
         with self._changed:
@@ -194,7 +228,9 @@ class GopQueue:
             return
         with self._changed:
             begun = self._gops_begun
-            self._finished.update((frame.coding_index, frame) for frame in done)
+            for frame in done:
+                if frame.coding_index >= self._in_order:  # an earlier one is of a GOP that was put back
+                    self._finished[frame.coding_index] = frame
             while self._in_order in self._finished:
                 self._gops_begun += self._begins(self._finished[self._in_order])
                 self._in_order += 1
@@ -229,6 +265,16 @@ class GopQueue:
             self._notify()
 
     # ---- with the lock held
+    def _append(self, spec: FrameSpec, source: np.ndarray | Read) -> None:
+        number = bisect_right(self._starts, spec.coding_index) - 1 if self._starts else spec.gop
+        if self._newest is not None and self._newest.number == number:
+            self._newest.waiting.append((spec, source))
+            return
+        if self._newest is not None:
+            self._newest.closed = True
+        self._newest = Gop(number, deque([(spec, source)]))
+        self._gops[number] = self._newest  # never without a frame, for which a lane would wait
+
     def _is_over(self, gop: Gop) -> bool:
         """Whether the GOP is cut, and no frame is missing before the last one."""
         return self._is_cut(gop.number) and not gop.has_gap

@@ -338,9 +338,9 @@ class Config:
                 asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools, values["bframes"], values["aq_mode"],
                 values["mbtree"], rate > 0,
             )
-            devices = ({"cuda": "cuda:0"}.get(device, device),)
+            devices: tuple[str, ...] = ({"cuda": "cuda:0"}.get(device, device),)
         else:
-            reason = choose_devices(named, values["me"], values["subme"], values["cabac"])
+            named, reason = choose_devices(named, values["me"], values["subme"], values["cabac"])
             asked, devices, device = "", named, named[0].partition(":")[0]
             values["gops"] = _gops_for(values["gops"], named)
         threads_by_user = values["threads"] > 0

@@ -59,9 +59,14 @@ def choose_device(
     return asked, f"asked for, {gpu_name()}"
 
 
-def choose_devices(names: tuple[str, ...], me: str = "fsbm", subme: int = 0, cabac: bool = False) -> str:
-    """The reason for named devices; DeviceError if one is missing, OptionError if GPUs lack stages."""
-    gpus = [int(name.partition(":")[2]) for name in names if name != "cpu"]
+def choose_devices(
+    names: tuple[str, ...], me: str = "fsbm", subme: int = 0, cabac: bool = False
+) -> tuple[tuple[str, ...], str]:  # fmt: skip
+    """(names, reason) for named devices, or ("all",): every GPU that is there. DeviceError if one is missing, or there is
+    none; OptionError if GPUs lack stages.
+    """
+    every = names == ("all",)
+    gpus = [0] if every else [int(name.partition(":")[2]) for name in names if name != "cpu"]
     needs_cpu = _needs_cpu(me, subme, cabac)
     if gpus and needs_cpu:
         option, value, instead = needs_cpu
@@ -71,4 +76,6 @@ def choose_devices(names: tuple[str, ...], me: str = "fsbm", subme: int = 0, cab
         raise DeviceError(f"devices {','.join(names)}: {missing}; use --device cpu or auto")
     if gpus and max(gpus) >= count_gpus():
         raise DeviceError(f"devices {','.join(names)}: there is no cuda:{max(gpus)}; the driver reports {count_gpus()}")
-    return f"asked for, with {', '.join(names)}"
+    if every:
+        names = tuple([f"cuda:{ordinal}" for ordinal in range(count_gpus())])
+    return names, f"asked for, with {', '.join(names)}"

@@ -44,15 +44,17 @@ def read_count(value: Any, low: int | None = None, high: int | None = None) -> i
 
 
 def read_devices(value: Any) -> tuple[str, ...]:
-    """cpu, or names of GPUs without repetition: cuda:N; cuda is cuda:0."""
-    form = "not cpu or a list of cuda:0, cuda:1 and so on"
+    """cpu, also several times, or names of GPUs without repetition: cuda:N; cuda is cuda:0; all is all GPUs."""
+    form = "not all, cpu or a list of cuda:0, cuda:1 and so on"
     chosen = tuple("cuda:0" if name == "cuda" else name for name in _names(value, form))
+    if chosen == ("all",):
+        return chosen
     if not chosen or not all(re.fullmatch(r"cpu|cuda:[0-9]{1,3}", name) for name in chosen):
         raise ValueError(form)
     if "cpu" in chosen and set(chosen) != {"cpu"}:
         raise ValueError("cpu beside GPUs, which would have to wait for it: name the GPUs alone (device hybrid uses both)")
-    if len(set(chosen)) < len(chosen):
-        raise ValueError("a device is named twice (--gops says how many GOPs are encoded at once)")
+    if len(set(chosen)) < len(chosen) and "cpu" not in chosen:
+        raise ValueError("a GPU is named twice (--gops says how many GOPs are encoded at once)")
     return chosen
 
 

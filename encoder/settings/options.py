@@ -304,7 +304,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("gops", "Running", read_count, "auto", "closed GOPs (--keyint) encoded at once; auto = as many as pay where a "
            "file can be read in any order, else 1. The stream is the same for any number", "INT", 1, 64),
     Option("devices", "Running", read_devices, None, "the GPUs that take GOPs, in place of --device: cuda:0, cuda:1 "
-           "and so on, joined by commas; or cpu", "LIST"),
+           "and so on, joined by commas; all: every GPU that is there; or cpu, several times if wanted. A worker process for "
+           "each of several (docs/scale.md)", "LIST"),
 
     Option("tuning", "Running", read_text, None, "file of `h264lite tune` that says what devices take; else the one in the "
            "user's cache", "FILE"),

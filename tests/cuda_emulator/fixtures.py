@@ -69,6 +69,7 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[EmulatedDriver | None]:
 def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedDriver | RealGpus]:
     """GPUs for device="cuda": GPUS of the test's file, or one; `auto` takes one for frames of any size."""
     monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
+    monkeypatch.setenv("H264LITE_WORKERS", "0")  # a process has GPUs of its own (tests/encoder/test_workers.py)
     gpus = getattr(request.module, "GPUS", 1)
     mode = getattr(request, "param", "emulated")
     if mode == "gpu":

@@ -312,8 +312,8 @@ def test_refused_by_name():
     with pytest.raises(OptionError, match=r"gops.*0: not in 1\.\.64"):
         Config.from_options(**size, gops=0)
     with pytest.raises(OptionError, match=r"devices.*named twice"):
-        Config.from_options(**size, devices="cpu,cpu")
-    with pytest.raises(OptionError, match=r"devices.*not cpu or a list of"):
+        Config.from_options(**size, devices="cuda:1,cuda:1")
+    with pytest.raises(OptionError, match=r"devices.*not all, cpu or a list of"):
         Config.from_options(**size, devices="gpu")
     for mixed in ("cuda:0,cpu", "cpu,cuda", ["cuda:0", "cuda:1", "cpu"]):
         with pytest.raises(OptionError, match=r"devices.*cpu beside GPUs, which would have to wait for it"):

@@ -9,8 +9,7 @@ from h264lite.cli.cli import main
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder.errors import InputError
 from h264lite.encoder.files.opening import open_source
-from h264lite.encoder.files.read_ahead import READ_AHEAD_FRAMES, READ_BATCH, ReadAhead
-from h264lite.encoder.files.video import RawSource
+from h264lite.encoder.files.read_ahead import READ_AHEAD_FRAMES, READ_BATCH, FileReader, ReadAhead
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings import device as device_choice
 from h264lite.encoder.settings.config import Config
@@ -52,8 +51,8 @@ def values(source, numbers):
 
 def test_each_where_it_belongs(source, monkeypatch):
     """By threads without the interpreter, or without threads when its turn comes."""
-    by_python, read_at = [], RawSource._read_at
-    monkeypatch.setattr(RawSource, "_read_at", lambda self, *given: (by_python.append(given[2]), read_at(self, *given)))
+    by_python, read_at = [], FileReader.__call__
+    monkeypatch.setattr(FileReader, "__call__", lambda self, *given: (by_python.append(given[2]), read_at(self, *given)))
     assert list(values(source, range(PICTURES))) == list(range(PICTURES)) and not by_python
     monkeypatch.setattr(semaphore.ctypes, "CDLL", lambda name: object())
     assert list(values(source, range(PICTURES))) == list(range(PICTURES)) == by_python

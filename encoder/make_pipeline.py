@@ -1,0 +1,34 @@
+"""Makes the encoder for some settings: one pipeline, lanes for several GOPs, or worker processes."""
+
+from collections.abc import Callable
+
+from ..scheduler.trace import Trace
+from .gops.gops import Gops, NoThreads, count_lanes, lane_settings
+from .pipeline import Pipeline
+from .reordering import Reordering
+from .settings.config import Config
+from .workers.process import end_early
+from .workers.workers import Workers, uses_workers
+
+
+def make_pipeline(
+    config: Config, keep: bool, warn: Callable[[str], None] | None, trace: Trace | None, frames: int | None = None,
+    length: int | None = None,
+) -> Pipeline | Reordering | Gops:  # fmt: skip
+    """The encoder for these settings. frames: see count_lanes; length: frames of the input in any case, None: unknown."""
+    lanes = count_lanes(config, frames)
+    if uses_workers(config, length):
+        try:
+            return Workers(config, lanes, keep, warn, trace)
+        except (NoThreads, OSError):  # limits of the system: fewer threads are needed for lanes of this process
+            pass
+    end_early()
+    one = Reordering if config.holds_frames else Pipeline
+    if lanes == 1:
+        return one(config, keep, warn, trace)
+    while lanes > 1:
+        try:
+            return Gops(config, lanes, keep, warn, trace)
+        except NoThreads:
+            lanes //= 2
+    return one(lane_settings(config, 0, 1), keep, warn, trace)

@@ -1,0 +1,1 @@
+"""Encodes parts of a stream in other processes: chunks of closed GOPs, and a worker process for each device."""

@@ -1,0 +1,197 @@
+"""A chunk: a serialisable unit of work of whole closed GOPs, which any process encodes to the same bytes.
+
+    pairs of FrameSpec and source, in coding order -> chunks_of -> ChunkJob -> encode_chunk -> list of EncodedFrame
+"""
+
+import os
+import threading
+import warnings
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...scheduler.frame_spec import FrameSpec
+from ...scheduler.trace import Trace
+from ...start_threads import start_threads
+from ..decisions.second_pass import parts_of
+from ..errors import InputError
+from ..files.read_ahead import FileRead, FileReader, Read
+from ..gops.gops import NoThreads, WarnOnce, frame_bytes, lane_settings, lanes_by_thread, work
+from ..gops.queue import Waiting
+from ..settings.config import Config
+from .chunk_queue import ChunkQueue
+
+if TYPE_CHECKING:
+    from ..pipeline import EncodedFrame
+
+
+@dataclass(frozen=True)
+class FileFrames:
+    """Frames of a raw file, I420 of display size without padding, that the process which encodes reads itself.
+
+    offsets: of each frame of a chunk in coding order, in bytes.
+    """
+
+    path: str
+    offsets: tuple[int, ...]
+
+    def reads(self, specs: Sequence[FrameSpec], opened: Callable[[int], None]) -> list[Read]:
+        """The Reads of all frames; opened: called with a descriptor that is to be closed after them. InputError."""
+        try:
+            file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        except OSError as error:
+            raise InputError(f"{self.path}: {error.strerror or error}") from None
+        opened(file)
+        read = FileReader(file, self.path)
+        return [FileRead(file, at, spec.display_index, read) for spec, at in zip(specs, self.offsets, strict=True)]
+
+
+@dataclass(frozen=True)
+class MemoryFrames:
+    """Frames in memory: samples uint8[n, bytes of a frame], I420 of display size; rows: of each frame in coding order."""
+
+    samples: np.ndarray
+    rows: tuple[int, ...]
+
+    def reads(self, specs: Sequence[FrameSpec], opened: Callable[[int], None]) -> list[Read]:
+        """See FileFrames."""
+        return [_RowRead(self.samples, row) for row in self.rows]
+
+
+Frames = FileFrames | MemoryFrames
+
+
+@dataclass(frozen=True)
+class _RowRead:
+    samples: np.ndarray
+    row: int
+
+    def __call__(self, buffer: np.ndarray) -> None:
+        buffer[:] = self.samples[self.row]
+
+
+@dataclass(frozen=True)
+class ChunkJob:
+    """All that a process needs to encode a chunk. It can be pickled.
+
+    config: of the whole stream; its device, ordinal, devices and threads are those of the process that encodes (`on_device`).
+    number: chunks count from 0 in coding order. specs: of the frames of closed GOPs, in coding order, as decided for the
+    whole stream; with a second pass of whole parts (`chunks_of`). frames: their sources, as many.
+    """
+
+    config: Config
+    number: int
+    specs: tuple[FrameSpec, ...]
+    frames: Frames
+    keep_reconstruction: bool = False
+
+
+def on_device(config: Config, device: str, threads: int) -> Config:
+    """The config of a stream for a process that encodes on `device`, cpu or cuda:N, with so many CPU threads.
+
+    The device is a named one: if it is lost, DeviceLost is raised. Bytes depend on neither.
+    """
+    kind, _, ordinal = device.partition(":")
+    return replace(config, device=kind, ordinal=int(ordinal or 0), devices=(device,), threads=threads, split=None,
+                   may_change_device=False)
+
+
+def encode_chunk(job: ChunkJob, warn: Callable[[str], None] | None = None) -> "list[EncodedFrame]":
+    """The frames of a chunk in coding order. Makes an encoder for it: who has many chunks keeps a ChunkEncoder.
+
+    Errors: see ChunkEncoder.
+    """
+    with ChunkEncoder(job.config, job.keep_reconstruction, warn) as encoder:
+        return encoder.encode(job.specs, job.frames)
+
+
+def chunks_of(
+    config: Config, pairs: Iterable[tuple[FrameSpec, Any]], least: int = 1
+) -> Iterator[list[tuple[FrameSpec, Any]]]:  # fmt: skip
+    """Groups frames in coding order, each with its source of any kind, into chunks of whole GOPs.
+
+    least: frames of a chunk, but for the last one. With a second pass chunks consist of whole parts, which share corrections
+    of their QPs.
+    """
+    starts = [] if config.first_pass is None else [part.start for part in parts_of(config.first_pass)]
+    chunk: list[tuple[FrameSpec, Any]] = []
+    unit = -1
+    for spec, source in pairs:
+        number = bisect_right(starts, spec.coding_index) - 1 if starts else spec.gop
+        if number != unit and len(chunk) >= least:
+            yield chunk
+            chunk = []
+        unit = number
+        chunk.append((spec, source))
+    if chunk:
+        yield chunk
+
+
+class ChunkEncoder:
+    """Encodes chunks of one stream on one device; it keeps its kernels, threads and GPU memory from one to the next.
+
+    `encode` for whole chunks, one after another; or `enter` and `queue.fetch` for several at once. Raises DeviceError if the
+    device is missing, DeviceLost if it fails, InputError if a source cannot be read: no chunk can follow these.
+    """
+
+    def __init__(
+        self, config: Config, keep_reconstruction: bool = False, warn: Callable[[str], None] | None = None,
+        trace: Trace | None = None, lanes: int | None = None,
+    ) -> None:
+        """lanes: chunks at once; None: GOPs of a chunk are coded one after another."""
+        from ..pipeline import Pipeline
+
+        lanes = lanes or 1
+        self.config = config
+        self.queue = ChunkQueue(lanes, frame_bytes(config))
+        self.lanes: list[Pipeline] = []
+        self._threads: list[threading.Thread] = []
+        say = WarnOnce(warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)))
+        try:
+            for k in range(lanes):
+                view = trace.part(f"gop lane {k}, ") if trace is not None else None
+                self.lanes.append(Pipeline(lane_settings(config, k, lanes), keep_reconstruction, say, view))
+            threads = [
+                threading.Thread(target=work, args=(self.queue, some), name=f"h264lite-gop-{k}", daemon=True)
+                for k, some in enumerate(lanes_by_thread(self.lanes, self.queue))
+            ]
+            if not start_threads(threads, self._threads):
+                raise NoThreads(f"no threads can be started for {lanes} GOPs at once")
+        except BaseException:
+            self.close()
+            raise
+
+    def encode(self, specs: Sequence[FrameSpec], frames: Frames) -> "list[EncodedFrame]":
+        """The frames of a chunk, in coding order."""
+        files: list[int] = []
+        try:
+            self.enter(specs[0].coding_index, list(zip(specs, frames.reads(specs, files.append), strict=True)), True)
+            done: list[EncodedFrame] = []
+            while len(done) < len(specs):
+                done += self.queue.fetch(None)[0]
+            return sorted(done, key=lambda frame: frame.coding_index)
+        finally:
+            for file in files:
+                os.close(file)
+
+    def enter(self, number: int, frames: Sequence[Waiting], closed: bool) -> None:
+        """See ChunkQueue."""
+        self.queue.enter(number, frames, closed)
+
+    def close(self) -> None:
+        """Release threads and memory."""
+        self.queue.close()
+        for thread in self._threads:
+            thread.join()
+        for lane in self.lanes:
+            lane.close()
+
+    def __enter__(self) -> "ChunkEncoder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+

@@ -1,0 +1,332 @@
+"""One worker process seen from the encode: the GOPs that it has, and the threads that feed it and read from it."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ...start_threads import start_threads
+from ..errors import DeviceLost, Error
+from ..files.read_ahead import FileRead
+from ..gops.gops import NoThreads
+from ..gops.queue import Gop, GopQueue, Waiting
+from ..settings.config import Config
+from .process import take_process
+from .slots import Slot, Slots
+
+if TYPE_CHECKING:
+    from ..pipeline import EncodedFrame
+
+_MOST_STARTS = 4  # of the processes of one worker
+_FRAMES_OF_A_LANE = 32  # frames that a lane has at the least: GOPs beyond one more than lanes are taken for that
+_MOST_FRAMES_OF_A_LANE = 256
+
+
+@dataclass(eq=False)
+class SentGop:
+    """A GOP that a process has: its frames in coding order, kept to be sent again, and those that have not come back."""
+
+    gop: Gop
+    frames: list[Waiting] = field(default_factory=list)
+    missing: set[int] = field(default_factory=set)  # coding indices
+    closed: bool = False  # whether the process knows that no frame follows
+    can_repeat: bool = True
+
+
+@dataclass(frozen=True)
+class Team:
+    """What the workers of an encode share. room: slots that may be in use; lost: called with the reason by a worker that is
+    given up; say: warns of a loss, once; warn: passes on warnings; spans: for the timeline, with the worker's number.
+    """
+
+    queue: GopQueue
+    slots: Slots
+    room: int
+    lost: Callable[[str], None]
+    say: Callable[[str], None]
+    warn: Callable[[str], None]
+    spans: Callable[[int, list[Any]], None] | None
+
+
+class Helper:
+    """A worker: it takes GOPs of the queue for one device. If its process dies, GOPs go back and another one is started.
+
+    Messages to the process: (config, keep, lanes, traced) at first; ("frames", GOP, [(spec, file, offset, frame)], closed),
+    ("file", descriptor here, name) with the descriptor, ("cut", GOP), ("bt709",). From it: ("ready",) or ("failed", 0, error)
+    at first; ("done", frames, spans), ("idle", messages of frames so far), ("warn", text), ("failed", GOP, error).
+    """
+
+    def __init__(self, number: int, config: Config, keep: bool, lanes: int, team: Team) -> None:
+        self._number, self._config, self._keep, self.lanes, self._team = number, config, keep, lanes, team
+        self._lock = threading.Lock()
+        self._sent: dict[int, SentGop] = {}  # by number of the GOP
+        self._by_frame: dict[int, SentGop] = {}  # those of frames that have not come back
+        self._files: set[int] = set()  # descriptors that the process has
+        self._messages = 0  # of frames
+        self._cut: int | None = None  # what the process was told
+        self._idle = self._limited = False
+        self._lives = True  # whether the process takes GOPs
+        self._starts = 1
+        self._over = False
+        self._bt709 = False
+        self._process = take_process(config.devices[0])
+        self._threads: list[threading.Thread] = []
+        try:
+            self._process.connection.send((config, keep, lanes, team.spans is not None))
+        except OSError:
+            pass  # told by `wait_until_ready`
+
+    # ---- for the encode
+    def wait_until_ready(self) -> None:
+        """Raises what prevents the process from encoding."""
+        try:
+            (kind, *rest), _ = self._process.connection.receive()
+        except (EOFError, OSError):
+            raise Error(f"a worker for {self._config.devices[0]} has ended at its start ({self._process.end()})") from None
+        if kind == "failed":
+            raise rest[1]
+
+    def start(self) -> None:
+        """Begin to take GOPs. NoThreads."""
+        with self._lock:
+            self._be_idle(True)
+        threads = [threading.Thread(target=step, name=f"h264lite-worker-{self._number}-{step.__name__[1:]}", daemon=True)
+                   for step in (self._feed, self._read)]  # fmt: skip
+        if not start_threads(threads, self._threads):
+            raise NoThreads("no threads can be started for worker processes")
+
+    def say_bt709(self) -> None:
+        """See Pipeline; before the first frame."""
+        with self._lock:
+            self._bt709, process = True, self._process
+        try:
+            process.connection.send(("bt709",))
+        except OSError:
+            pass  # the next process is told
+
+    @property
+    def process(self) -> int:
+        """The number of the process."""
+        return self._process.number
+
+    def close(self) -> None:
+        """End the process and the threads; the queue is closed."""
+        with self._lock:
+            self._over = True
+        self._process.connection.shut()
+        self._team.queue.wake()
+        for thread in self._threads:
+            thread.join()
+        self._process.end()
+
+    # ---- a thread that sends
+    def _feed(self) -> None:
+        try:
+            self._feed_all()
+        except BaseException as error:  # raised in the caller's thread (GopQueue.collect)
+            self._team.queue.fail(0, error)
+
+    def _feed_all(self) -> None:
+        queue = self._team.queue
+        while True:
+            seen = queue.changes
+            with self._lock:
+                if self._over or queue.closing:
+                    self._process.connection.shut()  # wakes the other thread
+                    return
+                connection = self._process.connection
+                messages = self._next_messages()
+            try:
+                for message, files in messages:
+                    connection.send(message, files)
+            except (OSError, ValueError):  # the other thread finds out
+                messages = []
+            if not messages:
+                queue.wait_for_change(seen)
+
+    def _next_messages(self) -> list[tuple[Any, tuple[int, ...]]]:
+        """What there is to send now; with the lock held."""
+        queue, found = self._team.queue, list[tuple[Any, tuple[int, ...]]]()
+        for sent in list(self._sent.values()):
+            found += self._frames_of(sent)
+        while self._takes_another():
+            gop = queue.next_gop()
+            if gop is None:
+                break
+            self._be_idle(False)
+            sent = self._sent[gop.number] = SentGop(gop)
+            found += self._frames_of(sent)
+        end = queue.end_gop()
+        if end is not None and end != self._cut:
+            self._cut = end
+            found.append((("cut", end), ()))
+        return found
+
+    def _takes_another(self) -> bool:
+        """Whether to take a GOP: one more than there are lanes, more of them if they are short."""
+        most = _FRAMES_OF_A_LANE if len(self._sent) > self.lanes else _MOST_FRAMES_OF_A_LANE
+        if len(self._by_frame) >= most * self.lanes:
+            self._limited = True
+            return False
+        return self._lives
+
+    def _frames_of(self, sent: SentGop) -> list[tuple[Any, tuple[int, ...]]]:
+        """Messages with the next frames of a GOP, and whether it is over."""
+        if sent.closed:
+            return []
+        queue, room = self._team.queue, _MOST_FRAMES_OF_A_LANE * self.lanes - len(self._by_frame)
+        found: list[tuple[Any, tuple[int, ...]]] = []
+        self._limited |= room <= 0
+        taken = queue.take(sent.gop, room) if room > 0 else []
+        sent.closed = queue.is_over(sent.gop)
+        if not taken and not sent.closed:
+            return []
+        frames = []
+        for spec, source in taken:
+            if source.file not in self._files:
+                self._files.add(source.file)
+                name = source.read.name if isinstance(source, FileRead) else "memory"
+                found.append((("file", source.file, name), (source.file,)))
+            frames.append((spec, source.file, source.offset, source.number if isinstance(source, FileRead) else 0))
+            sent.missing.add(spec.coding_index)
+            self._by_frame[spec.coding_index] = sent
+        sent.frames += taken
+        self._messages += 1
+        found.append((("frames", sent.gop.number, frames, sent.closed), ()))
+        if sent.closed and not sent.missing:
+            self._forget(sent)
+        return found
+
+    # ---- a thread that receives
+    def _read(self) -> None:
+        try:
+            self._read_all()
+        except BaseException as error:
+            self._team.queue.fail(0, error)
+
+    def _read_all(self) -> None:
+        while True:
+            try:
+                (kind, *rest), _ = self._process.connection.receive()
+            except (EOFError, OSError):
+                kind, rest = "gone", [None]
+            if kind == "done":
+                self._take(*rest)
+            elif kind == "idle":
+                self._drop(rest[0])
+            elif kind == "warn":
+                self._team.warn(rest[0])
+            elif kind == "failed" and not isinstance(rest[1], DeviceLost):
+                self._team.queue.fail(*rest)
+            elif kind in ("failed", "gone") and not self._goes_on(rest[-1]):
+                return
+
+    def _take(self, frames: "list[EncodedFrame]", spans: list[Any]) -> None:
+        """Finished frames."""
+        if spans and self._team.spans is not None:
+            self._team.spans(self._number, spans)
+        self._team.queue.emit(frames)
+        with self._lock:
+            for frame in frames:
+                sent = self._by_frame.pop(frame.coding_index, None)
+                if sent is None:
+                    continue
+                sent.missing.discard(frame.coding_index)
+                if not sent.can_repeat:
+                    self._release(sent)
+                elif len(sent.frames) > self._team.room // 2 and isinstance(sent.frames[0][1], Slot):
+                    sent.can_repeat = False  # too long: its frames would take all memory
+                    self._release(sent)
+                if sent.closed and not sent.missing:
+                    self._forget(sent)
+            limited, self._limited = self._limited, False
+        if limited:
+            self._team.queue.wake()  # there is room for frames again
+
+    def _release(self, sent: SentGop) -> None:
+        """Give back the frames of a GOP that are finished; those of a file are kept by nobody."""
+        for spec, source in sent.frames:
+            if isinstance(source, Slot) and spec.coding_index not in sent.missing:
+                self._team.slots.give_back(source)
+        sent.frames = [frame for frame in sent.frames if frame[0].coding_index in sent.missing]
+
+    def _forget(self, sent: SentGop) -> None:
+        """All of a GOP has come back."""
+        self._release(sent)
+        del self._sent[sent.gop.number]
+        self._be_idle(not self._sent)
+        self._team.queue.wake(caller=True)
+
+    def _drop(self, messages: int) -> None:
+        """The process has done all that it can of so many messages: what has not come back was cut."""
+        with self._lock:
+            if messages == self._messages and self._cut is not None:
+                for sent in list(self._sent.values()):
+                    if sent.closed:
+                        self._lose(sent)
+                self._be_idle(not self._sent)
+                self._team.queue.wake()
+
+    def _lose(self, sent: SentGop) -> None:
+        for index in sent.missing:
+            del self._by_frame[index]
+        sent.missing = set()
+        self._release(sent)
+        del self._sent[sent.gop.number]
+
+    def _be_idle(self, idle: bool) -> None:
+        if idle != self._idle:
+            self._idle = idle
+            self._team.queue.add_idle(self.lanes if idle else -self.lanes)
+
+    def _goes_on(self, error: DeviceLost | None) -> bool:
+        """Give back the GOPs of a process that is gone, or whose device is; start another one, unless the device is gone."""
+        with self._lock:
+            if self._over or self._team.queue.closing:
+                return False
+            process, device = self._process.number, self._config.devices[0]
+            how = self._process.end()
+            why = str(error) if error is not None else f"the worker process {process} of {device} has ended ({how})"
+            self._lives = False
+            self._put_back(why)
+            self._be_idle(True)
+            self._files, self._messages, self._cut = set(), 0, None
+            again = error is None and self._starts < _MOST_STARTS
+        if again:
+            self._team.say(f"{why}; its GOPs are encoded again")
+            again = self._start_again()
+        if not again:
+            with self._lock:
+                self._over = True
+            self._team.queue.wake()
+            self._team.lost(why)
+        return again
+
+    def _put_back(self, why: str) -> None:
+        queue = self._team.queue
+        for sent in self._sent.values():
+            if sent.can_repeat:
+                queue.put_back(sent.gop, sent.frames)
+            else:
+                queue.fail(sent.gop.number, DeviceLost(f"{why}, and its GOP is too long to be encoded again"))
+                sent.missing = set()
+                self._release(sent)
+        self._sent, self._by_frame = {}, {}
+
+    def _start_again(self) -> bool:
+        self._starts += 1
+        try:
+            process = take_process(self._config.devices[0])
+            process.connection.send((self._config, self._keep, self.lanes, self._team.spans is not None))
+            (kind, *_), _ = process.connection.receive()
+            if self._bt709:
+                process.connection.send(("bt709",))
+        except (EOFError, OSError):
+            return False
+        with self._lock:
+            if self._over or self._team.queue.closing or kind != "ready":
+                process.end()
+                return False
+            self._process, self._lives = process, True
+        self._team.queue.wake()
+        return True

@@ -1,0 +1,118 @@
+"""A worker process encodes the chunks that its parent sends, on one device.
+
+It ends when its parent does, however that ends.
+"""
+
+import gc
+import os
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+
+from .connection import Connection
+
+if TYPE_CHECKING:
+    from .chunk import ChunkEncoder
+
+_LOOK_SECONDS = 1.0  # how often to look whether the parent lives, whose end of the socket may be held by a fork of it
+
+
+def main(descriptor: int, device: str) -> None:
+    """Serve the parent, at the other end of a socket, until it closes that. Messages: see Helper."""
+    try:
+        _run(descriptor, device)
+    finally:
+        os._exit(0)  # threads may be in kernels
+
+
+def _run(descriptor: int, device: str) -> None:
+    parent = Connection(socket.socket(fileno=descriptor))
+    from ...scheduler.waking import wake
+
+    waking = wake(device)  # while Python imports
+    gc.disable()
+    from .. import pipeline  # noqa: F401
+    from . import chunk
+
+    gc.enable()
+    gc.freeze()
+    try:
+        (config, keep, lanes, traced), _ = parent.receive()
+        from ...scheduler.trace import Trace
+
+        trace = Trace() if traced else None
+        encoder = chunk.ChunkEncoder(config, keep, lambda text: parent.send(("warn", text)), trace, lanes)
+    except EOFError:
+        return
+    except BaseException as error:
+        parent.send(("failed", 0, sendable(error)))
+        return
+    finally:
+        waking.release()
+    parent.send(("ready",))
+    threading.Thread(target=_report, args=(parent, encoder, trace), name="h264lite reports", daemon=True).start()
+    _serve(parent, encoder)
+
+
+def _serve(parent: Connection, encoder: "ChunkEncoder") -> None:
+    """Pass on what the parent sends."""
+    from ..files.read_ahead import FileRead, FileReader
+
+    files: dict[int, tuple[int, FileReader]] = {}  # own descriptors by those of the parent
+    while True:
+        try:
+            (kind, *rest), received = parent.receive()
+        except (EOFError, OSError):
+            return
+        if kind == "frames":
+            number, frames, closed = rest
+            reads = [(spec, FileRead(files[file][0], at, k, files[file][1])) for spec, file, at, k in frames]
+            encoder.enter(number, reads, closed)
+        elif kind == "file":
+            files[rest[0]] = received[0], FileReader(received[0], rest[1])
+        elif kind == "cut":
+            encoder.queue.cut(rest[0])
+        elif kind == "bt709":
+            for lane in encoder.lanes:
+                lane.say_bt709()
+
+
+def _report(parent: Connection, encoder: "ChunkEncoder", trace: Any) -> None:
+    """Send finished frames, and once they are, that nothing is left to do; the function of a thread."""
+    queue, told, ancestor = encoder.queue, 0, os.getppid()
+    try:
+        while os.getppid() == ancestor:
+            try:
+                done, entered = queue.fetch(_LOOK_SECONDS)
+            except BaseException as error:
+                parent.send(("failed", queue.failed_in, sendable(error)))
+                continue
+            if done:
+                spans = trace.spans[:] if trace is not None else []
+                if trace is not None:
+                    del trace.spans[: len(spans)]
+                parent.send(("done", done, spans))
+            if entered is not None and entered != told:
+                told = entered
+                parent.send(("idle", entered))
+            elif entered is not None:
+                queue.wait_for_work(entered, _LOOK_SECONDS)
+    except OSError:
+        pass
+    os._exit(0)  # the parent is gone
+
+
+def sendable(error: BaseException) -> BaseException:
+    """An exception that can be pickled, with the traceback of unexpected ones as a note; its text alone for others."""
+    import pickle
+    import traceback
+
+    from ..errors import Error
+
+    try:
+        if not isinstance(error, Error):
+            error.add_note("".join(traceback.format_exception(error)))
+        pickle.loads(pickle.dumps(error))
+        return error.with_traceback(None)
+    except Exception:
+        return Error(f"{type(error).__name__}: {error}")

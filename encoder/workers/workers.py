@@ -1,0 +1,187 @@
+"""Encodes GOPs in worker processes, one for each device: as Gops, whose lanes are then in these processes."""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...scheduler.frames.frame import split_planes
+from ...scheduler.trace import Trace
+from ..decisions.second_pass import parts_of
+from ..errors import DeviceLost
+from ..files.read_ahead import Read
+from ..gops.gops import Gops, WarnOnce, frame_bytes
+from ..gops.queue import MOST_BYTES, Waiting
+from ..pipeline import with_bt709
+from ..settings.config import Config
+from ..slice_writer import SliceWriter
+from ..warm_up import compile_in_background
+from .chunk import on_device
+from .connection import POSSIBLE
+from .helper import Helper, Team
+from .process import VARIABLE
+from .slots import Slot, Slots
+
+if TYPE_CHECKING:
+    from ..pipeline import EncodedFrame
+
+GOPS_THAT_PAY = 4  # of each device: an input of fewer is over before processes have started
+BATCH = 32  # frames that enter the queue together
+_SPARE = 8  # frames beside those that wait to be decided about
+
+
+def uses_workers(config: Config, frames: int | None) -> bool:
+    """Whether processes encode for several devices; frames: of the input, None: unknown."""
+    asked = os.environ.get(VARIABLE, "")
+    if len(config.devices) < 2 or not POSSIBLE or asked == "0":
+        return False
+    if asked == "1" or frames is None:
+        return True
+    gops = len(parts_of(config.first_pass)) if config.first_pass is not None else -(-frames // config.keyint)
+    return gops >= GOPS_THAT_PAY * len(config.devices)
+
+
+class Workers(Gops):
+    """As Gops, with a process for each device, so that each has an interpreter of its own. Decisions are made here.
+
+    Frames of a raw file are read by the workers, others wait in memory that all share. The GOPs of a process that dies are
+    encoded again, by another one that is started or by the other workers, with one warning.
+    """
+
+    def _start(self, lanes: int, longest: int, keep: bool, say: Callable[[str], None], trace: Trace | None) -> None:
+        config, names = self.config, self.config.devices
+        self._slots, self._helpers = Slots(frame_bytes(config)), list[Helper]()
+        self._entering: list[Waiting] = []  # decided frames that are not in the queue
+        self._writer = SliceWriter(config)
+        held = config.rc_lookahead + config.bframes + _SPARE if config.holds_frames else _SPARE
+        most = MOST_BYTES * len(names) // frame_bytes(config)
+        self.room = max(4 * held, min(2 * lanes * longest + held, most))
+        if config.device == "cpu":
+            compile_in_background(config)
+        say_lost = WarnOnce(say)
+        team = Team(self.queue, self._slots, self.room, _Loss(self.queue, len(names), say_lost), say_lost, say,
+                    None if trace is None else _Spans(trace))  # fmt: skip
+        for k, name in enumerate(names):
+            settings = on_device(config, name, max(1, (config.threads + k) // len(names)))
+            self._helpers.append(Helper(k, settings, keep, (lanes + len(names) - 1 - k) // len(names), team))
+        for helper in self._helpers:
+            helper.wait_until_ready()
+        for helper in self._helpers:
+            helper.start()
+
+    @property
+    def processes(self) -> list[int]:
+        """The numbers of the processes."""
+        return [helper.process for helper in self._helpers]
+
+    def headers(self) -> bytes:
+        """See Pipeline."""
+        return self._writer.parameter_sets
+
+    def say_bt709(self) -> None:
+        """See Pipeline."""
+        config = with_bt709(self.config, self._held.count > 0)
+        if config is not self.config:
+            self.config, self._writer = config, SliceWriter(config)
+            for helper in self._helpers:
+                helper.say_bt709()
+
+    def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
+        """See Pipeline."""
+        return self._slot().buffer
+
+    def _slot(self) -> Slot:
+        if self._buffer is None:
+            self._buffer = self._slots.take()
+        return self._buffer  # type: ignore[no-any-return]
+
+    def _next_planes(self) -> tuple[np.ndarray, ...]:
+        return split_planes(self._slot().buffer, self.config.display)
+
+    def _enter(self, planes: Sequence[np.ndarray]) -> "list[EncodedFrame]":
+        slot, self._buffer = self._buffer, None
+        while not self.has_room():
+            self._enter_all()
+            self._wait()
+        self._add(self._held.add(slot, planes))
+        return self._fetch()
+
+    def encode_later(self, read: Read) -> "list[EncodedFrame]":
+        """See Gops."""
+        assert not self.config.decides_by_samples
+        self._add(self._held.add(read))
+        return self._fetch()
+
+    def _add(self, frames: Any) -> None:
+        """Decided frames enter the queue, in batches: each one wakes the threads of the workers."""
+        self._entering += frames
+        if len(self._entering) >= BATCH:
+            self._enter_all()
+        else:
+            self.queue.check()
+
+    def _enter_all(self) -> None:
+        if self._entering:
+            self.queue.enter_all(self._entering)
+
+    def has_room(self) -> bool:
+        """See Gops."""
+        return super().has_room() and self._slots.used <= self.room
+
+    def busy(self) -> bool:
+        """See Gops."""
+        return bool(self._entering) or super().busy()
+
+    def poll(self, seconds: float = 0.1) -> "list[EncodedFrame]":
+        """See Gops."""
+        self._enter_all()
+        return super().poll(seconds)
+
+    def end(self) -> None:
+        """See Gops."""
+        try:
+            if not self.queue.has_failed():
+                self._entering += self._held.end()
+                self._enter_all()
+        finally:
+            self._entering = []
+            self.queue.end()
+
+    def cut(self) -> None:
+        """See Gops."""
+        self._entering = []
+        super().cut()
+
+    def _close_lanes(self) -> None:
+        for helper in self._helpers:
+            helper.close()
+        self._slots.close()
+
+
+class _Loss:
+    """Counts workers that are given up: the loss of the last one ends the encode."""
+
+    def __init__(self, queue: Any, workers: int, say: Callable[[str], None]) -> None:
+        self._queue, self._left, self._say, self._lock = queue, workers, say, threading.Lock()
+
+    def __call__(self, why: str) -> None:
+        with self._lock:
+            self._left -= 1
+            left = self._left
+        if left:
+            self._say(f"{why}; its GOPs are encoded on the other devices")
+        else:
+            self._queue.fail(0, DeviceLost(f"{why}; no other device is left"))
+
+
+class _Spans:
+    """Adds the spans of workers to a timeline."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def __call__(self, worker: int, spans: list[Any]) -> None:
+        self._trace.spans += [(kind, f"worker {worker}, {track}", *rest) for kind, track, *rest in spans]
+

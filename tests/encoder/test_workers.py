@@ -1,0 +1,368 @@
+"""Worker processes: the same bytes as one process, whatever dies; nothing is left behind. Chunks in any order."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+import warnings
+
+import h264lite
+import numpy as np
+import pytest
+from h264lite.cli.cli import main
+from h264lite.encoder.decisions import second_pass
+from h264lite.encoder.errors import DeviceError, DeviceLost, InputError, OptionError
+from h264lite.encoder.held_frames import HeldFrames
+from h264lite.encoder.settings.config import Config
+from h264lite.encoder.workers import helper, process
+from h264lite.encoder.workers.chunk import (
+    ChunkEncoder,
+    ChunkJob,
+    FileFrames,
+    MemoryFrames,
+    chunks_of,
+    encode_chunk,
+    on_device,
+)
+from h264lite.encoder.workers.connection import POSSIBLE
+from h264lite.encoder.workers.workers import Workers, uses_workers
+
+from .. import round_trip
+from ..cuda_emulator.fixtures import driver  # noqa: F401
+from ..steady import steady, steady_words
+
+pytestmark = pytest.mark.skipif(not POSSIBLE, reason="no descriptors can be sent to processes here")
+WIDTH, HEIGHT, FRAMES = 50, 34, 60
+SIZE = WIDTH * HEIGHT * 3 // 2
+GPUS = 2  # of the fixture `driver`
+RATE = {"crf": 26, "bframes": 2, "b_adapt": 1, "rc_lookahead": 8}
+
+
+@pytest.fixture(scope="module")
+def clip():
+    return round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 7)
+
+
+@pytest.fixture
+def raw(clip, tmp_path):
+    return round_trip.write_raw(clip, tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left():
+    before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+    yield
+    wait_for(lambda: not children_of(os.getpid()))
+    assert not os.path.isdir("/dev/shm") or set(os.listdir("/dev/shm")) <= before
+
+
+def wait_for(condition, seconds=60):
+    begin = time.monotonic()
+    while not condition():
+        assert time.monotonic() - begin < seconds, "waited in vain"
+        time.sleep(0.02)
+
+
+def children_of(parent):
+    """Numbers of the worker processes of a process, as far as the system lists them."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as words, open(f"/proc/{name}/stat") as fields:
+                if b"h264lite worker" in words.read() and int(fields.read().rpartition(")")[2].split()[1]) == parent:
+                    found.append(int(name))
+        except OSError:
+            pass
+    return found
+
+
+def stand_in(monkeypatch, module, argument):
+    """Worker processes run `main` of a module of the tests in place of their own."""
+    package = __package__.rpartition(".")[0]
+
+    def command(descriptor, device):
+        code = f"import sys; sys.path[:] = {sys.path!r}; from {package}.{module} import main; "
+        return [sys.executable, "-c", f"{code}main({descriptor}, {argument.format(device=device)})", "h264lite worker"]
+
+    monkeypatch.setattr(process, "command", command)
+
+
+def encode(clip, **options):
+    return round_trip.encode(clip, WIDTH, HEIGHT, **options)
+
+
+def specs_of(config, clip):
+    held = HeldFrames(config)
+    pairs = [pair for k, planes in enumerate(clip) for pair in held.add(k, planes)] + list(held.end())
+    held.close()
+    return pairs
+
+
+@pytest.mark.parametrize("options", ({"keyint": 4}, {"keyint": 7, **RATE}, {"keyint": 5, "aq_mode": 1, "bframes": 2}))
+def test_chunks_in_any_order_and_twice(clip, raw, options):
+    expected, _ = encode(clip, device="cpu", **options)
+    config = Config.from_options(width=WIDTH, height=HEIGHT, fps=30, device="cpu", **steady(options))
+    chunks = list(chunks_of(config, specs_of(config, clip), least=12))
+    assert [len(chunk) >= 12 for chunk in chunks[:-1]] == [True] * (len(chunks) - 1) and len(chunks) > 2
+    samples, found = np.frombuffer(raw.read_bytes(), np.uint8).reshape(FRAMES, SIZE), {}
+    with ChunkEncoder(on_device(config, "cpu", 2)) as warm:
+        for number, chunk in [*reversed(list(enumerate(chunks))), *enumerate(chunks)]:
+            specs, rows = tuple(spec for spec, _ in chunk), tuple(row for _, row in chunk)
+            data = b"".join(frame.data for frame in warm.encode(specs, FileFrames(str(raw), tuple(SIZE * k for k in rows))))
+            assert found.setdefault(number, data) == data
+            if number % 2:
+                job = ChunkJob(on_device(config, "cpu", 1), number, specs, MemoryFrames(samples, rows))
+                done = pickle.loads(pickle.dumps(encode_chunk(pickle.loads(pickle.dumps(job)))))
+                assert b"".join(frame.data for frame in done) == data
+                assert [frame.coding_index for frame in done] == [spec.coding_index for spec in specs]
+    assert b"".join(found[number] for number in range(len(chunks))) == expected
+
+
+def test_a_chunk_of_a_file_that_is_short_or_absent(clip, raw):
+    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=4, **steady({}))
+    specs = tuple(spec for spec, _ in specs_of(config, clip))[:4]
+    for path, message in ((str(raw), "become shorter; frame 3 is missing"), ("absent.yuv", "absent.yuv: No such file")):
+        with pytest.raises(InputError, match=message):
+            encode_chunk(ChunkJob(config, 0, specs, FileFrames(path, (0, SIZE, SIZE, FRAMES * SIZE - 1))))
+
+
+@pytest.mark.parametrize("options", ({"keyint": 4}, {"keyint": 7, **RATE}, {"keyint": 250, "bframes": 2}))
+def test_same_bytes_and_reconstruction(clip, options):
+    expected, decoded = encode(clip, device="cpu", **options)
+    found, again = encode(clip, devices="cpu,cpu", threads=2, **options)
+    assert found == expected
+    assert all(np.array_equal(a, b) for one, two in zip(decoded, again, strict=True) for a, b in zip(one, two))
+
+
+def test_rgb_frames(clip):
+    images = [np.full((HEIGHT, WIDTH, 3), 4 * k, np.uint8) for k in range(9)]
+    found = []
+    for where in ({"device": "cpu"}, {"devices": "cpu,cpu"}):
+        with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=3, threads=2, **steady(where)) as encoder:
+            packets = [packet for image in images for packet in encoder.encode(image)] + encoder.flush()
+            found.append((encoder.headers, b"".join(packet.data for packet in packets)))
+    assert found[0] == found[1]
+
+
+def test_two_passes(clip, tmp_path, monkeypatch):
+    """Parts of the stream, of 200 frames at the least, go to processes, with their share of the bits."""
+    raw = round_trip.write_raw(10 * clip, tmp_path)
+    words = ["--bitrate", "300", "--preset", "superfast", "--keyint", "50", "--quiet", "--threads", "2", "--bframes", "2"]
+    one, stats = ["--device", "cpu"], str(tmp_path / "stats")  # a rate in one pass needs the sizes of all frames before
+    assert main(["encode", str(raw), str(tmp_path / "first.264"), *words, *one, "--pass", "1", "--stats", stats]) == 0
+    streams = []
+    for where, workers in ((one, "0"), (["--devices", "cpu,cpu"], "1")):
+        monkeypatch.setenv(process.VARIABLE, workers)
+        out = tmp_path / f"{workers}.264"
+        assert main(["encode", str(raw), str(out), *words, *where, "--pass", "2", "--stats", stats]) == 0
+        streams.append(out.read_bytes())
+    assert streams[0] == streams[1]
+    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", bitrate=300, preset="superfast", keyint=50,
+                                 bframes=2, pass_=2, stats=stats, fps=25, frames=0)  # fmt: skip
+    assert len(second_pass.parts_of(config.first_pass)) > 1
+
+
+def test_the_command_and_its_reports(clip, raw, tmp_path, monkeypatch):
+    monkeypatch.setenv(process.VARIABLE, "1")
+    for name, where in (("one", ["--device", "cpu"]), ("two", ["--devices", "cpu,cpu"])):
+        words = ["--keyint", "5", "--threads", "2", "--quiet", "--dump-yuv", str(tmp_path / f"{name}.yuv"),
+                 "--csv", str(tmp_path / f"{name}.csv"), "--trace", str(tmp_path / f"{name}.json"), "--ssim"]  # fmt: skip
+        assert main(steady_words(["encode", raw, tmp_path / f"{name}.264", *where, *words])) == 0
+    for ending in ("264", "yuv", "csv"):
+        assert (tmp_path / f"one.{ending}").read_bytes() == (tmp_path / f"two.{ending}").read_bytes(), ending
+    assert "worker 1, " in (tmp_path / "two.json").read_text()
+
+
+@pytest.mark.parametrize("options", ({"keyint": 6}, {"keyint": 9, **RATE}))
+def test_a_killed_worker_is_replaced(clip, options):
+    """Also both at once, also in the last GOP."""
+    frames, (expected, _) = 4 * clip, encode(4 * clip, device="cpu", **options)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with h264lite.Encoder(WIDTH, HEIGHT, 30, threads=2, devices="cpu,cpu", **steady(options)) as encoder:
+            first, packets = encoder.lanes.processes, []
+            for k, planes in enumerate(frames):
+                packets += encoder.encode(tuple(planes))
+                for victim in {70: first, 235: encoder.lanes.processes[:1]}.get(k, ()):
+                    os.kill(victim, signal.SIGKILL)
+            packets += encoder.flush()
+            assert set(encoder.lanes.processes).isdisjoint(first)
+    assert b"".join(packet.data for packet in packets) == expected
+    texts = [str(w.message) for w in said if w.category is RuntimeWarning]
+    assert len(texts) == 1 and "of cpu has ended (signal SIGKILL); its GOPs are encoded again" in texts[0], texts
+
+
+def test_all_workers_are_lost(clip, monkeypatch):
+    """The frames before are kept; the error is that of a device, and comes once."""
+    monkeypatch.setattr(helper, "_MOST_STARTS", 1)
+    expected, _ = encode(clip, device="cpu", keyint=5)
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=5, threads=2, devices="cpu,cpu", **steady({})) as encoder:
+        packets = [packet for planes in clip[:20] for packet in encoder.encode(tuple(planes))]
+        for victim in encoder.lanes.processes:
+            os.kill(victim, signal.SIGKILL)
+        with warnings.catch_warnings(), pytest.raises(DeviceLost, match=r"SIGKILL.; no other device is left"):
+            warnings.simplefilter("ignore")
+            for planes in clip[20:]:
+                packets += encoder.encode(tuple(planes))
+            packets += encoder.flush()
+        packets += encoder.flush()
+    assert expected.startswith(b"".join(packet.data for packet in packets))
+
+
+def test_a_gop_that_is_too_long_to_repeat(clip, monkeypatch):
+    """Its frames give way to others; the loss of its process is then that of the device."""
+    frames, (expected, _) = 3 * clip, encode(3 * clip, device="cpu", keyint=180)
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=180, threads=2, devices="cpu,cpu", **steady({})) as encoder:
+        workers = encoder.lanes
+        for some in workers._helpers:
+            some._team = helper.Team(**{**vars(some._team), "room": 40})
+        workers.room, most, packets = 40, 0, []
+        for planes in frames:
+            packets += encoder.encode(tuple(planes))
+            most = max(most, workers._slots.used)
+        assert b"".join(packet.data for packet in packets + encoder.flush()) == expected and most <= 42
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=180, threads=2, devices="cpu,cpu", **steady({})) as encoder:
+        for some in encoder.lanes._helpers:
+            some._team = helper.Team(**{**vars(some._team), "room": 10})
+        for planes in frames[:100]:
+            encoder.encode(tuple(planes))
+        wait_for(lambda: any(not sent.can_repeat for some in encoder.lanes._helpers for sent in some._sent.values()))
+        for victim in encoder.lanes.processes:
+            os.kill(victim, signal.SIGKILL)
+        with warnings.catch_warnings(), pytest.raises(DeviceLost, match="too long to be encoded again"):
+            warnings.simplefilter("ignore")
+            for planes in frames[100:]:
+                encoder.encode(tuple(planes))
+            encoder.flush()
+
+
+def test_a_file_that_becomes_shorter(raw, tmp_path, capfd, monkeypatch):
+    from h264lite.encoder.files.video import RawSource
+
+    later = RawSource.later
+
+    def cut(self, number):
+        if number == 37:
+            os.truncate(raw, 37 * SIZE + 5)
+        return later(self, number)
+
+    monkeypatch.setattr(RawSource, "later", cut)
+    monkeypatch.setenv(process.VARIABLE, "1")
+    out = tmp_path / "out.264"
+    assert main(steady_words(["encode", raw, out, "--devices", "cpu,cpu", "--keyint", "2", "--threads", "2"])) == 1
+    said, held = capfd.readouterr().err, len(round_trip.ffmpeg_frames(out.read_bytes()))
+    assert "it has become shorter; frame" in said and f"the output holds {held} frame" in said and held <= 37
+
+
+def command(*words):
+    return subprocess.Popen([sys.executable, "-m", "h264lite", *steady_words(["encode", *words])], stderr=subprocess.PIPE,
+                            env={**os.environ, process.VARIABLE: "1"}, start_new_session=True)  # fmt: skip
+
+
+@pytest.fixture
+def endless(tmp_path):
+    """A file that takes minutes to encode."""
+    path = tmp_path / f"long_{WIDTH}x{HEIGHT}.yuv"
+    with path.open("wb") as file:
+        file.truncate(1_000_000 * SIZE)
+    return path
+
+
+@pytest.mark.parametrize("keyint", (8, 100000))
+def test_an_interrupt_ends_all(endless, tmp_path, keyint):
+    """The terminal sends it to the group of the command; the file holds whole frames, and no process is left."""
+    out = tmp_path / "out.264"
+    with command(endless, out, "--devices", "cpu,cpu", "--threads", "2", "--keyint", keyint, "--quiet") as running:
+        wait_for(lambda: out.exists() and out.stat().st_size > 1000)
+        workers = children_of(running.pid)
+        os.killpg(running.pid, signal.SIGINT)
+        said = running.communicate(timeout=30)[1].decode()
+    assert running.returncode == 130 and len(workers) == 2
+    held = len(round_trip.ffmpeg_frames(out.read_bytes()))
+    assert f"interrupted; the output holds {held} frames" in said
+    wait_for(lambda: not any(os.path.exists(f"/proc/{worker}") for worker in workers))
+
+
+def test_workers_end_with_a_killed_parent(endless, tmp_path):
+    out = tmp_path / "out.264"
+    words = ["--devices", "cpu,cpu", "--threads", "2", "--crf", "30", "--quiet", "--keyint", "8"]
+    with command(endless, out, *words) as running:
+        wait_for(lambda: out.exists() and out.stat().st_size > 1000)
+        workers = children_of(running.pid)
+        running.kill()
+        running.communicate()
+    assert len(workers) == 2
+    wait_for(lambda: not any(os.path.exists(f"/proc/{worker}") for worker in workers), 10)
+
+
+@pytest.mark.parametrize("keyint", (1, 30))
+def test_memory_is_bounded(monkeypatch, keyint):
+    """A long job, whose workers answer at once."""
+    stand_in(monkeypatch, "fake_worker", "40")
+    planes = [np.zeros((16, 16), np.uint8), np.zeros((8, 8), np.uint8), np.zeros((8, 8), np.uint8)]
+    config = Config.from_options(width=16, height=16, devices="cpu,cpu", threads=2, keyint=keyint, **steady({}))
+    workers, count, sizes, most = Workers(config, 2), 0, [], 0
+    tracemalloc.start()
+    for number in range(6000):
+        count += len(workers.encode(*planes))
+        most = max(most, workers._slots.used)
+        if number % 2000 == 1999:
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    count += len(workers.flush())
+    workers.close()
+    assert count == 6000 and most <= workers.room + 1
+    assert sizes[2] < sizes[1] + 200_000, sizes
+
+
+def test_where_workers_are_used(monkeypatch):
+    def config(**options):
+        return Config.from_options(width=64, height=64, **steady(options))
+
+    two = config(devices=("cpu", "cpu"), keyint=10)
+    assert two.devices == ("cpu", "cpu")
+    assert uses_workers(two, None) and uses_workers(two, 71) and not uses_workers(two, 70)
+    assert not uses_workers(config(device="cpu"), None) and not uses_workers(config(devices="cpu"), None)
+    monkeypatch.setenv(process.VARIABLE, "1")
+    assert uses_workers(two, 1)
+    monkeypatch.setenv(process.VARIABLE, "0")
+    assert not uses_workers(two, None)
+
+
+def test_refusals(monkeypatch):
+    size = {"width": 64, "height": 64}
+    for wrong in ("all,cpu", "cuda:0,cuda:0", "cpu,cuda:0", "all,all"):
+        with pytest.raises(OptionError, match="devices"):
+            Config.from_options(**size, devices=wrong)
+    with pytest.raises(OptionError, match=r"gops.*not in 2\.\."):
+        Config.from_options(**size, devices="cpu,cpu", bitrate=500)
+    if h264lite.encoder.settings.device.why_no_cuda():
+        with pytest.raises(DeviceError, match="devices all"):
+            Config.from_options(**size, devices="all")
+
+
+def test_all_gpus_by_emulated_workers(driver, clip, monkeypatch):  # noqa: F811
+    """One of them fails: the other one encodes its GOPs; then both."""
+    stand_in(monkeypatch, "emulated_worker", "{device!r}")
+    monkeypatch.setenv(process.VARIABLE, "1")
+    config = Config.from_options(width=WIDTH, height=HEIGHT, devices="all", **steady({}))
+    assert config.devices == ("cuda:0", "cuda:1") and not config.may_change_device
+    some = clip[:16]
+    expected, _ = encode(some, device="cpu", keyint=2)
+    for lost in ("", "1", "0 1"):
+        monkeypatch.setenv("FAIL_WORKER", lost)
+        monkeypatch.setenv("FAIL_AFTER", "40")
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            if lost == "0 1":
+                with pytest.raises(DeviceLost, match=r"failed in .*no other device is left"):
+                    encode(some, devices="all", keyint=2, threads=2)
+                continue
+            found, _ = encode(some, devices="all", keyint=2, threads=2)
+        texts = [str(w.message) for w in said if w.category is RuntimeWarning]
+        assert found == expected and len(texts) == len(lost), texts
+        assert all("(cuda:1) failed in" in text and "encoded on the other devices" in text for text in texts)
+    assert not driver.launches
