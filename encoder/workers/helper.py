@@ -53,7 +53,7 @@ class Helper:
 
     Messages to the process: (config, keep, lanes, traced) at first; ("frames", GOP, [(spec, file, offset, frame)], closed),
     ("file", descriptor here, name) with the descriptor, ("cut", GOP), ("bt709",). From it: ("ready",) or ("failed", 0, error)
-    at first; ("done", frames, spans), ("idle", messages of frames so far), ("warn", text), ("failed", GOP, error).
+    at first; ("done", frames, spans), ("idle", messages so far), ("warn", text), ("failed", GOP, error).
     """
 
     def __init__(self, number: int, config: Config, keep: bool, lanes: int, team: Team) -> None:
@@ -62,7 +62,7 @@ class Helper:
         self._sent: dict[int, SentGop] = {}  # by number of the GOP
         self._by_frame: dict[int, SentGop] = {}  # those of frames that have not come back
         self._files: set[int] = set()  # descriptors that the process has
-        self._messages = 0  # of frames
+        self._messages = 0  # of frames, and to cut
         self._cut: int | None = None  # what the process was told
         self._idle = self._limited = False
         self._lives = True  # whether the process takes GOPs
@@ -159,6 +159,7 @@ class Helper:
         end = queue.end_gop()
         if end is not None and end != self._cut:
             self._cut = end
+            self._messages += 1
             found.append((("cut", end), ()))
         return found
 
@@ -217,6 +218,8 @@ class Helper:
             elif kind == "warn":
                 self._team.warn(rest[0])
             elif kind == "failed" and not isinstance(rest[1], DeviceLost):
+                with self._lock:
+                    self._lives = False  # a lane is gone
                 self._team.queue.fail(*rest)
             elif kind in ("failed", "gone") and not self._goes_on(rest[-1]):
                 return
