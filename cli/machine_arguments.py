@@ -32,8 +32,8 @@ def add_parsers(commands: Any) -> None:
                     "a tuning file, also its predictions and their error.", epilog=_EXITS,
     )  # fmt: skip
     bench.add_argument("--sizes", metavar="LIST", help="WxH joined by commas [176x144,352x288,1280x720,1920x1080]")
-    bench.add_argument("--devices", metavar="LIST", help="of cpu, cuda, hybrid [those here]; all, or cuda:0,cuda:1 and so on: "
-                       "one GPU beside several, at 1920x1080")
+    bench.add_argument("--devices", metavar="LIST", help="of cpu, cuda, hybrid [those here]; all, or cuda:0,cuda:1 and so "
+                       "on: one GPU beside several, at 1920x1080")
     bench.add_argument("--clip", metavar="FILE", help="with this video, at its size; else with synthetic frames")
     bench.add_argument("--input-res", metavar="WxH", help="its size, if it is raw and not in its name")
     bench.add_argument("--rounds", default=3, metavar="N", help="runs of each, by turns, 1..1024 [3]")

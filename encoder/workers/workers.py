@@ -156,6 +156,8 @@ class Workers(Gops):
 
     def _close_lanes(self) -> None:
         for helper in self._helpers:
+            helper.stop()
+        for helper in self._helpers:
             helper.close()
         self._slots.close()
 
