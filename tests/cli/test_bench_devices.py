@@ -23,7 +23,8 @@ def test_the_table_and_the_report(monkeypatch, tmp_path, capfd):
         return 100.0 * len(names) - 10 * (len(names) > 1)
 
     monkeypatch.setattr(bench_devices, "devices_rate", rate)
-    words = ["--sizes", "64x48,32x32", "--rounds", "2", "--threads", "3", "--seconds", "0.5", "--json", str(tmp_path / "b.json")]
+    words = ["--sizes", "64x48,32x32", "--rounds", "2", "--threads", "3", "--seconds", "0.5"]
+    words += ["--json", str(tmp_path / "b.json")]
     assert main(["bench", "--devices", "cpu,cpu,cpu", *words]) == 0
     assert [count for count, *_ in seen] == 4 * [1, 2, 3] and seen[0] == (1, (48, 64), 3, 0.5)
     rows = json.loads((tmp_path / "b.json").read_text())["scaling"]
