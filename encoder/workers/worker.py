@@ -22,7 +22,7 @@ _LOOK_SECONDS = 1.0  # how often to look whether the parent lives, whose end of 
 
 
 def main(descriptor: int, device: str) -> None:
-    """Serve the parent, at the other end of a socket, until it closes that. Messages: see Helper."""
+    """Serve the parent, at the other end of a socket, until it closes that. Messages: see RemoteLanes."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # sent to all processes of a terminal or service: the parent ends this one
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)

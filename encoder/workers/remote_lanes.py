@@ -48,7 +48,7 @@ class Team:
     spans: Callable[[int, list[Any]], None] | None
 
 
-class Helper:
+class RemoteLanes:
     """A worker: it takes GOPs of the queue for one device. If its process dies, GOPs go back and another one is started.
 
     Messages to the process: (config, keep, lanes, traced) at first; ("frames", GOP, [(spec, file, offset, frame)], closed),
