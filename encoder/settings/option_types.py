@@ -20,6 +20,7 @@ FPS_LOW, FPS_HIGH = Fraction(1, 100), Fraction(10000)
 
 MOST = 2**31 - 1  # limit of sizes and frame counts: bounds all numbers computed from them
 _LONGEST_NUMBER = 100  # characters
+_MOST_DEVICES = 64
 _MOST_NAMES, _LONGEST_NAME = 1000, 4096  # in a list; bytes of a file's path
 
 PARTITIONS = ("p8x8", "p4x4", "i8x8", "i4x4")
@@ -53,6 +54,8 @@ def read_devices(value: Any) -> tuple[str, ...]:
         raise ValueError(form)
     if "cpu" in chosen and set(chosen) != {"cpu"}:
         raise ValueError("cpu beside GPUs, which would have to wait for it: name the GPUs alone (device hybrid uses both)")
+    if len(chosen) > _MOST_DEVICES:
+        raise ValueError(f"more than {_MOST_DEVICES} devices")
     if len(set(chosen)) < len(chosen) and "cpu" not in chosen:
         raise ValueError("a GPU is named twice (--gops says how many GOPs are encoded at once)")
     return chosen

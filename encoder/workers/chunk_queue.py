@@ -31,13 +31,13 @@ class ChunkQueue:
         self._failed = False
         self._end = NOTHING_CUT
         self._idle = 0
-        self._entered = 0  # calls of `enter`
+        self._told = 0  # calls of `enter` and `cut`
 
     # ---- for who has chunks
     def enter(self, number: int, frames: Iterable[Waiting], closed: bool) -> None:
         """Frames of chunk `number`, which follow those entered before; closed: no others follow."""
         with self._changed:
-            self._entered += 1
+            self._told += 1
             chunk = self._open.get(number)
             if chunk is None:
                 chunk = self._open[number] = Gop(number, deque())
@@ -51,6 +51,7 @@ class ChunkQueue:
     def cut(self, number: int) -> None:
         """Start no more frames of chunks from `number` on, but those that are displayed before one in flight."""
         with self._changed:
+            self._told += 1
             self._end = min(self._end, number)
             self._notify()
 
@@ -64,7 +65,7 @@ class ChunkQueue:
         """Finished frames, in coding order within a chunk; waits up to `seconds`, or without limit, for BATCH of them or
         for the lanes to be idle. Raises the failure of a lane, once, after its last frames.
 
-        Returns also how many calls of `enter` there were if the lanes have done all that they can, else None.
+        Returns also how many calls of `enter` and `cut` there were if the lanes have done all that they can, else None.
         """
         with self._changed:
             self._changed.wait_for(self._has_news, seconds)
@@ -72,12 +73,12 @@ class ChunkQueue:
             if not done and self._failure is not None:
                 (self.failed_in, error), self._failure = self._failure, None
                 raise error
-            return done, self._entered if self._is_idle() else None
+            return done, self._told if self._is_idle() else None
 
-    def wait_for_work(self, entered: int, seconds: float) -> None:
-        """Wait up to `seconds` until there were more calls of `enter`; not if the lanes have more."""
+    def wait_for_work(self, told: int, seconds: float) -> None:
+        """Wait up to `seconds` until there were more such calls than `told`, or frames are finished."""
         with self._changed:
-            self._changed.wait_for(lambda: self._entered != entered or self.closing or bool(self._done), seconds)
+            self._changed.wait_for(lambda: self._told != told or self.closing or bool(self._done), seconds)
 
     # ---- for a lane, see GopQueue
     def next_gop(self) -> Gop | None:

@@ -36,12 +36,12 @@ class Connection:
 
     def receive(self) -> tuple[Any, list[int]]:
         """The next object and the descriptors that came with it. EOFError or OSError: the other end is gone."""
-        head, files = b"", list[int]()
+        head, files = bytearray(), list[int]()
         while len(head) < _HEAD.size:
             part, ancillary, _, _ = self._end.recvmsg(_HEAD.size - len(head), socket.CMSG_SPACE(4))
-            for level, kind, data in ancillary:
+            for level, kind, rights in ancillary:
                 if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-                    files += array.array("i", data[: len(data) - len(data) % 4]).tolist()
+                    files += array.array("i", rights[: len(rights) - len(rights) % 4]).tolist()
             if not part:
                 for file in files:
                     os.close(file)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+_LEAST, _LARGEST = 4, 1 << 29  # slots, bytes of a block: no memory is taken before a frame is written
+
 
 @dataclass(eq=False, slots=True)
 class Slot:
@@ -23,7 +25,10 @@ class Slot:
 
 
 class Slots:
-    """Slots that are used again; `used` counts those in use. Memory grows to the most that were in use at a time."""
+    """Slots that are used again; `used` counts those in use. Memory grows with the most that were in use at a time.
+
+    They are mapped in blocks, each as large as all before, since a mapping keeps a descriptor.
+    """
 
     def __init__(self, frame_bytes: int) -> None:
         self._frame_bytes = frame_bytes
@@ -36,9 +41,10 @@ class Slots:
     def take(self) -> Slot:
         """A slot for the next frame."""
         with self._lock:
-            slot = self._free.pop() if self._free else self._new()
+            if not self._free:
+                self._grow()
             self.used += 1
-            return slot
+            return self._free.pop()
 
     def give_back(self, slot: Slot) -> None:
         """Nobody reads the frame any more."""
@@ -57,14 +63,14 @@ class Slots:
     def __del__(self) -> None:
         self.close()
 
-    def _new(self) -> Slot:
+    def _grow(self) -> None:
         if self.file < 0:
             self.file = _unnamed_file()
-        at = self._count * self._size
-        os.ftruncate(self.file, at + self._size)
-        memory = mmap.mmap(self.file, self._size, offset=at)
-        self._count += 1
-        return Slot(self.file, at, np.frombuffer(memory, np.uint8)[: self._frame_bytes])
+        at, count = self._count * self._size, max(_LEAST, min(self._count, max(1, _LARGEST // self._size)))
+        os.ftruncate(self.file, at + count * self._size)
+        block = np.frombuffer(mmap.mmap(self.file, count * self._size, offset=at), np.uint8).reshape(count, self._size)
+        self._free += [Slot(self.file, at + k * self._size, block[k, : self._frame_bytes]) for k in reversed(range(count))]
+        self._count += count
 
 
 def _unnamed_file() -> int:

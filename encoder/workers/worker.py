@@ -5,10 +5,14 @@ It ends when its parent does, however that ends.
 
 import gc
 import os
+import pickle
+import signal
 import socket
 import threading
+import traceback
 from typing import TYPE_CHECKING, Any
 
+from ..errors import Error
 from .connection import Connection
 
 if TYPE_CHECKING:
@@ -18,11 +22,16 @@ _LOOK_SECONDS = 1.0  # how often to look whether the parent lives, whose end of 
 
 
 def main(descriptor: int, device: str) -> None:
-    """Serve the parent, at the other end of a socket, until it closes that. Messages: see Helper."""
+    """Serve the parent, at the other end of a socket, until it closes that. Messages: see RemoteLanes."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # sent to all processes of a terminal or service: the parent ends this one
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     try:
         _run(descriptor, device)
-    finally:
-        os._exit(0)  # threads may be in kernels
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)  # threads may be in kernels
 
 
 def _run(descriptor: int, device: str) -> None:
@@ -31,11 +40,18 @@ def _run(descriptor: int, device: str) -> None:
 
     waking = wake(device)  # while Python imports
     gc.disable()
+    from ...jit import compiling
     from .. import pipeline  # noqa: F401
     from . import chunk
 
     gc.enable()
     gc.freeze()
+    with compiling.messages_to(lambda text: None):  # the parent says so
+        _work(parent, waking, chunk)
+
+
+def _work(parent: Connection, waking: Any, chunk: Any) -> None:
+    """With the modules imported: make the encoder, and serve."""
     try:
         (config, keep, lanes, traced), _ = parent.receive()
         from ...scheduler.trace import Trace
@@ -104,11 +120,6 @@ def _report(parent: Connection, encoder: "ChunkEncoder", trace: Any) -> None:
 
 def sendable(error: BaseException) -> BaseException:
     """An exception that can be pickled, with the traceback of unexpected ones as a note; its text alone for others."""
-    import pickle
-    import traceback
-
-    from ..errors import Error
-
     try:
         if not isinstance(error, Error):
             error.add_note("".join(traceback.format_exception(error)))

@@ -20,8 +20,8 @@ from ..slice_writer import SliceWriter
 from ..warm_up import compile_in_background
 from .chunk import on_device
 from .connection import POSSIBLE
-from .helper import Helper, Team
 from .process import VARIABLE
+from .remote_lanes import RemoteLanes, Team
 from .slots import Slot, Slots
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Workers(Gops):
 
     def _start(self, lanes: int, longest: int, keep: bool, say: Callable[[str], None], trace: Trace | None) -> None:
         config, names = self.config, self.config.devices
-        self._slots, self._helpers = Slots(frame_bytes(config)), list[Helper]()
+        self._slots, self._remotes = Slots(frame_bytes(config)), list[RemoteLanes]()
         self._entering: list[Waiting] = []  # decided frames that are not in the queue
         self._writer = SliceWriter(config)
         held = config.rc_lookahead + config.bframes + _SPARE if config.holds_frames else _SPARE
@@ -65,16 +65,16 @@ class Workers(Gops):
                     None if trace is None else _Spans(trace))  # fmt: skip
         for k, name in enumerate(names):
             settings = on_device(config, name, max(1, (config.threads + k) // len(names)))
-            self._helpers.append(Helper(k, settings, keep, (lanes + len(names) - 1 - k) // len(names), team))
-        for helper in self._helpers:
-            helper.wait_until_ready()
-        for helper in self._helpers:
-            helper.start()
+            self._remotes.append(RemoteLanes(k, settings, keep, (lanes + len(names) - 1 - k) // len(names), team))
+        for remote in self._remotes:
+            remote.wait_until_ready()
+        for remote in self._remotes:
+            remote.start()
 
     @property
     def processes(self) -> list[int]:
         """The numbers of the processes."""
-        return [helper.process for helper in self._helpers]
+        return [remote.process for remote in self._remotes]
 
     def headers(self) -> bytes:
         """See Pipeline."""
@@ -85,8 +85,8 @@ class Workers(Gops):
         config = with_bt709(self.config, self._held.count > 0)
         if config is not self.config:
             self.config, self._writer = config, SliceWriter(config)
-            for helper in self._helpers:
-                helper.say_bt709()
+            for remote in self._remotes:
+                remote.say_bt709()
 
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
         """See Pipeline."""
@@ -155,8 +155,10 @@ class Workers(Gops):
         super().cut()
 
     def _close_lanes(self) -> None:
-        for helper in self._helpers:
-            helper.close()
+        for remote in self._remotes:
+            remote.stop()
+        for remote in self._remotes:
+            remote.close()
         self._slots.close()
 
 

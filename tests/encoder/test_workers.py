@@ -17,7 +17,7 @@ from h264lite.encoder.decisions import second_pass
 from h264lite.encoder.errors import DeviceError, DeviceLost, InputError, OptionError
 from h264lite.encoder.held_frames import HeldFrames
 from h264lite.encoder.settings.config import Config
-from h264lite.encoder.workers import helper, process
+from h264lite.encoder.workers import process, remote_lanes
 from h264lite.encoder.workers.chunk import (
     ChunkEncoder,
     ChunkJob,
@@ -197,7 +197,7 @@ def test_a_killed_worker_is_replaced(clip, options):
 
 def test_all_workers_are_lost(clip, monkeypatch):
     """The frames before are kept; the error is that of a device, and comes once."""
-    monkeypatch.setattr(helper, "_MOST_STARTS", 1)
+    monkeypatch.setattr(remote_lanes, "_MOST_STARTS", 1)
     expected, _ = encode(clip, device="cpu", keyint=5)
     with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=5, threads=2, devices="cpu,cpu", **steady({})) as encoder:
         packets = [packet for planes in clip[:20] for packet in encoder.encode(tuple(planes))]
@@ -217,19 +217,19 @@ def test_a_gop_that_is_too_long_to_repeat(clip, monkeypatch):
     frames, (expected, _) = 3 * clip, encode(3 * clip, device="cpu", keyint=180)
     with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=180, threads=2, devices="cpu,cpu", **steady({})) as encoder:
         workers = encoder.lanes
-        for some in workers._helpers:
-            some._team = helper.Team(**{**vars(some._team), "room": 40})
+        for some in workers._remotes:
+            some._team = remote_lanes.Team(**{**vars(some._team), "room": 40})
         workers.room, most, packets = 40, 0, []
         for planes in frames:
             packets += encoder.encode(tuple(planes))
             most = max(most, workers._slots.used)
         assert b"".join(packet.data for packet in packets + encoder.flush()) == expected and most <= 42
     with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=180, threads=2, devices="cpu,cpu", **steady({})) as encoder:
-        for some in encoder.lanes._helpers:
-            some._team = helper.Team(**{**vars(some._team), "room": 10})
+        for some in encoder.lanes._remotes:
+            some._team = remote_lanes.Team(**{**vars(some._team), "room": 10})
         for planes in frames[:100]:
             encoder.encode(tuple(planes))
-        wait_for(lambda: any(not sent.can_repeat for some in encoder.lanes._helpers for sent in some._sent.values()))
+        wait_for(lambda: any(not sent.can_repeat for some in encoder.lanes._remotes for sent in some._sent.values()))
         for victim in encoder.lanes.processes:
             os.kill(victim, signal.SIGKILL)
         with warnings.catch_warnings(), pytest.raises(DeviceLost, match="too long to be encoded again"):

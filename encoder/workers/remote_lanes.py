@@ -48,12 +48,12 @@ class Team:
     spans: Callable[[int, list[Any]], None] | None
 
 
-class Helper:
+class RemoteLanes:
     """A worker: it takes GOPs of the queue for one device. If its process dies, GOPs go back and another one is started.
 
     Messages to the process: (config, keep, lanes, traced) at first; ("frames", GOP, [(spec, file, offset, frame)], closed),
     ("file", descriptor here, name) with the descriptor, ("cut", GOP), ("bt709",). From it: ("ready",) or ("failed", 0, error)
-    at first; ("done", frames, spans), ("idle", messages of frames so far), ("warn", text), ("failed", GOP, error).
+    at first; ("done", frames, spans), ("idle", messages so far), ("warn", text), ("failed", GOP, error).
     """
 
     def __init__(self, number: int, config: Config, keep: bool, lanes: int, team: Team) -> None:
@@ -62,7 +62,7 @@ class Helper:
         self._sent: dict[int, SentGop] = {}  # by number of the GOP
         self._by_frame: dict[int, SentGop] = {}  # those of frames that have not come back
         self._files: set[int] = set()  # descriptors that the process has
-        self._messages = 0  # of frames
+        self._messages = 0  # of frames, and to cut
         self._cut: int | None = None  # what the process was told
         self._idle = self._limited = False
         self._lives = True  # whether the process takes GOPs
@@ -98,9 +98,12 @@ class Helper:
     def say_bt709(self) -> None:
         """See Pipeline; before the first frame."""
         with self._lock:
-            self._bt709, process = True, self._process
+            self._bt709 = True
+            self._tell_bt709()
+
+    def _tell_bt709(self) -> None:
         try:
-            process.connection.send(("bt709",))
+            self._process.connection.send(("bt709",))
         except OSError:
             pass  # the next process is told
 
@@ -109,12 +112,15 @@ class Helper:
         """The number of the process."""
         return self._process.number
 
-    def close(self) -> None:
-        """End the process and the threads; the queue is closed."""
+    def stop(self) -> None:
+        """Tell the process and the threads to end."""
         with self._lock:
             self._over = True
         self._process.connection.shut()
         self._team.queue.wake()
+
+    def close(self) -> None:
+        """Wait for the process and the threads after `stop`; the queue is closed."""
         for thread in self._threads:
             thread.join()
         self._process.end()
@@ -123,8 +129,8 @@ class Helper:
     def _feed(self) -> None:
         try:
             self._feed_all()
-        except BaseException as error:  # raised in the caller's thread (GopQueue.collect)
-            self._team.queue.fail(0, error)
+        except BaseException as error:
+            self._give_up(error)
 
     def _feed_all(self) -> None:
         queue = self._team.queue
@@ -159,6 +165,7 @@ class Helper:
         end = queue.end_gop()
         if end is not None and end != self._cut:
             self._cut = end
+            self._messages += 1
             found.append((("cut", end), ()))
         return found
 
@@ -202,7 +209,15 @@ class Helper:
         try:
             self._read_all()
         except BaseException as error:
-            self._team.queue.fail(0, error)
+            self._give_up(error)
+
+    def _give_up(self, error: BaseException) -> None:
+        """The encode ends with an unexpected exception, which is raised in the caller's thread (GopQueue.collect)."""
+        with self._lock:
+            self._over, self._sent, self._by_frame = True, {}, {}
+            self._be_idle(True)
+        self._process.connection.shut()
+        self._team.queue.fail(0, error)
 
     def _read_all(self) -> None:
         while True:
@@ -217,6 +232,8 @@ class Helper:
             elif kind == "warn":
                 self._team.warn(rest[0])
             elif kind == "failed" and not isinstance(rest[1], DeviceLost):
+                with self._lock:
+                    self._lives = False  # a lane is gone
                 self._team.queue.fail(*rest)
             elif kind in ("failed", "gone") and not self._goes_on(rest[-1]):
                 return
@@ -319,8 +336,6 @@ class Helper:
             process = take_process(self._config.devices[0])
             process.connection.send((self._config, self._keep, self.lanes, self._team.spans is not None))
             (kind, *_), _ = process.connection.receive()
-            if self._bt709:
-                process.connection.send(("bt709",))
         except (EOFError, OSError):
             return False
         with self._lock:
@@ -328,5 +343,7 @@ class Helper:
                 process.end()
                 return False
             self._process, self._lives = process, True
+            if self._bt709:
+                self._tell_bt709()
         self._team.queue.wake()
         return True
