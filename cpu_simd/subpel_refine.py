@@ -12,6 +12,8 @@ from .decisions import (
     COST_NOT_REFINED,
     EVERY,
     LAMBDA,
+    QUICK,
+    QUIET,
     REFINE_MARGIN_HALVES,
     SAD,
     SATD,
@@ -47,6 +49,7 @@ Effort = namedtuple("Effort", (
     "quarter",  # 1: vectors of quarter samples
     "quarter_metric",
     "every",  # all partitions that are wanted, and not only those that may win
+    "quiet",  # lambdas below which the undivided macroblock is not divided
 ))  # fmt: skip
 
 
@@ -98,14 +101,22 @@ def _with_halves(quadrants):
     return add(halves, _whole(halves, zero))
 
 
+def quiet_below(subme):
+    """The lambdas below which an undivided macroblock is quiet, see QUIET."""
+    return QUIET if subme <= QUICK else 0
+
+
 @helper
-def worth_refining(cost, mb, lam, partition_mask, every):
-    """Bit mask of the partitions to refine in macroblock mb: those that may win, all if `every`.
+def worth_refining(cost, mb, lam, partition_mask, effort):
+    """Bit mask of the partitions to refine in macroblock mb: those that may win, all if effort.every.
 
     partition_mask: partition sizes wanted (see ALL_PARTITIONS); cost: int32[n_mb, 41], of integer vectors.
     """
+    every, quiet = effort.every, effort.quiet
     wanted = np.int64(WHOLE)
     whole = np.int64(cost[mb, 40])
+    if whole < quiet * lam:
+        return wanted
     if partition_mask & 2:
         if every or np.int64(cost[mb, 36]) + cost[mb, 37] < whole + REFINE_MARGIN_HALVES * lam:
             wanted |= ROWS
@@ -296,7 +307,7 @@ def _refine_rows(
             store(current, y * 16, widen(row))
         place = (y0 + pad) * stride + x0 + pad, np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
         lam = LAMBDA[qp[mb]]
-        wanted = worth_refining(cost, mb, lam, partition_mask, effort.every)
+        wanted = worth_refining(cost, mb, lam, partition_mask, effort)
         for k in range(41):
             if not wanted >> k & 1:
                 cost[mb, k] = COST_NOT_REFINED
@@ -314,12 +325,13 @@ def subpel_refine(source, luma, pad, predictor, qp, subme, row0, row1, found, pa
     source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; predictor: int16[n_mb, 2]; qp: uint8[n_mb],
     QP_Y; [row0, row1): macroblock rows; found: SearchResult, in place. Each step tests the vector and its eight neighbours,
     at a distance of two quarters, then one; cost becomes distortion (SAD or SATD, see _SUBME) + lam * bits of the vector
-    difference. partition_mask: sizes wanted (see ALL_PARTITIONS); others, and up to subme 4 those that REFINE_MARGIN_*
-    exclude, get COST_NOT_REFINED. subme 0 changes nothing.
+    difference. partition_mask: sizes wanted (see ALL_PARTITIONS); others, up to subme 4 those that REFINE_MARGIN_* exclude,
+    and up to subme QUICK all but the undivided one of quiet macroblocks (QUIET), get COST_NOT_REFINED. subme 0 changes
+    nothing.
     """
     if subme == 0:
         return
-    effort = Effort(*_SUBME[min(subme, len(_SUBME) - 1)], subme >= EVERY)
+    effort = Effort(*_SUBME[min(subme, len(_SUBME) - 1)], subme >= EVERY, quiet_below(subme))
     _refine_rows(
         source, luma, pad, predictor, qp, effort, partition_mask, row0, row1, found, QUARTER_SAMPLES, NEIGHBOURS
     )
