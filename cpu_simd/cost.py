@@ -7,7 +7,8 @@ import numpy as np
 from ..jit.kernel import helper
 from .decisions import SATD
 from .simd.lanes import hadamard_rows
-from .simd.vector import absolute, add, average, load_u8x16, load_u16x16, max_s, sub, widen
+from .simd.search import octet_sads
+from .simd.vector import absolute, add, average, load_2_u8x16, load_u8x16, load_u8x32, load_u16x16, max_s, sub, widen
 
 # Table 8-12: row 4 * fy + fx has the two stored samples whose rounded average is the sample at (fx, fy) quarters.
 # A row is (plane, dx, dy) twice, planes G, b, h, j being 0..3; a sample that is stored itself is listed twice.
@@ -92,3 +93,26 @@ def strip_stored(current, strip, luma, a, stride, metric):
     if metric == SATD:
         return strip_satd(d0, d1, d2, d3)
     return strip_sad(d0, d1, d2, d3)
+
+
+@helper
+def _two_rows(luma, a, b, stride):
+    """u8x32: two rows of row_16."""
+    rows = load_2_u8x16(luma, a, a + stride)
+    if a == b:
+        return rows
+    return average(rows, load_2_u8x16(luma, b, b + stride))
+
+
+@helper
+def sads_of_octets(samples, half, luma, a, b, stride):
+    """u64x4: SADs of the upper (half 0) or lower eight rows of a macroblock predicted at offsets a, b of these rows.
+
+    Even rows, columns 0 to 7 and 8 to 15, then odd rows. samples: uint8[256], the source macroblock.
+    """
+    at, down = 128 * half, 2 * stride
+    total = octet_sads(load_u8x32(samples, at), _two_rows(luma, a, b, stride))
+    total = add(total, octet_sads(load_u8x32(samples, at + 32), _two_rows(luma, a + down, b + down, stride)))
+    a, b = a + 2 * down, b + 2 * down
+    total = add(total, octet_sads(load_u8x32(samples, at + 64), _two_rows(luma, a, b, stride)))
+    return add(total, octet_sads(load_u8x32(samples, at + 96), _two_rows(luma, a + down, b + down, stride)))

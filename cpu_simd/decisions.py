@@ -23,6 +23,9 @@ SMALLEST_WINDOW = 12  # minimum range that full_search reads
 REFINE_MARGIN_HALVES, REFINE_MARGIN_8x8, REFINE_MARGIN_8x4, REFINE_MARGIN_4x4 = 12, 8, -4, -8
 COST_NOT_REFINED = 1 << 20  # cost of a partition that was not refined
 EVERY = 5  # from this subme on all partitions are refined
+# Up to subme QUICK a macroblock is quiet if it costs less than QUIET lambdas undivided: it is neither divided nor, by
+# intra_estimate, intra
+QUICK, QUIET = 3, 96  # adaptive_types.py and bipredict have rules of their own up to QUICK
 ALL_PARTITIONS = 31  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4 and 4x8, 4 4x4 (not without 3)
 SMALL_PARTITIONS = 24  # those below 8x8
 
@@ -88,7 +91,7 @@ CHOICE_DISTORTION = round(16 / _CHOICE_LAMBDA)  # a squared error of (step / 64)
 
 # ---- bipredict
 B_BITS_L0, B_BITS_L1, B_BITS_BI = 1, 2, 3  # of the kind of a part: list 0, list 1, both
-B_REFINED = 2  # lowest subme at which vectors of both lists are refined together
+B_REFINED = 4  # lowest subme at which vectors of both lists are refined together
 B_ROUNDS = 2  # of this refinement at most
 B_NOT_ALLOWED = 1 << 28  # cost of a choice that must not be taken
 

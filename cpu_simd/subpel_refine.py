@@ -6,12 +6,14 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
-from .cost import QUARTER_SAMPLES, Target, quarter_offsets, strip_16, strip_stored
+from .cost import QUARTER_SAMPLES, Target, quarter_offsets, sads_of_octets, strip_16, strip_stored
 from .decisions import (
     ALL_PARTITIONS,
     COST_NOT_REFINED,
     EVERY,
     LAMBDA,
+    QUICK,
+    QUIET,
     REFINE_MARGIN_HALVES,
     SAD,
     SATD,
@@ -22,16 +24,20 @@ from .decisions import (
 from .layout import PARTITIONS
 from .simd.blocks import load_i32x16, splat_i32x16
 from .simd.lanes import bit_length, equal_lanes, make_shuffle, sums_of_lanes, where_bits, where_less
-from .simd.vector import add, load_u8x16, splat_u16x16, store, widen
+from .simd.search import join_sums
+from .simd.vector import add, load_u8x16, splat_u16x16, splat_u64x4, store, widen
 
 # The 41 partitions as lanes of three SIMD vectors: 0..15 the 4x4 blocks; 16..31 8x4 and 4x8; 32..40 8x8, 16x8, 8x16 and
 # 16x16, from lane LARGE of the third vector on. Sets of partitions are bit masks.
 LARGE = 7
 WHOLE, ROWS, COLUMNS, QUADRANTS = 1 << 40, 3 << 36, 3 << 38, 15 << 32
+SMALL = (1 << 32) - 1  # those below 8x8
 STRIPS = tuple(
     sum(1 << k for k, (_, y, _, h) in enumerate(PARTITIONS.tolist()) if y < strip + 4 and y + h > strip)
     for strip in range(0, 16, 4)
 )  # bit mask of the partitions that overlap each 16x4 strip
+
+UPPER, LOWER = STRIPS[0], STRIPS[3]  # of partitions from 8x8 on those that overlap the upper and the lower half
 
 FAR, NEVER = (1 << 31) - 1, -1 << 31  # above every cost; below every cost
 
@@ -43,6 +49,7 @@ Effort = namedtuple("Effort", (
     "quarter",  # 1: vectors of quarter samples
     "quarter_metric",
     "every",  # all partitions that are wanted, and not only those that may win
+    "quiet",  # lambdas below which the undivided macroblock is not divided
 ))  # fmt: skip
 
 
@@ -62,6 +69,8 @@ _quadrant_2 = make_shuffle((*[_NONE] * LARGE, 1, 3, 5, 7, *[_NONE] * 5))
 _large_1 = make_shuffle((*[_NONE] * LARGE, 7, 8, 9, 10, 7, 9, 7, 8, 7))
 _large_2 = make_shuffle((*[_NONE] * (LARGE + 4), 8, 10, 9, 10, 8))
 _whole = make_shuffle((*[_NONE] * (LARGE + 8), LARGE + 5))
+_octets_1 = make_shuffle((*[_NONE] * LARGE, 0, 2, 8, 10, *[_NONE] * 5))  # of join_sums of sads_of_octets
+_octets_2 = make_shuffle((*[_NONE] * LARGE, 4, 6, 12, 14, *[_NONE] * 5))
 
 
 @helper
@@ -74,19 +83,40 @@ def sums_of_middle(small):
 def sums_of_large(middle):
     """Sums of the partitions from 8x8 on, from lane LARGE on, from those of the 8x4 and 4x8 partitions."""
     zero = splat_i32x16(0)
-    quadrants = add(_quadrant_1(middle, zero), _quadrant_2(middle, zero))
+    return _with_halves(add(_quadrant_1(middle, zero), _quadrant_2(middle, zero)))
+
+
+@helper
+def sums_of_octets(upper, lower):
+    """sums_of_large from sads_of_octets of both halves."""
+    zero, octets = splat_i32x16(0), join_sums(upper, lower)
+    return _with_halves(add(_octets_1(octets, zero), _octets_2(octets, zero)))
+
+
+@helper
+def _with_halves(quadrants):
+    """The quadrants in lanes LARGE to LARGE + 3, and their sums in those behind."""
+    zero = splat_i32x16(0)
     halves = add(_large_1(quadrants, zero), _large_2(quadrants, zero))
     return add(halves, _whole(halves, zero))
 
 
+def quiet_below(subme):
+    """The lambdas below which an undivided macroblock is quiet, see QUIET."""
+    return QUIET if subme <= QUICK else 0
+
+
 @helper
-def worth_refining(cost, mb, lam, partition_mask, every):
-    """Bit mask of the partitions to refine in macroblock mb: those that may win, all if `every`.
+def worth_refining(cost, mb, lam, partition_mask, effort):
+    """Bit mask of the partitions to refine in macroblock mb: those that may win, all if effort.every.
 
     partition_mask: partition sizes wanted (see ALL_PARTITIONS); cost: int32[n_mb, 41], of integer vectors.
     """
+    every, quiet = effort.every, effort.quiet
     wanted = np.int64(WHOLE)
     whole = np.int64(cost[mb, 40])
+    if whole < quiet * lam:
+        return wanted
     if partition_mask & 2:
         if every or np.int64(cost[mb, 36]) + cost[mb, 37] < whole + REFINE_MARGIN_HALVES * lam:
             wanted |= ROWS
@@ -131,15 +161,11 @@ def strip_or_none(wanted, strip, current, luma, a, b, stride, metric):
 
 
 @helper
-def refine_step(target, origin, px, py, lam, wanted, step, metric, centre_too, neighbours, mb, found):
-    """One step of one macroblock: every partition moves to the best of its vector and the eight `step` quarters away.
-
-    origin: offset of the macroblock's corner in plane G; (px, py): predictor; centre_too: whether the centre's cost must be
-    computed (a new metric), else cost holds it; found: SearchResult, in place.
-    Partitions with the same vector are refined together: the distortions of the 4x4 blocks are computed once for each
-    candidate and summed for each partition.
-    """
+def _refine_all(target, place, lam, wanted, step, neighbours, mb, found):
+    """A step where partitions below 8x8 are wanted, see refine_step."""
     current, luma, offsets = target
+    origin, px, py = place
+    length, metric, centre_too = step
     cost, mv = found
     stride = luma.shape[2]
     at = 41 * mb
@@ -161,7 +187,7 @@ def refine_step(target, origin, px, py, lam, wanted, step, metric, centre_too, n
         best_middle = where_bits(middle, far if centre_too else middle_cost, never)
         best_large = where_bits(large, far if centre_too else large_cost, never)
         for n in range(0 if centre_too else 1, 9):
-            x, y = x0 + step * neighbours[n, 0], y0 + step * neighbours[n, 1]
+            x, y = x0 + length * neighbours[n, 0], y0 + length * neighbours[n, 1]
             base = origin + (y >> 2) * stride + (x >> 2)
             a, b = base + offsets[0, (y & 3) * 4 + (x & 3)], base + offsets[1, (y & 3) * 4 + (x & 3)]
             s0 = strip_or_none(same, 0, current, luma, a, b, stride, metric)
@@ -172,7 +198,7 @@ def refine_step(target, origin, px, py, lam, wanted, step, metric, centre_too, n
             vector = splat_i32x16(y << 16 | x & 0xFFFF)
             total = sums_of_lanes(s0, s1, s2, s3)
             halves = sums_of_middle(total)
-            if same & 0xFFFFFFFF:
+            if same & SMALL:
                 total = add(total, bits)
                 new_small_mv = where_less(total, best_small, vector, new_small_mv)
                 best_small = where_less(total, best_small, total, best_small)
@@ -193,6 +219,71 @@ def refine_step(target, origin, px, py, lam, wanted, step, metric, centre_too, n
     store(mv, 2 * at, new_small_mv)
 
 
+@helper
+def _sums_of_large(wanted, target, samples, a, b, stride, metric):
+    """sums_of_large of the macroblock predicted at offsets a, b; zeros for halves that no wanted partition overlaps."""
+    current, luma, _ = target
+    if metric == SAD:
+        upper = lower = splat_u64x4(0)
+        if wanted & UPPER:
+            upper = sads_of_octets(samples, 0, luma, a, b, stride)
+        if wanted & LOWER:
+            lower = sads_of_octets(samples, 1, luma, a + 8 * stride, b + 8 * stride, stride)
+        return sums_of_octets(upper, lower)
+    s0 = strip_or_none(wanted, 0, current, luma, a, b, stride, metric)
+    s1 = strip_or_none(wanted, 1, current, luma, a, b, stride, metric)
+    s2 = strip_or_none(wanted, 2, current, luma, a, b, stride, metric)
+    s3 = strip_or_none(wanted, 3, current, luma, a, b, stride, metric)
+    return sums_of_large(sums_of_middle(sums_of_lanes(s0, s1, s2, s3)))
+
+
+@helper
+def _refine_large(target, samples, place, lam, wanted, step, neighbours, mb, found):
+    """A step where partitions from 8x8 on alone are wanted, see refine_step. samples: uint8[256], the source."""
+    offsets = target.offsets
+    origin, px, py = place
+    length, metric, centre_too = step
+    cost, mv = found
+    stride = target.luma.shape[2]
+    at = 41 * mb + 32 - LARGE
+    costs, vectors = load_i32x16(cost, at), load_i32x16(mv, 2 * at)
+    new_vectors, far, never = vectors, splat_i32x16(FAR), splat_i32x16(NEVER)
+    rest = wanted
+    while rest != 0:
+        k = bit_length(rest & -rest) - 1
+        x0, y0 = np.int64(mv[mb, k, 0]), np.int64(mv[mb, k, 1])
+        same = equal_lanes(vectors, splat_i32x16(y0 << 16 | x0 & 0xFFFF)) >> LARGE << 32 & rest
+        rest ^= same
+        best = where_bits(same >> 32 << LARGE, far if centre_too else costs, never)
+        for n in range(0 if centre_too else 1, 9):
+            x, y = x0 + length * neighbours[n, 0], y0 + length * neighbours[n, 1]
+            base = origin + (y >> 2) * stride + (x >> 2)
+            a, b = base + offsets[0, (y & 3) * 4 + (x & 3)], base + offsets[1, (y & 3) * 4 + (x & 3)]
+            total = _sums_of_large(same, target, samples, a, b, stride, metric)
+            total = add(total, splat_i32x16(lam * mvd_bits(x, y, px, py)))
+            new_vectors = where_less(total, best, splat_i32x16(y << 16 | x & 0xFFFF), new_vectors)
+            best = where_less(total, best, total, best)
+        costs = where_bits(same >> 32 << LARGE, best, costs)
+    store(cost, at, costs)  # LARGE entries of the middle group stay as they are
+    store(mv, 2 * at, new_vectors)
+
+
+@helper
+def refine_step(target, samples, place, lam, wanted, step, neighbours, mb, found):
+    """One step of one macroblock: every partition moves to the best of its vector and the eight around.
+
+    samples: uint8[256], luma of the source; place: offset of the macroblock's corner in plane G, then the predictor (x, y);
+    step: length in quarters; metric; whether the centre's cost must be computed (a new metric), else cost holds it; found:
+    SearchResult, in place.
+    Partitions with the same vector are refined together: the distortions of the 4x4 blocks, or of the quadrants, are computed
+    once for each candidate and summed for each partition.
+    """
+    if wanted & SMALL:
+        _refine_all(target, place, lam, wanted, step, neighbours, mb, found)
+    else:
+        _refine_large(target, samples, place, lam, wanted, step, neighbours, mb, found)
+
+
 @closed_kernel
 def _refine_rows(
     source, luma, pad, predictor, qp, effort, partition_mask, row0, row1, found, samples, neighbours
@@ -205,26 +296,27 @@ def _refine_rows(
     stride = luma.shape[2]
     offsets = np.empty((2, 16), np.int64)
     quarter_offsets(luma.shape[1] * stride, stride, samples, offsets)
-    current = np.empty(256, np.int16)
+    current, samples = np.empty(256, np.int16), np.empty(256, np.uint8)
     target = Target(current, luma, offsets)
     for mb in range(row0 * mb_width, row1 * mb_width):
         x0 = mb % mb_width * 16
         y0 = mb // mb_width * 16
         for y in range(16):
-            store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
-        origin = (y0 + pad) * stride + x0 + pad
-        px, py = np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
+            row = load_u8x16(source, (y0 + y) * width + x0)
+            store(samples, y * 16, row)
+            store(current, y * 16, widen(row))
+        place = (y0 + pad) * stride + x0 + pad, np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
         lam = LAMBDA[qp[mb]]
-        wanted = worth_refining(cost, mb, lam, partition_mask, effort.every)
+        wanted = worth_refining(cost, mb, lam, partition_mask, effort)
         for k in range(41):
             if not wanted >> k & 1:
                 cost[mb, k] = COST_NOT_REFINED
         if effort.half:
-            centre_too = half_metric != SAD
-            refine_step(target, origin, px, py, lam, wanted, 2, half_metric, centre_too, neighbours, mb, found)
+            step = 2, half_metric, half_metric != SAD
+            refine_step(target, samples, place, lam, wanted, step, neighbours, mb, found)
         if effort.quarter:
-            centre_too = quarter_metric != half_metric
-            refine_step(target, origin, px, py, lam, wanted, 1, quarter_metric, centre_too, neighbours, mb, found)
+            step = 1, quarter_metric, quarter_metric != half_metric
+            refine_step(target, samples, place, lam, wanted, step, neighbours, mb, found)
 
 
 def subpel_refine(source, luma, pad, predictor, qp, subme, row0, row1, found, partition_mask=ALL_PARTITIONS):
@@ -233,12 +325,13 @@ def subpel_refine(source, luma, pad, predictor, qp, subme, row0, row1, found, pa
     source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; predictor: int16[n_mb, 2]; qp: uint8[n_mb],
     QP_Y; [row0, row1): macroblock rows; found: SearchResult, in place. Each step tests the vector and its eight neighbours,
     at a distance of two quarters, then one; cost becomes distortion (SAD or SATD, see _SUBME) + lam * bits of the vector
-    difference. partition_mask: sizes wanted (see ALL_PARTITIONS); others, and up to subme 4 those that REFINE_MARGIN_*
-    exclude, get COST_NOT_REFINED. subme 0 changes nothing.
+    difference. partition_mask: sizes wanted (see ALL_PARTITIONS); others, up to subme 4 those that REFINE_MARGIN_* exclude,
+    and up to subme QUICK all but the undivided one of quiet macroblocks (QUIET), get COST_NOT_REFINED. subme 0 changes
+    nothing.
     """
     if subme == 0:
         return
-    effort = Effort(*_SUBME[min(subme, len(_SUBME) - 1)], subme >= EVERY)
+    effort = Effort(*_SUBME[min(subme, len(_SUBME) - 1)], subme >= EVERY, quiet_below(subme))
     _refine_rows(
         source, luma, pad, predictor, qp, effort, partition_mask, row0, row1, found, QUARTER_SAMPLES, NEIGHBOURS
     )

@@ -70,7 +70,7 @@ DEVICE Estimate_8x8 estimate_8x8(const uint8_t *source, int width, int x0, int y
 // int32[n_mb]; intra_modes uint8[n_mb, 16]. LARGE: Intra_8x8 too
 template <bool LARGE>
 DEVICE void estimate(const uint8_t *__restrict__ source, int mb_width, const uint8_t *__restrict__ qp,
-                     const int *__restrict__ search_cost, int n_ref, int n_mb, const int *__restrict__ slice_first_mb, int row0,
+                     const int *__restrict__ search_cost, int n_ref, int n_mb, const int *__restrict__ slice_first_mb, int row0, int quiet,
                      int *intra_cost, uint8_t *intra_modes) {
   SHARED(uint16_t, all_satd, WARPS * 9 * 32);
   const int lane = threadIdx.x & 31, k = lane & 15, bx = k & 3, by = k >> 2;
@@ -153,15 +153,16 @@ DEVICE void estimate(const uint8_t *__restrict__ source, int mb_width, const uin
   unsigned mode = AS_16x16 + (cost & 3);
   if (LARGE && large.cost < cost_16x16) mode = AS_8x8 + unsigned(byte_of(large.modes, (by & 2) | bx >> 1));
   if (cost_4x4 < other) mode = best & 15;
-  intra_modes[16 * size_t(mb) + k] = uint8_t(least < limit ? mode : AS_16x16 + DC);
-  if (k == 0) intra_cost[mb] = least < limit ? least : NOT_WORTH;
+  const bool worth = limit >= quiet * lam && least < limit;
+  intra_modes[16 * size_t(mb) + k] = uint8_t(worth ? mode : AS_16x16 + DC);
+  if (k == 0) intra_cost[mb] = worth ? least : NOT_WORTH;
 }
 
 #define INTRA_ESTIMATE(name, large)                                                                                                \
   extern "C" __global__ void __launch_bounds__(32 * WARPS) name(const uint8_t *__restrict__ source, int mb_width,                  \
       const uint8_t *__restrict__ qp, const int *__restrict__ search_cost, int n_ref, int n_mb,                                    \
-      const int *__restrict__ slice_first_mb, int row0, int *intra_cost, uint8_t *intra_modes) {                                   \
-    estimate<large>(source, mb_width, qp, search_cost, n_ref, n_mb, slice_first_mb, row0, intra_cost, intra_modes);                \
+      const int *__restrict__ slice_first_mb, int row0, int quiet, int *intra_cost, uint8_t *intra_modes) {                        \
+    estimate<large>(source, mb_width, qp, search_cost, n_ref, n_mb, slice_first_mb, row0, quiet, intra_cost, intra_modes);         \
   }
 INTRA_ESTIMATE(intra_estimate, false)
 INTRA_ESTIMATE(intra_estimate_8x8, true)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..cpu_simd.bundles import CodingTools
+from ..cpu_simd.decisions import QUICK, QUIET
 from .runtime.device import DeviceArray
 
 WARPS = 4
@@ -25,6 +26,6 @@ def intra_estimate(
     mb_width = source.shape[1] // 16
     grid = (-(-mb_width // (2 * WARPS)), row1 - row0)
     arguments = [source, mb_width, qp, search_cost, n_ref, intra_cost.size, slice_first_mb, row0]
-    arguments += [intra_cost, intra_modes]
+    arguments += [QUIET if tools.subme <= QUICK else 0, intra_cost, intra_modes]
     kernel = "intra_estimate_8x8" if tools.transform_8x8_mode and tools.intra_8x8 else "intra_estimate"
     source.device.launch("intra_estimate", kernel, grid, (32 * WARPS,), arguments, stream)

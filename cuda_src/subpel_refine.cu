@@ -58,12 +58,13 @@ DEVICE void find_neighbours(Layer &layer) {
   layer.shared = __shfl_sync(FULL_WARP, bytes, int(threadIdx.x) & 31);
 }
 // Whether the partitions of this layer may still win by their integer costs; of the layers below 8x8, in this block's quadrant
-DEVICE bool worth_refining(const int *cost, int lam, int partition_mask, int every, int layer, int block) {
+DEVICE bool worth_refining(const int *cost, int lam, int partition_mask, int every, int quiet, int layer, int block) {
   if (layer == 6) return true;
   const int needed = layer == 0 ? 16 | 8 | 4 : layer < 3 ? 8 | 4 : layer == 3 ? 4 : 2;
   if ((partition_mask & needed) != needed) return false;
   if (every) return true;
   const int whole = cost[40];
+  if (whole < quiet * lam) return false;
   if (layer == 4) return cost[36] + cost[37] < whole + REFINE_MARGIN_HALVES * lam;
   if (layer == 5) return cost[38] + cost[39] < whole + REFINE_MARGIN_HALVES * lam;
   if (cost[32] + cost[33] + cost[34] + cost[35] >= whole + REFINE_MARGIN_8x8 * lam) return false;
@@ -164,7 +165,8 @@ DEVICE void step(const Current &current, const uint8_t *luma, unsigned plane_siz
 
 template <bool QUARTER, int HALF_METRIC, int QUARTER_METRIC>
 DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int height, int pad, const short2 *predictor,
-                   const uint8_t *__restrict__ qp, int partition_mask, int every, int row0, int mb_width, int *cost, short2 *mv) {
+                   const uint8_t *__restrict__ qp, int partition_mask, int every, int quiet, int row0, int mb_width, int *cost,
+                   short2 *mv) {
   const int group = int(threadIdx.x) >> 4, block = threadIdx.x & 15;
   const int which = group / 7, layer_number = group - 7 * which;
   int mx = int(blockIdx.x) * 2 + which;
@@ -173,7 +175,7 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
   const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx, lam = LAMBDA[load_before_the_wait(qp + mb)];
   wait_for_the_kernel_before();
   Layer layer = layer_of(layer_number, block);
-  const bool wanted = worth_refining(cost + mb * 41, lam, partition_mask, every, layer_number, block);
+  const bool wanted = worth_refining(cost + mb * 41, lam, partition_mask, every, quiet, layer_number, block);
   const bool first = live && (block & 3) % layer.width == 0 && (block >> 2) % layer.height == 0;  // first block of its partition
   const int place = mb * 41 + layer.partition, result = first ? place : -1;  // a flag would cost one more register
   __syncthreads();  // costs are replaced from here on
@@ -202,13 +204,15 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
 }
 
 // source uint8[H, W]; luma uint8[4, height, width] with its border; predictor int16[n_mb, 2]; cost int32[n_mb, 41] and
-// mv int16[n_mb, 41, 2] in place. Grid: pairs of macroblocks across, rows.
+// mv int16[n_mb, 41, 2] in place; quiet: see QUIET, 0 above subme QUICK. Grid: pairs of macroblocks across, rows.
 // blocks: minimum blocks a multiprocessor; for four the last kernel lacks a few registers.
 #define REFINE(name, blocks, ...)                                                                                       \
   extern "C" __global__ void __launch_bounds__(NT, blocks) name(const uint8_t *__restrict__ source,                     \
       const uint8_t *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor,           \
-      const uint8_t *__restrict__ qp, int partition_mask, int every, int row0, int mb_width, int *cost, short2 *mv) {   \
-    refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, qp, partition_mask, every, row0, mb_width, cost, mv);  \
+      const uint8_t *__restrict__ qp, int partition_mask, int every, int quiet, int row0, int mb_width, int *cost,      \
+      short2 *mv) {                                                                                                     \
+    refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, qp, partition_mask, every, quiet, row0, mb_width, cost,  \
+                        mv);                                                                                            \
   }
 REFINE(refine_half_sad, 4, false, SAD, SAD)
 REFINE(refine_sad_sad, 4, true, SAD, SAD)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..cpu_simd.bundles import SearchResult
-from ..cpu_simd.decisions import ALL_PARTITIONS, EVERY
+from ..cpu_simd.decisions import ALL_PARTITIONS, EVERY, QUICK, QUIET
 from .runtime.device import DeviceArray
 
 THREADS = 224
@@ -30,6 +30,6 @@ def subpel_refine(
         return
     _, height, width = luma.shape
     mb_width = source.shape[1] // 16
-    arguments = [source, luma, width, height, pad, predictor, qp, partition_mask, int(subme >= EVERY), row0, mb_width]
-    arguments += [*found]
+    every, quiet = int(subme >= EVERY), QUIET if subme <= QUICK else 0
+    arguments = [source, luma, width, height, pad, predictor, qp, partition_mask, every, quiet, row0, mb_width, *found]
     source.device.launch("subpel_refine", kernel, ((mb_width + 1) // 2, row1 - row0), (THREADS,), arguments, stream)

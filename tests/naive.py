@@ -220,10 +220,15 @@ def satd(difference):
     return int(total) // 2
 
 
-def worth_refining(cost, lam, kinds):
-    """Which of 41 partitions are refined up to subme 4: those whose layer costs little more than the undivided block."""
+def worth_refining(cost, lam, kinds, quiet):
+    """Which of 41 partitions are refined up to subme 4: those whose layer costs little more than the undivided block.
+
+    None if that costs less than `quiet`.
+    """
     wanted = np.zeros(41, bool)
     wanted[40] = True
+    if cost[40] < quiet:
+        return wanted
     if kinds & 2:
         wanted[36:38] = cost[36] + cost[37] < cost[40] + 12 * lam
         wanted[38:40] = cost[38] + cost[39] < cost[40] + 12 * lam
@@ -244,7 +249,7 @@ def subpel_refine(source, luma, pad, predictor, lam, subme, mb, mb_width, cost, 
     cost, mv = cost.astype(int), mv.astype(int)
     if subme == 0:
         return cost, mv
-    wanted = worth_refining(cost, lam if subme < 5 else 1 << 20, kinds if subme < 5 else 7)
+    wanted = worth_refining(cost, lam if subme < 5 else 1 << 20, kinds if subme < 5 else 7, 96 * lam if subme < 4 else 0)
     wanted[:16] |= subme >= 5 and kinds & 16 > 0
     wanted[16:32] |= subme >= 5 and kinds & 8 > 0
     wanted[36:40] &= kinds & 2 > 0

@@ -199,7 +199,7 @@ def _make_splat(vec):
 
 splat_u8x16 = _make_splat(u8x16)
 splat_u16x8, splat_u16x16, splat_u16x32 = _make_splat(u16x8), _make_splat(u16x16), _make_splat(u16x32)
-splat_i32x8 = _make_splat(i32x8)
+splat_i32x8, splat_u64x4 = _make_splat(i32x8), _make_splat(u64x4)
 
 
 @intrinsic

@@ -12,9 +12,10 @@ from ..quantiser import constant
 SEED = 12
 
 
+@pytest.mark.parametrize("subme", [3, 4])
 @pytest.mark.parametrize("mode", [0, 1])
 @pytest.mark.parametrize("kind", ["random", "gradient", "diagonal", "extreme", "flat"])
-def test_against_the_definition(kind, mode):
+def test_against_the_definition(kind, mode, subme):
     print("seed", SEED)
     rng = np.random.default_rng(SEED)
     y, x = np.indices((48, 64))
@@ -34,9 +35,11 @@ def test_against_the_definition(kind, mode):
         for n_ref in (0, 2):
             cost, modes = np.zeros(12, np.int32), np.full((12, 16), 99, np.uint8)
             for row0, row1 in ((1, 3), (0, 1)):
-                tools = CodingTools(0, mode, 0)
+                tools = CodingTools(0, mode, 0, subme=subme)
                 intra_estimate(source, constant(12, qp), search_cost, n_ref, firsts, tools, row0, row1, cost, modes)
             limit = search_cost[:n_ref, :, 40].min(0, initial=1 << 20) - (28 * lam if n_ref else 0)
+            if subme == 3:
+                limit[limit < 96 * lam] = 0  # quiet
             assert cost.tolist() == [c if c < most else 1 << 20 for c, most in zip(costs, limit.tolist())]
             assert modes.tolist() == [m if c < most else [18] * 16 for (c, m), most in zip(exact, limit.tolist())]
             # what stays below the inter cost by one is kept, what reaches it is not

@@ -13,9 +13,9 @@ from ..quantiser import constant, varying
 
 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "checkerboard", "blocks", "smooth", "waves"])
-@pytest.mark.parametrize("transform_8x8_mode", [0, 1])
-def test_twin(device, kind, transform_8x8_mode):  # noqa: F811
-    tools = CodingTools(0, 1, 0, intra_8x8=transform_8x8_mode)
+@pytest.mark.parametrize("transform_8x8_mode, subme", [(0, 4), (1, 3)])
+def test_twin(device, kind, transform_8x8_mode, subme):  # noqa: F811
+    tools = CodingTools(0, 1, 0, intra_8x8=transform_8x8_mode, subme=subme)
     rng = np.random.default_rng(seed := 51)
     print("seed", seed)
     seen = set()
