@@ -1,0 +1,62 @@
+"""Sums over the frames of a stream for the page: types, bits, QPs, vectors, references, transforms."""
+
+from typing import Any
+
+import numpy as np
+
+from ..decoder.picture import MacroblockArrays
+from ..standard.macroblock import LAST_INTRA, MB_TYPE_NAMES
+
+FRAME_TYPES = ("I", "P", "B")
+N_QP = 52
+# Vectors in the histogram: a bin is one luma sample, the outermost bins hold all beyond.
+REACH = 24
+BINS = 2 * REACH + 1
+MOST_REFERENCES = 16  # ref_idx from there on count together
+_QUADRANT = np.array([(block >> 3) * 2 + (block & 3) // 2 for block in range(16)])  # of a 4x4 block in raster order
+
+
+class Totals:
+    """`add` for each frame; `as_dict` for the page. Areas are in 4x4 blocks of luma."""
+
+    def __init__(self, kinds: int = 0) -> None:
+        n = len(MB_TYPE_NAMES)
+        self.types = np.zeros((len(FRAME_TYPES), n), np.int64)
+        self.type_bits = np.zeros((len(FRAME_TYPES), n), np.int64)
+        self.kinds = np.zeros((len(FRAME_TYPES), kinds), np.int64)  # bits by kind
+        self.other_bits = np.zeros(len(FRAME_TYPES), np.int64)  # of headers and other NAL units
+        self.qp = np.zeros((len(FRAME_TYPES), N_QP), np.int64)
+        self.transform_8x8 = np.zeros(len(FRAME_TYPES), np.int64)
+        self.vectors = np.zeros((BINS, BINS), np.int64)  # area by y, x
+        self.lengths = np.zeros(REACH + 1, np.int64)  # area by length in whole luma samples
+        self.references = np.zeros((2, MOST_REFERENCES), np.int64)  # area by list, ref_idx
+
+    def add(self, frame_type: str, bits: int, mbs: MacroblockArrays, kinds: np.ndarray | None = None) -> None:
+        """A frame of `bits` bits; kinds: int[kinds, n] bits by kind of each macroblock."""
+        k, n = FRAME_TYPES.index(frame_type), len(MB_TYPE_NAMES)
+        self.types[k] += np.bincount(mbs.mb_type, minlength=n)
+        self.type_bits[k] += np.bincount(mbs.mb_type, mbs.bits, n).astype(np.int64)
+        self.other_bits[k] += bits - int(mbs.bits.sum())
+        self.qp[k] += np.bincount(mbs.qp, minlength=N_QP)[:N_QP]
+        self.transform_8x8[k] += int(mbs.transform_8x8.sum())
+        if kinds is not None:
+            self.kinds[k] += kinds.sum(axis=1)
+        inter = mbs.mb_type > LAST_INTRA
+        if inter.any():
+            self._add_motion(mbs.mv[inter], mbs.ref_idx[inter])
+
+    def _add_motion(self, mv: np.ndarray, ref_idx: np.ndarray) -> None:
+        for direction in range(2):
+            used = ref_idx[:, direction] >= 0
+            if used.any():
+                found = np.minimum(ref_idx[:, direction][used], MOST_REFERENCES - 1)
+                self.references[direction] += 4 * np.bincount(found, minlength=MOST_REFERENCES)
+                vectors = mv[:, direction][used[:, _QUADRANT]].astype(np.int32)
+                whole = np.clip((vectors + 2) >> 2, -REACH, REACH) + REACH
+                self.vectors += np.bincount(whole[:, 1] * BINS + whole[:, 0], minlength=BINS * BINS).reshape(BINS, BINS)
+                lengths = np.minimum(np.sqrt((vectors * vectors).sum(axis=1)) / 4 + 0.5, REACH).astype(np.int64)
+                self.lengths += np.bincount(lengths, minlength=REACH + 1)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Lists by name, for JSON."""
+        return {name: array.tolist() for name, array in vars(self).items()} | {"reach": REACH}
