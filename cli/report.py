@@ -3,7 +3,7 @@
 import argparse
 import os
 from contextlib import ExitStack, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..console import say
 from ..encoder.errors import OptionError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _EXITS = "exit codes: 0 done; 1 broken or unsupported stream, or no file; 2 wrong usage; 130 interrupted"
 _MEBI = 1 << 20
+PICTURES = ("source",)
 
 
 def add_parsers(commands: Any) -> None:
@@ -33,6 +34,8 @@ def add_parsers(commands: Any) -> None:
     report.add_argument("--compare", metavar="STREAM", help="a second stream beside the first")
     report.add_argument("--source", metavar="FILE", help="the video that was encoded: .yuv, .y4m, or what PyAV reads")
     report.add_argument("--input-res", metavar="WxH", help="the size of SOURCE, if it is raw [that of the stream]")
+    report.add_argument("--pictures", metavar="LIST", default="source", help="further pictures on the page, coded anew with a"
+                        " finer quantiser: source, or none [source, if there is one]")
     report.add_argument("--frames", metavar="N", help="the page ends after N frames [all]")
     report.add_argument("--in-page", metavar="MIB", default=128, help="MiB of data in the page itself, 1..1024; what is beyond"
                         " lies in a folder beside it [128]")
@@ -45,6 +48,24 @@ def _number(value: Any, option: str, least: int, most: int) -> int | None:
         return None if value is None else read_int(value, least, most)
     except ValueError as error:
         raise OptionError(f"{show(value)}: {error}", option) from None
+
+
+class Choice(NamedTuple):
+    """What the page has: frames at most, further pictures, bytes of data in the page itself."""
+
+    limit: int | None
+    pictures: tuple[str, ...]
+    in_page: int
+
+
+def _pictures(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    if names == ("none",):
+        return ()
+    for name in names:
+        if name not in PICTURES:
+            raise OptionError(f"{show(name)}: not one of {', '.join(PICTURES)}, none", "pictures")
+    return names
 
 
 def _size(args: argparse.Namespace) -> tuple[int, int] | None:
@@ -71,7 +92,7 @@ def run_report(args: argparse.Namespace) -> int:
             raise OptionError(f"{shown(out, 'standard output')} is both input and output", "output")
     quiet = compiling.messages_to(lambda text: None) if args.quiet else nullcontext()
     with quiet:
-        made = _write(out, names, args.source, size, limit, in_page * _MEBI)
+        made = _write(out, names, args.source, size, Choice(limit, _pictures(args.pictures), in_page * _MEBI))
     return _say(made, out, names, args.quiet)
 
 
@@ -79,18 +100,18 @@ def _default_name(name: str) -> str:
     return "report.html" if name == "-" else f"{os.path.splitext(os.path.basename(name))[0]}.html"
 
 
-def _write(out: str, names: list[str], source: str | None, size: tuple[int, int] | None, limit: int | None,
-           in_page: int) -> "Made":  # fmt: skip
+def _write(out: str, names: list[str], source: str | None, size: tuple[int, int] | None, choice: Choice) -> "Made":
     from ..report.report import Input, write_report  # imports NumPy, which would delay --help
+    from ..report.stream_report import Options
 
     with ExitStack() as stack:
-        sources: list[Source | None] = []
         streams = []
         for name in names:
-            file = stack.enter_context(opened(name))
-            streams.append(Input(os.path.basename(shown(name, "standard input")), pieces(file)[0]))
-            sources.append(None if source is None else _open_source(source, size, stack))
-        return write_report(out, streams, sources, limit, in_page)
+            parts, movie = pieces(stack.enter_context(opened(name)))
+            video = None if source is None else _open_source(source, size, stack)
+            said = os.path.basename(shown(name, "standard input"))
+            streams.append(Input(said, parts, video, movie.rate() if movie is not None else None))
+        return write_report(out, streams, Options(choice.limit, choice.pictures), choice.in_page)
 
 
 def _open_source(name: str, size: tuple[int, int] | None, stack: ExitStack) -> "Source":

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from ..decoder.info import NAL_NAMES
 from ..standard.bits import (
     NAL_AUD,
+    NAL_END_OF_SEQUENCE,
+    NAL_END_OF_STREAM,
     NAL_FILLER,
     NAL_IDR,
     NAL_PPS,
@@ -28,6 +30,7 @@ from ..standard.syntax_sei import (
     parse_buffering_period,
     parse_pic_timing,
 )
+from .sei_text import SeiMessages
 
 # 7.4.1.2.3: NAL units that begin an access unit where slices precede them.
 _BEFORE_SLICES = (NAL_SEI, NAL_SPS, NAL_PPS, NAL_AUD, *range(14, 19))
@@ -54,11 +57,12 @@ class AccessUnit:
 
 
 class AccessUnits:
-    """Cuts a byte stream that comes in pieces into access units; `sps` and `pps` are the parameter sets by number."""
+    """Cuts a byte stream that comes in pieces into access units; sps, pps: parameter sets by number, sei: all messages."""
 
     def __init__(self) -> None:
         self.sps: dict[int, Sps] = {}
         self.pps: dict[int, Pps] = {}
+        self.sei = SeiMessages()
         self._sets: dict[tuple[int, int], bytes] = {}  # NAL units of the parameter sets by type and number
         self._splitter = ByteStreamSplitter()
         self._end = 0  # of the NAL unit before, in the stream
@@ -94,6 +98,8 @@ class AccessUnits:
         self._add(unit, size)
         if header is not None and pps is not None:
             self._add_slice(header, pps)
+        if kind in (NAL_END_OF_SEQUENCE, NAL_END_OF_STREAM):  # where the decoder ends its picture, too
+            yield from self._end_unit()
 
     def _add(self, unit: NalUnit, size: int) -> None:
         kind, current = unit.nal_unit_type, self._unit
@@ -128,6 +134,7 @@ class AccessUnits:
     def _add_times(self, rbsp: bytes) -> None:
         """D.1.1, D.1.2: the messages that say when the picture leaves the coded picture buffer."""
         for payload_type, payload in sei_messages(rbsp):
+            self.sei.add(payload_type, payload)
             if payload_type == SEI_BUFFERING_PERIOD and (named := named_sps(payload)) in self.sps:
                 self._active = self.sps[named]
                 self._unit.period = parse_buffering_period(payload, self._active)
@@ -135,7 +142,6 @@ class AccessUnits:
                 self._unit.timing = parse_pic_timing(payload, self._active)
 
     def _end_unit(self) -> Iterator[AccessUnit]:
-        unit, self._unit = self._unit, AccessUnit()
-        self._last = None if unit.slices else self._last
-        if unit.slices:
+        if self._unit.slices:
+            unit, self._unit, self._last = self._unit, AccessUnit(), None
             yield unit

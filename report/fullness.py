@@ -18,43 +18,48 @@ class Fullness:
 
 
 class CodedPictureBuffer:
-    """C.1.1 with a sender that is never late: bits arrive at the rate of the first CPB whenever the buffer has room.
+    """C.1.1, for the first CPB of the HRD parameters: bits arrive at its rate, with a variable rate only while there is room.
 
-    The times of removal are those of the SEI; pictures without such messages are taken out a frame apart. With
-    `cbr_flag` the buffer is the same, and an overflow is a fullness above the size.
+    Pictures are taken out at the times of the SEI, or a frame apart where there is none. No bit of a picture arrives
+    earlier than the sum of both initial delays before its removal; for the first of a buffering period it is the first of
+    them. With a constant rate more than the size is an overflow, less than 0 left is an underflow.
     """
 
     def __init__(self) -> None:
         self._level: Fraction | None = None  # bits left after the last removal
         self._time = Fraction(0)  # of the last removal, seconds
         self._period = Fraction(0)  # of the removal of the picture that began the buffering period
+        self._most: Fraction | None = None  # bits that can be there at a removal; None: no buffering period so far
 
     def add(self, unit: AccessUnit) -> Fullness | None:
         """The next access unit in coding order; None where the stream has no HRD parameters."""
         sps = unit.sps
         hrd = hrd_of(sps) if sps is not None else None
         if sps is None or hrd is None:
-            self._level = None
+            self._level = self._most = None
             return None
         rate = (hrd.bit_rate_value_minus1[0] + 1) << (6 + hrd.bit_rate_scale)
         size = (hrd.cpb_size_value_minus1[0] + 1) << (4 + hrd.cpb_size_scale)
-        tick = Fraction(sps.vui.num_units_in_tick, sps.vui.time_scale) if sps.vui.time_scale else Fraction(1, 50)
         delays = (unit.period.nal or unit.period.vcl) if unit.period is not None else []
+        first = Fraction(delays[0].initial_cpb_removal_delay * rate, CLOCKS) if delays else None
         if self._level is None:
-            bits = Fraction(delays[0].initial_cpb_removal_delay * rate, CLOCKS) if delays else Fraction(size)
-            self._time = self._period = Fraction(0)
+            bits = first if first is not None else Fraction(size)
+            self._time = Fraction(0)
         else:
-            bits = self._level + rate * (self._removal(unit, tick) - self._time)
-            self._time = self._removal(unit, tick)
+            removal = self._removal(unit, sps)
+            bits = self._level + rate * (removal - self._time)
+            self._time = removal
         if not hrd.cbr_flag[0]:
-            bits = min(bits, Fraction(size))
-        if unit.period is not None:
+            bits = min(bits, Fraction(size), *(most for most in (self._most, first) if most is not None))
+        if first is not None:
             self._period = self._time
+            self._most = first + Fraction(delays[0].initial_cpb_removal_delay_offset * rate, CLOCKS)
         self._level = bits - 8 * unit.size
-        return Fullness(int(bits), int(self._level), size)
+        return Fullness(int(bits // 1), int(self._level // 1), size)
 
-    def _removal(self, unit: AccessUnit, tick: Fraction) -> Fraction:
+    def _removal(self, unit: AccessUnit, sps: Sps) -> Fraction:
         """C.1.2: nominal removal time, in seconds."""
+        tick = Fraction(sps.vui.num_units_in_tick, sps.vui.time_scale) if sps.vui.time_scale else Fraction(1, 50)
         if unit.timing is not None and unit.timing.cpb_removal_delay is not None:
             return self._period + tick * unit.timing.cpb_removal_delay
         return self._time + 2 * tick

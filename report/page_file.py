@@ -42,11 +42,12 @@ class PageFile:
     """
 
     def __init__(self, name: str, title: str, in_page: int = IN_PAGE) -> None:
-        self._file = WholeFile(name)
+        self._file, self._name = WholeFile(name), name
         self._left = in_page
         self._folder = None if name == "-" else Path(f"{os.path.splitext(name)[0]}_files")
         self._title = title
-        self._begun = False
+        self._begun = self._finished = False
+        self._written: list[Path] = []  # files of the folder
         self.size = 0  # bytes of the page
         self.outside = 0  # bytes of the files in the folder
         self._script = f'"use strict";\n(() => {{\n{_joined(SCRIPTS)}}})();\n'
@@ -68,7 +69,9 @@ class PageFile:
         if not self.outside:
             self._folder.mkdir(exist_ok=True)
         line = b'reportData("%b","%b");\n' % (key.encode(), text)
-        (self._folder / f"{key}.js").write_bytes(line)
+        path = self._folder / f"{key}.js"
+        path.write_bytes(line)
+        self._written.append(path)
         self.outside += len(line)
 
     def finish(self, meta: dict[str, Any]) -> None:
@@ -76,11 +79,17 @@ class PageFile:
         meta = {**meta, "folder": f"{self._folder.name}/" if self._folder is not None and self.outside else ""}
         self._write(f'<script type="application/json" id="meta">{as_json(meta)}</script>\n'.encode(),
                     f"<script>{self._script}</script>\n</body>\n</html>\n".encode())  # fmt: skip
+        self._finished = True
         self.close()
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
+        """Close the file; a second call does nothing. A page that was not finished is removed, with its folder."""
         self._file.close()
+        if self._begun and not self._finished and self._name != "-":
+            Path(self._name).unlink(missing_ok=True)
+            for path in self._written:
+                path.unlink(missing_ok=True)
+            self._begun = False
 
     def _write(self, *parts: bytes) -> None:
         if not self._begun:

@@ -1,19 +1,22 @@
 """The page of one stream, or of two side by side."""
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import NamedTuple
 
 from ..encoder.files.video import Source
 from ..version import __version__
 from .page_file import IN_PAGE, PageFile
-from .stream_report import CONSTANTS, StreamReport
+from .stream_report import CONSTANTS, Options, StreamReport
 
 
 class Input(NamedTuple):
-    """A stream by its name for people and its bytes in pieces."""
+    """A stream: its name for people, its bytes in pieces, what it was made from, and its frame rate if a container says it."""
 
     name: str
     pieces: Iterator[bytes]
+    source: Source | None = None
+    rate: Fraction | None = None
 
 
 class Made(NamedTuple):
@@ -27,22 +30,19 @@ class Made(NamedTuple):
     cut: list[bool]
 
 
-def write_report(
-    out: str, streams: list[Input], sources: list[Source | None], limit: int | None = None, in_page: int = IN_PAGE
-) -> Made:
+def write_report(out: str, streams: list[Input], options: Options | None = None, in_page: int = IN_PAGE) -> Made:
     """Write the page of one or two streams to the file `out` ("-": standard output); OSError, InputError.
 
-    sources: what each stream was made from, or None. limit: frames of each stream that the page shows.
-    A broken stream gives a page of the frames before the error, which says so.
+    A broken stream gives a page of the frames before the error, which says so. Without frames nothing is written.
     """
     page = PageFile(out, " and ".join(stream.name for stream in streams), in_page)
     try:
         reports = []
-        for key, stream, source in zip("ab", streams, sources):
-            report = StreamReport(page, key, stream.name, source, limit)
+        for key, stream in zip("ab", streams):
+            report = StreamReport(page, key, stream.name, stream.source, stream.rate, options or Options())
             report.run(stream.pieces)
             reports.append(report)
-        if any(report.frames for report in reports):
+        if all(report.frames for report in reports):
             page.finish({"version": __version__, "constants": CONSTANTS, "streams": [report.meta() for report in reports]})
     finally:
         page.close()

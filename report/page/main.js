@@ -198,7 +198,7 @@ class App {
     if (this.rangeKept) return this.rangeKept;
     const { map } = this.state;
     let least = Infinity, most = -Infinity;
-    for (const { stream, arrays } of this.views) {
+    for (const { stream, arrays } of MAPS[map].value ? this.views : []) {
       if (map === "qp") for (const frame of stream.frames) {
         least = Math.min(least, frame.qp_least);
         most = Math.max(most, frame.qp_most);
@@ -209,6 +209,14 @@ class App {
       }
     }
     return this.rangeKept = least <= most ? [least, most] : [0, 1];
+  }
+
+  // The largest difference of the map between the two streams in this frame, at least 1.
+  reach(arrays, other) {
+    const { value } = MAPS[this.state.map];
+    let most = 1;
+    for (let mb = 0; mb < arrays.n; mb++) most = Math.max(most, Math.abs(value(arrays, mb) - value(other, mb)) || 0);
+    return most;
   }
 
   captionOf(view) {
@@ -231,7 +239,11 @@ class App {
       for (const k of [...used].sort((a, b) => a - b)) items.push(item(css(TYPE_COLOURS[k]), TYPES[k]));
     } else if (map !== "none") {
       items.push(this.scaleLegend(row, this.range(), t => viridis(t)));
-      if (this.state.difference && STREAMS.length > 1) items.push(this.scaleLegend({ unit: `B − A, ${row.unit}` }, [-this.range()[1], this.range()[1]], diverging));
+      const last = this.views[this.views.length - 1], other = last.arrays && this.otherArrays(last);
+      if (other) {
+        const reach = this.reach(last.arrays, other);
+        items.push(this.scaleLegend({ unit: `B − A, ${row.unit}` }, [-reach, reach], diverging));
+      }
     } else {
       FRAME_TYPES.forEach((name, k) => items.push(item(FRAME_COLOURS[k], `${name} frame`)));
       if (STREAMS.length > 1) items.push(item("#ffffff", "bytes of B"));

@@ -34,8 +34,9 @@ function mapValues(map, arrays) {
   return { values, least, most };
 }
 
-// A map as an image, one pixel a macroblock. range: [least, most] of the scale.
-function mapImage(map, stream, arrays, range, other) {
+// A map as an image, one pixel a macroblock. range: [least, most] of the scale; other: arrays whose values are subtracted, with
+// `reach` at the ends of the scale.
+function mapImage(map, stream, arrays, range, other, reach) {
   const image = new ImageData(stream.mb_width, stream.mb_height), pixels = image.data;
   for (let mb = 0; mb < arrays.n; mb++) {
     let colour;
@@ -43,7 +44,7 @@ function mapImage(map, stream, arrays, range, other) {
     else {
       const value = MAPS[map].value(arrays, mb);
       if (Number.isNaN(value)) continue;
-      colour = other ? diverging(.5 + (value - MAPS[map].value(other, mb)) / (2 * range[1] || 1))
+      colour = other ? diverging(.5 + (value - MAPS[map].value(other, mb)) / (2 * reach))
         : viridis(onScale(map, value, range));
     }
     pixels.set([...colour, 255], 4 * mb);

@@ -1,6 +1,14 @@
 // The timeline: sizes, QPs and quality or buffer of all frames, references of the current one; zoom by the wheel, pan by dragging.
 
-const GUTTER = 88, RIGHT = 12;
+const GUTTER = 106, RIGHT = 12;
+// What the lowest lane can show, where the streams have it.
+const CURVES = {
+  psnr: { name: "PSNR, dB", value: frame => frame.psnr?.[0] },
+  ssim: { name: "SSIM", value: frame => frame.ssim, digits: 4, spread: .001 },
+  buffer: { name: "buffer, %", value: frame => frame.buffer && frame.buffer[0] / frame.buffer[2] * 100 },
+  skip: { name: "skip, %", value: (frame, stream) => 100 * frame.skip / stream.mbs },
+  intra: { name: "intra, %", value: (frame, stream) => 100 * frame.intra / stream.mbs },
+};
 const LANES = { references: [4, 26], sizes: [30, 96], qp: [104, 134], quality: [142, 168] };  // top, bottom
 
 class Timeline {
@@ -9,7 +17,14 @@ class Timeline {
     this.context = canvas.getContext("2d");
     this.count = Math.max(...STREAMS.map(stream => stream.frames.length));
     this.range = [0, this.count];
-    this.lane = STREAMS[0].has.quality ? "psnr" : STREAMS[0].has.buffer ? "buffer" : "";
+    const choice = byId("curve");
+    for (const [name, row] of Object.entries(CURVES)) {
+      if (STREAMS.some(stream => stream.frames.some(frame => row.value(frame, stream) !== undefined))) {
+        choice.append(element("option", { value: name, textContent: row.name }));
+      }
+    }
+    choice.addEventListener("change", () => { this.draw(); choice.blur(); });
+    this.choice = choice;
     this.listen();
   }
 
@@ -46,9 +61,8 @@ class Timeline {
     const first = Math.floor(this.range[0]), end = Math.min(this.count, Math.ceil(this.range[1]));
     this.drawCurrent(app.state.n);
     this.drawSizes(first, end);
-    this.drawLines("qp", first, end, frame => frame.qp, "QP");
-    if (this.lane === "psnr") this.drawLines("quality", first, end, frame => frame.psnr?.[0], "PSNR, dB");
-    if (this.lane === "buffer") this.drawLines("quality", first, end, frame => frame.buffer && frame.buffer[0] / frame.buffer[2] * 100, "buffer, %");
+    this.drawLines("qp", first, end, { name: "QP", value: frame => frame.qp });
+    this.drawLines("quality", first, end, { ...CURVES[this.choice.value], name: "" });
     this.drawReferences(app.state.n);
     this.drawRuler(first, end);
   }
@@ -104,18 +118,18 @@ class Timeline {
     context.stroke();
   }
 
-  drawLines(lane, first, end, value, label) {
+  drawLines(lane, first, end, { name, value, digits = 1, spread: smallest = 1 }) {
     const [top, bottom] = LANES[lane];
     let least = Infinity, most = -Infinity;
     for (const stream of STREAMS) for (let k = first; k < Math.min(end, stream.frames.length); k++) {
-      const found = value(stream.frames[this.frameAt(k, stream)]);
+      const found = value(stream.frames[this.frameAt(k, stream)], stream);
       if (Number.isFinite(found)) { least = Math.min(least, found); most = Math.max(most, found); }
     }
     if (least > most) return;
-    const spread = Math.max(most - least, 1);
-    this.scale(top, bottom, most.toFixed(1), least.toFixed(1), label);
+    const spread = Math.max(most - least, smallest);
+    this.scale(top, bottom, most.toFixed(digits), least.toFixed(digits), name);
     STREAMS.forEach((stream, k) => this.steps(stream, first, end,
-      frame => bottom - 1 - (value(frame) - least) / spread * (bottom - top - 2), STREAM_COLOURS[k]));
+      frame => bottom - 1 - (value(frame, stream) - least) / spread * (bottom - top - 2), STREAM_COLOURS[k]));
   }
 
   scale(top, bottom, most, least, label = "") {

@@ -113,7 +113,7 @@ class View {
     small.width = stream.mb_width;
     small.height = stream.mb_height;
     const other = app.otherArrays(this);
-    small.getContext("2d").putImageData(mapImage(app.state.map, stream, this.arrays, app.range(), other), 0, 0);
+    small.getContext("2d").putImageData(mapImage(app.state.map, stream, this.arrays, app.range(), other, other && app.reach(this.arrays, other)), 0, 0);
     context.imageSmoothingEnabled = false;
     context.globalAlpha = app.state.opacity;
     context.drawImage(small, x - stream.crop2[0] * scale, y - stream.crop2[1] * scale, 16 * stream.mb_width * scale,
