@@ -37,8 +37,8 @@ def add_parsers(commands: Any) -> None:
     report.add_argument("--pictures", metavar="LIST", default="source", help="further pictures on the page, coded anew with a"
                         " finer quantiser: source, or none [source, if there is one]")
     report.add_argument("--frames", metavar="N", help="the page ends after N frames [all]")
-    report.add_argument("--in-page", metavar="MIB", default=128, help="MiB of data in the page itself, 1..1024; what is beyond"
-                        " lies in a folder beside it [128]")
+    report.add_argument("--in-page", metavar="MIB", default=128, help="MiB of data in the page itself, 1..1024;"
+                        " those beyond lie in a folder beside it [128]")
     report.add_argument("--quiet", action="store_true", help="no lines of information")
     report.set_defaults(run=run_report)
 

@@ -20,7 +20,16 @@ from ..standard.bits import (
     NalUnit,
     parse_nal_unit,
 )
-from ..standard.syntax import Pps, SliceHeader, Sps, parse_pps, parse_slice_header, parse_sps, sei_messages, starts_new_picture
+from ..standard.syntax import (
+    Pps,
+    SliceHeader,
+    Sps,
+    parse_pps,
+    parse_slice_header,
+    parse_sps,
+    sei_messages,
+    starts_new_picture,
+)
 from ..standard.syntax_sei import (
     SEI_BUFFERING_PERIOD,
     SEI_PIC_TIMING,

@@ -60,6 +60,8 @@ def row_of(frame: Frame, mbs: MacroblockArrays, coded: Coded, quality: Quality |
         "skip": int(((mbs.mb_type == P_SKIP) | (mbs.mb_type == B_SKIP)).sum()),
         "slices": [slice_row(header, qp) for header, qp in unit.slices], "units": unit.names,
     }  # fmt: skip
+    if frame.reference_lists:
+        row["lists"] = frame.reference_lists
     if coded.fullness is not None:
         row["buffer"] = [coded.fullness.bits, coded.fullness.left, coded.fullness.size]
     if quality is not None:

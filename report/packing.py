@@ -23,7 +23,7 @@ SECTIONS = (
     ("coded", "u2", "n: bit k is set where luma block k, in raster order, has levels"),
     ("energy", "u4", "n: sum of squares of the residual samples of luma"),
     ("error", "u4", "n: sum of squared differences of luma to the source"),
-    ("strength", "u1", "16 n: bS of deblocking, two a byte: edges from left to right, then from top to bottom, 4 pieces each"),
+    ("strength", "u1", "16 n: bS, two a byte: edges from left to right, then from top to bottom, 4 pieces each"),
     ("detail", "u1", "n: vectors of a list: 0 none, 1 one, 2 four, 3 sixteen; list 1 << 2"),
     ("sub", "u1", "4 for each P_8x8 and B_8x8: sub_mb_type; 0 8x8, 1 8x4, 2 4x8, 3 4x4, 4 direct"),
     ("intra", "u1", "16 for each I_4x4, 4 for each I_8x8: prediction modes"),
@@ -54,7 +54,10 @@ def unpack(blob: bytes) -> dict[str, np.ndarray]:
 
 
 def motion(mv: np.ndarray, ref_idx: np.ndarray) -> dict[str, np.ndarray]:
-    """Sections detail, ref, vector of mv int16[n, 2, 16, 2] and ref_idx int8[n, 2, 4]; vectors of unused lists do not count."""
+    """Sections detail, ref, vector of mv int16[n, 2, 16, 2] and ref_idx int8[n, 2, 4]; mv is 0 where ref_idx is -1.
+
+    Beside them `area`: the number of 4x4 blocks that have each vector, 0 for those of quadrants without the list.
+    """
     n = len(mv)
     both = np.ascontiguousarray(mv).view(np.int32)[..., 0]  # x and y of a vector compared at once
     quadrants = both.reshape(n, 2, 2, 2, 2, 2).swapaxes(3, 4).reshape(n, 2, 4, 4)
@@ -65,16 +68,19 @@ def motion(mv: np.ndarray, ref_idx: np.ndarray) -> dict[str, np.ndarray]:
     counts = COUNT[detail].ravel()
     ends = np.cumsum(counts)
     vectors = np.empty(int(ends[-1]) if n else 0, np.int32)
+    area = np.empty(len(vectors), np.uint8)
     starts, kinds = ends - counts, detail.ravel()
-    blocks = both.reshape(-1, 16)
+    blocks, is_used = both.reshape(-1, 16), used.reshape(-1, 4)
     for kind, places in ((ONE, np.array([0])), (FOUR, _QUADRANT_FIRST), (SIXTEEN, np.arange(16))):
         rows = np.flatnonzero(kinds == kind)
-        vectors[starts[rows, None] + np.arange(len(places))] = blocks[rows[:, None], places]
+        targets = starts[rows, None] + np.arange(len(places))
+        vectors[targets] = blocks[rows[:, None], places]
+        area[targets] = is_used[rows[:, None], places // 8 * 2 + places % 4 // 2] * (16 // len(places))
     has_vectors = detail.any(-1)
     return {
         "detail": detail[:, 0] | detail[:, 1] << 2,
         "ref": ref_idx[has_vectors],
-        "vector": vectors.view(np.int16),
+        "vector": vectors.view(np.int16), "area": area,
     }
 
 

@@ -7,8 +7,11 @@ from ..standard.syntax import Pps, SliceHeader, Sps
 
 LONGEST_LIST = 64  # numbers of a list that are shown
 # Elements of Sps and Pps that are absent from the stream unless another element announces them.
-_ANNOUNCED = {"vui": "vui_parameters_present_flag", "scaling": ("seq_scaling_matrix_present_flag", "pic_scaling_matrix_present_flag"),
-              "nal_hrd": "nal_hrd_parameters_present_flag", "vcl_hrd": "vcl_hrd_parameters_present_flag"}  # fmt: skip
+_ANNOUNCED = {
+    "vui": ("vui_parameters_present_flag",), "nal_hrd": ("nal_hrd_parameters_present_flag",),
+    "scaling": ("seq_scaling_matrix_present_flag", "pic_scaling_matrix_present_flag"),
+    "vcl_hrd": ("vcl_hrd_parameters_present_flag",),
+}  # fmt: skip
 
 
 def elements(structure: Any, prefix: str = "") -> list[list[str]]:
@@ -16,8 +19,7 @@ def elements(structure: Any, prefix: str = "") -> list[list[str]]:
     rows: list[list[str]] = []
     for found in fields(structure):
         value = getattr(structure, found.name)
-        announced = _ANNOUNCED.get(found.name, ())
-        names = (announced,) if isinstance(announced, str) else announced
+        names = _ANNOUNCED.get(found.name, ())
         if names and not any(getattr(structure, name, 0) for name in names):
             continue
         if is_dataclass(value):

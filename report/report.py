@@ -11,7 +11,7 @@ from .stream_report import CONSTANTS, Options, StreamReport
 
 
 class Input(NamedTuple):
-    """A stream: its name for people, its bytes in pieces, what it was made from, and its frame rate if a container says it."""
+    """A stream: its name, its bytes in pieces, what it was made from, and its frame rate if a container says it."""
 
     name: str
     pieces: Iterator[bytes]

@@ -6,8 +6,9 @@ from ..standard.syntax import SEI_USER_DATA_UNREGISTERED
 
 # D.1.1: payloadType
 NAMES = {
-    0: "buffering period", 1: "picture timing", 2: "pan-scan rectangle", 3: "filler payload", 4: "user data registered by T.35",
-    5: "user data unregistered", 6: "recovery point", 7: "reference picture marking repetition", 8: "spare picture",
+    0: "buffering period", 1: "picture timing", 2: "pan-scan rectangle", 3: "filler payload",
+    4: "user data registered by T.35", 5: "user data unregistered",
+    6: "recovery point", 7: "reference picture marking repetition", 8: "spare picture",
     9: "scene information", 10: "sub-sequence information", 11: "sub-sequence layer characteristics",
     12: "sub-sequence characteristics", 13: "full-frame freeze", 14: "full-frame freeze release", 15: "full-frame snapshot",
     16: "progressive refinement segment start", 17: "progressive refinement segment end",

@@ -104,7 +104,8 @@ class StreamReport:
         for number, frame in enumerate(frames):
             sps = self._sps or frame.sps
             if (frame.width, frame.height) != (sps.width, sps.height):
-                raise BitstreamError(f"the size changes to {frame.width}x{frame.height} after {number} frames: the page ends there")
+                size = f"{frame.width}x{frame.height}"
+                raise BitstreamError(f"the size changes to {size} after {number} frames: the page ends there")
             self._sps = sps
             planes = next(sources, None)
             yield frame, None if planes is None else (planes[0].copy(), planes[1].copy(), planes[2].copy())
@@ -117,7 +118,7 @@ class StreamReport:
         sections = sections_of(mbs)
         if quality is not None:
             sections["error"] = quality.error
-        self._totals.add(type_of(frame), 8 * coded.unit.size, mbs)
+        self._totals.add(type_of(frame), 8 * coded.unit.size, mbs, sections)
         return packing.pack(sections), row_of(frame, mbs, coded, quality)
 
     def _add_frame(self, blob: bytes, row: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..decoder.picture import MacroblockArrays
-from ..standard.macroblock import LAST_INTRA, MB_TYPE_NAMES
+from ..standard.macroblock import MB_TYPE_NAMES
 
 FRAME_TYPES = ("I", "P", "B")
 N_QP = 52
@@ -13,7 +13,6 @@ N_QP = 52
 REACH = 24
 BINS = 2 * REACH + 1
 MOST_REFERENCES = 16  # ref_idx from there on count together
-_QUADRANT = np.array([(block >> 3) * 2 + (block & 3) // 2 for block in range(16)])  # of a 4x4 block in raster order
 
 
 class Totals:
@@ -31,8 +30,10 @@ class Totals:
         self.lengths = np.zeros(REACH + 1, np.int64)  # area by length in whole luma samples
         self.references = np.zeros((2, MOST_REFERENCES), np.int64)  # area by list, ref_idx
 
-    def add(self, frame_type: str, bits: int, mbs: MacroblockArrays, kinds: np.ndarray | None = None) -> None:
-        """A frame of `bits` bits; kinds: int[kinds, n] bits by kind of each macroblock."""
+    def add(
+        self, frame_type: str, bits: int, mbs: MacroblockArrays, motion: dict[str, np.ndarray], kinds: np.ndarray | None = None
+    ) -> None:
+        """A frame of `bits` bits; motion: as packing.py gives it; kinds: int[kinds, n] bits by kind of each macroblock."""
         k, n = FRAME_TYPES.index(frame_type), len(MB_TYPE_NAMES)
         self.types[k] += np.bincount(mbs.mb_type, minlength=n)
         self.type_bits[k] += np.bincount(mbs.mb_type, mbs.bits, n).astype(np.int64)
@@ -41,21 +42,18 @@ class Totals:
         self.transform_8x8[k] += int(mbs.transform_8x8.sum())
         if kinds is not None:
             self.kinds[k] += kinds.sum(axis=1)
-        inter = mbs.mb_type > LAST_INTRA
-        if inter.any():
-            self._add_motion(mbs.mv[inter], mbs.ref_idx[inter])
-
-    def _add_motion(self, mv: np.ndarray, ref_idx: np.ndarray) -> None:
+        self._add_motion(motion["vector"].reshape(-1, 2).astype(np.int32), motion["area"])
         for direction in range(2):
-            used = ref_idx[:, direction] >= 0
-            if used.any():
-                found = np.minimum(ref_idx[:, direction][used], MOST_REFERENCES - 1)
-                self.references[direction] += 4 * np.bincount(found, minlength=MOST_REFERENCES)
-                vectors = mv[:, direction][used[:, _QUADRANT]].astype(np.int32)
-                whole = np.clip((vectors + 2) >> 2, -REACH, REACH) + REACH
-                self.vectors += np.bincount(whole[:, 1] * BINS + whole[:, 0], minlength=BINS * BINS).reshape(BINS, BINS)
-                lengths = np.minimum(np.sqrt((vectors * vectors).sum(axis=1)) / 4 + 0.5, REACH).astype(np.int64)
-                self.lengths += np.bincount(lengths, minlength=REACH + 1)
+            found = mbs.ref_idx[:, direction]
+            index = np.minimum(found[found >= 0], MOST_REFERENCES - 1)
+            self.references[direction] += 4 * np.bincount(index, minlength=MOST_REFERENCES)
+
+    def _add_motion(self, vectors: np.ndarray, area: np.ndarray) -> None:
+        whole = np.clip((vectors + 2) >> 2, -REACH, REACH) + REACH
+        places = np.bincount(whole[:, 1] * BINS + whole[:, 0], area, BINS * BINS)
+        self.vectors += places.astype(np.int64).reshape(BINS, BINS)
+        lengths = np.minimum(np.sqrt((vectors * vectors).sum(axis=1)) / 4 + 0.5, REACH).astype(np.int64)
+        self.lengths += np.bincount(lengths, area, REACH + 1).astype(np.int64)
 
     def as_dict(self) -> dict[str, Any]:
         """Lists by name, for JSON."""

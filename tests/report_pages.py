@@ -49,8 +49,8 @@ def make(folder, *streams, name="page.html", names=(), sources=(), **more):
     path = Path(folder) / name
     names = (*names, *(f"{k}.264" for k in range(2)))
     sources = (*sources, None, None)
-    made = write_report(str(path), [Input(said, iter((data,)), source) for said, data, source in zip(names, streams, sources)], **more)
-    return path, made
+    inputs = [Input(said, iter((data,)), source) for said, data, source in zip(names, streams, sources)]
+    return path, write_report(str(path), inputs, **more)
 
 
 @dataclass

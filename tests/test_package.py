@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("setuptools", minversion="77")
 ROOT = Path(__file__).resolve().parent.parent
-INSTALLED = (".py", ".cu", ".cuh", "py.typed")
+INSTALLED = (".py", ".cu", ".cuh", ".js", ".css", ".html", "py.typed")
 BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
 OUTSIDE = re.compile(r"(^|/)(\.(?!ci|gitignore)[^/]*|__pycache__|out|build|dist|[^/]*\.egg-info)(/|$)|\.fatbin$")
 

@@ -29,7 +29,7 @@ from h264lite.standard.macroblock import (
 from .. import report_pages
 from ..report_pages import HOSTILE
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed (pip install 'h264lite[test-browser]')")
+webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium (pip install 'h264lite[test-browser]')")
 
 ARGUMENTS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
              "--disable-background-networking", "--disable-component-update", "--window-size=1280,800",
@@ -61,7 +61,8 @@ def browser(tmp_path_factory):
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
     driver.set_script_timeout(60)
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": False})
+    size = {"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     yield driver
     driver.quit()
 
@@ -69,7 +70,8 @@ def browser(tmp_path_factory):
 def run(browser, script, *arguments):
     """The value of a script with `await` in the page; an error there fails."""
     whole = f"""const done = arguments[arguments.length - 1], given = [...arguments].slice(0, -1);
-    (async function () {{ {script} }}).apply(null, given).then(value => done({{value}}), error => done({{error: error.stack}}));"""
+    const work = (async function () {{ {script} }}).apply(null, given);
+    work.then(value => done({{value}}), error => done({{error: error.stack}}));"""
     answer = browser.execute_async_script(whole, *arguments)
     assert "error" not in answer, answer["error"]
     return answer.get("value")
@@ -89,9 +91,9 @@ def quiet(browser):
 
 def key(browser, *keys):
     for name in keys:
-        shift, _, plain = name.rpartition("Shift+")
-        browser.execute_script("document.dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0], shiftKey: arguments[1],"
-                               " bubbles: true}))", plain, shift == "" and name != plain)  # fmt: skip
+        plain = name.removeprefix("Shift+")
+        event = "new KeyboardEvent('keydown', {key: arguments[0], shiftKey: arguments[1], bubbles: true})"
+        browser.execute_script(f"document.dispatchEvent({event})", plain, name.startswith("Shift+"))
 
 
 def state(browser, name):
@@ -120,7 +122,8 @@ def divisions(mbs, mb):
     if kind not in (P_8x8, B_8x8, B_SKIP, B_DIRECT):
         return 1
     quadrants = [(first, first + 1, first + 4, first + 5) for first in (0, 2, 8, 10)]
-    motion = [{(tuple(mbs.mv[mb, :, block].ravel()), tuple(mbs.ref_idx[mb, :, q])) for block in blocks} for q, blocks in enumerate(quadrants)]
+    motion = [{(tuple(mbs.mv[mb, :, block].ravel()), tuple(mbs.ref_idx[mb, :, q])) for block in blocks}
+              for q, blocks in enumerate(quadrants)]
     if kind in (B_SKIP, B_DIRECT) and len(set.union(*motion)) == 1:
         return 1
     is_direct = [kind in (B_SKIP, B_DIRECT) or mbs.sub_type[mb, q] == 4 for q in range(4)]
@@ -184,7 +187,8 @@ def test_maps_have_the_colours_of_the_values(browser, tmp_path, name):
     found = run(browser, """const app = report.app, view = app.views[0], out = [];
     app.state.opacity = 1; app.state.layers.clear(); app.setMap(arguments[0]); await app.go(4);
     for (let mb = 0; mb < view.arrays.n; mb++) {
-      const x = report.place.x + (16 * (mb % 7) + 2) * report.place.scale, y = report.place.y + (16 * Math.floor(mb / 7) + 2) * report.place.scale;
+      const x = report.place.x + (16 * (mb % 7) + 2) * report.place.scale;
+      const y = report.place.y + (16 * Math.floor(mb / 7) + 2) * report.place.scale;
       out.push([...view.context.getImageData(Math.round(x), Math.round(y), 1, 1).data].join());
     }
     return out;""", name)  # fmt: skip
@@ -201,9 +205,10 @@ def test_keys(browser, tmp_path):
     path, _ = report_pages.make(tmp_path, report_pages.stream("high"))
     opened(browser, path)
     last = len(report_pages.clip()) - 1
-    coded = sorted(range(last + 1), key=[frame.decode_index for frame in decoded(report_pages.stream("high"))].__getitem__)
-    for keys, expected in ((["ArrowRight"], 1), (["ArrowRight", "ArrowRight"], 3), (["ArrowLeft"], 2), (["Shift+ArrowRight"], 12),
-                           (["End"], last), (["ArrowRight"], last), (["Home"], 0), (["ArrowLeft"], 0)):  # fmt: skip
+    indices = [frame.decode_index for frame in decoded(report_pages.stream("high"))]
+    coded = sorted(range(last + 1), key=indices.__getitem__)
+    for keys, expected in ((["ArrowRight"], 1), (["ArrowRight", "ArrowRight"], 3), (["ArrowLeft"], 2),
+                           (["Shift+ArrowRight"], 12), (["End"], last), (["ArrowRight"], last), (["Home"], 0), (["ArrowLeft"], 0)):  # fmt: skip
         key(browser, *keys)
         assert state(browser, "n") == expected, keys
     key(browser, "o")
@@ -276,8 +281,8 @@ def test_hostile_texts_are_shown_and_do_nothing(browser, tmp_path):
     assert browser.execute_script("return document.images.length") == 0
     # the policy stops what a mistake would let through
     browser.execute_script("document.body.insertAdjacentHTML('beforeend', '<img src=x: onerror=window.hacked=3>');"
-                           "const script = document.createElement('div'); script.innerHTML = '<svg onload=window.hacked=4></svg>';"
-                           "document.body.append(script)")  # fmt: skip
+                           "const box = document.createElement('div'); box.innerHTML = '<svg onload=window.hacked=4></svg>';"
+                           "document.body.append(box)")  # fmt: skip
     time.sleep(0.3)
     assert browser.execute_script("return window.hacked ?? null") is None
     browser.get_log("browser")
@@ -288,8 +293,8 @@ def test_two_streams_side_by_side(browser, tmp_path):
         def frames(self, seek, count):
             return iter(report_pages.clip())
 
-    path, _ = report_pages.make(tmp_path, report_pages.stream("baseline"), report_pages.stream("high"), sources=(Source(), Source()),
-                                options=Options(pictures=("source",)))  # fmt: skip
+    streams = report_pages.stream("baseline"), report_pages.stream("high")
+    path, _ = report_pages.make(tmp_path, *streams, sources=(Source(), Source()), options=Options(pictures=("source",)))
     opened(browser, path)
     assert run(browser, "return report.app.go(6)") is True
     assert run(browser, "return report.app.views.map(view => view.n)") == [6, 6]
@@ -304,12 +309,14 @@ def test_two_streams_side_by_side(browser, tmp_path):
         assert run(browser, "return report.app.setPicture(arguments[0])", picture) is True
         assert browser.find_element("css selector", ".note").is_displayed() is False
     mean = run(browser, """await report.app.setPicture("difference");
-    const view = report.app.views[0], data = view.picture.getContext("2d").getImageData(0, 0, view.stream.width, view.stream.height).data;
+    const view = report.app.views[0], {width, height} = view.stream;
+    const data = view.picture.getContext("2d").getImageData(0, 0, width, height).data;
     let sum = 0;
     for (let k = 0; k < data.length; k += 4) sum += Math.abs(data[k] - 128);
     return sum / data.length;""")  # fmt: skip
     expected = np.abs(decoded(report_pages.stream("baseline"))[6].y.astype(int) - report_pages.clip()[6][0]).mean()
-    assert mean == pytest.approx(expected, rel=0.35), "×4 over 4 channels is the mean difference to the source, which is coded anew"
+    # 4 times the difference, over 4 channels; the source is coded anew
+    assert mean == pytest.approx(expected, rel=0.35)
     quiet(browser)
 
 

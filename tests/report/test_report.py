@@ -1,4 +1,4 @@
-"""The page without a browser: its figures are those of decoder, --csv and info; what it is made of; what the command refuses."""
+"""The page without a browser: its figures are those of decoder, --csv and info; what the command refuses."""
 
 import csv
 import io
@@ -34,7 +34,8 @@ def test_arrays_and_figures_are_those_of_the_decoder_and_of_info(tmp_path, kind)
     assert made.frames == [len(frames)] == [len(found["frames"])] and made.errors == [""]
     for n, frame in enumerate(frames):
         mbs, sections, row = frame.macroblocks, page.arrays("a", n), found["frames"][n]
-        for name, expected in (("type", mbs.mb_type), ("qp", mbs.qp), ("cbp", mbs.cbp), ("bits", mbs.bits), ("slice", mbs.slice_id)):
+        for name, expected in (("type", mbs.mb_type), ("qp", mbs.qp), ("cbp", mbs.cbp), ("bits", mbs.bits),
+                               ("slice", mbs.slice_id)):  # fmt: skip
             assert np.array_equal(sections[name], expected), (n, name)
         assert np.array_equal(sections["modes"] & 1, mbs.transform_8x8)
         assert np.array_equal(report_pages.vectors(sections), mbs.mv), n
@@ -85,7 +86,8 @@ def test_figures_are_those_of_csv(tmp_path, hrd):
         n, frame = frames[int(row["coded"])]
         assert n == int(row["frame"]) and "IPB"[frame["type"]] == row["type"] and frame["idr"] == int(row["idr"])
         assert frame["bits"] == 8 * int(row["bytes"])
-        assert f"{frame['qp']:.2f}" == row["qp"] and [frame["qp_least"], frame["qp_most"]] == [int(row["qp_least"]), int(row["qp_most"])]
+        assert f"{frame['qp']:.2f}" == row["qp"]
+        assert [frame["qp_least"], frame["qp_most"]] == [int(row["qp_least"]), int(row["qp_most"])]
         assert [f"{value:.4f}" for value in frame["psnr"]] == [row[f"psnr{k}"] for k in ("_y", "_u", "_v", "")]
         assert f"{frame['ssim']:.7f}" == row["ssim"]
         assert frame["buffer"] == [int(row["buffer_bits"]), int(row["buffer_left"]), int(row["buffer_size"])]
