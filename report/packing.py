@@ -23,7 +23,6 @@ SECTIONS = (
     ("coded", "u2", "n: bit k is set where luma block k, in raster order, has levels"),
     ("energy", "u4", "n: sum of squares of the residual samples of luma"),
     ("error", "u4", "n: sum of squared differences of luma to the source"),
-    ("strength", "u1", "16 n: bS, two a byte: edges from left to right, then from top to bottom, 4 pieces each"),
     ("detail", "u1", "n: vectors of a list: 0 none, 1 one, 2 four, 3 sixteen; list 1 << 2"),
     ("sub", "u1", "4 for each P_8x8 and B_8x8: sub_mb_type; 0 8x8, 1 8x4, 2 4x8, 3 4x4, 4 direct"),
     ("intra", "u1", "16 for each I_4x4, 4 for each I_8x8: prediction modes"),
@@ -100,9 +99,3 @@ def sub_types(mb_type: np.ndarray, sub_type: np.ndarray) -> np.ndarray:
 def block_mask(total_coeff: np.ndarray) -> np.ndarray:
     """Section coded of total_coeff uint8[n, 16]."""
     return (total_coeff > 0) @ (1 << np.arange(16))
-
-
-def strengths(bs: np.ndarray) -> np.ndarray:
-    """Section strength of bS uint8[n, 2, 4, 4]: direction, edge, piece."""
-    flat = bs.reshape(-1, 2)
-    return flat[:, 0] | flat[:, 1] << 4

@@ -73,14 +73,14 @@ function histogram(series, labels, title, first = 0) {
 function scatter(series, xLabel, yLabel) {
   const height = 210, left = 40, bottom = 28, drawing = chart(height), box = element("div", { className: "chart" });
   const all = series.flatMap(({ points, mean }) => [...points, mean]), xs = all.map(p => p[0]), ys = all.map(p => p[1]);
-  const [x0, x1] = bounds(xs), [y0, y1] = bounds(ys);
+  const xTicks = ticks(xs), yTicks = ticks(ys), [x0, x1] = [xTicks[0], xTicks[xTicks.length - 1]], [y0, y1] = [yTicks[0], yTicks[yTicks.length - 1]];
   const x = v => left + (v - x0) / (x1 - x0) * (312 - left - 6), y = v => height - bottom - (v - y0) / (y1 - y0) * (height - bottom - 10);
-  for (let k = 0; k <= 4; k++) {
-    const vx = x0 + k / 4 * (x1 - x0), vy = y0 + k / 4 * (y1 - y0);
-    drawing.append(svg("line", { x1: left, x2: 306, y1: y(vy), y2: y(vy), stroke: "#2b3036" }),
-      svg("text", { x: left - 5, y: y(vy) + 3, "text-anchor": "end" }, vy.toFixed(1)),
-      svg("text", { x: x(vx), y: height - 14, "text-anchor": "middle" }, vx >= 100 ? vx.toFixed(0) : vx.toFixed(1)));
+  const text = value => String(Number(value.toPrecision(6)));
+  for (const value of yTicks) {
+    drawing.append(svg("line", { x1: left, x2: 306, y1: y(value), y2: y(value), stroke: "#2b3036" }),
+      svg("text", { x: left - 5, y: y(value) + 3, "text-anchor": "end" }, text(value)));
   }
+  for (const value of xTicks) drawing.append(svg("text", { x: x(value), y: height - 14, "text-anchor": "middle" }, text(value)));
   for (const { name, colour, points, mean } of series) {
     for (const [px, py] of points) drawing.append(svg("circle", { cx: x(px), cy: y(py), r: 1.7, fill: colour, "fill-opacity": .45 }));
     const dot = svg("circle", { cx: x(mean[0]), cy: y(mean[1]), r: 5, fill: colour, stroke: "#fff", "stroke-width": 1.2 });
@@ -93,7 +93,10 @@ function scatter(series, xLabel, yLabel) {
   return box;
 }
 
-function bounds(values) {
-  const least = Math.min(...values), most = Math.max(...values), margin = (most - least || Math.abs(most) || 1) * .06;
-  return [least - margin, most + margin];
+// Round numbers, 3 to 7 of them, from below the least value to above the largest.
+function ticks(values) {
+  const least = Math.min(...values), most = Math.max(...values), wanted = (most - least || Math.abs(most) || 1) / 4;
+  const power = 10 ** Math.floor(Math.log10(wanted)), step = [1, 2, 5, 10].find(k => k * power >= wanted) * power, found = [];
+  for (let k = Math.floor(least / step); k <= Math.ceil(most / step); k++) found.push(k * step);
+  return found.length > 1 ? found : [found[0], found[0] + step];
 }

@@ -20,6 +20,6 @@ const TYPE_COLOURS = [
   [40, 95, 160], [65, 130, 200], [90, 155, 225], [150, 205, 250], [70, 76, 84],                   // P_16x16 .. P_8x8, P_Skip
   [58, 66, 64], [20, 80, 66], [20, 115, 90], [50, 150, 115], [90, 180, 140], [160, 225, 190],     // B_Skip .. B_8x8
 ];
-const LIST_COLOURS = ["#ffd23f", "#ff6ad5"];
+const STRENGTH_COLOURS = [.35, .55, .78, 1].map(t => css(viridis(t)));  // bS 1 to 4
 // Vectors by reference: the nearest one, the next ones, all others.
 const REFERENCE_COLOURS = [["#ffe14d", "#ffb14d", "#ff7f50", "#e0e0e0"], ["#66e0ff", "#8fa8ff", "#d48bff", "#b0b0b0"]];

@@ -84,11 +84,6 @@ class Arrays {
     const at = 2 * (this.vectorAt[2 * mb + list] + (kind === 1 ? 0 : kind === 2 ? quadrant : block));
     return [this.vector[at], this.vector[at + 1]];
   }
-  // bS of an edge: direction 0 vertical, 1 horizontal; piece of 4 samples.
-  bs(mb, direction, edge, place) {
-    const at = 32 * mb + 16 * direction + 4 * edge + place;
-    return this.strength[at >> 1] >> 4 * (at & 1) & 15;
-  }
 }
 
 class Stream {
@@ -105,7 +100,7 @@ class Stream {
     this.has = {
       quality: this.frames.some(frame => frame.psnr), buffer: this.frames.some(frame => frame.buffer),
       kinds: Boolean(META.constants.kinds?.length), energy: Boolean(this.extras?.includes("energy")),
-      strength: Boolean(this.extras?.includes("strength")), lists: this.frames.some(frame => frame.lists),
+      lists: this.frames.some(frame => frame.lists),
       prediction: Boolean(this.prediction), source: Boolean(this.source),
     };
   }

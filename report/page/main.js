@@ -251,7 +251,7 @@ class App {
       if (layers.has("transform")) items.push(item("#ff6ed2", "8x8 transform"), item("#78e6b4", "4x4, with levels"));
       if (layers.has("list0")) items.push(item(REFERENCE_COLOURS[0][0], "list 0, ref_idx 0"), item(REFERENCE_COLOURS[0][1], "1"), item(REFERENCE_COLOURS[0][2], "2"), item(REFERENCE_COLOURS[0][3], "3 +"));
       if (layers.has("list1")) items.push(item(REFERENCE_COLOURS[1][0], "list 1, ref_idx 0"), item(REFERENCE_COLOURS[1][1], "1"));
-      if (layers.has("strength")) [1, 2, 3, 4].forEach(k => items.push(item(css(viridis(.25 * k)), `bS ${k}`)));
+      if (layers.has("strength")) STRENGTH_COLOURS.forEach((colour, k) => items.push(item(colour, `bS ${k + 1}`)));
     }
     legend.replaceChildren(...items, element("span", { id: "place", textContent: this.placeText ?? "" }));
   }
@@ -331,4 +331,4 @@ app.resize();
 app.views[0].fit();
 app.setTab(STREAMS.length > 1 ? "compare" : "frame");
 const ready = app.go(0);
-window.report = { app, streams: STREAMS, ready, place: PLACE, plane, partitions, intraBlocks };
+window.report = { app, streams: STREAMS, ready, place: PLACE, plane, partitions, intraBlocks, boundaryStrengths };

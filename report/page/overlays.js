@@ -19,7 +19,7 @@ const LAYERS = {
   list0: { name: "vectors, list 0", key: "v" },
   list1: { name: "vectors, list 1", key: "w" },
   skip: { name: "skip", key: "k" },
-  strength: { name: "deblocking strength", key: "d", needs: "strength" },
+  strength: { name: "deblocking strength", key: "d" },
 };
 
 // Values of a map in a frame: one a macroblock, and the least and the largest.
@@ -183,17 +183,18 @@ const DRAW = {
     stroke(context, path, "#ff5c7a", 2.5, 2);
     return count;
   },
-  strength(context, each, arrays, scale) {
-    const paths = [1, 2, 3, 4].map(() => new Path2D());
+  strength(context, each, arrays, scale, stream, n) {
+    const paths = [1, 2, 3, 4].map(() => new Path2D()), strengths = boundaryStrengths(stream, n, arrays);
     let count = 0;
     each((mb, x, y) => {
       for (let edge = 0; edge < 4; edge++) for (let k = 0; k < 4; k++) {
-        const vertical = arrays.bs(mb, 0, edge, k), horizontal = arrays.bs(mb, 1, edge, k), at = 4 * edge * scale, to = 4 * k * scale;
+        const vertical = strengths[32 * mb + 4 * edge + k], horizontal = strengths[32 * mb + 16 + 4 * edge + k];
+        const at = 4 * edge * scale, to = 4 * k * scale;
         if (vertical) { count++; line(paths[vertical - 1], x + at, y + to, x + at, y + to + 4 * scale); }
         if (horizontal) { count++; line(paths[horizontal - 1], x + to, y + at, x + to + 4 * scale, y + at); }
       }
     });
-    paths.forEach((path, k) => stroke(context, path, css(viridis(.25 + .25 * k)), Math.min(1 + k * .5, scale + .4)));
+    paths.forEach((path, k) => stroke(context, path, STRENGTH_COLOURS[k], .8 + k * .5));
     return count;
   },
 };

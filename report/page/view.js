@@ -119,6 +119,26 @@ class View {
     context.drawImage(small, x - stream.crop2[0] * scale, y - stream.crop2[1] * scale, 16 * stream.mb_width * scale,
       16 * stream.mb_height * scale);
     context.globalAlpha = 1;
+    if (16 * scale >= 36 && app.state.map !== "type") this.drawValues(other);
+  }
+
+  // The values of the map as numbers, where macroblocks are large enough.
+  drawValues(other) {
+    const { context, stream, app, arrays } = this, { scale, x, y } = PLACE, { value } = MAPS[app.state.map];
+    context.font = `${Math.min(15, Math.round(4 * scale))}px system-ui, "DejaVu Sans", sans-serif`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.lineWidth = 3;
+    context.strokeStyle = "rgba(0,0,0,.65)";
+    context.fillStyle = "#ffffff";
+    for (let mb = 0; mb < arrays.n; mb++) {
+      const cx = x + (16 * (mb % stream.mb_width) + 8 - stream.crop2[0]) * scale, cy = y + (16 * Math.floor(mb / stream.mb_width) + 8 - stream.crop2[1]) * scale;
+      const found = value(arrays, mb) - (other ? value(other, mb) : 0);
+      if (cx < -20 || cy < -20 || cx > this.size[0] + 20 || cy > this.size[1] + 20 || Number.isNaN(found)) continue;
+      const text = (other && found > 0 ? "+" : "") + (Number.isInteger(found) ? found : found.toFixed(1));
+      context.strokeText(text, cx, cy);
+      context.fillText(text, cx, cy);
+    }
   }
 
   outline(mb, colour, width) {
