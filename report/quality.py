@@ -24,15 +24,22 @@ def compare(decoded: Planes, source: Planes, left: int, top: int, mb_width: int,
     row and column are repeated.
     """
     grown = [_grown(plane, like) for plane, like in zip(source, decoded)]
-    squares = [np.square(a.astype(np.int32) - b) for a, b in zip(decoded, grown)]
+    squares = [_squares(a, b) for a, b in zip(decoded, grown)]
     sums = [int(square.sum(dtype=np.int64)) for square in squares]
     sizes = [plane.size for plane in decoded]
-    padded = np.zeros((16 * mb_height, 16 * mb_width), np.int32)
+    padded = np.zeros((16 * mb_height, 16 * mb_width), np.uint16)
     height, width = decoded[0].shape
     padded[top : top + height, left : left + width] = squares[0]
-    error = padded.reshape(mb_height, 16, mb_width, 16).sum(axis=(1, 3), dtype=np.int64)
+    rows = padded.reshape(mb_height, 16, 16 * mb_width).sum(axis=1, dtype=np.uint32)
+    error = rows.reshape(mb_height, mb_width, 16).sum(axis=2, dtype=np.uint32)
     ratios = [psnr(total, size) for total, size in zip([*sums, sum(sums)], [*sizes, sum(sizes)])]
-    return Quality((ratios[0], ratios[1], ratios[2], ratios[3]), ssim(decoded[0], grown[0]), error.ravel().astype(np.uint32))
+    return Quality((ratios[0], ratios[1], ratios[2], ratios[3]), ssim(decoded[0], grown[0]), error.ravel())
+
+
+def _squares(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Squared differences, uint16: those of 8 bits fit, and the lower half of a product does not depend on the signs."""
+    difference = first.astype(np.int16) - second
+    return (difference * difference).view(np.uint16)
 
 
 def _grown(plane: np.ndarray, like: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from .quality import Planes
 
 GROUP = 1 << 20  # bytes of access units that the page keeps together
 GOP = 24  # frames, so that a frame in the middle is there soon
-FINER, LEAST_QP, MOST_QP = 9, 6, 24  # than the first QP of the stream: 9 is an error of a third
+FINER, LEAST_QP, MOST_QP = 7, 6, 24  # than the first QP of the stream: 7 is an error of less than half
 
 
 class PictureGroups:
@@ -44,7 +44,10 @@ def fine_qp(first: int) -> int:
 
 
 class SideVideo:
-    """`add` for each frame in display order, then `finish`; `meta` is what page/pictures.js needs."""
+    """`encode` for each frame in display order, which may run in a thread of its own, and `take` for what it returns.
+
+    Then `finish`; `meta` is what page/pictures.js needs.
+    """
 
     def __init__(self, page: PageFile, prefix: str, width: int, height: int, qp: int) -> None:
         self._groups, self._prefix, self._qp = PictureGroups(page, prefix), prefix, qp
@@ -54,17 +57,18 @@ class SideVideo:
         )  # fmt: skip
         self._codec = ""
 
-    def add(self, planes: Planes) -> None:
-        """One frame: y, u, v, uint8."""
-        self._take(self._encoder.encode(planes))
+    def encode(self, planes: Planes) -> list[Packet]:
+        """The packets of one frame: y, u, v, uint8."""
+        return self._encoder.encode(planes)
 
     def finish(self) -> None:
         """The frames that wait in the encoder."""
-        self._take(self._encoder.flush())
+        self.take(self._encoder.flush())
         self._encoder.close()
         self._groups.finish()
 
-    def _take(self, packets: list[Packet]) -> None:
+    def take(self, packets: list[Packet]) -> None:
+        """Add packets to the page."""
         for packet in packets:
             if not self._codec:
                 at = packet.data.index(b"\0\0\1\x67") + 4

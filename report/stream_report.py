@@ -10,6 +10,7 @@ from ..decoder.decoder import Decoder
 from ..decoder.errors import BitstreamError
 from ..decoder.info import StreamInfo
 from ..decoder.picture import Frame
+from ..encoder.encoder import Packet
 from ..encoder.files.video import Source
 from ..standard.macroblock import MB_TYPE_NAMES
 from ..standard.syntax import Sps
@@ -24,7 +25,7 @@ from .side_video import PictureGroups, SideVideo, fine_qp
 from .totals import FRAME_TYPES, Totals
 
 MOST_LINES = 4000  # of NAL units that the page lists
-WAITING = 4  # frames between the decoder and the thread that packs them
+WAITING = 6  # frames between the decoder and the threads that pack them and encode their source
 
 
 class Options(NamedTuple):
@@ -48,6 +49,8 @@ class StreamReport:
         self._units, self._info, self._buffer = AccessUnits(), StreamInfo(), CodedPictureBuffer()
         self._coded: dict[int, Coded] = {}  # pictures that are not decoded yet, by coding number
         self._count = 0  # of them so far
+        self._begun = 0  # frames that are packed, or wait for it
+        self._waiting: deque[tuple[Future[tuple[bytes, dict[str, Any]]], Future[list[Packet]] | None]] = deque()
         self._pictures = PictureGroups(page, f"{key}u")
         self._videos: dict[str, SideVideo] = {}
         self._lines: list[str] = []
@@ -57,26 +60,28 @@ class StreamReport:
 
     def run(self, pieces: Iterator[bytes]) -> None:
         """Decode the stream; of a broken one the frames before the error are on the page."""
-        packed: deque[Future[tuple[bytes, dict[str, Any]]]] = deque()
-        with ThreadPoolExecutor(1, f"h264lite-report-{self._key}") as thread:
+        name = f"h264lite-report-{self._key}"
+        with ThreadPoolExecutor(1, name) as packer, ThreadPoolExecutor(1, f"{name}-source") as encoder:
             try:
                 for frame, source in self._with_source(self._decoded(Decoder(macroblocks=True), pieces)):
-                    if self._options.limit is not None and len(self.frames) + len(packed) >= self._options.limit:
+                    if self._options.limit is not None and self._begun >= self._options.limit:
                         self.cut = True
                         break
                     if (coded := self._coded.pop(frame.decode_index, None)) is None:
                         raise BitstreamError(f"picture {frame.decode_index} has no access unit")
-                    packed.append(thread.submit(self._packed, frame, coded, source))
-                    self._add_pictures(frame, source, coded)
-                    if len(packed) > WAITING:
-                        self._add_frame(*packed.popleft().result())
+                    video = self._video(frame, source, coded)
+                    packets = encoder.submit(video.encode, source) if video is not None and source is not None else None
+                    self._waiting.append((packer.submit(self._packed, frame, coded, source), packets))
+                    self._begun += 1
+                    if len(self._waiting) > WAITING:
+                        self._add_frame()
             except BitstreamError as error:
                 self.error = str(error)
-            while packed:
-                self._add_frame(*packed.popleft().result())
+            while self._waiting:
+                self._add_frame()
         self._pictures.finish()
-        for video in self._videos.values():
-            video.finish()
+        for side in self._videos.values():
+            side.finish()
 
     def _decoded(self, decoder: Decoder, pieces: Iterator[bytes]) -> Iterator[Frame]:
         """The frames in display order. What belongs to their access units is there before them."""
@@ -121,19 +126,23 @@ class StreamReport:
         self._totals.add(type_of(frame), 8 * coded.unit.size, mbs, sections)
         return packing.pack(sections), row_of(frame, mbs, coded, quality)
 
-    def _add_frame(self, blob: bytes, row: dict[str, Any]) -> None:
+    def _add_frame(self) -> None:
+        """Add the frame that has waited longest: always after the same number of others, so that pages are the same."""
+        packed, packets = self._waiting.popleft()
+        blob, row = packed.result()
         self._page.add(f"{self._key}f{len(self.frames)}", blob)
         self.frames.append(row)
+        if packets is not None:
+            self._videos["source"].take(packets.result())
 
-    def _add_pictures(self, frame: Frame, source: Planes | None, coded: Coded) -> None:
-        """The further pictures of a frame, which must be there from the first frame on."""
-        for name, planes in (("source", source),):
-            if name not in self._options.pictures or planes is None:
-                continue
-            if name not in self._videos:
-                qp = fine_qp(coded.unit.slices[0][1])
-                self._videos[name] = SideVideo(self._page, f"{self._key}{name[0]}v", frame.width, frame.height, qp)
-            self._videos[name].add(planes)
+    def _video(self, frame: Frame, source: Planes | None, coded: Coded) -> SideVideo | None:
+        """The video of the source, if the page has it."""
+        if source is None or "source" not in self._options.pictures:
+            return None
+        if "source" not in self._videos:
+            height, width = source[0].shape
+            self._videos["source"] = SideVideo(self._page, f"{self._key}sv", width, height, fine_qp(coded.unit.slices[0][1]))
+        return self._videos["source"]
 
     def meta(self) -> dict[str, Any]:
         """What the page says about the stream, for JSON."""

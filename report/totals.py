@@ -1,5 +1,6 @@
 """Sums over the frames of a stream for the page: types, bits, QPs, vectors, references, transforms."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,9 @@ class Totals:
         self.references = np.zeros((2, MOST_REFERENCES), np.int64)  # area by list, ref_idx
 
     def add(
-        self, frame_type: str, bits: int, mbs: MacroblockArrays, motion: dict[str, np.ndarray], kinds: np.ndarray | None = None
-    ) -> None:
+        self, frame_type: str, bits: int, mbs: MacroblockArrays, motion: Mapping[str, np.ndarray],
+        kinds: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
         """A frame of `bits` bits; motion: as packing.py gives it; kinds: int[kinds, n] bits by kind of each macroblock."""
         k, n = FRAME_TYPES.index(frame_type), len(MB_TYPE_NAMES)
         self.types[k] += np.bincount(mbs.mb_type, minlength=n)

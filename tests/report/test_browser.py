@@ -243,7 +243,8 @@ def test_keys(browser, tmp_path):
     indices = [frame.decode_index for frame in decoded(report_pages.stream("high"))]
     coded = sorted(range(last + 1), key=indices.__getitem__)
     for keys, expected in ((["ArrowRight"], 1), (["ArrowRight", "ArrowRight"], 3), (["ArrowLeft"], 2),
-                           (["Shift+ArrowRight"], 12), (["End"], last), (["ArrowRight"], last), (["Home"], 0), (["ArrowLeft"], 0)):  # fmt: skip
+                           (["Shift+ArrowRight"], 12), (["End"], last), (["ArrowRight"], last), (["Home"], 0),
+                           (["ArrowLeft"], 0)):  # fmt: skip
         key(browser, *keys)
         assert state(browser, "n") == expected, keys
     key(browser, "o")
