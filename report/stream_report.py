@@ -50,7 +50,7 @@ class StreamReport:
         self._coded: dict[int, Coded] = {}  # pictures that are not decoded yet, by coding number
         self._count = 0  # of them so far
         self._begun = 0  # frames that are packed, or wait for it
-        self._waiting: deque[tuple[Future[tuple[bytes, dict[str, Any]]], Future[list[Packet]] | None]] = deque()
+        self._waiting: deque[tuple[Future[tuple[bytes, dict[str, Any]]], dict[SideVideo, Future[list[Packet]]]]] = deque()
         self._pictures = PictureGroups(page, f"{key}u")
         self._videos: dict[str, SideVideo] = {}
         self._lines: list[str] = []
@@ -69,8 +69,8 @@ class StreamReport:
                         break
                     if (coded := self._coded.pop(frame.decode_index, None)) is None:
                         raise BitstreamError(f"picture {frame.decode_index} has no access unit")
-                    video = self._video(frame, source, coded)
-                    packets = encoder.submit(video.encode, source) if video is not None and source is not None else None
+                    pictures = self._pictures_of(source, coded)
+                    packets = {video: encoder.submit(video.encode, planes) for video, planes in pictures}
                     self._waiting.append((packer.submit(self._packed, frame, coded, source), packets))
                     self._begun += 1
                     if len(self._waiting) > WAITING:
@@ -132,17 +132,20 @@ class StreamReport:
         blob, row = packed.result()
         self._page.add(f"{self._key}f{len(self.frames)}", blob)
         self.frames.append(row)
-        if packets is not None:
-            self._videos["source"].take(packets.result())
+        for video, found in packets.items():
+            video.take(found.result())
 
-    def _video(self, frame: Frame, source: Planes | None, coded: Coded) -> SideVideo | None:
-        """The video of the source, if the page has it."""
-        if source is None or "source" not in self._options.pictures:
-            return None
-        if "source" not in self._videos:
-            height, width = source[0].shape
-            self._videos["source"] = SideVideo(self._page, f"{self._key}sv", width, height, fine_qp(coded.unit.slices[0][1]))
-        return self._videos["source"]
+    def _pictures_of(self, source: Planes | None, coded: Coded) -> list[tuple[SideVideo, Planes]]:
+        """The further pictures of a frame, and the videos that they belong to."""
+        found = []
+        for name, planes in (("source", source),):
+            if planes is not None and name in self._options.pictures:
+                if name not in self._videos:
+                    height, width = planes[0].shape
+                    prefix, qp = f"{self._key}{name[0]}v", fine_qp(coded.unit.slices[0][1])
+                    self._videos[name] = SideVideo(self._page, prefix, width, height, qp)
+                found.append((self._videos[name], planes))
+        return found
 
     def meta(self) -> dict[str, Any]:
         """What the page says about the stream, for JSON."""
