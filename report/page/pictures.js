@@ -19,9 +19,16 @@ class Pictures {
     this.most = Infinity;  // frames that fit in PICTURE_BYTES
   }
 
+  // Why frame n has no picture; "" if it has one.
+  reason(n) {
+    const isFirst = this.access[this.keyBefore(this.coded(n))][3];
+    return this.failure || (isFirst ? "" : "The picture cannot be shown: the stream does not begin with an IDR picture.");
+  }
+
   // The samples of frame n, or null: not decodable, or another frame is wanted by now.
   get(n) {
     this.wanted = n;
+    if (this.reason(n)) return Promise.resolve(null);
     if (this.kept.has(n)) return Promise.resolve(this.kept.get(n));
     const result = this.work.then(() => this.wanted === n ? this.decodeTo(n) : this.kept.get(n) ?? null).catch(error => {
       this.fail(error);

@@ -46,7 +46,7 @@ class View {
     if (other) wanted.push(other.videos.decoded.get(Math.min(n, other.frames.length - 1)));
     const [arrays, ...pictures] = await Promise.all([stream.arrays(n), ...wanted]);
     if (token !== this.token) return false;
-    const failure = [...videos, ...(other ? [other.videos.decoded] : [])].find(video => video.failure)?.failure ?? "";
+    const failure = videos.map(video => video.reason(n)).find(Boolean) ?? other?.videos.decoded.failure ?? "";
     if (!failure && pictures.some(picture => !picture)) return false;
     this.n = n;
     this.arrays = arrays;
