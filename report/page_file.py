@@ -15,7 +15,7 @@ _FOLDER = Path(__file__).parent / "page"
 STYLES = ("style.css",)
 SCRIPTS = (
     "data.js", "colours.js", "pictures.js", "vectors.js", "deblocking.js", "overlays.js", "view.js", "timeline.js",
-    "charts.js", "panels.js", "totals.js", "main.js",
+    "charts.js", "panels.js", "totals.js", "tools.js", "legend.js", "main.js",
 )  # fmt: skip
 IN_PAGE = 1 << 27  # bytes of data, as text, that the page itself holds
 

@@ -1,22 +1,23 @@
-// The pictures of a coded video by the browser's decoder (WebCodecs): exact samples of any frame, those near the last one kept.
+// The pictures of a coded video by the browser's decoder (WebCodecs): exact samples of any frame; those near the last one
+// are kept.
 
-const PICTURE_BYTES = 192 << 20;  // of decoded frames that are kept
-const QUEUE = 6;  // access units that wait in the decoder
+const PICTURE_BYTES = 192 << 20; // of decoded frames that are kept
+const QUEUE = 6; // access units that wait in the decoder
 
 class Pictures {
   // prefix: of the names of its data; access: [group, first byte, bytes, is_key] by coding number; coded: coding number by
   // frame; display: frame by coding number, undefined for pictures that are never shown.
   constructor({ prefix, codec, access, coded, display }) {
     Object.assign(this, { prefix, codec, access, coded, display });
-    this.kept = new Map();  // pictures by frame
+    this.kept = new Map(); // pictures by frame
     this.bytes = 0;
     this.groups = new Map();
-    this.delivered = new Set();  // frames since the last reset of the decoder
-    this.next = 0;  // coding number of the next access unit
+    this.delivered = new Set(); // frames since the last reset of the decoder
+    this.next = 0; // coding number of the next access unit
     this.wanted = -1;
     this.work = Promise.resolve();
     this.failure = "";
-    this.most = Infinity;  // frames that fit in PICTURE_BYTES
+    this.most = Infinity; // frames that fit in PICTURE_BYTES
   }
 
   // Why frame n has no picture; "" if it has one.
@@ -30,10 +31,12 @@ class Pictures {
     this.wanted = n;
     if (this.reason(n)) return Promise.resolve(null);
     if (this.kept.has(n)) return Promise.resolve(this.kept.get(n));
-    const result = this.work.then(() => this.wanted === n ? this.decodeTo(n) : this.kept.get(n) ?? null).catch(error => {
-      this.fail(error);
-      return null;
-    });
+    const result = this.work
+      .then(() => (this.wanted === n ? this.decodeTo(n) : (this.kept.get(n) ?? null)))
+      .catch((error) => {
+        this.fail(error);
+        return null;
+      });
     this.work = result;
     return result;
   }
@@ -46,10 +49,11 @@ class Pictures {
   async start(at) {
     if (typeof VideoDecoder === "undefined") throw new Error("this browser has no WebCodecs");
     if (!this.decoder || this.decoder.state === "closed") {
-      this.decoder = new VideoDecoder({ output: frame => this.take(frame), error: error => this.fail(error) });
+      this.decoder = new VideoDecoder({ output: (frame) => this.take(frame), error: (error) => this.fail(error) });
     } else this.decoder.reset();
     const config = { codec: this.codec, hardwareAcceleration: "prefer-software" };
-    if (!(await VideoDecoder.isConfigSupported(config)).supported) throw new Error(`this browser does not decode ${this.codec}`);
+    if (!(await VideoDecoder.isConfigSupported(config)).supported)
+      throw new Error(`this browser does not decode ${this.codec}`);
     this.decoder.configure(config);
     this.delivered.clear();
     this.next = at;
@@ -62,7 +66,8 @@ class Pictures {
 
   async decodeTo(n) {
     if (this.failure) return null;
-    const coded = this.coded(n), key = this.keyBefore(coded);
+    const coded = this.coded(n),
+      key = this.keyBefore(coded);
     if (!this.decoder || this.decoder.state !== "configured" || this.ended || this.next <= key || this.delivered.has(n)) {
       await this.start(key);
       this.ended = false;
@@ -75,7 +80,7 @@ class Pictures {
         await this.copies;
         if (!this.delivered.has(n)) throw new Error(`the browser's decoder left out frame ${n}`);
       } else if (this.decoder.decodeQueueSize >= QUEUE) {
-        await new Promise(resolve => this.decoder.addEventListener("dequeue", resolve, { once: true }));
+        await new Promise((resolve) => this.decoder.addEventListener("dequeue", resolve, { once: true }));
       } else {
         const [group, begin, size, isKey] = this.access[this.next];
         const data = (await this.group(group)).subarray(begin, begin + size);
@@ -103,17 +108,23 @@ class Pictures {
       frame.close();
       return;
     }
-    const { width, height } = frame.visibleRect, format = frame.format, colorSpace = frame.colorSpace.toJSON();
+    const { width, height } = frame.visibleRect,
+      format = frame.format,
+      colorSpace = frame.colorSpace.toJSON();
     const data = new Uint8Array(frame.allocationSize());
-    const picture = frame.copyTo(data).then(layout => {
-      const found = { width, height, format, colorSpace, data, layout };
-      this.kept.set(n, found);
-      return found;
-    }).finally(() => frame.close());
+    const picture = frame
+      .copyTo(data)
+      .then((layout) => {
+        const found = { width, height, format, colorSpace, data, layout };
+        this.kept.set(n, found);
+        return found;
+      })
+      .finally(() => frame.close());
     this.copies = Promise.all([this.copies, picture]);
     this.kept.set(n, picture);
     this.most = Math.max(4, Math.floor(PICTURE_BYTES / data.length));
-    while (this.kept.size > this.most) {  // the farthest ones go
+    while (this.kept.size > this.most) {
+      // the farthest ones go
       let farthest = n;
       for (const k of this.kept.keys()) if (Math.abs(k - this.wanted) > Math.abs(farthest - this.wanted)) farthest = k;
       this.kept.delete(farthest);
@@ -123,10 +134,14 @@ class Pictures {
 
 // One plane of a picture as bytes without gaps: 0 luma, 1 Cb, 2 Cr.
 function plane(picture, number) {
-  const half = number ? 1 : 0, width = picture.width + half >> half, height = picture.height + half >> half;
+  const half = number ? 1 : 0,
+    width = (picture.width + half) >> half,
+    height = (picture.height + half) >> half;
   const interleaved = picture.format.startsWith("NV") && number;
   const { offset, stride } = picture.layout[interleaved ? 1 : number];
-  const out = new Uint8Array(width * height), step = interleaved ? 2 : 1, first = offset + (interleaved ? number - 1 : 0);
+  const out = new Uint8Array(width * height),
+    step = interleaved ? 2 : 1,
+    first = offset + (interleaved ? number - 1 : 0);
   for (let y = 0; y < height; y++) {
     if (step === 1) out.set(picture.data.subarray(first + y * stride, first + y * stride + width), y * width);
     else for (let x = 0; x < width; x++) out[y * width + x] = picture.data[first + y * stride + 2 * x];
@@ -136,7 +151,11 @@ function plane(picture, number) {
 
 function paintPicture(context, picture) {
   const frame = new VideoFrame(picture.data, {
-    format: picture.format, codedWidth: picture.width, codedHeight: picture.height, timestamp: 0, layout: picture.layout,
+    format: picture.format,
+    codedWidth: picture.width,
+    codedHeight: picture.height,
+    timestamp: 0,
+    layout: picture.layout,
     colorSpace: picture.colorSpace,
   });
   context.drawImage(frame, 0, 0);
@@ -145,11 +164,13 @@ function paintPicture(context, picture) {
 
 // Luma of `first` minus luma of `second`, times `gain`, around grey; without `second` luma itself.
 function paintDifference(context, first, second, gain) {
-  const a = plane(first, 0), b = second && plane(second, 0), image = context.createImageData(first.width, first.height);
+  const a = plane(first, 0),
+    b = second && plane(second, 0),
+    image = context.createImageData(first.width, first.height);
   const pixels = new Uint32Array(image.data.buffer);
   for (let k = 0; k < a.length; k++) {
     const value = b ? Math.min(255, Math.max(0, 128 + gain * (a[k] - b[k]))) : a[k];
-    pixels[k] = 0xff000000 | value << 16 | value << 8 | value;
+    pixels[k] = 0xff000000 | (value << 16) | (value << 8) | value;
   }
   context.putImageData(image, 0, 0);
 }
