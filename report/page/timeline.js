@@ -42,10 +42,10 @@ class Timeline {
   }
 
   frameAt(place, stream = STREAMS[0]) {
-    return this.app.state.order === "display" ? place : stream.inCodingOrder[place];
+    return this.app.state.order === "display" ? place : (stream.inCodingOrder[place] ?? place);
   }
   placeOf(n, stream = STREAMS[0]) {
-    return this.app.state.order === "display" ? n : stream.frames[n].place;
+    return this.app.state.order === "display" ? n : (stream.frames[n]?.place ?? n);
   }
   x(place) {
     return GUTTER + ((place - this.range[0]) / (this.range[1] - this.range[0])) * (this.width - GUTTER - RIGHT);

@@ -51,7 +51,7 @@ class View {
     const videos = this.videos(kind).map((name) => stream.videos[name]);
     const wanted = videos.map((video) => video.get(n));
     const other = kind === "other" ? this.app.views.find((view) => view !== this)?.stream : null;
-    if (other) wanted.push(other.videos.decoded.get(Math.min(n, other.frames.length - 1)));
+    if (other) wanted.push(other.videos.decoded.get(Math.min(this.app.state.n, other.frames.length - 1)));
     const [arrays, ...pictures] = await Promise.all([stream.arrays(n), ...wanted]);
     if (token !== this.token) return false;
     const failure = videos.map((video) => video.reason(n)).find(Boolean) ?? other?.videos.decoded.failure ?? "";

@@ -356,6 +356,21 @@ def test_two_streams_side_by_side(browser, tmp_path):
     quiet(browser)
 
 
+def test_two_streams_of_other_sizes_and_lengths(browser, tmp_path):
+    path, _ = report_pages.make(tmp_path, report_pages.stream("high"), report_pages.stream("x264"))
+    opened(browser, path)
+    key(browser, "2", "x", "o", "End")
+    until(browser, "report.app.views[1].n === 23", "the last frame of the longer one is shown")
+    assert run(browser, "return [report.app.views[0].n, report.app.state.n]") == [len(report_pages.clip()) - 1, 23]
+    assert run(browser, "return report.app.setPicture('other')") is True
+    for _ in range(12):
+        key(browser, "ArrowLeft")
+    for tab in ("frame", "macroblock", "totals", "stream", "compare"):
+        browser.find_element("css selector", f"#tabs [data-tab={tab}]").click()
+    until(browser, "report.app.views.every(view => view.n === report.app.state.n)", "both show the same frame")
+    quiet(browser)
+
+
 def test_data_in_a_folder(browser, tmp_path):
     path, made = report_pages.make(tmp_path, report_pages.stream("high"), in_page=9000)
     assert made.outside
