@@ -1,6 +1,6 @@
 """Pictures: their place in the pool of samples and motion, what marks them, and the frames a decoder gives out."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +36,6 @@ class Picture:
     slice_types: str = ""  # "I", "IP" ..., of its slices
     decode_index: int = 0
     arrays: "MacroblockArrays | None" = None
-    reference_lists: list[tuple[list[int], list[int]]] = field(default_factory=list)
 
     @property
     def poc(self) -> int:
@@ -77,8 +76,6 @@ class Frame:
     decode_index: int  # place in decoding order
     sps: Sps
     macroblocks: MacroblockArrays | None = None  # only from Decoder(macroblocks=True)
-    # of each slice RefPicList0 and RefPicList1 as decode_index of the frames; -1 = there is no such frame
-    reference_lists: list[tuple[list[int], list[int]]] = field(default_factory=list)
 
     @property
     def width(self) -> int:
@@ -175,7 +172,6 @@ class Pool:
             decode_index=picture.decode_index,
             sps=picture.sps,
             macroblocks=picture.arrays,
-            reference_lists=picture.reference_lists,
         )
 
     def macroblock_arrays(self, picture: Picture) -> MacroblockArrays:

@@ -29,11 +29,6 @@ def stop_bit(rbsp: bytes) -> int:
     return 8 * len(stripped) - (last & -last).bit_length()
 
 
-def _indices(pictures: RefList) -> list[int]:
-    """The pictures of a reference list in decoding order; -1 for none and for "non-existing" frames (8.2.5.2)."""
-    return [NO_SLOT if picture is None or picture.slot == NO_SLOT else picture.decode_index for picture in pictures]
-
-
 class PictureDecoding:
     """Decodes the slices of one picture into its place in the pool."""
 
@@ -60,7 +55,6 @@ class PictureDecoding:
         list1: RefList = []
         if header.kind != TYPE_I:
             list0, list1 = reference_lists(header, picture, references)
-        picture.reference_lists.append((_indices(list0), _indices(list1)))
         arrays = kernel_references(header, pps, picture, list0, list1)
         p = self._parameters(header, pps, list1)
         data = np.zeros(len(rbsp) + PADDING, np.uint8)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from ..standard.syntax_sei import CLOCKS
 from ..standard.syntax_sps import Hrd, Sps
-from .access_units import AccessUnit
+from .access_unit import AccessUnit
 
 
 @dataclass
