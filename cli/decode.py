@@ -1,26 +1,21 @@
 """The command line's `decode` and `info`; exit codes: 0 ok, 1 failed, 2 wrong usage, 130 interrupted."""
 
 import argparse
-import io
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from fractions import Fraction
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ..console import say, silence
 from ..decoder.errors import BitstreamError
 from ..files import WholeFile, error_text, identity, opened, shown
 from ..jit import compiling
+from ..mp4.opening import pieces
 
 if TYPE_CHECKING:
     from ..decoder.picture import Frame  # imports the compiler, which would delay --help
-    from ..mp4.reader import Mp4Reader
-
-PIECE = 1 << 20  # bytes read at a time
-IN_MEMORY = 1 << 26  # bytes of an MP4 from a pipe that are kept in memory, before a temporary file
 
 
 def add_parsers(commands: Any) -> None:
@@ -92,25 +87,6 @@ def _signals() -> Iterator[None]:
     finally:
         for number, before in taken.items():
             signal.signal(number, before)
-
-
-def pieces(stream: io.BufferedReader) -> "tuple[Iterator[bytes], Mp4Reader | None]":
-    """The byte stream of an open file, in pieces; for an MP4, which its first bytes tell, also its reader."""
-    from ..mp4.reader import Mp4Reader, is_mp4
-
-    first = stream.read(8)
-    if not is_mp4(first):
-        return chain((first,), iter(lambda: stream.read(PIECE), b"")), None
-    file: Any = stream
-    if not stream.seekable() or stream.tell() != len(first):
-        import tempfile  # 2 ms of --help
-
-        file = tempfile.SpooledTemporaryFile(IN_MEMORY)
-        file.write(first)
-        while piece := stream.read(PIECE):
-            file.write(piece)
-    reader = Mp4Reader(file)
-    return reader.byte_stream(), reader
 
 
 def _decode(source: Iterator[bytes], sink: "Sink", resilient: bool, limit: int | None) -> list[str]:

@@ -11,7 +11,7 @@ from ..encoder.settings.option_types import read_int, read_size
 from ..encoder.settings.options import show
 from ..files import identity, opened, shown
 from ..jit import compiling
-from .decode import pieces
+from ..mp4.opening import pieces
 
 if TYPE_CHECKING:
     from ..encoder.files.video import Source  # imports NumPy, which would delay --help

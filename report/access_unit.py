@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..analysis.frame import AnalysedFrame
 from ..decoder.info import NAL_NAMES
-from ..standard.bits import NAL_FILLER, NAL_PPS, NAL_SEI, NAL_SPS, BitstreamError, parse_nal_unit, split_byte_stream
+from ..standard.bits import NAL_FILLER, NAL_PPS, NAL_SEI, NAL_SPS, BitstreamError, split_byte_stream
 from ..standard.syntax import Pps, Sps, parse_pps, parse_sps, sei_messages
 from ..standard.syntax_sei import (
     SEI_BUFFERING_PERIOD,
@@ -51,13 +51,13 @@ class AccessUnits:
         names = [(NAL_NAMES.get(kind, f"type {kind}"), size) for kind, size in frame.units]
         unit = AccessUnit(b"", frame.bits // 8, frame.sps, names)
         parts, has_sps = [], False
-        for data in split_byte_stream(frame.data):
-            kind = data[0] & 31
+        for nal_unit in split_byte_stream(frame.data):
+            data, kind = nal_unit.data, nal_unit.nal_unit_type
             has_sps |= kind == NAL_SPS
             if kind != NAL_FILLER:
                 parts.append(data)
             with suppress(BitstreamError):
-                self._read(kind, parse_nal_unit(data).rbsp(), data, unit)
+                self._read(kind, nal_unit.rbsp(), data, unit)
         if frame.is_idr and not has_sps:
             parts[:0] = [data for _, data in sorted(self._sets.items())]
         unit.data = b"".join(_START_CODE + part for part in parts)

@@ -39,7 +39,7 @@ def sections_of(frame: AnalysedFrame) -> dict[str, np.ndarray]:
 def quality_of(frame: AnalysedFrame, source: Planes) -> Quality:
     """PSNR, SSIM and errors of a frame beside its source."""
     assert frame.samples is not None
-    return compare(tuple(frame.samples), source, frame.crop[0], frame.crop[2], frame.mb_width, frame.mb_height)
+    return compare(frame.samples, source, frame.crop[0], frame.crop[2], frame.mb_width, frame.mb_height)
 
 
 def row_of(frame: AnalysedFrame, unit: AccessUnit, fullness: Fullness | None, quality: Quality | None) -> dict[str, Any]:

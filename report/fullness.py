@@ -33,9 +33,8 @@ class CodedPictureBuffer:
 
     def add(self, unit: AccessUnit) -> Fullness | None:
         """The next access unit in coding order; None where the stream has no HRD parameters."""
-        sps = unit.sps
-        hrd = hrd_of(sps) if sps is not None else None
-        if sps is None or hrd is None:
+        sps, hrd = unit.sps, hrd_of(unit.sps)
+        if hrd is None:
             self._level = self._most = None
             return None
         rate = (hrd.bit_rate_value_minus1[0] + 1) << (6 + hrd.bit_rate_scale)

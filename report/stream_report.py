@@ -6,18 +6,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from ..analysis.analyse import in_display_order
+from ..analysis.frame import AnalysedFrame
+from ..analysis.recorder import Recorder
 from ..decoder.decoder import Decoder
 from ..decoder.errors import BitstreamError
 from ..decoder.info import StreamInfo
-from ..decoder.picture import Frame
 from ..encoder.encoder import Packet
 from ..encoder.files.video import Source
 from ..standard.macroblock import MB_TYPE_NAMES
 from ..standard.syntax import Sps
 from . import packing
-from .access_units import AccessUnits
-from .frame_data import Coded, quality_of, row_of, sections_of, type_of
-from .fullness import CodedPictureBuffer
+from .access_unit import AccessUnit, AccessUnits
+from .frame_data import ENERGY_PARTS, KIND_NAMES, KIND_PARTS, quality_of, row_of, sections_of
+from .fullness import CodedPictureBuffer, Fullness
 from .page_file import PageFile
 from .parameter_text import SLICE_COLUMNS, parameter_sets
 from .quality import Planes
@@ -47,8 +49,7 @@ class StreamReport:
         self.error, self.cut = "", False
         self.frames: list[dict[str, Any]] = []
         self._units, self._info, self._buffer = AccessUnits(), StreamInfo(), CodedPictureBuffer()
-        self._coded: dict[int, Coded] = {}  # pictures that are not decoded yet, by coding number
-        self._count = 0  # of them so far
+        self._units_of: dict[int, tuple[AccessUnit, Fullness | None]] = {}  # of frames that wait, by coding_index
         self._begun = 0  # frames that are packed, or wait for it
         self._waiting: deque[tuple[Future[tuple[bytes, dict[str, Any]]], dict[SideVideo, Future[list[Packet]]]]] = deque()
         self._pictures = PictureGroups(page, f"{key}u")
@@ -61,17 +62,16 @@ class StreamReport:
     def run(self, pieces: Iterator[bytes]) -> None:
         """Decode the stream; of a broken one the frames before the error are on the page."""
         name = f"h264lite-report-{self._key}"
-        with ThreadPoolExecutor(1, name) as packer, ThreadPoolExecutor(1, f"{name}-source") as encoder:
+        with ThreadPoolExecutor(1, name) as packer, ThreadPoolExecutor(1, f"{name}-pictures") as encoder:
             try:
-                for frame, source in self._with_source(self._decoded(Decoder(macroblocks=True), pieces)):
+                for frame, source in self._with_source(in_display_order(self._decoded(pieces))):
                     if self._options.limit is not None and self._begun >= self._options.limit:
                         self.cut = True
                         break
-                    if (coded := self._coded.pop(frame.decode_index, None)) is None:
-                        raise BitstreamError(f"picture {frame.decode_index} has no access unit")
-                    pictures = self._pictures_of(source, coded)
+                    unit, fullness = self._units_of.pop(frame.coding_index)
+                    pictures = self._pictures_of(frame, source)
                     packets = {video: encoder.submit(video.encode, planes) for video, planes in pictures}
-                    self._waiting.append((packer.submit(self._packed, frame, coded, source), packets))
+                    self._waiting.append((packer.submit(self._packed, frame, unit, fullness, source), packets))
                     self._begun += 1
                     if len(self._waiting) > WAITING:
                         self._add_frame()
@@ -83,27 +83,37 @@ class StreamReport:
         for side in self._videos.values():
             side.finish()
 
-    def _decoded(self, decoder: Decoder, pieces: Iterator[bytes]) -> Iterator[Frame]:
-        """The frames in display order. What belongs to their access units is there before them."""
-        for piece in pieces:
-            self._read(self._info.feed(piece), self._units.feed(piece))
-            yield from decoder.decode(piece)
-        self._read(self._info.flush(), self._units.flush())
-        yield from decoder.flush()
+    def _decoded(self, pieces: Iterator[bytes]) -> Iterator[AnalysedFrame]:
+        """The frames in coding order, whose access units are added to the page."""
+        decoder: Any = Decoder(observer=Recorder(samples=True))
+        try:
+            for piece in pieces:
+                self._lines_of(self._info.feed(piece))
+                yield from map(self._access_unit, decoder.decode(piece))
+            self._lines_of(self._info.flush())
+            yield from map(self._access_unit, decoder.flush())
+        except BitstreamError as error:
+            yield from map(self._access_unit, decoder.flush())
+            self.error = str(error)
 
-    def _read(self, lines: Iterator[str], units: Iterator[Any]) -> None:
+    def _lines_of(self, lines: Iterator[str]) -> None:
         for line in lines:
             if len(self._lines) < MOST_LINES:
                 self._lines.append(line)
             else:
                 self._more_lines += 1
-        for unit in units:
-            self._pictures.add(bytes(unit.data), unit.is_key)
-            unit.data = bytearray()
-            self._coded[self._count] = Coded(unit, self._buffer.add(unit))
-            self._count += 1
 
-    def _with_source(self, frames: Iterator[Frame]) -> Iterator[tuple[Frame, Planes | None]]:
+    def _access_unit(self, frame: AnalysedFrame) -> AnalysedFrame:
+        """Keep what the browser's decoder and the packer need of a frame."""
+        unit = self._units.add(frame)
+        self._pictures.add(unit.data, frame.is_idr)
+        fullness = self._buffer.add(unit)
+        if frame.display_index >= 0:
+            self._units_of[frame.coding_index] = unit, fullness
+        unit.data = b""
+        return frame
+
+    def _with_source(self, frames: Iterator[AnalysedFrame]) -> Iterator[tuple[AnalysedFrame, Planes | None]]:
         """Each frame with its source, None behind the end of that; BitstreamError where the size changes."""
         sources = self._source.frames(0, 0) if self._source is not None else iter(())
         for number, frame in enumerate(frames):
@@ -115,16 +125,16 @@ class StreamReport:
             planes = next(sources, None)
             yield frame, None if planes is None else (planes[0].copy(), planes[1].copy(), planes[2].copy())
 
-    def _packed(self, frame: Frame, coded: Coded, source: Planes | None) -> tuple[bytes, dict[str, Any]]:
+    def _packed(
+        self, frame: AnalysedFrame, unit: AccessUnit, fullness: Fullness | None, source: Planes | None
+    ) -> tuple[bytes, dict[str, Any]]:
         """Arrays and facts of one frame; frames come in display order, in one thread."""
-        mbs = frame.macroblocks
-        assert mbs is not None
         quality = quality_of(frame, source) if source is not None else None
-        sections = sections_of(mbs)
+        sections = sections_of(frame)
         if quality is not None:
             sections["error"] = quality.error
-        self._totals.add(type_of(frame), 8 * coded.unit.size, mbs, sections)
-        return packing.pack(sections), row_of(frame, mbs, coded, quality)
+        self._totals.add(frame, sections)
+        return packing.pack(sections), row_of(frame, unit, fullness, quality)
 
     def _add_frame(self) -> None:
         """Add the frame that has waited longest: always after the same number of others, so that pages are the same."""
@@ -135,14 +145,14 @@ class StreamReport:
         for video, found in packets.items():
             video.take(found.result())
 
-    def _pictures_of(self, source: Planes | None, coded: Coded) -> list[tuple[SideVideo, Planes]]:
+    def _pictures_of(self, frame: AnalysedFrame, source: Planes | None) -> list[tuple[SideVideo, Planes]]:
         """The further pictures of a frame, and the videos that they belong to."""
         found = []
-        for name, planes in (("source", source),):
+        for name, planes in (("source", source), ("prediction", frame.prediction)):
             if planes is not None and name in self._options.pictures:
                 if name not in self._videos:
                     height, width = planes[0].shape
-                    prefix, qp = f"{self._key}{name[0]}v", fine_qp(coded.unit.slices[0][1])
+                    prefix, qp = f"{self._key}{name[0]}v", fine_qp(frame.slices[0].qp)
                     self._videos[name] = SideVideo(self._page, prefix, width, height, qp)
                 found.append((self._videos[name], planes))
         return found
@@ -177,5 +187,6 @@ def _rate(sps: Sps) -> Fraction:
 
 CONSTANTS = {
     "types": MB_TYPE_NAMES, "frame_types": FRAME_TYPES, "slice_columns": SLICE_COLUMNS,
-    "sections": [(name, dtype) for name, dtype, _ in packing.SECTIONS],
+    "sections": [(name, dtype) for name, dtype, _ in packing.SECTIONS], "kinds": KIND_NAMES, "kind_parts": KIND_PARTS,
+    "energy_parts": ENERGY_PARTS,
 }  # fmt: skip

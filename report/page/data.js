@@ -109,6 +109,13 @@ class Arrays {
   reference(mb, list, quadrant) {
     return this.detail[mb] ? this.ref[this.refAt[mb] + 4 * list + quadrant] : -1;
   }
+  // Bits of a kind of syntax elements; the residual's root mean square.
+  bitsOf(kind, mb) {
+    return this.kinds[kind * this.n + mb] / META.constants.kind_parts;
+  }
+  residual(mb) {
+    return this.energy[mb] / META.constants.energy_parts / 16;
+  }
   // The vector of a 4x4 block in raster order, quarter samples; null where the list is not used.
   vectorOf(mb, list, block) {
     const quadrant = (block >> 3) * 2 + ((block >> 1) & 1);
@@ -136,8 +143,6 @@ class Stream {
     this.has = {
       quality: this.frames.some((frame) => frame.psnr),
       buffer: this.frames.some((frame) => frame.buffer),
-      kinds: Boolean(META.constants.kinds?.length),
-      energy: Boolean(this.extras?.includes("energy")),
       lists: this.frames.some((frame) => frame.lists),
       prediction: Boolean(this.prediction),
       source: Boolean(this.source),
@@ -166,8 +171,7 @@ class Stream {
   }
   // The frame that a reference index means, in display order; -1: unknown or not on the page.
   referred(n, slice, list, index) {
-    const coded = this.frames[n].lists?.[slice]?.[list]?.[index];
-    return coded === undefined || coded < 0 ? -1 : (this.byCoded[coded] ?? -1);
+    return this.frames[n].lists?.[slice]?.[list]?.[index] ?? -1;
   }
 }
 

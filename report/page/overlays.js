@@ -10,8 +10,7 @@ const MAPS = {
     key: "4",
     unit: "residual of luma, root mean square",
     root: true,
-    needs: "energy",
-    value: (a, mb) => Math.sqrt(a.energy[mb] / 256),
+    value: (a, mb) => a.residual(mb),
   },
   error: {
     name: "error to source",
@@ -22,6 +21,14 @@ const MAPS = {
     value: (a, mb) => (a.error[mb] ? Math.min(60, 10 * Math.log10((65025 * 256) / a.error[mb])) : 60),
   },
 };
+META.constants.kinds.forEach((name, kind) => {
+  MAPS[`kind${kind}`] = {
+    name: `bits of ${name}`,
+    unit: `bits a macroblock of ${name}`,
+    root: true,
+    value: (a, mb) => a.bitsOf(kind, mb),
+  };
+});
 const LAYERS = {
   grid: { name: "macroblock grid", key: "g" },
   slices: { name: "slices", key: "l" },

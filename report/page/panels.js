@@ -13,8 +13,8 @@ function macroblockRows(stream, n, arrays, mb, brief = false) {
   rows.push(["address", `${mb}, column ${column}, row ${row}`], ["mb_type", TYPES[type]]);
   if (type !== I_PCM) rows.push(["QP_Y", String(arrays.qp[mb])]);
   rows.push(["bits", String(arrays.bits[mb])]);
-  if (stream.has.kinds && !brief) {
-    META.constants.kinds.forEach((name, k) => rows.push([`bits: ${name}`, String(arrays.kinds[k * arrays.n + mb])]));
+  if (!brief) {
+    META.constants.kinds.forEach((name, k) => rows.push([`  ${name}`, decimals(arrays.bitsOf(k, mb), 1)]));
   }
   rows.push(["slice", String(arrays.slice[mb])]);
   if (!isSkip(type) && type !== I_PCM) {
@@ -25,7 +25,7 @@ function macroblockRows(stream, n, arrays, mb, brief = false) {
     if (type === I_16x16) rows.push(["Intra16x16PredMode", MODES_16x16[arrays.mode16x16(mb)]]);
     rows.push(["intra_chroma_pred_mode", MODES_CHROMA[arrays.chromaMode(mb)]]);
   }
-  if (stream.has.energy) rows.push(["residual", `${decimals(Math.sqrt(arrays.energy[mb] / 256))} rms of luma`]);
+  rows.push(["residual, rms of luma", decimals(arrays.residual(mb))]);
   if (arrays.error.length)
     rows.push(["PSNR Y", arrays.error[mb] ? `${decimals(10 * Math.log10((65025 * 256) / arrays.error[mb]))} dB` : "equal"]);
   return rows;
@@ -128,7 +128,7 @@ function framePanel(app) {
     out.push(element("h2", { textContent: `frame ${n}` }), table(frameRows(stream, n)));
     if (view.arrays && view.n === n) out.push(element("h2", { textContent: "macroblocks" }), typeShares(view.arrays));
     if (frame.lists?.some((slice) => slice.some((list) => list.length))) {
-      const name = (coded) => (stream.byCoded[coded] === undefined ? "–" : String(stream.byCoded[coded]));
+      const name = (k) => (k < 0 ? "–" : String(k));
       out.push(element("h2", { textContent: "reference lists, frames in display order" }));
       const distinct = new Map(frame.lists.map((slice, k) => [JSON.stringify(slice), [k, slice]]));
       for (const [k, slice] of [...distinct.values()].slice(0, 16)) {

@@ -162,14 +162,14 @@ function paintPicture(context, picture) {
   frame.close();
 }
 
-// Luma of `first` minus luma of `second`, times `gain`, around grey; without `second` luma itself.
+// Luma of `first` minus luma of `second`, times `gain`, around grey.
 function paintDifference(context, first, second, gain) {
   const a = plane(first, 0),
-    b = second && plane(second, 0),
+    b = plane(second, 0),
     image = context.createImageData(first.width, first.height);
   const pixels = new Uint32Array(image.data.buffer);
   for (let k = 0; k < a.length; k++) {
-    const value = b ? Math.min(255, Math.max(0, 128 + gain * (a[k] - b[k]))) : a[k];
+    const value = Math.min(255, Math.max(0, 128 + gain * (a[k] - b[k])));
     pixels[k] = 0xff000000 | (value << 16) | (value << 8) | value;
   }
   context.putImageData(image, 0, 0);

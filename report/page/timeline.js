@@ -202,9 +202,8 @@ class Timeline {
     const arcs = new Map();
     for (const slice of lists)
       slice.forEach((list, k) =>
-        list.forEach((coded) => {
-          const to = STREAMS[0].byCoded[coded];
-          if (to !== undefined) arcs.set(`${k} ${to}`, [k, to]);
+        list.forEach((to) => {
+          if (to >= 0) arcs.set(`${k} ${to}`, [k, to]);
         }),
       );
     context.lineWidth = 1.3;

@@ -95,12 +95,12 @@ function typeTable(stream) {
 
 function kindShares(stream) {
   const { totals } = stream,
-    kinds = META.constants.kinds ?? [],
-    counted = sum(stream.frames.map((frame) => frame.mb_bits));
-  const rest = sum(stream.frames.map((frame) => frame.bits)) - counted;
-  const found = kinds.length
-    ? kinds.map((name, k) => [name, sum(totals.kinds.map((row) => row[k])), KIND_COLOURS[(k + 1) % KIND_COLOURS.length]])
-    : [["macroblocks", counted, KIND_COLOURS[2]]];
+    rest = sum(totals.header_bits);
+  const found = META.constants.kinds.map((name, k) => [
+    name,
+    Math.round(sum(totals.kinds.map((row) => row[k])) / totals.unit),
+    KIND_COLOURS[k + 1],
+  ]);
   return [["headers, other NAL units", rest, KIND_COLOURS[0]], ...found];
 }
 

@@ -70,8 +70,7 @@ class View {
     context.fillStyle = kind === "blank" || !pictures.length ? "#26292d" : "#808080";
     context.fillRect(0, 0, this.stream.width, this.stream.height);
     if (!pictures.length) return;
-    if (kind === "prediction") paintDifference(context, pictures[0], null, 1);
-    else if (pictures.length === 1) paintPicture(context, pictures[0]);
+    if (pictures.length === 1) paintPicture(context, pictures[0]);
     else {
       const [a, b] = this.stream.number ? [pictures[1], pictures[0]] : pictures;
       if (kind === "other" && (a.width !== b.width || a.height !== b.height)) return;

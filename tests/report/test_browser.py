@@ -7,6 +7,7 @@ import time
 import h264lite
 import numpy as np
 import pytest
+from h264lite.analysis.analyse import in_display_order
 from h264lite.report.stream_report import Options
 from h264lite.standard.macroblock import (
     B_DIRECT,
@@ -27,7 +28,6 @@ from h264lite.standard.macroblock import (
 )
 
 from .. import report_pages
-from ..naive_deblock import boundary_strength
 from ..report_pages import HOSTILE
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium (pip install 'h264lite[test-browser]')")
@@ -180,32 +180,16 @@ def test_pictures_and_overlays_are_those_of_the_decoder(browser, tmp_path, kind)
 
 
 def expected_strengths(frame):
-    """bS as tests/naive_deblock.py has it, uint8[n, 2, 4, 4]; all slices of the frame have the same lists."""
-    mbs, width = frame.macroblocks, frame.sps.mb_width
-    lists = [[found[k] for found in frame.reference_lists if found[k]] for k in range(2)]
-    assert all(found == some[0] for some in lists for found in some)
-    state = {
-        "mb_type": mbs.mb_type, "transform_8x8": mbs.transform_8x8, "total_coeff": mbs.total_coeff,
-        "ref_idx": mbs.ref_idx[:, 0], "ref_idx1": mbs.ref_idx[:, 1], "mv": mbs.mv[:, 0], "mv1": mbs.mv[:, 1],
-        "slots": [some[0] if some else [] for some in lists],
-    }  # fmt: skip
-    out = np.zeros((mbs.mb_type.size, 2, 4, 4), np.uint8)
-    for mb, direction, edge, k in np.ndindex(out.shape):
-        at_border = mb % width == 0 if direction == 0 else mb < width
-        if (edge == 0 and at_border) or (edge % 2 and mbs.transform_8x8[mb]):
-            continue
-        block = 4 * k + edge if direction == 0 else 4 * edge + k
-        step = 1 if direction == 0 else 4
-        other = (mb - (1 if direction == 0 else width), block + 3 * step) if edge == 0 else (mb, block - step)
-        out[mb, direction, edge, k] = boundary_strength(state, *other, mb, block, edge == 0)
-    return out
+    """bS of an analysed frame, uint8[n, 2, 4, 4]: vertical and horizontal edges, edge, piece."""
+    strengths = frame.by_macroblock("strengths").reshape(-1, 2, 4, 4)
+    return np.stack([strengths[:, 0].swapaxes(1, 2), strengths[:, 1]], axis=1)
 
 
-@pytest.mark.parametrize("kind", ("baseline", "high", "x264"))
-def test_deblocking_strengths_are_those_of_the_standard(browser, tmp_path, kind):
+@pytest.mark.parametrize("kind", report_pages.KINDS)
+def test_deblocking_strengths_are_those_of_the_decoder(browser, tmp_path, kind):
     path, _ = report_pages.make(tmp_path, report_pages.stream(kind))
     opened(browser, path)
-    for n, frame in enumerate(decoded(report_pages.stream(kind))):
+    for n, frame in enumerate(in_display_order(h264lite.analyse(report_pages.stream(kind)))):
         found = run(browser, """const stream = report.streams[0], n = arguments[0];
         return [...report.boundaryStrengths(stream, n, await stream.arrays(n))];""", n)  # fmt: skip
         expected = expected_strengths(frame)

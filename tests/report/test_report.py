@@ -6,10 +6,11 @@ import io
 import h264lite
 import numpy as np
 import pytest
+from h264lite.analysis.analyse import in_display_order
 from h264lite.cli.cli import main
-from h264lite.decoder.info import StreamInfo
+from h264lite.decoder.info import NAL_NAMES, StreamInfo
 from h264lite.report import packing
-from h264lite.report.access_units import AccessUnits
+from h264lite.report.access_unit import AccessUnits
 from h264lite.report.page_file import as_json
 from h264lite.report.stream_report import Options
 from h264lite.standard.macroblock import MB_TYPE_NAMES
@@ -58,14 +59,37 @@ def test_arrays_and_figures_are_those_of_the_decoder_and_of_info(tmp_path, kind)
     assert np.sum(totals["vectors"]) == np.sum(totals["lengths"]) == np.sum(totals["references"]) == area
 
 
-def test_access_units_are_the_stream(tmp_path):
+@pytest.mark.parametrize("kind", report_pages.KINDS)
+def test_figures_are_those_of_the_analysis(tmp_path, kind):
+    """References, bits by kind, residual energy; totals and shares add up to the bits of the stream."""
+    path, _ = report_pages.make(tmp_path, report_pages.stream(kind))
+    page = report_pages.read(path)
+    found, kinds, headers = page.meta["streams"][0], 0, 0
+    for n, frame in enumerate(in_display_order(h264lite.analyse(report_pages.stream(kind)))):
+        sections, row = page.arrays("a", n), found["frames"][n]
+        assert row.get("lists", [[[], []]] * len(frame.slices)) == [[list(k) for k in one.references] for one in frame.slices]
+        by_kind = frame.by_macroblock("bits_by_kind")
+        assert np.abs(sections["kinds"].reshape(5, -1).T / 16 - by_kind / 256).max() <= 1 / 32
+        energy = np.sqrt(frame.by_macroblock("residual_energy"))
+        assert np.abs(sections["energy"] / 16 - energy).max() <= 1 / 32
+        assert [name for name, _ in row["units"]] == [NAL_NAMES[kind] for kind, _ in frame.units]
+        kinds, headers = kinds + by_kind.sum(0), headers + frame.header_bits
+    totals = found["totals"]
+    assert np.array_equal(np.sum(totals["kinds"], 0), kinds) and sum(totals["header_bits"]) == headers
+    whole = 8 * len(report_pages.stream(kind))
+    assert headers + kinds.sum() / 256 == pytest.approx(whole, abs=len(found["frames"]))
+
+
+def test_access_units_are_the_stream():
     """Joined they decode to the same frames, also from each IDR picture on, which has its parameter sets."""
     for kind in report_pages.KINDS:
-        data, frames = report_pages.stream(kind), decoded(report_pages.stream(kind))
-        cutter = AccessUnits()
-        units = [unit for k in range(0, len(data), 97) for unit in cutter.feed(data[k : k + 97])] + [*cutter.flush()]
-        for first in (n for n, unit in enumerate(units) if unit.is_key):
-            part = decoded(b"".join(bytes(unit.data) for unit in units[first:]))
+        data, units = report_pages.stream(kind), AccessUnits()
+        frames, found = decoded(data), []
+        for frame in h264lite.analyse(data):
+            found.append((frame.is_idr, units.add(frame)))
+        assert sum(unit.size for _, unit in found) == len(data)
+        for first in (n for n, (is_idr, _) in enumerate(found) if is_idr):
+            part = decoded(b"".join(unit.data for _, unit in found[first:]))
             expected = [frame for frame in frames if frame.decode_index >= first]
             assert [frame.to_bytes() for frame in part] == [frame.to_bytes() for frame in expected]
 
