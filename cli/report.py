@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _EXITS = "exit codes: 0 done; 1 broken or unsupported stream, or no file; 2 wrong usage; 130 interrupted"
 _MEBI = 1 << 20
-PICTURES = ("source",)
+PICTURES = ("source", "prediction")
 
 
 def add_parsers(commands: Any) -> None:
@@ -34,8 +34,8 @@ def add_parsers(commands: Any) -> None:
     report.add_argument("--compare", metavar="STREAM", help="a second stream beside the first")
     report.add_argument("--source", metavar="FILE", help="the video that was encoded: .yuv, .y4m, or what PyAV reads")
     report.add_argument("--input-res", metavar="WxH", help="the size of SOURCE, if it is raw [that of the stream]")
-    report.add_argument("--pictures", metavar="LIST", default="source", help="further pictures on the page, coded anew with a"
-                        " finer quantiser: source, or none [source, if there is one]")
+    report.add_argument("--pictures", metavar="LIST", help="further pictures on the page, coded anew with a finer"
+                        " quantiser: source, prediction, or none [source,prediction; source above 1280x720]")
     report.add_argument("--frames", metavar="N", help="the page ends after N frames [all]")
     report.add_argument("--in-page", metavar="MIB", default=128, help="MiB of data in the page itself, 1..1024;"
                         " those beyond lie in a folder beside it [128]")
@@ -54,11 +54,13 @@ class Choice(NamedTuple):
     """What the page has: frames at most, further pictures, bytes of data in the page itself."""
 
     limit: int | None
-    pictures: tuple[str, ...]
+    pictures: tuple[str, ...] | None
     in_page: int
 
 
-def _pictures(text: str) -> tuple[str, ...]:
+def _pictures(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
     names = tuple(text.split(","))
     if names == ("none",):
         return ()

@@ -23,7 +23,7 @@ SECTIONS = (
     ("coded", "u2", "n: bit k is set where luma block k, in raster order, has levels"),
     ("energy", "u2", "n: root of the sum of squares of luma minus prediction, in 1 / 16"),
     ("error", "u4", "n: sum of squared differences of luma to the source"),
-    ("detail", "u1", "n: vectors of a list: 0 none, 1 one, 2 four, 3 sixteen; list 1 << 2"),
+    ("detail", "u1", "n: vectors of a list: 0 none, 1 one of one reference, 2 four, 3 sixteen; list 1 << 2"),
     ("sub", "u1", "4 for each P_8x8 and B_8x8: sub_mb_type; 0 8x8, 1 8x4, 2 4x8, 3 4x4, 4 direct"),
     ("intra", "u1", "16 for each I_4x4, 4 for each I_8x8: prediction modes"),
     ("ref", "i1", "8 for each macroblock with vectors: ref_idx of list 0, then list 1, by quadrant; -1 not used"),
@@ -61,7 +61,7 @@ def motion(mv: np.ndarray, ref_idx: np.ndarray) -> dict[str, np.ndarray]:
     both = np.ascontiguousarray(mv).view(np.int32)[..., 0]  # x and y of a vector compared at once
     quadrants = both.reshape(n, 2, 2, 2, 2, 2).swapaxes(3, 4).reshape(n, 2, 4, 4)
     used = ref_idx >= 0
-    is_one = (both == both[..., :1]).all(-1) & (used == used[..., :1]).all(-1)
+    is_one = (both == both[..., :1]).all(-1) & (ref_idx == ref_idx[..., :1]).all(-1)
     is_four = (quadrants == quadrants[..., :1]).all((-1, -2))
     detail = np.where(used.any(-1), np.where(is_one, ONE, np.where(is_four, FOUR, SIXTEEN)), 0)
     counts = COUNT[detail].ravel()

@@ -26,15 +26,17 @@ from .quality import Planes
 from .side_video import PictureGroups, SideVideo, fine_qp
 from .totals import FRAME_TYPES, Totals
 
+ALL_PICTURES = ("source", "prediction")
+LARGEST_WITH_ALL = 1280 * 720  # luma samples; larger frames have their source alone, unless both are asked for
 MOST_LINES = 4000  # of NAL units that the page lists
 WAITING = 6  # frames between the decoder and the threads that pack them and encode their source
 
 
 class Options(NamedTuple):
-    """limit: frames after which the page ends; pictures: which further ones it has, of `source`."""
+    """limit: frames after which the page ends; pictures: which further ones it has, of ALL_PICTURES; None: by their size."""
 
     limit: int | None = None
-    pictures: tuple[str, ...] = ()
+    pictures: tuple[str, ...] | None = None
 
 
 class StreamReport:
@@ -147,9 +149,12 @@ class StreamReport:
 
     def _pictures_of(self, frame: AnalysedFrame, source: Planes | None) -> list[tuple[SideVideo, Planes]]:
         """The further pictures of a frame, and the videos that they belong to."""
+        wanted = self._options.pictures
+        if wanted is None:
+            wanted = ALL_PICTURES if frame.width * frame.height <= LARGEST_WITH_ALL else ALL_PICTURES[:1]
         found = []
         for name, planes in (("source", source), ("prediction", frame.prediction)):
-            if planes is not None and name in self._options.pictures:
+            if planes is not None and name in wanted:
                 if name not in self._videos:
                     height, width = planes[0].shape
                     prefix, qp = f"{self._key}{name[0]}v", fine_qp(frame.slices[0].qp)

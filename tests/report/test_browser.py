@@ -314,7 +314,7 @@ def test_two_streams_side_by_side(browser, tmp_path):
             return iter(report_pages.clip())
 
     streams = report_pages.stream("baseline"), report_pages.stream("high")
-    path, _ = report_pages.make(tmp_path, *streams, sources=(Source(), Source()), options=Options(pictures=("source",)))
+    path, _ = report_pages.make(tmp_path, *streams, sources=(Source(), Source()), options=Options())
     opened(browser, path)
     assert run(browser, "return report.app.go(6)") is True
     assert run(browser, "return report.app.views.map(view => view.n)") == [6, 6]
@@ -325,7 +325,7 @@ def test_two_streams_side_by_side(browser, tmp_path):
     assert len(browser.find_elements("css selector", "#panel svg circle")) == 2 * len(report_pages.clip()) + 2
     key(browser, "2", "x")
     assert "B − A, QP" in browser.find_element("id", "legend").text
-    for picture in ("source", "difference", "other", "blank", "decoded"):
+    for picture in ("source", "difference", "prediction", "residual", "other", "blank", "decoded"):
         assert run(browser, "return report.app.setPicture(arguments[0])", picture) is True
         assert browser.find_element("css selector", ".note").is_displayed() is False
     mean = run(browser, """await report.app.setPicture("difference");
@@ -337,6 +337,11 @@ def test_two_streams_side_by_side(browser, tmp_path):
     expected = np.abs(decoded(report_pages.stream("baseline"))[6].y.astype(int) - report_pages.clip()[6][0]).mean()
     # 4 times the difference, over 4 channels; the source is coded anew
     assert mean == pytest.approx(expected, rel=0.35)
+    found = run(browser, """const video = report.streams[0].videos.prediction, picture = await video.get(6);
+    return [...report.plane(picture, 0)];""")  # fmt: skip
+    frames = h264lite.analyse(report_pages.stream("baseline"), samples=True)
+    expected = next(frame for frame in frames if frame.display_index == 6).prediction.y
+    assert np.abs(np.reshape(found, expected.shape) - expected.astype(int)).mean() < 3
     quiet(browser)
 
 
