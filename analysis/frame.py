@@ -73,6 +73,7 @@ class AnalysedFrame:
 
     bits: of the access unit as it lies in the stream: start codes, parameter sets, SEI, slices, filler data. header_bits:
     those outside of slice data. bits_by_kind: headers, vectors, luma and chroma as `h264lite encode --csv` has them.
+    An end of stream (NAL unit type 11) behind an end of sequence counts for no frame.
     """
 
     coding_index: int  # place in the stream, from 0
