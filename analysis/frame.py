@@ -10,15 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..standard.cabac_contexts import UNIT
-from ..standard.macroblock import MB_TYPE_NAMES
+from ..standard.macroblock import MB_TYPE_NAMES as MB_TYPE_NAMES
 from ..standard.syntax import Pps, SliceHeader, Sps
 
 SUB_TYPE_NAMES = ("8x8", "8x4", "4x8", "4x4", "direct")  # of sub_type
 BIT_KINDS = ("type", "motion", "coded", "luma", "chroma")  # last axis of bits_by_kind
 BIT_UNIT = UNIT  # of bits_by_kind in a bit
-__all__ = (
-    "BIT_KINDS", "BIT_UNIT", "MB_TYPE_NAMES", "SUB_TYPE_NAMES", "AnalysedFrame", "AnalysedSlice", "MacroblockGrids", "Samples",
-)  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -76,6 +73,7 @@ class AnalysedFrame:
 
     bits: of the access unit as it lies in the stream: start codes, parameter sets, SEI, slices, filler data. header_bits:
     those outside of slice data. bits_by_kind: headers, vectors, luma and chroma as `h264lite encode --csv` has them.
+    An end of stream (NAL unit type 11) behind an end of sequence counts for no frame.
     """
 
     coding_index: int  # place in the stream, from 0
