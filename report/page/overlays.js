@@ -1,10 +1,20 @@
 // What is drawn over a picture: maps of one value a macroblock, and layers of lines. `drawn` counts what a layer has drawn.
 
+const BITS = { kind: -1 }; // of syntax elements that the map of bits shows; -1: all
+
 const MAPS = {
   none: { name: "none" },
   type: { name: "macroblock type", key: "1" },
   qp: { name: "QP", key: "2", unit: "QP", value: (a, mb) => (a.type[mb] === I_PCM ? NaN : a.qp[mb]) },
-  bits: { name: "bits", key: "3", unit: "bits a macroblock", root: true, value: (a, mb) => a.bits[mb] },
+  bits: {
+    name: "bits",
+    key: "3",
+    root: true,
+    value: (a, mb) => (BITS.kind < 0 ? a.bits[mb] : a.bitsOf(BITS.kind, mb)),
+    get unit() {
+      return `bits a macroblock${BITS.kind < 0 ? "" : ` of ${META.constants.kinds[BITS.kind]}`}`;
+    },
+  },
   energy: {
     name: "residual energy",
     key: "4",
@@ -21,14 +31,6 @@ const MAPS = {
     value: (a, mb) => (a.error[mb] ? Math.min(60, 10 * Math.log10((65025 * 256) / a.error[mb])) : 60),
   },
 };
-META.constants.kinds.forEach((name, kind) => {
-  MAPS[`kind${kind}`] = {
-    name: `bits of ${name}`,
-    unit: `bits a macroblock of ${name}`,
-    root: true,
-    value: (a, mb) => a.bitsOf(kind, mb),
-  };
-});
 const LAYERS = {
   grid: { name: "macroblock grid", key: "g" },
   slices: { name: "slices", key: "l" },

@@ -70,7 +70,10 @@ function makeTools(app) {
   }
   tools.append(element("h2", { textContent: "map" }));
   for (const [value, row] of Object.entries(MAPS)) {
-    if (app.has(row)) tools.append(choice("radio", "map", value, row, () => app.setMap(value)));
+    if (!app.has(row)) continue;
+    const label = choice("radio", "map", value, row, () => app.setMap(value));
+    if (value === "bits") label.insertBefore(kindChoice(app), label.lastChild);
+    tools.append(label);
   }
   if (STREAMS.length > 1)
     tools.append(
@@ -89,6 +92,20 @@ function makeTools(app) {
   });
   tools.append(element("h2", { textContent: "opacity of the map" }), opacity);
   showTools(app);
+}
+
+// Which kind of syntax elements the map of bits counts.
+function kindChoice(app) {
+  const select = element("select", { id: "kind", title: "kind of syntax elements" });
+  ["all", ...META.constants.kinds].forEach((name, k) =>
+    select.append(element("option", { value: k - 1, textContent: name })),
+  );
+  select.addEventListener("change", () => {
+    BITS.kind = Number(select.value);
+    app.setMap("bits");
+    select.blur();
+  });
+  return select;
 }
 
 function showTools(app) {

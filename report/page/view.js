@@ -4,9 +4,9 @@ const PLACE = { scale: 1, x: 0, y: 0, fitted: true };
 const PICTURES = {
   decoded: { name: "decoded" },
   source: { name: "source", needs: "source" },
-  difference: { name: "decoded − source, ×4", needs: "source" },
+  difference: { name: "minus source, ×4", needs: "source" },
   prediction: { name: "prediction", needs: "prediction" },
-  residual: { name: "decoded − prediction, ×4", needs: "prediction" },
+  residual: { name: "minus prediction, ×4", needs: "prediction" },
   other: { name: "A − B, ×4", two: true },
   blank: { name: "none" },
 };
