@@ -14,7 +14,7 @@ from .quality import Planes, Quality, compare
 from .totals import FRAME_TYPES
 
 LARGEST = 65535  # of what the page has in 16 bits; a macroblock of 3200 bits is the largest that is legal (A.3.1)
-KIND_PARTS = 16  # of a bit: the unit of bits by kind on the page
+KIND_PARTS = 4  # of a bit: the unit of bits by kind on the page
 ENERGY_PARTS = 16  # of the root of the sum of squares of a macroblock's residual
 KIND_NAMES = ("mb_type, modes, skip", "ref_idx, mvd, sub_mb_type", "cbp, transform flag, QP", "luma levels", "chroma levels")
 QUADRANT_FIRST = [0, 2, 8, 10]  # 4x4 blocks in raster order

@@ -19,7 +19,7 @@ SECTIONS = (
     ("modes", "u1", "n: transform_size_8x8_flag | intra_chroma_pred_mode << 1 | Intra16x16PredMode << 3"),
     ("slice", "u2", "n: number of the slice in the frame"),
     ("bits", "u2", "n: bits of macroblock_layer() and of what precedes it"),
-    ("kinds", "u2", "5 n: bits by kind of syntax element (frame_data.KIND_NAMES) in 1 / 16, kind after kind"),
+    ("kinds", "u2", "5 n: bits by kind of syntax element (frame_data.KIND_NAMES) in 1 / 4, kind after kind"),
     ("coded", "u2", "n: bit k is set where luma block k, in raster order, has levels"),
     ("energy", "u2", "n: root of the sum of squares of luma minus prediction, in 1 / 16"),
     ("error", "u4", "n: sum of squared differences of luma to the source"),

@@ -14,7 +14,7 @@ function macroblockRows(stream, n, arrays, mb, brief = false) {
   if (type !== I_PCM) rows.push(["QP_Y", String(arrays.qp[mb])]);
   rows.push(["bits", String(arrays.bits[mb])]);
   if (!brief) {
-    META.constants.kinds.forEach((name, k) => rows.push([`  ${name}`, decimals(arrays.bitsOf(k, mb), 1)]));
+    META.constants.kinds.forEach((name, k) => rows.push([`  ${name}`, decimals(arrays.bitsOf(k, mb), 2)]));
   }
   rows.push(["slice", String(arrays.slice[mb])]);
   if (!isSkip(type) && type !== I_PCM) {

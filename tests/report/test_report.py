@@ -69,7 +69,7 @@ def test_figures_are_those_of_the_analysis(tmp_path, kind):
         sections, row = page.arrays("a", n), found["frames"][n]
         assert row.get("lists", [[[], []]] * len(frame.slices)) == [[list(k) for k in one.references] for one in frame.slices]
         by_kind = frame.by_macroblock("bits_by_kind")
-        assert np.abs(sections["kinds"].reshape(5, -1).T / 16 - by_kind / 256).max() <= 1 / 32
+        assert np.abs(sections["kinds"].reshape(5, -1).T / 4 - by_kind / 256).max() <= 1 / 8
         energy = np.sqrt(frame.by_macroblock("residual_energy"))
         assert np.abs(sections["energy"] / 16 - energy).max() <= 1 / 32
         assert [name for name, _ in row["units"]] == [NAL_NAMES[kind] for kind, _ in frame.units]
