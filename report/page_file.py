@@ -76,7 +76,7 @@ class PageFile:
 
     def finish(self, meta: dict[str, Any]) -> None:
         """Write what the page says about its data, and its script."""
-        meta = {**meta, "folder": f"{self._folder.name}/" if self._folder is not None and self.outside else ""}
+        meta = {**meta, "folder": self._folder.name if self._folder is not None and self.outside else ""}
         self._write(f'<script type="application/json" id="meta">{as_json(meta)}</script>\n'.encode(),
                     f"<script>{self._script}</script>\n</body>\n</html>\n".encode())  # fmt: skip
         self._finished = True

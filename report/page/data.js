@@ -45,8 +45,8 @@ function fromFolder(key) {
     const script = document.createElement("script");
     waiting.set(key, resolve);
     script.onload = () => script.remove();
-    script.onerror = () => reject(new Error(`${META.folder}${key}.js is missing: keep the folder beside the page`));
-    script.src = META.folder + key + ".js";
+    script.onerror = () => reject(new Error(`${META.folder}/${key}.js is missing: keep the folder beside the page`));
+    script.src = `${encodeURIComponent(META.folder)}/${key}.js`;
     document.head.append(script);
   });
 }

@@ -361,7 +361,7 @@ def test_two_streams_of_other_sizes_and_lengths(browser, tmp_path):
 
 
 def test_data_in_a_folder(browser, tmp_path):
-    path, made = report_pages.make(tmp_path, report_pages.stream("high"), in_page=9000)
+    path, made = report_pages.make(tmp_path, report_pages.stream("high"), in_page=9000, name="a b#1%2F?.html")
     assert made.outside
     opened(browser, path)
     assert run(browser, DRAWN, 12, LAYERS) == expected_layers(decoded(report_pages.stream("high"))[12])

@@ -162,7 +162,7 @@ def test_data_beyond_the_limit_lie_in_a_folder(tmp_path):
     assert not made.outside and not made.folder and not (tmp_path / "whole_files").exists()
     path, made = report_pages.make(tmp_path, data, name="cut.html", in_page=20000)
     page, expected = report_pages.read(path), report_pages.read(whole)
-    assert page.meta["folder"] == "cut_files/" and made.folder == str(tmp_path / "cut_files")
+    assert page.meta["folder"] == "cut_files" and made.folder == str(tmp_path / "cut_files")
     files = sorted((tmp_path / "cut_files").iterdir())
     assert sum(file.stat().st_size for file in files) == made.outside > 0
     outside = {}
@@ -182,6 +182,8 @@ def test_limit_and_broken_streams_are_said(tmp_path):
     path, made = report_pages.make(tmp_path, data[: len(data) // 2] + b"\x00" * 7 + data[len(data) // 2 + 40 :])
     found = report_pages.read(path).meta["streams"][0]
     assert made.errors[0] and found["error"] == made.errors[0] and 0 < len(found["frames"]) < len(report_pages.clip())
+    path, made = report_pages.make(tmp_path, report_pages.stream("baseline") + report_pages.stream("x264"))
+    assert made.frames == [len(report_pages.clip())] and "the size changes to 80x64" in made.errors[0]
     path, made = report_pages.make(tmp_path, b"no stream at all", name="none.html")
     assert made.frames == [0] and not path.exists()
 
