@@ -4,6 +4,7 @@ import io
 import os
 import zipfile
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -32,10 +33,10 @@ def csv_rows(frame: AnalysedFrame) -> list[list[str]]:
     columns += [[f"{value:.3f}" for value in get("bits_by_kind")[:, k] / 256] for k in range(len(BIT_KINDS))]
     columns += [_joined(get(name)) for name in _OF_BLOCKS]
     for k in range(2):
-        used = (get("ref_idx")[:, k] >= 0).any(axis=1)
+        used: list[bool] = np.any(get("ref_idx")[:, k] >= 0, axis=1).tolist()
         for name in _OF_LISTS:
             cells = _joined(get(name)[used, k])[::-1]
-            columns.append([cells.pop() if some else "" for some in used.tolist()])
+            columns.append([cells.pop() if some else "" for some in used])
     columns += [_joined(get("strengths")[:, k]) for k in range(2)]
     cells_of = zip(*columns)
     return [[*place, str(mb), str(mb % width), str(mb // width), *cells] for mb, cells in zip(addresses, cells_of)]
@@ -118,7 +119,7 @@ def load_npz(file: str | os.PathLike[str], *names: str) -> dict[str, np.ndarray]
     with np.load(file) as found:
         groups: dict[str, list[str]] = {}
         for key in sorted(found.files):
-            name, _, number = key.rpartition("/")
+            name = key.rpartition("/")[0]
             groups.setdefault(key if name == "frames" else name, []).append(key)
         wanted = names or tuple(groups)
         return {
@@ -132,7 +133,7 @@ class StreamArrays:
 
     def __init__(self, files: list[CsvFile | NpzFile]) -> None:
         self._files = files
-        self._decoder = Decoder(observer=Recorder(samples=False))
+        self._decoder: Any = Decoder(observer=Recorder(samples=False))  # gives out AnalysedFrames
 
     def add(self, data: bytes) -> None:
         """The next piece of the byte stream."""

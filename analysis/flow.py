@@ -5,7 +5,9 @@ import numpy as np
 from .frame import AnalysedFrame
 
 
-def motion_field(frame: AnalysedFrame, list_index: int = 0, *, per_frame: bool = False, missing: float = np.nan) -> np.ndarray:
+def motion_field(
+    frame: AnalysedFrame, list_index: int = 0, *, per_frame: bool = False, missing: float = np.nan
+) -> np.ndarray:
     """The dense field of one list's vectors, float32[height, width, 2]: (x, y) in luma samples, of the shown part.
 
     A sample at p is predicted from p + field[p] in its reference (8.4.2.2): where `list_index` is 0 mostly an earlier frame,

@@ -193,8 +193,8 @@ def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: Exit
                                time_base=base, matrix=video.matrix))
     stack.callback(sinks.stream.close)
     for role, name in (("reconstruction", reports["dump_yuv"]), ("rows", reports["csv"]),
-                       ("macroblock_rows", reports["mb_csv"]), ("macroblock_arrays", reports["mb_npz"]), ("summary", reports["json"]),
-                       ("timeline", reports["trace"]), ("chart", reports["trace_png"]),
+                       ("macroblock_rows", reports["mb_csv"]), ("macroblock_arrays", reports["mb_npz"]),
+                       ("summary", reports["json"]), ("timeline", reports["trace"]), ("chart", reports["trace_png"]),
                        ("rates", reports["rate_png"])):
         if name is not None:
             sink = ByteSink(name)

@@ -108,7 +108,8 @@ def compare_with_ffmpeg(stream: bytes) -> int:
         which = (vectors["source"] > 0).astype(int)
         y, x = vectors["dst_y"] - vectors["h"] // 2, vectors["dst_x"] - vectors["w"] // 2
         found = frame.macroblocks.mv[which, y // 4, x // 4]
-        assert (found == np.stack((vectors["motion_x"], vectors["motion_y"]), -1)).all() and (vectors["motion_scale"] == 4).all()
+        assert (found == np.stack((vectors["motion_x"], vectors["motion_y"]), -1)).all()
+        assert (vectors["motion_scale"] == 4).all()
         if frame.frame_type == "P":  # in B frames FFmpeg leaves some out, and has zeros where a list is not used
             assert (frame.macroblocks.ref_idx[which, y // 4, x // 4] >= 0).all()
             covered = np.zeros(frame.macroblocks.ref_idx.shape, bool)
@@ -179,7 +180,8 @@ def test_strengths_follow_the_standard():
             shape[axis] = -1
             inside, outer = (at_border > 0).reshape(shape), (at_border % 4 == 0).reshape(shape)
             either_intra, either_coded = intra | before(intra), coded | before(coded)
-            expected = np.where(either_intra, np.where(outer, 4, 3), np.where(either_coded, 2, _motion_strength(arrays, axis)))
+            inter = np.where(either_coded, 2, _motion_strength(arrays, axis))
+            expected = np.where(either_intra, np.where(outer, 4, 3), inter)
             assert (arrays.strengths[direction] == expected * inside).all()
 
 
@@ -220,7 +222,7 @@ def test_sources(tmp_path):
         h264lite.analyse(Path(tmp_path / "none"))
     broken = h264lite.analyse(stream[:-40] + b"\0\0\1\x41\xff\xff\xff")
     with pytest.raises(h264lite.BitstreamError):
-        [*broken]
+        list(broken)
 
 
 def test_memory_is_bounded_by_reordering():
