@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .analysis.analyse import analyse as analyse
     from .cuda_src.runtime.idle import release_gpu as release_gpu
     from .decoder.decoder import Decoder as Decoder
     from .decoder.errors import BitstreamError as BitstreamError
@@ -34,6 +35,7 @@ _PUBLIC = {
     "OptionError": ".encoder.errors",
     "InputError": ".encoder.errors",
     "Decoder": ".decoder.decoder",
+    "analyse": ".analysis.analyse",
     "BitstreamError": ".decoder.errors",
     "Unsupported": ".decoder.errors",
 }

@@ -51,6 +51,7 @@ def make_parser(command: str = "") -> Parser:
     elif command != "encode":
         if command not in ("tune", "bench", "doctor", "plot", "compile"):
             import_module(".decode", __package__).add_parsers(commands)
+            import_module(".report", __package__).add_parsers(commands)
         add_machine_parsers(commands)
         commands.add_parser("papers", help="run the experiments of papers, with their tables next to the measured ones")
     return parser

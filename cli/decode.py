@@ -1,26 +1,24 @@
 """The command line's `decode` and `info`; exit codes: 0 ok, 1 failed, 2 wrong usage, 130 interrupted."""
 
 import argparse
-import io
+import json
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from fractions import Fraction
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ..console import say, silence
 from ..decoder.errors import BitstreamError
 from ..files import WholeFile, error_text, identity, opened, shown
 from ..jit import compiling
+from ..mp4.opening import pieces
 
 if TYPE_CHECKING:
+    from ..decoder.info import StreamInfo, UnitInfo
     from ..decoder.picture import Frame  # imports the compiler, which would delay --help
     from ..mp4.reader import Mp4Reader
-
-PIECE = 1 << 20  # bytes read at a time
-IN_MEMORY = 1 << 26  # bytes of an MP4 from a pipe that are kept in memory, before a temporary file
 
 
 def add_parsers(commands: Any) -> None:
@@ -43,6 +41,8 @@ def add_parsers(commands: Any) -> None:
     info.add_argument("input", metavar="FILE", help="the stream or MP4; - for standard input")
     info.add_argument("--nal", action="store_true", help="a line for each NAL unit: offset (of an MP4: in its stream as"
                       " Annex B), bytes, type, contents")
+    info.add_argument("--json", action="store_true", help="the same for programs (docs/json.md), with --nal the"
+                      " NAL units too")
     info.set_defaults(run=run_info)
 
 
@@ -92,25 +92,6 @@ def _signals() -> Iterator[None]:
     finally:
         for number, before in taken.items():
             signal.signal(number, before)
-
-
-def pieces(stream: io.BufferedReader) -> "tuple[Iterator[bytes], Mp4Reader | None]":
-    """The byte stream of an open file, in pieces; for an MP4, which its first bytes tell, also its reader."""
-    from ..mp4.reader import Mp4Reader, is_mp4
-
-    first = stream.read(8)
-    if not is_mp4(first):
-        return chain((first,), iter(lambda: stream.read(PIECE), b"")), None
-    file: Any = stream
-    if not stream.seekable() or stream.tell() != len(first):
-        import tempfile  # 2 ms of --help
-
-        file = tempfile.SpooledTemporaryFile(IN_MEMORY)
-        file.write(first)
-        while piece := stream.read(PIECE):
-            file.write(piece)
-    reader = Mp4Reader(file)
-    return reader.byte_stream(), reader
 
 
 def _decode(source: Iterator[bytes], sink: "Sink", resilient: bool, limit: int | None) -> list[str]:
@@ -175,17 +156,14 @@ def run_info(args: argparse.Namespace) -> int:
     from ..decoder.info import StreamInfo  # imports NumPy, which would delay --help
 
     info, name = StreamInfo(), shown(args.input, "standard input")
+    out = (_Facts if args.json else _Words)(info, args.nal)
     try:
         with opened(args.input) as source:
             stream, movie = pieces(source)
             for piece in stream:
-                _print_lines(info.feed(piece), args.nal)
-            _print_lines(info.flush(), args.nal)
-            if args.nal:
-                print()
-            if movie is not None:
-                print(movie.summary())
-        print("\n".join(info.summary()), flush=True)
+                out.units(info.units(piece))
+            out.units(info.last_units())
+            out.rest(movie)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BitstreamError as error:
@@ -198,10 +176,50 @@ def run_info(args: argparse.Namespace) -> int:
     return 1 if info.errors or not info.pictures else 0
 
 
-def _print_lines(lines: Iterator[str], shown: bool) -> None:
-    for line in lines:
-        if shown:
-            print(line)
+class _Words:
+    """Prints lines for people."""
+
+    def __init__(self, info: "StreamInfo", nal: bool) -> None:
+        self._info, self._nal = info, nal
+
+    def units(self, found: "Iterator[UnitInfo]") -> None:
+        """The next NAL units."""
+        for unit in found:
+            if self._nal:
+                print(unit.line())
+
+    def rest(self, movie: "Mp4Reader | None") -> None:
+        """The summary."""
+        if self._nal:
+            print()
+        if movie is not None:
+            print(movie.summary())
+        print("\n".join(self._info.summary()), flush=True)
+
+
+class _Facts:
+    """Prints an object of JSON, the NAL units first and as they come: memory does not hold those of a long stream."""
+
+    def __init__(self, info: "StreamInfo", nal: bool) -> None:
+        self._info, self._nal, self._count = info, nal, 0
+
+    def units(self, found: "Iterator[UnitInfo]") -> None:
+        """The next NAL units."""
+        from ..decoder.info_json import unit_facts
+
+        for unit in found:
+            if self._nal:
+                print(",\n" if self._count else '{"units": [\n', json.dumps(unit_facts(unit)), sep="", end="")
+                self._count += 1
+
+    def rest(self, movie: "Mp4Reader | None") -> None:
+        """The summary."""
+        from ..decoder.info_json import stream_facts
+
+        facts = {**({} if self._count or not self._nal else {"units": []}), **stream_facts(self._info),
+                 "mp4": None if movie is None else movie.facts()}  # fmt: skip
+        text = json.dumps(facts, indent=2)
+        print(f"],\n{text[2:]}" if self._count else text, flush=True)
 
 
 def _error_text(error: Exception, otherwise: str = "") -> str:

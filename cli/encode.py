@@ -34,6 +34,7 @@ from .keeping import Clock, DisplayOrder, keyint_of, open_sound, take_over, told
 from .progress import Progress
 
 if TYPE_CHECKING:
+    from ..analysis.files import StreamArrays  # imports the decoder
     from ..encoder.settings.predicted import Planned
     from .charts.rates import RatePlot
 
@@ -50,6 +51,8 @@ class Sinks:
     stream: PacketSink
     reconstruction: ByteSink | None = None
     rows: ByteSink | None = None
+    macroblock_rows: ByteSink | None = None
+    macroblock_arrays: ByteSink | None = None
     summary: ByteSink | None = None
     timeline: ByteSink | None = None
     chart: ByteSink | None = None
@@ -73,6 +76,7 @@ class Run:
     planned: "Planned | None" = None  # with --verbose and a tuning file
     verbose: bool = False
     rates: "RatePlot | None" = None
+    arrays: "StreamArrays | None" = None  # with --mb-csv or --mb-npz
     reconstructions: DisplayOrder = field(default_factory=DisplayOrder)
 
     def info(self, text: str) -> None:
@@ -102,7 +106,8 @@ def run_encode(
     reports = read_options({name: value for name, value in option_texts.items() if name in _REPORTS}, _REPORT_ROWS)
     inputs = {f"input {k + 1}" if k else "input": name for k, name in enumerate(source_names)}
     check_distinct({**inputs, "audio": reports["audio"], "output": output_name, "dump-yuv": reports["dump_yuv"],
-                    "csv": reports["csv"], "json": reports["json"], "trace": reports["trace"],
+                    "csv": reports["csv"], "mb-csv": reports["mb_csv"], "mb-npz": reports["mb_npz"],
+                    "json": reports["json"], "trace": reports["trace"],
                     "trace-png": reports["trace_png"], "rate-png": reports["rate_png"],
                     "stats": option_texts.get("stats") if option_texts.get("pass_") else None})
     if reports["trace_png"]:
@@ -137,7 +142,7 @@ def run_encode(
         progress = Progress(mode, total, config.fps)
         quiet = reports["quiet"] or mode == "json"
         run = Run(source_name, source, None, sinks, progress, quiet, clock)  # type: ignore[arg-type]
-        run.verbose, run.rates = reports["verbose"], rates
+        run.verbose, run.rates, run.arrays = reports["verbose"], rates, open_arrays(sinks)
         for warning in told_before(source_name, source.format, sinks.stream, reports):
             run.warn(warning)
         run.info(start_line(config, source.format))
@@ -188,14 +193,25 @@ def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: Exit
     sinks = Sinks(open_packets(output, config.fps, reports["muxer"], reports["fragment"], sound, config.nal_hrd,
                                time_base=base, matrix=video.matrix))
     stack.callback(sinks.stream.close)
-    for role, name in (("reconstruction", reports["dump_yuv"]), ("rows", reports["csv"]), ("summary", reports["json"]),
-                       ("timeline", reports["trace"]), ("chart", reports["trace_png"]),
+    for role, name in (("reconstruction", reports["dump_yuv"]), ("rows", reports["csv"]),
+                       ("macroblock_rows", reports["mb_csv"]), ("macroblock_arrays", reports["mb_npz"]),
+                       ("summary", reports["json"]), ("timeline", reports["trace"]), ("chart", reports["trace_png"]),
                        ("rates", reports["rate_png"])):
         if name is not None:
             sink = ByteSink(name)
             stack.callback(sink.close)
             setattr(sinks, role, sink)
     return sinks
+
+
+def open_arrays(sinks: Sinks) -> "StreamArrays | None":
+    """What writes --mb-csv and --mb-npz."""
+    if sinks.macroblock_rows is None and sinks.macroblock_arrays is None:
+        return None
+    from ..analysis.files import CsvFile, NpzFile, StreamArrays
+
+    made = ((CsvFile, sinks.macroblock_rows), (NpzFile, sinks.macroblock_arrays))
+    return StreamArrays([file(sink.write) for file, sink in made if sink is not None])
 
 
 def start_line(config: Config, video: VideoFormat) -> str:
@@ -260,6 +276,8 @@ def _encode(run: Run, stop: StopSignals) -> int:
     run.sinks.stream.close()
     for planes in run.reconstructions.rest():
         run.sinks.reconstruction.write(b"".join(plane.tobytes() for plane in planes))  # type: ignore[union-attr]
+    if run.arrays and run.written:
+        run.arrays.close()
     run.progress.finish()
     held = f"{run.written} frame{'s' if run.written != 1 else ''}"
     if failure is not None:
@@ -363,6 +381,8 @@ def _write(run: Run, finished: list[Any]) -> None:
             run.written += 1
             if run.rates:
                 run.rates.add(row)
+            if run.arrays:
+                run.arrays.add(frame.data)
             if run.sinks.reconstruction:
                 for planes in run.reconstructions.add(frame.index, frame.reconstruction):
                     run.sinks.reconstruction.write(b"".join(plane.tobytes() for plane in planes))

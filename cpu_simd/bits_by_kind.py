@@ -16,7 +16,9 @@ from ..standard.cabac_contexts import (
     CTX_SUB_MB_TYPE_B,
     CTX_SUB_MB_TYPE_P,
     LAST_BASE,
+    LOG2,
     SIGNIFICANT_BASE,
+    UNIT,
 )
 from ..standard.macroblock import I_PCM, LAST_INTRA, I_4x4, I_16x16, P_16x16
 from .cabac import N_STATES, NEXT_STATE, RANGES, start_contexts
@@ -29,7 +31,6 @@ from .macroblock_syntax import b_mb_type, skip_type
 from .simd.lanes import bit_length
 
 OTHER, VECTORS, LUMA, CHROMA, N_KINDS = range(5)  # kinds of bits
-UNIT = 256  # of a bit
 FIRST_RANGE = 510  # 9.3.1.2: codIRange
 
 
@@ -48,8 +49,6 @@ def _kinds():
 
 
 KIND_OF_CONTEXT = _kinds()
-# log2 in UNITs; of 2 n it is that of n and one more
-LOG2 = np.array([0] + [round(UNIT * float(np.log2(n))) for n in range(1, 512)], np.int32)
 
 
 @helper

@@ -69,7 +69,7 @@ def check_deblocking_call(pool: Pool, table: np.ndarray, slot: int) -> None:
 
 def _checked(pool: Pool) -> Checked:
     """What holds for the arrays of the pool, which are looked at once as long as they are the same."""
-    arrays = (pool.mbs, pool.motion, pool.planes, pool.mb_width, pool.mb_height, pool.slots)
+    arrays = (pool.mbs, pool.motion, pool.planes, pool.traces, pool.mb_width, pool.mb_height, pool.slots)
     if pool.checked is None or any(a is not b for a, b in zip(arrays, pool.checked.arrays)):
         _check_sizes(pool)
         pool.checked = Checked(arrays, *_limits(pool))
@@ -96,12 +96,19 @@ def _check_sizes(pool: Pool) -> None:
     mbs = {
         "sub_type": (n_mb, 4), "intra_mode": (h4, w4), "nonzero": (h4, w4), "nonzero_chroma": (2, h8, w8),
         "mvd": (2, h4, w4, 2), "levels": (n_mb, at.LEVELS_PER_MB), "contexts": (N_CONTEXTS,),
+        "bits_by_kind": (n_mb, at.N_KINDS),
     }  # fmt: skip
     _expect(**{name: (array, mbs.get(name, (n_mb,))) for name, array in pool.mbs._asdict().items()})
     motion, planes = pool.motion, pool.planes
     _expect(mv=(motion.mv, (slots, 2, h4, w4, 2)), ref_idx=(motion.ref_idx, (slots, 2, h8, w8)),
             ref_id=(motion.ref_id, (slots, 2, h8, w8)), y=(planes.y, (slots, h, w)),
             u=(planes.u, (slots, h // 2, w // 2)), v=(planes.v, (slots, h // 2, w // 2)))  # fmt: skip
+    traces = pool.traces
+    if traces.energy.size == 0:
+        h = w = h4 = w4 = n_mb = 0
+    _expect(prediction_y=(traces.y, (h, w)), prediction_u=(traces.u, (h // 2, w // 2)),
+            prediction_v=(traces.v, (h // 2, w // 2)), energy=(traces.energy, (n_mb,)),
+            strengths=(traces.strengths, (2 if n_mb else 0, h4, w4)))  # fmt: skip
 
 
 def _expect(**arrays: tuple[np.ndarray, tuple[int, ...]]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..jit.inlining import outlined
 from ..jit.kernel import helper
-from ..standard.cabac_contexts import NEXT_LPS, RANGE_LPS
+from ..standard.cabac_contexts import LOG2, NEXT_LPS, RANGE_LPS, UNIT
 from .bitreader import fail
 from .errors import E_CABAC
 from .layout import S_BITS, S_END, S_OFFSET, S_POS, S_RANGE
@@ -127,3 +127,17 @@ def terminate(data, s):
 def position(s):
     """Bits of the RBSP that the engine of the standard, which looks nine bits ahead, has read."""
     return s[S_POS] - s[S_BITS]
+
+
+@helper
+def shifted_out(s):
+    """Bits of the RBSP that decisions so far have shifted out of codIOffset."""
+    return position(s) - 9
+
+
+@helper
+def spent(s, is_cabac):
+    """Bits of the RBSP that syntax elements so far have taken, in 1 / UNIT bits; with CABAC by codIRange (9.3.4.2)."""
+    if is_cabac:
+        return UNIT * position(s) - np.int64(LOG2[s[S_RANGE]])
+    return UNIT * s[S_POS]

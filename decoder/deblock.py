@@ -295,11 +295,22 @@ def deblock_edge(planes, row, qp_p, qp_q, edge, vertical, y0, x0, width, strengt
         filter_chroma(planes[1], planes[2], at, across, along, strengths, of_u, of_v, lines)
 
 
+@helper
+def keep_strengths(kept, strengths, vertical, y4, x4):
+    """bS of an edge of a macroblock, whose first 4x4 block behind the edge is (x4, y4), for the observer."""
+    for k in range(4):
+        bs = strengths >> 4 * k & 15
+        if vertical:
+            kept[0, y4 + k, x4] = bs
+        else:
+            kept[1, y4, x4 + k] = bs
+
+
 @closed_kernel
-def deblock_picture(mbs, slice_table, mb_width, planes, motion, slot):
+def deblock_picture(mbs, slice_table, mb_width, planes, motion, slot, kept):
     """8.7: all macroblocks of a picture in order of their addresses; slice_table int32[n_slices, N_SLICE_COLUMNS].
 
-    mbs: slice_id, mb_type, cbp, qp, transform_8x8, nonzero of layout.Macroblocks.
+    mbs: slice_id, mb_type, cbp, qp, transform_8x8, nonzero of layout.Macroblocks. kept: Traces.strengths, or empty.
     """
     slice_id, mb_type, cbp, qp, transform_8x8, nonzero = mbs
     flat = (planes.y[slot].ravel(), planes.u[slot].ravel(), planes.v[slot].ravel())
@@ -328,14 +339,16 @@ def deblock_picture(mbs, slice_table, mb_width, planes, motion, slot):
                     pieces = 1 if alike and one_vector(mb_type[mb_p]) else 4
                 elif edge & 1 and transform_8x8[mb]:
                     continue
+                y4, x4 = (4 * y, 4 * x + edge) if vertical else (4 * y + edge, 4 * x)
                 if intra or is_intra(mb_type[mb_p]):
                     strengths = 0x4444 if edge == 0 else 0x3333
                 else:
-                    y4, x4 = (4 * y, 4 * x + edge) if vertical else (4 * y + edge, 4 * x)
                     coded_p = np.int64(coded[mb_p])
                     strengths = edge_strengths(
                         mv, ref_id, 4 * mb_width, coded_p, coded_q, edge, vertical, y4, x4, pieces
                     )
+                if kept.size:
+                    keep_strengths(kept, strengths, vertical, y4, x4)
                 if strengths:
                     deblock_edge(
                         flat, row, np.int64(qp[mb_p]), qp_q, edge, vertical, 16 * y, 16 * x, 16 * mb_width, strengths,

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..standard.bits import (
     NAL_AUD,
@@ -46,17 +46,32 @@ class Sequence(NamedTuple):
     buffer: PictureBuffer
 
 
+class Observer(Protocol):
+    """Sees what a decoder does with a stream, and gives out what it makes of it."""
+
+    ready: deque[Any]  # what the decoder gives out in place of frames
+
+    def unit(self, unit: NalUnit) -> None:
+        """A NAL unit, before it is decoded; those before the first slice of a picture come after the picture before."""
+
+    def decoded(self, work: PictureDecoding, pool: Pool) -> None:
+        """A decoded picture, still in the arrays of the pool, in coding order."""
+
+    def shown(self, picture: Picture) -> None:
+        """The output of a picture, whose display_index says its place."""
+
+
 class Decoder:
     """Decodes an Annex B byte stream, given in pieces of any size.
 
-    macroblocks: frames carry their macroblock arrays. user_data: distinct texts of user data in SEI messages so far, where
-    encoders say what they are. resilient: errors are not raised; what was dropped stands in
-    `dropped`, one line each, of which the last counts those behind the first hundred. After an exception that the caller
-    catches, whatever it is, the next call gives the frames that wait, and decoding goes on at the next IDR picture of
-    what is given then. Threads may share a decoder: one decodes at a time.
+    macroblocks: frames carry their macroblock arrays. observer: gives out what it makes of the stream, in place of frames.
+    user_data: distinct texts of user data in SEI messages so far, where encoders say what they are. resilient: errors are
+    not raised; what was dropped stands in `dropped`, one line each, of which the last counts those behind the first
+    hundred. After an exception that the caller catches, whatever it is, the next call gives the frames that wait, and
+    decoding goes on at the next IDR picture of what is given then. Threads may share a decoder: one decodes at a time.
     """
 
-    def __init__(self, macroblocks: bool = False, resilient: bool = False) -> None:
+    def __init__(self, macroblocks: bool = False, resilient: bool = False, observer: Observer | None = None) -> None:
         self.macroblocks = macroblocks
         self.resilient = resilient
         self.dropped = Lines()
@@ -64,7 +79,9 @@ class Decoder:
         self._splitter = ByteStreamSplitter()
         self._inputs: deque[tuple[str, Take]] = deque()  # pieces and ends of streams that wait, in order
         self._units: deque[tuple[int, bytes]] = deque()  # NAL units that wait, before them
-        self._ready: deque[Frame] = deque()
+        self._observer = observer
+        self._ready: deque[Any] = observer.ready if observer else deque()
+        self._shown = 0  # pictures given out
         self._sps: dict[int, Sps] = {}
         self._pps: dict[int, Pps] = {}
         self._sequence: Sequence | None = None
@@ -183,9 +200,14 @@ class Decoder:
         """7.3.1: one NAL unit; those that decoding does not need are skipped."""
         unit = parse_nal_unit(data)._replace(offset=offset)
         kind = unit.nal_unit_type
+        ends = kind in (NAL_END_OF_SEQUENCE, NAL_END_OF_STREAM)  # the access unit that they belong to
+        if self._observer is not None and ends:
+            self._observer.unit(unit)
         if kind in _BETWEEN_PICTURES:
             self._finish_picture()
             self._last = None
+        if self._observer is not None and not ends and kind not in (NAL_SLICE, NAL_IDR):
+            self._observer.unit(unit)
         if kind in (NAL_SLICE, NAL_IDR):
             if self._skipping and kind != NAL_IDR:
                 self._skipped += 1
@@ -219,6 +241,8 @@ class Decoder:
         check_sps(sps)
         check_slice(header, sps, pps)
         if header.redundant_pic_cnt:
+            if self._observer is not None:
+                self._observer.unit(unit)
             return  # the primary picture is there, or an error has said that it is not
         if self._skipping and header.first_mb_in_slice:
             self._skipped += 1  # of an IDR picture whose beginning is lost
@@ -229,6 +253,8 @@ class Decoder:
                 self._end_skipping(f"byte {unit.offset}")
                 self._order, self._prev_ref_frame_num, self._last = PictureOrder(), None, None
             self._begin_picture(header, sps)
+        if self._observer is not None:
+            self._observer.unit(unit)
         self._last = header
         assert self._work is not None and self._sequence is not None
         self._work.decode_slice(header, pps, rbsp, position, self._sequence.buffer.references())
@@ -266,9 +292,18 @@ class Decoder:
         if self._sequence is not None:
             self._sequence.buffer.flush(discard=bool(header.no_output_of_prior_pics_flag))
         self._sequence = None  # its memory goes before the new pool takes as much
-        pool = Pool(sps, slots)
-        self._sequence = Sequence(sps, pool, PictureBuffer(sps, pool.frame, self._ready))
+        pool = Pool(sps, slots, True) if self._observer else Pool(sps, slots)
+        self._sequence = Sequence(sps, pool, PictureBuffer(sps, partial(self._output, pool)))
         return self._sequence
+
+    def _output(self, pool: Pool, picture: Picture) -> None:
+        """C.4.2: the next picture in output order."""
+        if self._observer is None:
+            self._ready.append(pool.frame(picture))
+        picture.display_index = self._shown
+        self._shown += 1
+        if self._observer is not None:
+            self._observer.shown(picture)
 
     def _fill_gap(self, header: SliceHeader, sequence: Sequence) -> None:
         """8.2.5.2: "non-existing" frames for the values of frame_num that were left out."""
@@ -297,6 +332,8 @@ class Decoder:
         pool, buffer = self._sequence.pool, self._sequence.buffer
         work.finish()
         picture, header = work.picture, work.header
+        if self._observer is not None:
+            self._observer.decoded(work, pool)
         if self.macroblocks:
             picture.arrays = pool.macroblock_arrays(picture)
         reset = False

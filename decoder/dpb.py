@@ -1,12 +1,11 @@
 """The decoded picture buffer: marking of references (8.2.5) and order of output (C.4)."""
 
-from collections import deque
 from collections.abc import Callable
 
 from ..standard.levels import LEVEL_1B, LEVELS, MAX_DPB_FRAMES, level_name, max_dpb_frames
 from ..standard.syntax import MarkingOperation, SliceHeader, Sps
 from .errors import BitstreamError
-from .picture import LONG_TERM, SHORT_TERM, UNUSED, Frame, Picture
+from .picture import LONG_TERM, SHORT_TERM, UNUSED, Picture
 
 
 def dpb_size(sps: Sps) -> int:
@@ -22,13 +21,13 @@ def dpb_size(sps: Sps) -> int:
 
 
 class PictureBuffer:
-    """Pictures that are references or wait for their output; `ready` receives what `frame_of` makes of them, in order."""
+    """Pictures that are references or wait for their output, which `output` gets in order."""
 
-    def __init__(self, sps: Sps, frame_of: Callable[[Picture], Frame], ready: deque[Frame]) -> None:
+    def __init__(self, sps: Sps, output: Callable[[Picture], None]) -> None:
         self.sps = sps
         self.size = dpb_size(sps)
         self.pictures: list[Picture] = []
-        self._frame_of, self._ready = frame_of, ready
+        self._output = output
         # At most this many pictures wait: bumping earlier than C.4.5.3 must does not change the order.
         self._reorder = self.size
         if sps.pic_order_cnt_type == 2:
@@ -149,9 +148,8 @@ class PictureBuffer:
 
     def _emit(self, picture: Picture | None) -> None:
         if picture is not None:
-            frame = self._frame_of(picture)  # where memory runs out, the picture goes on waiting
+            self._output(picture)  # where memory runs out, the picture goes on waiting
             picture.waiting = False
-            self._ready.append(frame)
 
     def _remove_unused(self) -> None:
         self.pictures = [p for p in self.pictures if p.waiting or p.marking != UNUSED]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from ..standard.bits import (
     NAL_AUD,
@@ -40,7 +41,7 @@ from ..standard.syntax_sei import (
     parse_buffering_period,
     parse_pic_timing,
 )
-from .errors import BitstreamError, Lines
+from .errors import MOST_LINES, BitstreamError, Lines
 
 # Table 7-1
 NAL_NAMES = {
@@ -77,7 +78,7 @@ def _chroma_offset(pps: Pps) -> str:
     return f"chroma QP offset {of_cb}" + (f" (Cb), {of_cr} (Cr)" if of_cb != of_cr else "")
 
 
-def _buffers(hrd: Hrd) -> list[str]:
+def buffers(hrd: Hrd) -> list[str]:
     """E.2.2: rate and size of each buffer of hrd_parameters(), in words."""
     rates = [(value + 1) << (6 + hrd.bit_rate_scale) for value in hrd.bit_rate_value_minus1]
     sizes = [(value + 1) << (4 + hrd.cpb_size_scale) for value in hrd.cpb_size_value_minus1]
@@ -93,6 +94,23 @@ def _timing_text(timing: PicTiming) -> list[str]:
         "removal delay": timing.cpb_removal_delay, "output delay": timing.dpb_output_delay, "pic_struct": timing.pic_struct,
     }  # fmt: skip
     return [", ".join(f"{name} {value}" for name, value in found.items() if value is not None)]
+
+
+class UnitInfo(NamedTuple):
+    """A NAL unit in words. nal_unit_type, nal_ref_idc: -1 where its header is broken."""
+
+    offset: int  # bytes from the beginning of the stream to its header
+    size: int  # bytes without the start code
+    nal_unit_type: int
+    nal_ref_idc: int
+    name: str
+    text: str  # what it says; of a broken one the reason
+
+    def line(self) -> str:
+        """One line."""
+        kind = f"{self.nal_unit_type:2d} " if self.nal_unit_type >= 0 else ""
+        reference = f" ref {self.nal_ref_idc}" if self.nal_ref_idc > 0 else ""
+        return f"{self.offset:10d} {self.size:8d}  {kind}{self.name}{reference}{self.text}"
 
 
 @dataclass
@@ -142,6 +160,7 @@ class StreamInfo:
     def __init__(self) -> None:
         self.sps: dict[int, Sps] = {}
         self.pps: dict[int, Pps] = {}
+        self.sets: list[Sps] = []  # those of `sequences`, the first hundred
         self.sequences = Lines()  # distinct sequence parameter sets in use, in words
         self.user_data = Lines()  # distinct texts: encoders say there what they are
         self.pictures = 0
@@ -153,34 +172,40 @@ class StreamInfo:
         self._splitter = ByteStreamSplitter()
         self._last: SliceHeader | None = None
         self._active: Sps | None = None  # of the last slice or buffering period
-        self._filler = 0  # bytes of filler data
+        self.filler = 0  # bytes of filler data
         self._picture: PictureInfo | None = None  # at work
-        self._kinds: dict[str, KindTotals] = {}
+        self.kinds: dict[str, KindTotals] = {}
 
     def feed(self, data: bytes) -> Iterator[str]:
         """Lines of the NAL units that a piece of the stream completes."""
+        return (unit.line() for unit in self.units(data))
+
+    def flush(self) -> Iterator[str]:
+        """The line of the last NAL unit."""
+        return (unit.line() for unit in self.last_units())
+
+    def units(self, data: bytes) -> Iterator[UnitInfo]:
+        """The NAL units that a piece of the stream completes."""
         self.size += len(data)
         for offset, unit in self._splitter.feed(data):
             yield self._unit(offset, unit)
 
-    def flush(self) -> Iterator[str]:
-        """The line of the last NAL unit."""
+    def last_units(self) -> Iterator[UnitInfo]:
+        """The last NAL unit."""
         for offset, unit in self._splitter.flush():
             yield self._unit(offset, unit)
 
-    def _unit(self, offset: int, data: bytes) -> str:
+    def _unit(self, offset: int, data: bytes) -> UnitInfo:
         try:
             unit = parse_nal_unit(data, offset)
             kind = unit.nal_unit_type
             self.nal_types[kind] += 1
-            self._filler += len(data) if kind == NAL_FILLER else 0
+            self.filler += len(data) if kind == NAL_FILLER else 0
             text = self._describe(kind, unit.nal_ref_idc, unit.rbsp, len(data))
-            name = NAL_NAMES.get(kind, f"type {kind}")
-            reference = f" ref {unit.nal_ref_idc}" if unit.nal_ref_idc else ""
-            return f"{offset:10d} {len(data):8d}  {kind:2d} {name}{reference}{text}"
+            return UnitInfo(offset, len(data), kind, unit.nal_ref_idc, NAL_NAMES.get(kind, f"type {kind}"), text)
         except BitstreamError as error:
             self.errors.add(f"NAL unit at byte {offset}: {error}")
-            return f"{offset:10d} {len(data):8d}  broken: {error}"
+            return UnitInfo(offset, len(data), -1, -1, "broken", f": {error}")
 
     def _describe(self, kind, nal_ref_idc, rbsp, size) -> str:  # type: ignore[no-untyped-def]
         if kind == NAL_SPS:
@@ -239,8 +264,10 @@ class StreamInfo:
         self._active = sps
         if (text := self._sequence(sps)) not in self.sequences:
             self.sequences.add(text)
+            if len(self.sets) < MOST_LINES:
+                self.sets.append(sps)
         if self._last is None or self._picture is None or starts_new_picture(header, self._last):
-            self._end_picture()
+            self.end_picture()
             self._picture = PictureInfo(bool(header.idr))
             self.pictures += 1
         self._last = header
@@ -288,35 +315,36 @@ class StreamInfo:
         if vui.bitstream_restriction_flag and vui.max_num_reorder_frames:
             parts.append(f"{vui.max_num_reorder_frames} frame{'s' * (vui.max_num_reorder_frames != 1)} reordered")
         if vui.nal_hrd_parameters_present_flag:
-            parts.append("NAL HRD " + " and ".join(_buffers(vui.nal_hrd)))
+            parts.append("NAL HRD " + " and ".join(buffers(vui.nal_hrd)))
         if vui.vcl_hrd_parameters_present_flag:
-            parts.append("VCL HRD " + " and ".join(_buffers(vui.vcl_hrd)))
+            parts.append("VCL HRD " + " and ".join(buffers(vui.vcl_hrd)))
         return ", ".join(parts)
 
     def summary(self) -> list[str]:
         """The stream in a few lines."""
-        self._end_picture()
+        self.end_picture()
         lines = [f"{self.size} bytes, {self.nal_types.total()} NAL units, {self.pictures} pictures"]
         lines += self.sequences
         lines += [f"user data: {text}" for text in self.user_data]
         if self.nal_types[NAL_AUD]:
             lines.append(f"{self.nal_types[NAL_AUD]} access unit delimiters")
-        if self._filler:
-            lines.append(f"{self.nal_types[NAL_FILLER]} NAL units with filler data, {self._filler} bytes")
+        if self.filler:
+            lines.append(f"{self.nal_types[NAL_FILLER]} NAL units with filler data, {self.filler} bytes")
         if self.entropy:
             lines.append("entropy coding " + " and ".join(sorted(self.entropy)))
-        for kind, k in sorted(self._kinds.items(), key=lambda item: "IDR I P B".find(item[0])):
+        for kind, k in sorted(self.kinds.items(), key=lambda item: "IDR I P B".find(item[0])):
             lines.append(
                 f"{kind:4s}{k.pictures:6d} pictures, {k.size_min} to {k.size_max} bytes (mean {k.size / k.pictures:.0f}),"
                 f" slice QP {k.qp_min} to {k.qp_max} (mean {k.qp_sum / k.slices:.2f})"
             )
-        slices = sum(k.slices for k in self._kinds.values())
+        slices = sum(k.slices for k in self.kinds.values())
         lines += [f"{tool} in {count} of {slices} slices" for tool, count in self.tools.items()]
         if slices > self.pictures:
             lines.append(f"{slices / self.pictures:.2f} slices a picture")
         return lines + [f"error: {error}" for error in self.errors]
 
-    def _end_picture(self) -> None:
+    def end_picture(self) -> None:
+        """The picture at work is complete."""
         if self._picture is not None:
-            self._kinds.setdefault(self._picture.kind, KindTotals()).add(self._picture)
+            self.kinds.setdefault(self._picture.kind, KindTotals()).add(self._picture)
             self._picture = None

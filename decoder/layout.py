@@ -92,6 +92,11 @@ N_STATE = S_VALUES + 64
 # Columns of the slice table, int32[n_slices, N_SLICE_COLUMNS]: what deblocking needs of a macroblock's slice.
 SLICE_DISABLE, SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_CR, N_SLICE_COLUMNS = range(6)
 
+# Kinds of bits of a macroblock: mb_skip, mb_type, intra modes, end_of_slice_flag; sub_mb_type, ref_idx, mvd;
+# coded_block_pattern, transform_size_8x8_flag, mb_qp_delta; luma levels with coded_block_flag or coeff_token; chroma levels.
+# Of I_PCM the samples.
+KIND_TYPE, KIND_MOTION, KIND_CODED, KIND_LUMA, KIND_CHROMA, N_KINDS = range(6)
+
 NO_SLICE = -1  # slice_id of a macroblock that is not decoded
 LEVELS_PER_MB = 512  # 256 luma, 256 chroma; how they lie: transform.py
 PCM_SAMPLES = 384  # of an I_PCM macroblock, kept as levels: 256 luma, 64 Cb, 64 Cr
@@ -114,7 +119,8 @@ class Macroblocks(NamedTuple):
     dc_coded: np.ndarray  # uint8[n_mb], coded_block_flag of the DC blocks: bit 0 luma, 1 Cb, 2 Cr (CABAC)
     mvd: np.ndarray  # int16[2, H4, W4, 2], quarter samples (x, y)
     levels: np.ndarray  # int16[n_mb, LEVELS_PER_MB], zero again after use
-    bits: np.ndarray  # int32[n_mb], size of macroblock_layer and what precedes it
+    bits: np.ndarray  # int32[n_mb], of the slice data, whose size their sum is (slice_data.py)
+    bits_by_kind: np.ndarray  # int32[n_mb, N_KINDS] in 1 / UNIT bits
     contexts: np.ndarray  # uint8[N_CONTEXTS], of CABAC: pStateIdx << 1 | valMPS
 
 
@@ -142,3 +148,13 @@ class Planes(NamedTuple):
     y: np.ndarray  # uint8[slots, H, W]
     u: np.ndarray  # uint8[slots, H / 2, W / 2]
     v: np.ndarray  # uint8[slots, H / 2, W / 2]
+
+
+class Traces(NamedTuple):
+    """What else is kept of the picture at work where its decoder has an observer; else all arrays are empty."""
+
+    y: np.ndarray  # uint8[H, W], prediction before the residual is added; of I_PCM its samples
+    u: np.ndarray  # uint8[H / 2, W / 2]
+    v: np.ndarray  # uint8[H / 2, W / 2]
+    energy: np.ndarray  # int32[n_mb], sum of squares of luma samples before deblocking minus prediction
+    strengths: np.ndarray  # uint8[2, H4, W4], bS of the left (0) and upper (1) edge of each 4x4 block, 0 where not filtered

@@ -4,6 +4,7 @@ import numpy as np
 
 from ..jit.inlining import inlined
 from ..jit.kernel import helper
+from ..standard.cabac_contexts import UNIT
 from ..standard.macroblock import (
     B_DIRECT,
     B_SKIP,
@@ -24,8 +25,14 @@ from ..standard.macroblock import (
 from ..standard.tables import B_INTRA_OFFSET, B_MB_TYPES, B_SUB_MB_TYPES, P_INTRA_OFFSET, I_16x16_TYPES
 from . import elements as read
 from .bitreader import fail
+from .cabac import spent
 from .errors import E_CHROMA_MODE, E_MVD, E_OVERLAP, E_QP_DELTA, E_REF_IDX, E_SUB_MB_TYPE, E_TOO_MANY
 from .layout import (
+    KIND_CHROMA,
+    KIND_CODED,
+    KIND_LUMA,
+    KIND_MOTION,
+    P_CABAC,
     P_N_MB,
     P_REFS_0,
     P_SLICE_ID,
@@ -265,6 +272,7 @@ def pcm_macroblock(data, s, p, m, mb):
     s[S_QP_DELTA] = 0
     y, x = place(p, mb)
     set_nonzero(m.nonzero, m.nonzero_chroma, y, x, 16)
+    m.bits_by_kind[mb, KIND_LUMA], m.bits_by_kind[mb, KIND_CHROMA] = UNIT * 8 * 256, UNIT * 8 * 128
     read.pcm_samples(data, s, p, m.levels[mb])
 
 
@@ -287,10 +295,15 @@ def macroblock_layer(data, s, p, m, ref_idx, mb):
         return
     cbp = -1
     possible_8x8 = False
+    is_cabac, kinds = p[P_CABAC] != 0, m.bits_by_kind[mb]
+    begun = spent(s, is_cabac)
     if intra >= 0:
         cbp = intra_macroblock(data, s, p, m, mb, intra)
+        begun = spent(s, is_cabac)
     else:
         possible_8x8 = inter_macroblock(data, s, p, m, ref_idx, mb, kind)
+        ended = spent(s, is_cabac)
+        kinds[KIND_MOTION], begun = ended - begun, ended
     is_16x16 = cbp >= 0
     if not is_16x16:
         cbp = read.coded_block_pattern(data, s, p, m.contexts, m.slice_id, m.cbp, mb, intra >= 0)
@@ -299,6 +312,7 @@ def macroblock_layer(data, s, p, m, ref_idx, mb):
         m.transform_8x8[mb] = read.transform_size_8x8_flag(data, s, p, m.contexts, m.slice_id, m.transform_8x8, mb)
     if cbp == 0 and not is_16x16:
         s[S_QP_DELTA] = 0
+        kinds[KIND_CODED] = spent(s, is_cabac) - begun
         return
     delta = read.mb_qp_delta(data, s, p, m.contexts)
     if delta < -26 or delta > 25:
@@ -307,5 +321,7 @@ def macroblock_layer(data, s, p, m, ref_idx, mb):
     s[S_QP_DELTA] = delta
     s[S_QP] = (s[S_QP] + delta + 52) % 52
     m.qp[mb] = s[S_QP]
+    ended = spent(s, is_cabac)
+    kinds[KIND_CODED] = ended - begun
     if s[S_ERROR] == 0:
-        residual(data, s, p, m, mb, cbp, is_16x16)
+        residual(data, s, p, m, mb, cbp, is_16x16, ended)

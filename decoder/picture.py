@@ -8,7 +8,7 @@ import numpy as np
 from ..standard.cabac_contexts import N_CONTEXTS
 from ..standard.syntax import Pps, Sps
 from .intra_pred import DC
-from .layout import LEVELS_PER_MB, NO_SLICE, Macroblocks, Motion, Planes
+from .layout import LEVELS_PER_MB, N_KINDS, NO_SLICE, Macroblocks, Motion, Planes, Traces
 from .scaling import residual_factors
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Picture:
     is_idr: bool = False
     slice_types: str = ""  # "I", "IP" ..., of its slices
     decode_index: int = 0
+    display_index: int = -1  # place in output order; -1 before the output
     arrays: "MacroblockArrays | None" = None
 
     @property
@@ -58,7 +59,7 @@ class MacroblockArrays:
     intra16x16_mode: np.ndarray  # uint8[n_mb]
     chroma_mode: np.ndarray  # uint8[n_mb], intra_chroma_pred_mode
     total_coeff: np.ndarray  # uint8[n_mb, 16], luma
-    bits: np.ndarray  # int32[n_mb], 0 for skipped macroblocks
+    bits: np.ndarray  # int32[n_mb], of the slice data (slice_data.py)
     slice_id: np.ndarray  # int32[n_mb], number of the slice in the picture
 
 
@@ -95,7 +96,7 @@ class Frame:
 class Pool:
     """Arrays of all pictures of one sequence (layout.py says which), and the state of the picture at work."""
 
-    def __init__(self, sps: Sps, slots: int) -> None:
+    def __init__(self, sps: Sps, slots: int, traced: bool = False) -> None:
         mb_width, mb_height = sps.mb_width, sps.mb_height
         n_mb = mb_width * mb_height
         height, width = 16 * mb_height, 16 * mb_width
@@ -131,7 +132,16 @@ class Pool:
             mvd=np.zeros((2, h4, w4, 2), np.int16),
             levels=np.zeros((n_mb, LEVELS_PER_MB), np.int16),
             bits=np.zeros(n_mb, np.int32),
+            bits_by_kind=np.zeros((n_mb, N_KINDS), np.int32),
             contexts=np.zeros(N_CONTEXTS, np.uint8),
+        )
+        size = int(traced)  # or nothing
+        self.traces = Traces(
+            y=np.zeros((size * height, size * width), np.uint8),
+            u=np.zeros((size * height // 2, size * width // 2), np.uint8),
+            v=np.zeros((size * height // 2, size * width // 2), np.uint8),
+            energy=np.zeros(size * n_mb, np.int32),
+            strengths=np.zeros((2 * size, size * h4, size * w4), np.uint8),
         )
 
     def factors_for(self, pps: Pps) -> tuple[np.ndarray, np.ndarray]:
@@ -147,7 +157,7 @@ class Pool:
         mbs.intra_mode.fill(DC)
         for array in (
             mbs.sub_type, mbs.transform_8x8, mbs.cbp, mbs.intra16x16_mode, mbs.chroma_mode, mbs.nonzero,
-            mbs.nonzero_chroma, mbs.dc_coded, mbs.bits,
+            mbs.nonzero_chroma, mbs.dc_coded, mbs.bits, mbs.bits_by_kind, self.traces.energy, self.traces.strengths,
         ):  # fmt: skip
             array.fill(0)
         motion.ref_idx[slot].fill(-1)

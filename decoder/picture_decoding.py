@@ -1,5 +1,7 @@
 """One picture at work: its slices through the three walks, then deblocking."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..standard.cabac_contexts import initial_states
@@ -16,6 +18,19 @@ from .picture import NO_SLOT, SHORT_TERM, Picture, Pool
 from .reconstruct import reconstruct_slice
 from .reference_lists import RefList, kernel_references, reference_lists, weighting
 from .slice_data import parse_slice
+
+
+class CodedSlice(NamedTuple):
+    """What is known of a decoded slice."""
+
+    header: SliceHeader
+    pps: Pps
+    first_mb: int  # address
+    end_mb: int
+    list0: RefList
+    list1: RefList
+    data_bits: int  # of slice_data() without cabac_alignment_one_bit
+
 
 _SLICE_NAMES = {at.SLICE_P: "P", at.SLICE_B: "B", at.SLICE_I: "I"}
 
@@ -40,6 +55,7 @@ class PictureDecoding:
         self._decoded = 0  # macroblocks
         self._next = 0  # address behind the last slice
         self._stale_mvd = True
+        self.slices: list[CodedSlice] = []
         pool.clear(picture.slot)
         if pool.unused_levels:  # of a slice with an error
             pool.mbs.levels[:] = 0
@@ -76,11 +92,13 @@ class PictureDecoding:
             raise BitstreamError("a slice without macroblocks", position)
         if header.kind != TYPE_I:
             self._raise(*derive_motion(p, mbs, pool.motion, arrays))
-        self._raise(*reconstruct_slice(p, mbs, pool.planes, pool.motion, arrays, *factors))
+        self._raise(*reconstruct_slice(p, mbs, pool.planes, pool.motion, arrays, *factors, pool.traces))
         pool.unused_levels = False
         name = _SLICE_NAMES[int(p[at.P_SLICE_TYPE])]
         if name not in picture.slice_types:
             picture.slice_types = "".join(sorted(picture.slice_types + name, key="IPB".index))
+        begin = position + 7 & ~7 if pps.entropy_coding_mode_flag else position
+        self.slices.append(CodedSlice(header, pps, first, end, list0, list1, int(s[at.S_END]) - begin))
         self._decoded += end - first
         self._next = end
 
@@ -97,7 +115,7 @@ class PictureDecoding:
         if (table[:, at.SLICE_DISABLE] != 1).any():
             check_deblocking_call(pool, table, self.picture.slot)
             arrays = (mbs.slice_id, mbs.mb_type, mbs.cbp, mbs.qp, mbs.transform_8x8, mbs.nonzero)
-            deblock_picture(arrays, table, pool.mb_width, pool.planes, pool.motion, self.picture.slot)
+            deblock_picture(arrays, table, pool.mb_width, pool.planes, pool.motion, self.picture.slot, pool.traces.strengths)
 
     def _check_order(self, first: int) -> None:
         """7.4.3: slices come in order of their first macroblocks, else it is arbitrary slice order."""

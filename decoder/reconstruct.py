@@ -99,10 +99,40 @@ def intra_block_mode(p, m, mb, y4, x4, inner_left, inner_above):
 
 
 @helper
-def intra_nxn(p, m, mb, plane, flat, origin, factors_4x4, factors_8x8, edges, d, rest):
+def keep(plane, kept, y, x, size):
+    """The prediction of a square of samples, for the observer."""
+    for j in range(y, y + size):
+        for i in range(x, x + size):
+            kept[j, i] = plane[j, i]
+
+
+@helper
+def keep_macroblock(p, mb, planes, traces):
+    """The same of a macroblock."""
+    y, x = place(p, mb)
+    slot = p[P_SLOT]
+    keep(planes.y[slot], traces.y, 16 * y, 16 * x, 16)
+    keep(planes.u[slot], traces.u, 8 * y, 8 * x, 8)
+    keep(planes.v[slot], traces.v, 8 * y, 8 * x, 8)
+
+
+@helper
+def residual_energy(p, mb, plane, kept):
+    """Sum of squares of the luma samples of a macroblock minus their prediction."""
+    y, x = place(p, mb)
+    total = np.int32(0)
+    for j in range(16 * y, 16 * y + 16):
+        for i in range(16 * x, 16 * x + 16):
+            difference = np.int32(plane[j, i]) - np.int32(kept[j, i])
+            total += np.int32(difference * difference)
+    return total
+
+
+@helper
+def intra_nxn(p, m, mb, plane, flat, origin, factors_4x4, factors_8x8, edges, d, rest, kept):
     """8.3.1, 8.3.2, 8.5.1, 8.5.3: luma of an I_4x4 or I_8x8 macroblock, block by block; 0 or an error.
 
-    plane uint8[H, W]; it begins at flat[origin], too.
+    plane uint8[H, W]; it begins at flat[origin], too. kept: likewise for the prediction, or empty.
     """
     row, column = place(p, mb)
     y4, x4 = 4 * row, 4 * column
@@ -130,6 +160,8 @@ def intra_nxn(p, m, mb, plane, flat, origin, factors_4x4, factors_8x8, edges, d,
             filter_edge_8x8(edge, around, edges[1])
             edge = edges[1]
         predict_square(plane, y, x, n, mode, around, edge)
+        if kept.size:
+            keep(plane, kept, y, x, n)
         at = origin + y * stride + x
         if not cbp >> (block >> 2) & 1:
             continue
@@ -200,7 +232,7 @@ def pcm(p, m, mb, y_plane, u_plane, v_plane):
 
 
 @helper
-def reconstruct_macroblock(p, m, mb, planes, flat, factors_4x4, factors_8x8, edges, d, rest):
+def reconstruct_macroblock(p, m, mb, planes, flat, factors_4x4, factors_8x8, edges, d, rest, traces):
     """8.3, 8.5: prediction of an intra macroblock and residual of any; 0 or an error."""
     inlined()
     slot = p[P_SLOT]
@@ -208,12 +240,16 @@ def reconstruct_macroblock(p, m, mb, planes, flat, factors_4x4, factors_8x8, edg
     origin = slot * planes.y.shape[1] * planes.y.shape[2]
     if mb_type == I_PCM:
         pcm(p, m, mb, planes.y[slot], planes.u[slot], planes.v[slot])
+        if traces.y.size:
+            keep_macroblock(p, mb, planes, traces)
         return 0
     if is_intra(mb_type):
         if mb_type == I_16x16:
             error = intra_16x16(p, m, mb, planes.y[slot])
         else:
-            error = intra_nxn(p, m, mb, planes.y[slot], flat[0], origin, factors_4x4, factors_8x8, edges, d, rest)
+            error = intra_nxn(
+                p, m, mb, planes.y[slot], flat[0], origin, factors_4x4, factors_8x8, edges, d, rest, traces.y
+            )
         available = intra_neighbours(p, m.slice_id, m.mb_type, mb)
         mode = m.chroma_mode[mb]
         if MODE_NEEDS_CHROMA[mode] & ~available:
@@ -223,6 +259,11 @@ def reconstruct_macroblock(p, m, mb, planes, flat, factors_4x4, factors_8x8, edg
         y, x = place(p, mb)
         predict_chroma(planes.u[slot], 8 * y, 8 * x, mode, available)
         predict_chroma(planes.v[slot], 8 * y, 8 * x, mode, available)
+        if traces.y.size:
+            keep(planes.u[slot], traces.u, 8 * y, 8 * x, 8)
+            keep(planes.v[slot], traces.v, 8 * y, 8 * x, 8)
+            if mb_type == I_16x16:
+                keep(planes.y[slot], traces.y, 16 * y, 16 * x, 16)
     if mb_type == I_16x16 or (cbp & 15 and not is_intra(mb_type)):
         residual_luma(p, m, mb, flat[0], origin, factors_4x4, factors_8x8, d, rest)
     if cbp >> 4:
@@ -231,8 +272,11 @@ def reconstruct_macroblock(p, m, mb, planes, flat, factors_4x4, factors_8x8, edg
 
 
 @closed_kernel
-def reconstruct_slice(p, m, planes, motion, references, factors_4x4, factors_8x8):
-    """8.3, 8.4.2, 8.5: all macroblocks of a parsed slice whose motion is known; (error or 0, macroblock)."""
+def reconstruct_slice(p, m, planes, motion, references, factors_4x4, factors_8x8, traces):
+    """8.3, 8.4.2, 8.5: all macroblocks of a parsed slice whose motion is known; (error or 0, macroblock).
+
+    traces: layout.Traces, written unless they are empty.
+    """
     work = Work(
         np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint8),
         np.empty(BLOCK, np.int16),
@@ -249,8 +293,12 @@ def reconstruct_slice(p, m, planes, motion, references, factors_4x4, factors_8x8
         y, x = place(p, mb)
         if not is_intra(kind):
             error = predict_inter(p, flat, size, slot, mv, ref_idx, references, 4 * y, 4 * x, kind, work)
+            if traces.y.size:
+                keep_macroblock(p, mb, planes, traces)
         if error == 0 and (is_intra(kind) or m.cbp[mb]):
-            error = reconstruct_macroblock(p, m, mb, planes, flat, factors_4x4, factors_8x8, edges, d, rest)
+            error = reconstruct_macroblock(p, m, mb, planes, flat, factors_4x4, factors_8x8, edges, d, rest, traces)
+            if traces.y.size and error == 0:
+                traces.energy[mb] = residual_energy(p, mb, planes.y[slot], traces.y)
         if error:
             return error, mb
     return 0, 0

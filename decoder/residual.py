@@ -6,7 +6,8 @@ from ..jit.inlining import inlined
 from ..jit.kernel import helper
 from ..standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA
 from ..standard.tables import ZIGZAG_4x4, ZIGZAG_8x8
-from .layout import P_CABAC, P_MB_WIDTH, S_VALUES
+from .cabac import spent
+from .layout import KIND_CHROMA, KIND_LUMA, P_CABAC, P_MB_WIDTH, S_VALUES
 from .neighbours import is_above, is_left, place
 from .residual_cabac import (
     CAT_CHROMA_AC,
@@ -159,8 +160,8 @@ def residual_chroma_cabac(data, s, c, nonzero, y8, x8, left, above, outside, lev
 
 
 @helper
-def residual(data, s, p, m, mb, cbp, is_16x16):
-    """7.3.5.3: residual()."""
+def residual(data, s, p, m, mb, cbp, is_16x16, begun):
+    """7.3.5.3: residual(); begun: bits spent before, in 1 / UNIT bits."""
     inlined()
     mb_width = p[P_MB_WIDTH]
     y, x = place(p, mb)
@@ -168,7 +169,8 @@ def residual(data, s, p, m, mb, cbp, is_16x16):
     left, above = is_left(p, m.slice_id, mb), is_above(p, m.slice_id, mb)
     levels = m.levels[mb]
     is_8x8 = m.transform_8x8[mb] != 0
-    if p[P_CABAC]:
+    is_cabac, luma_end = p[P_CABAC] != 0, begun
+    if is_cabac:
         # what stands in for blocks that are not available (9.3.3.1.1.9)
         outside = 1 if m.mb_type[mb] <= LAST_INTRA else 0
         c, dc = m.contexts, m.dc_coded
@@ -178,14 +180,18 @@ def residual(data, s, p, m, mb, cbp, is_16x16):
             if is_16x16:
                 dc[mb] |= luma_dc_cabac(data, s, c, dc_a, dc_b, levels)
             residual_luma_cabac(data, s, m, 2 * y8, 2 * x8, left, above, outside, cbp, is_16x16, is_8x8, levels)
+            luma_end = spent(s, is_cabac)
         if cbp >> 4:
             dc_a = np.int64(dc[mb - 1]) if left else 7 * outside
             dc_b = np.int64(dc[mb - mb_width]) if above else 7 * outside
             dc[mb] |= chroma_dc_cabac(data, s, c, dc_a, dc_b, levels)
             if cbp >> 4 & 2:
                 residual_chroma_cabac(data, s, c, m.nonzero_chroma, y8, x8, left, above, outside, levels)
-        return
-    if cbp & 15 or is_16x16:
-        residual_luma_cavlc(data, s, m.nonzero, 2 * y8, 2 * x8, left, above, cbp, is_16x16, is_8x8, levels)
-    if cbp >> 4:
-        residual_chroma_cavlc(data, s, m.nonzero_chroma, y8, x8, left, above, cbp, levels)
+    else:
+        if cbp & 15 or is_16x16:
+            residual_luma_cavlc(data, s, m.nonzero, 2 * y8, 2 * x8, left, above, cbp, is_16x16, is_8x8, levels)
+            luma_end = spent(s, is_cabac)
+        if cbp >> 4:
+            residual_chroma_cavlc(data, s, m.nonzero_chroma, y8, x8, left, above, cbp, levels)
+    m.bits_by_kind[mb, KIND_LUMA] = luma_end - begun
+    m.bits_by_kind[mb, KIND_CHROMA] = spent(s, is_cabac) - luma_end

@@ -120,11 +120,13 @@ def ssim(first: np.ndarray, second: np.ndarray) -> float:
     def sums(values: np.ndarray) -> np.ndarray:
         """Sums over 4x4 blocks, then over 2x2 of those blocks."""
         height, width = values.shape[0] // 4 * 4, values.shape[1] // 4 * 4
-        blocks = values[:height, :width].reshape(height // 4, 4, width // 4, 4).sum(axis=(1, 3))
+        rows = values[0:height:4] + values[1:height:4] + values[2:height:4] + values[3:height:4]
+        blocks = (rows[:, 0:width:4] + rows[:, 1:width:4] + rows[:, 2:width:4] + rows[:, 3:width:4]).astype(np.int64)
         return blocks[:-1, :-1] + blocks[1:, :-1] + blocks[:-1, 1:] + blocks[1:, 1:]
 
     short = [(0, max(0, 8 - length)) for length in first.shape]
-    a, b = (np.pad(plane, short, mode="edge").astype(np.int64) for plane in (first, second))
+    # 32 bits hold the sum of 16 squares of both, and adding rows and columns takes a third of the time of sums over axes
+    a, b = (np.pad(plane, short, mode="edge").astype(np.uint32) for plane in (first, second))
     n = 64
     c1, c2 = (0.01 * 255) ** 2 * n * n, (0.03 * 255) ** 2 * n * (n - 1)
     sum_a, sum_b = sums(a), sums(b)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from ..standard.bits import LARGEST_NAL_UNIT, BitstreamError
 from .avc import to_byte_stream
@@ -63,21 +63,30 @@ class Mp4Reader:
         if not self._entries:
             raise BitstreamError("box stsd has no entry")
 
-    def summary(self) -> str:
-        """Brands, layout, frames, times and rotation in one line; goes through all samples."""
+    def facts(self) -> dict[str, Any]:
+        """Brands, layout, frames, times and rotation, for programs; goes through all samples."""
         count, end = 0, 0
         durations: set[int] = set()
         for sample in self.samples():
             count, end = count + 1, end + sample.duration
             if len(durations) < 3:
                 durations.add(sample.duration)
+        return {
+            "brands": self.brands, "moov_in_front": self.is_movie_in_front, "fragments": self.fragments, "track": self.kind,
+            "frames": count, "seconds": end / self.timescale, "fps": float(count * self.timescale / end) if end else None,
+            "variable_rate": len(durations) > 2, "rotated": not self.is_upright,
+        }  # fmt: skip
+
+    def summary(self) -> str:
+        """The same in one line."""
+        found = self.facts()
         layout = "moov in front" if self.is_movie_in_front else "moov last"
         if self.fragments:
             layout = f"{self.fragments} fragment{'s' * (self.fragments > 1)}"
-        parts = [f"MP4 ({', '.join(self.brands)}), {layout}", f"{self.kind} track of {count} frames"]
-        if end:
-            rate = f"{float(count * self.timescale / end):.3f} frames/s" + (" on average" if len(durations) > 2 else "")
-            parts += [f"{end / self.timescale:.3f} s", rate]
+        parts = [f"MP4 ({', '.join(self.brands)}), {layout}", f"{self.kind} track of {found['frames']} frames"]
+        if found["fps"] is not None:
+            rate = f"{found['fps']:.3f} frames/s" + (" on average" if found["variable_rate"] else "")
+            parts += [f"{found['seconds']:.3f} s", rate]
         if not self.is_upright:
             parts.append("rotated")
         return ", ".join(parts)

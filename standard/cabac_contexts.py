@@ -174,6 +174,10 @@ def initial_states(init: int, slice_qp: int) -> np.ndarray:
 # The arithmetic engine (9.3.3.2)
 # ---------------------------------------------------------------------------------------------------------------------
 
+# Not part of the standard: bits of bins are counted in UNITs. log2 of ranges in them; that of 2 n is that of n and one more.
+UNIT = 256  # of a bit
+LOG2 = np.array([0] + [round(UNIT * float(np.log2(n))) for n in range(1, 512)], np.int32)
+
 # Table 9-44: rangeTabLPS[pStateIdx][qCodIRangeIdx]
 RANGE_LPS = np.array([
     (128, 176, 208, 240), (128, 167, 197, 227), (128, 158, 187, 216), (123, 150, 178, 205),  # 0

@@ -335,6 +335,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("bits_by_kind", "Reports", read_flag, False, "bits of headers, vectors and levels in the statistics; on with "
            "--csv and --verbose. A GPU takes several times as long with it, for all levels are downloaded"),
     Option("csv", "Reports", read_text, None, "write a line per frame", "FILE", scope=CLI),
+    Option("mb_csv", "Reports", read_text, None, "write a line per macroblock, as the decoder finds it", "FILE", scope=CLI),
+    Option("mb_npz", "Reports", read_text, None, "write arrays of all macroblocks for NumPy (docs/research.md)", "FILE",
+           scope=CLI),
     Option("json", "Reports", read_text, None, "write the summary for programs", "FILE", scope=CLI),
     Option("trace", "Reports", read_text, None, "write the timeline of stages, copies and threads (Chrome trace "
            "format)", "FILE", scope=CLI),
