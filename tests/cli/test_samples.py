@@ -69,6 +69,16 @@ def test_motion_statistics(tmp_path):
     assert [float(x) for x in rows[0][4:]] == [0, 100, 0] and float(rows[1][6]) > 0
 
 
+def test_motion_field(tmp_path):
+    """Frames moved by their vectors are nearer to the next ones than unmoved, over the whole clip."""
+    stream, picture = tmp_path / "api.264", tmp_path / "flow.png"
+    run("encode_frames.py", stream)
+    words = [stream, picture] if importlib.util.find_spec("matplotlib") else [stream]
+    rows = [line.split() for line in run("motion_field.py", *words).splitlines()[1:]]
+    assert len(rows) == 23 and picture.exists() == (len(words) == 2)
+    assert sum(float(row[5]) for row in rows) < 0.9 * sum(float(row[4]) for row in rows)
+
+
 @pytest.mark.parametrize("paper,words", [
     ("000", "step search 13"), ("001", "8x8 block at (160, 120): vector"), ("003", "a vector for every  4x4"),
     ("004", "1792 differences without reuse, 256"),
