@@ -72,8 +72,9 @@ class Mp4Reader:
             if len(durations) < 3:
                 durations.add(sample.duration)
         return {
-            "brands": self.brands, "moov_in_front": self.is_movie_in_front, "fragments": self.fragments, "track": self.kind,
-            "frames": count, "seconds": end / self.timescale, "mean_fps": float(count * self.timescale / end) if end else None,
+            "brands": self.brands, "moov_in_front": self.is_movie_in_front, "fragments": self.fragments,
+            "track": self.kind, "frames": count, "seconds": end / self.timescale,
+            "mean_fps": float(count * self.timescale / end) if end else None,
             "variable_rate": len(durations) > 2, "rotated": not self.is_upright,
         }  # fmt: skip
 
