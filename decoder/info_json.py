@@ -1,5 +1,6 @@
 """What `h264lite info` says of a stream, for programs."""
 
+from fractions import Fraction
 from typing import Any
 
 from ..standard.bits import NAL_AUD, NAL_FILLER
@@ -58,7 +59,7 @@ def _sequence(sps: Sps, text: str) -> dict[str, Any]:
         "bit_depth": 8 + max(sps.bit_depth_luma_minus8, sps.bit_depth_chroma_minus8),
         "interlaced_tools": not sps.frame_mbs_only_flag,
         "scaling_matrices": bool(sps.seq_scaling_matrix_present_flag),
-        "fps": vui.time_scale / (2 * vui.num_units_in_tick) if timed else None,
+        "fps": str(Fraction(vui.time_scale, 2 * vui.num_units_in_tick)) if timed else None,
         "reference_frames": sps.max_num_ref_frames,
         "reordered_frames": vui.max_num_reorder_frames if vui.bitstream_restriction_flag else None,
         "nal_hrd": _buffers(vui.nal_hrd) if vui.nal_hrd_parameters_present_flag else [],

@@ -72,8 +72,9 @@ class Mp4Reader:
             if len(durations) < 3:
                 durations.add(sample.duration)
         return {
-            "brands": self.brands, "moov_in_front": self.is_movie_in_front, "fragments": self.fragments, "track": self.kind,
-            "frames": count, "seconds": end / self.timescale, "fps": float(count * self.timescale / end) if end else None,
+            "brands": self.brands, "moov_in_front": self.is_movie_in_front, "fragments": self.fragments,
+            "track": self.kind, "frames": count, "seconds": end / self.timescale,
+            "mean_fps": float(count * self.timescale / end) if end else None,
             "variable_rate": len(durations) > 2, "rotated": not self.is_upright,
         }  # fmt: skip
 
@@ -84,8 +85,8 @@ class Mp4Reader:
         if self.fragments:
             layout = f"{self.fragments} fragment{'s' * (self.fragments > 1)}"
         parts = [f"MP4 ({', '.join(self.brands)}), {layout}", f"{self.kind} track of {found['frames']} frames"]
-        if found["fps"] is not None:
-            rate = f"{found['fps']:.3f} frames/s" + (" on average" if found["variable_rate"] else "")
+        if found["mean_fps"] is not None:
+            rate = f"{found['mean_fps']:.3f} frames/s" + (" on average" if found["variable_rate"] else "")
             parts += [f"{found['seconds']:.3f} s", rate]
         if not self.is_upright:
             parts.append("rotated")

@@ -86,6 +86,7 @@ function makeTools(app) {
     value: 100 * app.state.opacity,
     title: "opacity of the map",
   });
+  opacity.addEventListener("change", () => opacity.blur());
   opacity.addEventListener("input", () => {
     app.state.opacity = opacity.value / 100;
     app.redraw();
@@ -134,7 +135,8 @@ function makeTabs(app) {
 }
 
 function onKey(app, event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || /^(number|text)$/.test(event.target.type ?? "")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || /^(number|text|range|select-one)$/.test(event.target.type ?? ""))
+    return;
   const actions = {
     ArrowLeft: () => app.step(event.shiftKey ? -10 : -1),
     ArrowRight: () => app.step(event.shiftKey ? 10 : 1),

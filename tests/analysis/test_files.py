@@ -2,6 +2,9 @@
 
 import csv
 import json
+import re
+from dataclasses import fields
+from pathlib import Path
 
 import h264lite
 import numpy as np
@@ -74,6 +77,21 @@ def test_frames_are_those_of_csv(made):
             for kind, name in enumerate(MB_TYPE_NAMES):
                 assert int(row[name]) == np.count_nonzero(arrays.mb_type == kind)
             assert int(row["transform_8x8"]) == arrays.transform_8x8.sum()
+
+
+def test_the_pages_name_every_array_and_key(made, capfd):
+    """docs/research.md and docs/json.md; the movie of the same clip, too."""
+    folder, frames = made
+    docs = Path(__file__).parents[2] / "docs"
+    named = set(re.findall(r"`(\w+)`", (docs / "research.md").read_text()))
+    assert {name for name, _ in frames[0].macroblocks.items()} <= named
+    assert {row.name for row in fields(frames[0])} <= named | {"macroblocks", "samples", "prediction"}
+    assert main(["encode", str(folder / "in_98x66.yuv"), str(folder / "o.mp4"), "--device", "cpu", "--quiet"]) == 0
+    assert main(["info", str(folder / "o.mp4"), "--json", "--nal"]) == 0
+    facts = json.loads(capfd.readouterr().out)
+    keys = {*facts, *facts["units"][0], *facts["sequences"][0], *facts["kinds"]["IDR"], *facts["mp4"], *facts["filler"]}
+    assert keys <= set(re.findall(r"`(\w+)`", (docs / "json.md").read_text()))
+    assert facts["mp4"]["frames"] == facts["pictures"] == 9 and facts["sequences"][0]["fps"] == "25"
 
 
 def test_outputs_are_distinct(made, tmp_path, capfd):

@@ -1,6 +1,7 @@
 """The samples run, and the clip generator gives the same bytes for the same seed."""
 
 import hashlib
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,16 @@ def test_motion_statistics(tmp_path):
     assert rows[0][1] == "I" and {row[1] for row in rows} == {"I", "P", "B"} and len(rows) == len(stored["mv"])
     assert sum(int(row[2]) for row in rows) == stored["bits"].sum() < 8 * stream.stat().st_size
     assert [float(x) for x in rows[0][4:]] == [0, 100, 0] and float(rows[1][6]) > 0
+
+
+def test_motion_field(tmp_path):
+    """Frames moved by their vectors are nearer to the next ones than unmoved, over the whole clip."""
+    stream, picture = tmp_path / "api.264", tmp_path / "flow.png"
+    run("encode_frames.py", stream)
+    words = [stream, picture] if importlib.util.find_spec("matplotlib") else [stream]
+    rows = [line.split() for line in run("motion_field.py", *words).splitlines()[1:]]
+    assert len(rows) == 29 and picture.exists() == (len(words) == 2)
+    assert sum(float(row[5]) for row in rows) < 0.9 * sum(float(row[4]) for row in rows)
 
 
 @pytest.mark.parametrize("paper,words", [

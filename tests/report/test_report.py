@@ -123,6 +123,22 @@ def test_figures_are_those_of_csv(tmp_path, hrd):
         assert 10 * np.log10(65025 / squares) == pytest.approx(frame["psnr"][0], abs=1e-3)
 
 
+@pytest.mark.parametrize("kind", report_pages.KINDS)
+def test_sizes_and_types_are_those_of_ffmpeg(tmp_path, kind):
+    av = pytest.importorskip("av", reason="PyAV has the demuxer to compare with")
+    path, _ = report_pages.make(tmp_path, report_pages.stream(kind))
+    frames = report_pages.read(path).meta["streams"][0]["frames"]
+    with av.open(io.BytesIO(report_pages.stream(kind)), format="h264") as container:
+        packets = [packet for packet in container.demux(video=0) if packet.size]
+        sizes, keys = [packet.size for packet in packets], [packet.is_keyframe for packet in packets]
+    with av.open(io.BytesIO(report_pages.stream(kind)), format="h264") as container:
+        types = ["?IPB"[int(frame.pict_type)] for frame in container.decode(video=0)]
+    in_order = sorted(frames, key=lambda frame: frame["coded"])
+    assert [frame["bits"] // 8 for frame in in_order] == sizes
+    assert all(key for key, frame in zip(keys, in_order) if frame["idr"])
+    assert ["IPB"[frame["type"]] for frame in frames] == types
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 12))
 def test_packed_motion_is_the_motion(seed, n):
