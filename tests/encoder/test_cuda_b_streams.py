@@ -24,6 +24,7 @@ TOOLS = (
     (5, {"bframes": 2, "no_cabac": True, "slices": 2, "subme": 5, "no_8x8dct": True}),
     (5, {"bframes": 2, "subme": 6, "slices": 2, "cqm": "jvt", "profile": "high", "qp": 20}),
     (6, {"bframes": 2, "weightp": 1, "subme": 2, "trellis": 0}),
+    (5, {"bframes": 3, "preset": "faster"}),
     (4, {"bframes": 2, "qp": 1, "subme": 2}),  # I_PCM
     (7, {"bframes": 3, "b_adapt": 1, "no_scenecut": False, "scenecut": 90, "min_keyint": 2}),
 )

@@ -66,7 +66,7 @@ def test_a_first_pass_at_a_rate_factor_will_do(tmp_path):
     frames, path = clip("cuts", 260), tmp_path / "stats"
     encode(frames, 1, path, crf=20, bframes=2)
     assert kbps(encode(frames, 3, path, bitrate=200, bframes=2), 260) == pytest.approx(200, rel=0.02)
-    assert kbps(encode(frames, 2, path, bitrate=200, bframes=2), 260) == pytest.approx(200, rel=0.005)
+    assert kbps(encode(frames, 2, path, bitrate=200, bframes=2), 260) == pytest.approx(200, rel=0.01)
 
 
 OPTIONS = ({"bframes": 3}, {"bframes": 0, "no_mbtree": True, "aq_mode": 0}, {"bframes": 2, "b_adapt": 2, "zones": "5,9,q=30"},
