@@ -7,8 +7,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -38,6 +37,7 @@ from .decisions.weights import Sums, Weighting, frame_sums, sums_of_blocks
 from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .frames.device_frame import DeviceFrame, check_device
 from .hrd_syntax import filler_data
+from .settings.bt709 import with_bt709
 from .settings.config import Config
 from .settings.requests import Request
 from .slice_writer import SliceWriter
@@ -400,21 +400,6 @@ def _held(frame: Frame) -> HeldSource:
     """The buffer of a source on the GPU that is measured there."""
     assert isinstance(frame, HostFrame) and frame.device_source is not None and frame.device_source.held is not None
     return frame.device_source.held
-
-
-def with_bt709(config: Config, begun: bool) -> Config:
-    """The config of a stream of RGB input, or the same one; see Pipeline.say_bt709. begun: frames were entered."""
-    wanted = {"colorprim": 1, "transfer": 1, "colormatrix": 1, "range": 0}
-    options = {name: getattr(config, name) for name in wanted}
-    for name in ("colormatrix", "range"):
-        if options[name] not in (None, wanted[name]):
-            raise InputError(f"RGB becomes BT.709 in limited range, which contradicts {name}")
-    if options["colormatrix"] is not None and options["range"] is not None:
-        return config
-    if begun:
-        raise InputError("RGB after other frames: set colormatrix='bt709' and range='tv' from the start")
-    values: dict[str, Any] = {name: value for name, value in wanted.items() if options[name] is None}
-    return replace(config, **values)
 
 
 def outside_text(index: int) -> str:

@@ -32,6 +32,7 @@ from h264lite.encoder.workers.workers import Workers, uses_workers
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import driver  # noqa: F401
+from ..cuda_emulator.real import skip_without
 from ..steady import steady, steady_words
 
 pytestmark = pytest.mark.skipif(not POSSIBLE, reason="no descriptors can be sent to processes here")
@@ -186,10 +187,11 @@ def test_a_killed_worker_is_replaced(clip, options):
             first, packets = encoder.lanes.processes, []
             for k, planes in enumerate(frames):
                 packets += encoder.encode(tuple(planes))
+                if k == 235:
+                    wait_for(lambda: set(encoder.lanes.processes).isdisjoint(first))
                 for victim in {70: first, 235: encoder.lanes.processes[:1]}.get(k, ()):
                     os.kill(victim, signal.SIGKILL)
             packets += encoder.flush()
-            assert set(encoder.lanes.processes).isdisjoint(first)
     assert b"".join(packet.data for packet in packets) == expected
     texts = [str(w.message) for w in said if w.category is RuntimeWarning]
     assert len(texts) == 1 and "of cpu has ended (signal SIGKILL); its GOPs are encoded again" in texts[0], texts
@@ -366,3 +368,21 @@ def test_all_gpus_by_emulated_workers(driver, clip, monkeypatch):  # noqa: F811
         assert found == expected and len(texts) == len(lost), texts
         assert all("(cuda:1) failed in" in text and "encoded on the other devices" in text for text in texts)
     assert not driver.launches
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("options", ({"keyint": 4}, {"keyint": 7, **RATE}))
+def test_two_real_gpus(clip, options):
+    """Also where one of the processes is killed."""
+    skip_without(2)
+    expected, _ = encode(clip, device="cpu", **options)
+    for kill in (False, True):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            with h264lite.Encoder(WIDTH, HEIGHT, 30, devices="cuda:0,cuda:1", **steady(options)) as encoder:
+                packets = [packet for planes in clip[:30] for packet in encoder.encode(tuple(planes))]
+                if kill:
+                    os.kill(encoder.lanes.processes[1], signal.SIGKILL)
+                packets += [packet for planes in clip[30:] for packet in encoder.encode(tuple(planes))] + encoder.flush()
+        assert b"".join(packet.data for packet in packets) == expected
+        assert len([w for w in said if "encoded again" in str(w.message)]) <= kill
