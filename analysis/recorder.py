@@ -46,6 +46,7 @@ class Recorder:
         """See decoder.Observer."""
         picture, header, slices = work.picture, work.header, work.slices
         grids, ref_id = _grids(pool, picture)
+        _set_pcm_qp(grids, {s.first_mb: s.header.qp(s.pps) for s in slices})
         units, self._units = self._units, []
         bits = 8 * sum(size for _, size in units)
         kinds = grids.bits_by_kind.sum((0, 1), np.int64)
@@ -91,6 +92,13 @@ def _places(slices: list[CodedSlice], ref_id: np.ndarray) -> np.ndarray:
     for number, place in known.items():
         table[number - below] = place
     return table[np.maximum(ref_id - below, 0)]
+
+
+def _set_pcm_qp(grids: MacroblockGrids, slice_qps: dict[int, int]) -> None:
+    """7.4.5: QP_Y of I_PCM is that before it, where the decoder has the 0 of deblocking. slice_qps: by first macroblock."""
+    qp = grids.qp.reshape(-1)
+    for mb in np.flatnonzero(grids.mb_type == I_PCM).tolist():
+        qp[mb] = slice_qps[mb] if mb in slice_qps else qp[mb - 1]
 
 
 def _slice(s: CodedSlice) -> AnalysedSlice:

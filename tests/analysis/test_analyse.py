@@ -288,3 +288,22 @@ def test_kernels_are_not_called_with_traces_of_another_size(name):
     pool.traces = pool.traces._replace(**{name: np.ascontiguousarray(getattr(pool.traces, name)[..., :-1])})
     with pytest.raises(StateError):
         check_deblocking_call(pool, table, 0)
+
+
+@pytest.mark.parametrize("cabac", (True, False))
+def test_pcm(cabac):
+    """I_PCM: its samples are luma and chroma bits, its QP is that before, and the rows of --csv agree."""
+    rng = np.random.default_rng(2)
+    clip = [[rng.integers(0, 256, (h, w)).astype(np.uint8) for h, w in ((34, 66), (17, 33), (17, 33))] for _ in range(3)]
+    pairs = round_trip.rows(clip, 66, 34, device="cpu", qp=5, no_cabac=not cabac, bits_by_kind=True)
+    found = [*h264lite.analyse(b"".join(frame.data for frame, _ in pairs), samples=True)]
+    assert sum(row.mb_counts[I_PCM] for _, row in pairs)
+    for frame, (_, row) in zip(found, pairs, strict=True):
+        check_sums(frame)
+        arrays = frame.macroblocks
+        pcm = arrays.mb_type == I_PCM
+        assert tuple(np.bincount(arrays.mb_type.ravel(), minlength=15)) == row.mb_counts
+        assert tuple(frame.bits_by_kind.values()) == row.bits_by_kind
+        assert (arrays.bits_by_kind[pcm][:, 3:] == (BIT_UNIT * 2048, BIT_UNIT * 1024)).all()
+        assert arrays.qp.mean() == row.qp > 0 and (arrays.qp.min(), arrays.qp.max()) == row.qp_range
+        assert not arrays.residual_energy[pcm].any() and arrays.total_coeff.max() == 16
