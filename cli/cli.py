@@ -7,12 +7,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import chain
 from typing import Any, NoReturn
 
 from ..console import say, silence
 from ..encoder.errors import Error, OptionError
 from ..encoder.files.output import error_text
-from ..encoder.settings.option_types import read_devices
+from ..encoder.settings.option_types import is_ray_address, read_devices
 from ..encoder.settings.options import API, BY_NAME, OPTIONS, Option, check_names
 from ..encoder.settings.unbuilt import SHORT as UNBUILT_SHORT
 from ..encoder.settings.unbuilt import UNBUILT
@@ -99,7 +100,7 @@ def join_values(argv: Sequence[str]) -> list[str]:
     out: list[str] = []
     positional: list[str] = []
     asked: dict[str, Any] = {}
-    remaining = iter(argv)
+    remaining: Iterator[str] = iter(argv)
     for argument in remaining:
         name, equals, value = argument.partition("=")
         row = rows.get(name) or short.get(argument) or short.get(argument[:2] if not argument.startswith("--") else "")
@@ -113,7 +114,13 @@ def join_values(argv: Sequence[str]) -> list[str]:
             continue
         given: str | None = value if name in rows and equals else argument[2:]  # -q27
         if argument in rows or argument in short:
-            given = next(remaining, None)
+            if row.may_be_bare:
+                following = next(remaining, None)
+                if following is not None and not is_ray_address(following):
+                    remaining, following = chain([following], remaining), None
+                given = following or ""
+            else:
+                given = next(remaining, None)
         if given is None:
             raise OptionError("needs a value", row.flag[2:])
         asked[row.name] = given
