@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from itertools import chain
 from typing import Any, NoReturn
 
 from ..console import say, silence
@@ -100,7 +99,9 @@ def join_values(argv: Sequence[str]) -> list[str]:
     out: list[str] = []
     positional: list[str] = []
     asked: dict[str, Any] = {}
-    remaining: Iterator[str] = iter(argv)
+    bare = {flag for flag, row in rows.items() if row.may_be_bare}  # --ray IN -> --ray= IN
+    pairs = zip(argv, [*argv[1:], ""])
+    remaining = iter([word + "=" if word in bare and not is_ray_address(after) else word for word, after in pairs])
     for argument in remaining:
         name, equals, value = argument.partition("=")
         row = rows.get(name) or short.get(argument) or short.get(argument[:2] if not argument.startswith("--") else "")
@@ -114,13 +115,7 @@ def join_values(argv: Sequence[str]) -> list[str]:
             continue
         given: str | None = value if name in rows and equals else argument[2:]  # -q27
         if argument in rows or argument in short:
-            if row.may_be_bare:
-                following = next(remaining, None)
-                if following is not None and not is_ray_address(following):
-                    remaining, following = chain([following], remaining), None
-                given = following or ""
-            else:
-                given = next(remaining, None)
+            given = next(remaining, None)
         if given is None:
             raise OptionError("needs a value", row.flag[2:])
         asked[row.name] = given

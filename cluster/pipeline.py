@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,10 +63,10 @@ class RayPipeline:
 
     def __init__(
         self, ray: Any, config: Config, share: Share, file: FileInput | None, keep: bool = False,
-        warn: Callable[[str], None] | None = None, least: int = CHUNK_FRAMES,
+        warn: Callable[[str], None] | None = None, least: int = 0,
     ) -> None:  # fmt: skip
-        """file: the input, if workers may open it. keep: return reconstructions. least: frames of a chunk."""
-        self._ray, self.config, self._share, self._file, self._keep, self._least = ray, config, share, file, keep, least
+        """file: the input, if workers may open it. keep: return reconstructions. least: frames of a chunk, 0: CHUNK_FRAMES."""
+        self._ray, self.config, self._share, self._file, self._keep, self._least = ray, config, share, file, keep, least or CHUNK_FRAMES
         self.taken: list[EncodedFrame] = []  # see Pipeline
         self._stream = Stream(uuid.uuid4().hex)
         self._held = HeldFrames(config, warn)
@@ -81,6 +80,7 @@ class RayPipeline:
         self._shipped = Shipped(self._frame_bytes)
         self._chunks: deque[_Chunk] = deque()  # in the cluster, in coding order
         self._by_task: dict[Any, _Chunk] = {}
+        self._ready: list[EncodedFrame] = []  # finished in order
         self._number = 0  # of the next chunk
         self._ship_files = False  # whether a worker did not find the file
         self._ended = self._failed = False
@@ -163,7 +163,7 @@ class RayPipeline:
 
     def busy(self) -> bool:
         """Whether a chunk is in the cluster, or was not fetched."""
-        return bool(self._chunks)
+        return bool(self._chunks or self._ready)
 
     def poll(self, seconds: float = POLL_SECONDS) -> "list[EncodedFrame]":
         """Finished frames in order; waits up to `seconds` for a task."""
@@ -183,7 +183,7 @@ class RayPipeline:
         for task in self._by_task:
             self._ray.cancel(task, force=True)
         self._by_task.clear()
-        self._chunks = deque(takewhile(lambda chunk: chunk.done is not None, self._chunks))
+        self._chunks.clear()
         self._specs = []
 
     # ---- chunks
@@ -266,6 +266,8 @@ class RayPipeline:
             # the reference and the frames of the chunk go with the job
             chunk.done, chunk.task, chunk.bytes, chunk.reads = result, None, 0, []
             chunk.job = None  # type: ignore[assignment]
+        while self._chunks and self._chunks[0].done is not None:
+            self._ready += self._chunks.popleft().done or []
 
     def _fail(self, chunk: _Chunk, error: Exception) -> None:
         """Raise the error of a task, after which no frame follows."""
@@ -281,9 +283,7 @@ class RayPipeline:
 
     def _fetch(self) -> "list[EncodedFrame]":
         """Finished frames in order that were not fetched yet."""
-        self.taken = []
-        while self._chunks and self._chunks[0].done is not None:
-            self.taken += self._chunks.popleft().done or []
+        self.taken, self._ready = self._ready, []
         return self.taken
 
 

@@ -308,8 +308,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("devices", "Running", read_devices, None, "the GPUs that take GOPs, in place of --device: cuda:0, cuda:1 "
            "and so on, joined by commas; or cpu", "LIST"),
     Option("ray", "Running", read_ray, None, "encode on a cluster of Ray (pip install 'h264lite[ray]'): HOST:PORT, auto, or "
-           "local for a new one on this machine; without a value the one that ray.init() finds, else a new one. The stream is "
-           "the same; docs/ray.md", "ADDRESS", may_be_bare=True, scope=CLI),
+           "local for a new one on this machine; without a value the one that ray.init() finds, else a new one. The stream "
+           "is the same; docs/ray.md", "ADDRESS", may_be_bare=True, scope=CLI),
     Option("ray_gpus", "Running", read_float, None, "GPUs of a task of --ray, maybe a part of one; 0: tasks run on CPUs, "
            "--threads of them each. 1 if the cluster has GPUs and --device may be one", "FLOAT", 0.0, 1.0, scope=CLI),
 
