@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("jit", "standard", "mp4", "cpu_simd", "cuda_src", "scheduler", "encoder", "decoder", "cli")
+PACKAGES = ("jit", "standard", "mp4", "cpu_simd", "cuda_src", "scheduler", "encoder", "decoder", "cluster", "cli")
 # Bottom to top: what each folder may import of ours, by folder or file.
 MAY_IMPORT = {
     "jit": {"jit"},
@@ -24,7 +24,8 @@ MAY_IMPORT = {
     "encoder": {"jit", "standard", "mp4", "cpu_simd", "scheduler", "encoder"},
     "decoder": {"jit", "standard", "decoder"},
     "benchmarks": {"standard", "cpu_simd", "cuda_src", "scheduler", "encoder", "decoder", "benchmarks"},
-    "cli": {"jit", "mp4", "scheduler", "cuda_src", "encoder", "decoder", "benchmarks", "cli"},
+    "cluster": {"scheduler", "encoder", "cluster"},
+    "cli": {"jit", "mp4", "scheduler", "cuda_src", "encoder", "decoder", "benchmarks", "cluster", "cli"},
 }
 LONGEST_FILE, LONGEST_FUNCTION = 400, 90  # lines of code, so that no prose is squeezed; lines. Tables are exempt
 TABLES = ("tables", "cabac_contexts")
