@@ -86,8 +86,8 @@ def main() -> None:
         single.append(sum_of_single(given.workers, shape, given.clips, options))
         mapped.append(by_ray(given.workers, shape, given.clips, options))
     a, b = max(single), max(mapped)
-    print(f"{given.workers} workers, {given.clips} clips of {given.frames} frames, {given.size}: single encoders {a:.1f} clips/s "
-          f"together, map_batches {b:.1f} clips/s: {b / a:.2f}")
+    print(f"{given.workers} workers, {given.clips} clips of {given.frames} frames, {given.size}: single encoders {a:.1f} "
+          f"clips/s together, map_batches {b:.1f} clips/s: {b / a:.2f}")
 
 
 if __name__ == "__main__":

@@ -65,8 +65,9 @@ class RayPipeline:
         self, ray: Any, config: Config, share: Share, file: FileInput | None, keep: bool = False,
         warn: Callable[[str], None] | None = None, least: int = 0,
     ) -> None:  # fmt: skip
-        """file: the input, if workers may open it. keep: return reconstructions. least: frames of a chunk, 0: CHUNK_FRAMES."""
-        self._ray, self.config, self._share, self._file, self._keep, self._least = ray, config, share, file, keep, least or CHUNK_FRAMES
+        """file: the input, if workers may open it. keep: return reconstructions. least: frames of a chunk; 0: usual."""
+        self._ray, self.config, self._share, self._file, self._keep = ray, config, share, file, keep
+        self._least = least or CHUNK_FRAMES
         self.taken: list[EncodedFrame] = []  # see Pipeline
         self._stream = Stream(uuid.uuid4().hex)
         self._held = HeldFrames(config, warn)
