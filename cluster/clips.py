@@ -61,7 +61,8 @@ class Encode:
             self._column(columns, self._target)
         if isinstance(self._fps, str) and self._fps not in columns:
             BY_NAME["fps"].value(self._fps)
-        results, errors = [], []
+        results: list[bytes | str | None] = []
+        errors: list[str | None] = []
         for row in range(len(clips)):
             try:
                 results.append(self._encode(columns, row))
@@ -147,7 +148,7 @@ class Encode:
                 options["fps"] = fps
             take_over(source.format, options)
             with VideoWriter(target, options.pop("fps", 25), **options) as writer:
-                for planes in source.frames():
+                for planes in source.frames(0, 0):
                     writer.write(planes)
             return writer.getvalue() if target is None else b""
         finally:

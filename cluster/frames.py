@@ -38,7 +38,7 @@ class FilePart:
         buffer = np.empty(frame_bytes, np.uint8)
         reads[0](buffer)
         frames = FileFrames(path, tuple(read.offset for read in reads))
-        return cls(frames, os.fstat(reads[0].file).st_size, zlib.crc32(buffer), frame_bytes)
+        return cls(frames, os.fstat(reads[0].file).st_size, zlib.crc32(buffer.data), frame_bytes)
 
     def reads(self, specs: Sequence[FrameSpec], opened: Callable[[int], None]) -> list[Read]:
         """See FileFrames. Raises NotHere."""
@@ -48,7 +48,7 @@ class FilePart:
             reads[0](buffer)
         except InputError as error:
             raise NotHere(str(error)) from None
-        if os.stat(self.frames.path).st_size != self.size or zlib.crc32(buffer) != self.checksum:
+        if os.stat(self.frames.path).st_size != self.size or zlib.crc32(buffer.data) != self.checksum:
             raise NotHere(f"{self.frames.path} has other content here")
         return reads
 
