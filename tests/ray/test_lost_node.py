@@ -6,7 +6,7 @@ import pytest
 from h264lite.encoder.settings.config import Config
 from h264lite.samples import make_clip
 
-from .started import STORE, ray
+from .started import STORE, ancestors, ray, tasks_here
 from .test_long_file import HEIGHT, WIDTH, stream
 
 cluster_utils = pytest.importorskip("ray.cluster_utils")
@@ -21,19 +21,21 @@ def test_a_node_that_is_removed(tmp_path):
     try:
         second = cluster.add_node(num_cpus=1, object_store_memory=STORE)
         ray.init(cluster.address, log_to_driver=False)
-        removed = []
+        removed, begun = [], time.monotonic()
 
         def remove(number, made):
-            if number == 24:
-                assert made.slots == 2
-                deadline = time.monotonic() + 20
-                while not made._by_task and time.monotonic() < deadline:
-                    time.sleep(0.01)
-                cluster.remove_node(second, allow_graceful=False)
-                removed.append(len(made._by_task))
+            raylet = second.all_processes["raylet"][0].process.pid if not removed else None
+            deadline = time.monotonic() + 20
+            while not removed and len(made._by_task) >= 2 and time.monotonic() < deadline:
+                if any(raylet in ancestors(process) for process in tasks_here()):
+                    cluster.remove_node(second, allow_graceful=False)
+                    removed.append(number)
+                time.sleep(0.002)
 
         lossy = stream(config, raw, feed=remove)
-        assert removed
+        assert removed, "the second node had no chunk"
+        while sum(node["Alive"] for node in ray.nodes()) > 1 and time.monotonic() < begun + 40:
+            time.sleep(0.1)
         assert sum(node["Alive"] for node in ray.nodes()) == 1
         assert lossy == stream(config, raw, least=1000)
     finally:
