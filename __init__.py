@@ -40,10 +40,15 @@ _PUBLIC = {
     "Unsupported": ".decoder.errors",
 }
 
+# h264lite.ray lies in extras/ray.py: a folder ray in the root of a checkout would hide Ray itself from Python there
+__path__.append(f"{__path__[0]}/extras")
+
 __all__ = ["__version__", *_PUBLIC]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "ray":
+        return import_module(".ray", __name__)
     if name not in _PUBLIC:
         raise AttributeError(f"module 'h264lite' has no attribute {name!r}")
     return getattr(import_module(_PUBLIC[name], __name__), name)

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from ..console import say, silence
 from ..encoder.errors import Error, OptionError
 from ..encoder.files.output import error_text
-from ..encoder.settings.option_types import read_devices
+from ..encoder.settings.option_types import is_ray_address, read_devices
 from ..encoder.settings.options import API, BY_NAME, OPTIONS, Option, check_names
 from ..encoder.settings.unbuilt import SHORT as UNBUILT_SHORT
 from ..encoder.settings.unbuilt import UNBUILT
@@ -100,7 +100,9 @@ def join_values(argv: Sequence[str]) -> list[str]:
     out: list[str] = []
     positional: list[str] = []
     asked: dict[str, Any] = {}
-    remaining = iter(argv)
+    bare = {flag for flag, row in rows.items() if row.may_be_bare}  # --ray IN -> --ray= IN
+    pairs = zip(argv, [*argv[1:], ""])
+    remaining = iter([word + "=" if word in bare and not is_ray_address(after) else word for word, after in pairs])
     for argument in remaining:
         name, equals, value = argument.partition("=")
         row = rows.get(name) or short.get(argument) or short.get(argument[:2] if not argument.startswith("--") else "")

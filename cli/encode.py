@@ -16,7 +16,7 @@ from ..encoder.files.opening import open_inputs, open_packets
 from ..encoder.files.output import ByteSink, PacketSink, check_distinct
 from ..encoder.files.read_ahead import THREADS, ReadAhead
 from ..encoder.files.sound import Sound
-from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, split_planes
+from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, split_planes, take_over
 from ..encoder.settings.config import Config
 from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, read_options
 from ..encoder.settings.pass_file import check_frames
@@ -26,11 +26,12 @@ from ..jit import compiling
 from ..scheduler.devices import cuda_kernels_will_compile
 from ..scheduler.threads.readers import Readers
 from ..scheduler.trace import Trace
+from . import on_ray
 from .charts.chart import check_matplotlib
 from .charts.timeline import draw
 from .inputs import check_colours_of_images, notes
 from .interrupt import Interrupted, StopSignals
-from .keeping import Clock, DisplayOrder, keyint_of, open_sound, take_over, told_after, told_before
+from .keeping import Clock, DisplayOrder, keyint_of, open_sound, told_after, told_before
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ def run_encode(
     """
     read_options(option_texts, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
     reports = read_options({name: value for name, value in option_texts.items() if name in _REPORTS}, _REPORT_ROWS)
+    on_ray.check_options(option_texts)
     inputs = {f"input {k + 1}" if k else "input": name for k, name in enumerate(source_names)}
     check_distinct({**inputs, "audio": reports["audio"], "output": output_name, "dump-yuv": reports["dump_yuv"],
                     "csv": reports["csv"], "mb-csv": reports["mb_csv"], "mb-npz": reports["mb_npz"],
@@ -124,6 +126,8 @@ def run_encode(
             stack.callback(source.close)
             with stop.waiting():  # a pipe may have no reader yet
                 config = make_config(source_name, source.format, reports["input_res"], option_texts)
+                if reports["ray"] is not None:
+                    on_ray.check_config(config)
                 check_frames(config, expected_frames(source.format, config))
                 clock = Clock(source.times if "fps" not in option_texts else None)
                 sound = open_sound(source_names[0], source, config, reports["audio"], stack)
@@ -160,8 +164,10 @@ def run_encode(
             run.info("first run on this GPU: its kernels are compiled, once; up to a minute")
         run.trace = Trace() if sinks.timeline or sinks.chart else None
         tell_plan(run, config, reports["verbose"])
+        make = None if reports["ray"] is None else on_ray.connect(
+            config, option_texts, reports, source, source_names[0], total, stack, run.info, run.warn)
         encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace,
-                                      total if _any_order(source, config) else None, total)
+                                      total if _any_order(source, config) else None, total, make)
         run.encoder = stack.enter_context(encoder)
         has_device()
         progress.restart()

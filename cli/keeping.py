@@ -15,19 +15,6 @@ from ..encoder.settings.options import BY_NAME
 from ..files import identity
 
 
-def take_over(video: VideoFormat, options: dict[str, Any]) -> None:
-    """Put the input's own values into `options` where the user said nothing."""
-    if video.fps is not None:
-        options.setdefault("fps", video.fps)
-    if video.sar is not None:
-        options.setdefault("sar", video.sar)
-    if video.full_range is not None and options.get("range", "auto") == "auto":
-        options["range"] = "pc" if video.full_range else "tv"
-    for name, value in video.colours.items():
-        if value is not None:
-            options.setdefault(name, value)
-
-
 def keyint_of(fragment: Any, fps: Any) -> int:
     """A distance of keyframes with which fragments, which end before one, last as long as asked; at most the default."""
     frames = read_float(fragment) * BY_NAME["fps"].read(fps)

@@ -79,14 +79,16 @@ class Encoder:
         trace: Any = None,
         frames: int | None = None,
         length: int | None = None,
+        make: Callable[[Config, bool], Any] | None = None,
     ) -> "Encoder":
         """An encoder from checked settings.
 
         warn: called instead of a RuntimeWarning; trace: a scheduler.trace.Trace for the timeline. frames: their number if
-        they are read in any order, length: in any case; None = unknown.
+        they are read in any order, length: in any case; None = unknown. make: makes the pipeline by settings, and whether
+        reconstructions are kept, in place of make_pipeline.
         """
         encoder = cls.__new__(cls)
-        encoder._start(config, keep_reconstruction, warn, trace, frames, length)
+        encoder._start(config, keep_reconstruction, warn, trace, frames, length, make=make)
         return encoder
 
     def _start(
@@ -98,6 +100,7 @@ class Encoder:
         frames: int | None = None,
         length: int | None = None,
         reader: FrameReader | None = None,
+        make: Callable[[Config, bool], Any] | None = None,
     ) -> None:
         from .make_pipeline import make_pipeline  # compiles nothing, but imports Numba
 
@@ -105,7 +108,8 @@ class Encoder:
         pass_file = PassFile(config) if config.pass_ in WRITING else None
         self._keep = keep_reconstruction
         try:
-            self._pipeline: Any = make_pipeline(config, keep_reconstruction or config.ssim, warn, trace, frames, length)
+            keep = keep_reconstruction or config.ssim
+            self._pipeline: Any = make(config, keep) if make else make_pipeline(config, keep, warn, trace, frames, length)
         except BaseException:
             if pass_file is not None:
                 pass_file.close()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
@@ -38,6 +38,19 @@ class VideoFormat:
     colours: dict[str, str | None] = field(default_factory=dict)  # options colorprim, transfer, colormatrix
     matrix: tuple[int, ...] | None = None  # of tkhd, for rotated video
     has_audio: bool = False
+
+
+def take_over(video: VideoFormat, options: dict[str, Any]) -> None:
+    """Put the input's own values into `options` where the user said nothing."""
+    if video.fps is not None:
+        options.setdefault("fps", video.fps)
+    if video.sar is not None:
+        options.setdefault("sar", video.sar)
+    if video.full_range is not None and options.get("range", "auto") == "auto":
+        options["range"] = "pc" if video.full_range else "tv"
+    for name, value in video.colours.items():
+        if value is not None:
+            options.setdefault(name, value)
 
 
 def check_input_res(video: VideoFormat, input_res: tuple[int, int] | None) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): smaller frames have too few parallel ones to fill a GPU
 
 
-def _needs_cpu(me: str, subme: int, cabac: bool) -> tuple[str, str, str] | None:
+def missing_on_gpus(me: str, subme: int, cabac: bool) -> tuple[str, str, str] | None:
     """(option, its value, the alternative) if an option needs stages that GPUs lack."""
     if subme >= BY_BITS and not cabac:
         return "subme", str(subme), f"at most {BY_BITS - 1}"
@@ -33,7 +33,7 @@ def choose_device(
     """
     if asked == "cpu":
         return "cpu", "asked for"
-    needs_cpu = None if asked == "hybrid" else _needs_cpu(me, subme, cabac)
+    needs_cpu = None if asked == "hybrid" else missing_on_gpus(me, subme, cabac)
     if needs_cpu:
         option, value, instead = needs_cpu
         if asked == "auto":
@@ -67,7 +67,7 @@ def choose_devices(
     """
     every = names == ("all",)
     gpus = [0] if every else [int(name.partition(":")[2]) for name in names if name != "cpu"]
-    needs_cpu = _needs_cpu(me, subme, cabac)
+    needs_cpu = missing_on_gpus(me, subme, cabac)
     if gpus and needs_cpu:
         option, value, instead = needs_cpu
         raise OptionError(f"{value} exists for the CPU only, not for GPUs; use {instead}, or devices cpu", option)

@@ -145,6 +145,20 @@ def read_text(value: Any) -> str:
     return str(text)
 
 
+def is_ray_address(text: str) -> bool:
+    """Whether a word after --ray is its value: auto, local, HOST:PORT, or an address of Ray with ://."""
+    return text in ("auto", "local") or bool(re.fullmatch(r"[\w.-]+:\d+|\[[0-9a-fA-F:]+\]:\d+|[a-z]+://.*", text))
+
+
+def read_ray(value: Any) -> str:
+    """The address of a cluster of Ray, "" for the one that is found or started."""
+    if isinstance(value, str) and value.startswith("ray://"):
+        raise ValueError("Ray Client is not supported: start the command on a machine of the cluster, as by ray job submit")
+    if not isinstance(value, str) or (value and ("://" in value or not is_ray_address(value))):
+        raise ValueError("not auto, local or HOST:PORT")
+    return value
+
+
 def read_fps(value: Any) -> Fraction:
     """Frames per second from 25, 29.97, "30000/1001" or a Fraction; exact if the value is."""
     try:

@@ -22,6 +22,7 @@ from .option_types import (
     read_level,
     read_partitions,
     read_psy_rd,
+    read_ray,
     read_sar,
     read_size,
     read_text,
@@ -48,6 +49,7 @@ class Option(NamedTuple):
     high: float | None = None
     choices: dict[str, Any] | None = None
     short: str = ""  # x264's letter
+    may_be_bare: bool = False  # whether the command line takes it without a value, which is "" then
     scope: str = ALL
 
     @property
@@ -306,6 +308,11 @@ OPTIONS: tuple[Option, ...] = (
     Option("devices", "Running", read_devices, None, "the GPUs that take GOPs, in place of --device: cuda:0, cuda:1 "
            "and so on, joined by commas; all: every GPU that is there; or cpu, several times if wanted. A worker process for "
            "each of several (docs/scale.md)", "LIST"),
+    Option("ray", "Running", read_ray, None, "encode on a cluster of Ray (pip install 'h264lite[ray]'): HOST:PORT, auto, or "
+           "local for a new one on this machine; without a value the one that ray.init() finds, else a new one. The stream "
+           "is the same; docs/ray.md", "ADDRESS", may_be_bare=True, scope=CLI),
+    Option("ray_gpus", "Running", read_float, None, "GPUs of a task of --ray, maybe a part of one; 0: tasks run on CPUs, "
+           "--threads of them each. 1 if the cluster has GPUs and --device may be one", "FLOAT", 0.0, 1.0, scope=CLI),
 
     Option("tuning", "Running", read_text, None, "file of `h264lite tune` that says what devices take; else the one in the "
            "user's cache", "FILE"),
