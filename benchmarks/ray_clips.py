@@ -67,7 +67,8 @@ def by_ray(workers: int, shape: tuple[int, int, int], clips: int, options: dict[
     import ray
 
     some = [clip_of(*shape, k) for k in range(workers)]
-    dataset = ray.data.from_items([{"id": k, "frames": some[k % workers]} for k in range(clips)], override_num_blocks=clips // 4)
+    rows = [{"id": k, "frames": some[k % workers]} for k in range(clips)]
+    dataset = ray.data.from_items(rows, override_num_blocks=max(1, clips // 4))
     dataset = dataset.materialize().map_batches(
         Timed, fn_constructor_kwargs=options, concurrency=workers, num_cpus=1, batch_size=4
     )  # fmt: skip
