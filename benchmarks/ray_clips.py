@@ -57,7 +57,8 @@ class Timed(Encode):
         begun = time.time()
         found = super().__call__(batch)
         rows = len(found["video"])
-        return found | {"process": np.full(rows, os.getpid()), "begun": np.full(rows, begun), "ended": np.full(rows, time.time())}
+        said = {"process": os.getpid(), "begun": begun, "ended": time.time()}
+        return found | {name: np.full(rows, value) for name, value in said.items()}
 
 
 def by_ray(workers: int, shape: tuple[int, int, int], clips: int, options: dict[str, Any]) -> float:
