@@ -1,0 +1,30 @@
+"""`encode --ray`: its value may be missing; what does not go with it is refused by name. Needs no Ray."""
+
+import pytest
+from h264lite.cli.cli import join_values, main
+
+
+@pytest.mark.parametrize(
+    ("words", "joined"),
+    [(["--ray", "in.yuv", "out.mp4"], "--ray="), (["in.yuv", "out.mp4", "--ray"], "--ray="), (["--ray", "--quiet"], "--ray="),
+     (["--ray", "auto", "in.yuv"], "--ray=auto"), (["--ray", "10.0.0.1:6379"], "--ray=10.0.0.1:6379"),
+     (["--ray=local"], "--ray=local")],
+)  # fmt: skip
+def test_an_address_may_be_missing(words, joined):
+    found = join_values(words)
+    assert found[0] == joined
+    assert ("in.yuv" in words) == ("in.yuv" in found)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [(["--ray", "--gops", "2"], "--gops with --ray"), (["--ray", "--devices", "cpu"], "--devices with --ray"),
+     (["--ray", "--bitrate", "300"], "--bitrate with --ray"), (["--ray", "--device", "hybrid"], "--device hybrid with --ray"),
+     (["--ray", "--trace", "t.json"], "--trace with --ray"), (["--ray-gpus", "1"], "--ray-gpus is for a cluster"),
+     (["--ray=ray://a:1"], "Ray Client"), (["--ray=nowhere"], "not auto, local or HOST:PORT")],
+)  # fmt: skip
+def test_refusals(tmp_path, capsys, words, why):
+    clip = tmp_path / "x_16x16.yuv"
+    clip.write_bytes(bytes(16 * 24))
+    assert main(["encode", str(clip), str(tmp_path / "out.264"), *words]) == 2
+    assert why in capsys.readouterr().err
