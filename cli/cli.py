@@ -140,7 +140,8 @@ def _run_encode(args: argparse.Namespace) -> int:
     from ..cuda_src.runtime.context_warmup import ContextWarmup  # 4 ms of --help, for the ctypes module
     from ..encoder.workers.process import end_early, start_early
 
-    early = args.devices is not None and start_early(_names_of(args.devices), args.input)
+    by_settings = args.qp is not None or args.pass_ is not None  # else samples decide, and there are no workers
+    early = by_settings and args.devices is not None and start_early(_names_of(args.devices), args.input)
     waking = ContextWarmup([] if early else gpus_of(args.device, args.devices))  # in parallel with the import of the encoder
     try:
         with uncollected():

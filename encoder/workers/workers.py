@@ -33,11 +33,18 @@ _SPARE = 8  # frames beside those that wait to be decided about
 
 
 def uses_workers(config: Config, frames: int | None) -> bool:
-    """Whether processes encode for several devices; frames: of the input, None: unknown."""
+    """Whether processes encode for several devices; frames: of the input, None: unknown.
+
+    Not where samples decide: this process then reads and measures all frames, and is the limit.
+    """
     asked = os.environ.get(VARIABLE, "")
     if len(config.devices) < 2 or not POSSIBLE or asked == "0":
         return False
-    if asked == "1" or frames is None:
+    if asked == "1":
+        return True
+    if config.decides_by_samples:
+        return False
+    if frames is None:
         return True
     gops = len(parts_of(config.first_pass)) if config.first_pass is not None else -(-frames // config.keyint)
     return gops >= GOPS_THAT_PAY * len(config.devices)

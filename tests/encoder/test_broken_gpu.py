@@ -100,8 +100,10 @@ def test_one_line_is_said(raw, tmp_path, words):
 @somewhere
 @pytest.mark.parametrize("ordinal", (0, 1))
 def test_one_of_two_gpus(kind, raw, tmp_path, ordinal):
-    """The encode ends with the name of the one that broke, and with whole frames of whichever GOPs were done."""
+    """In one process: the encode ends with the name of the one that broke, and with whole frames of GOPs that were done."""
     words = ("--keyint", "4", "--devices", "cuda:0,cuda:1")
     found = encode(kind, 1, raw, tmp_path / "out.264", *words, BROKEN_ORDINAL=str(ordinal))
     check_that_it_ended(found, expected(raw, *words[:2]), FRAMES - 1)
-    assert any(f" (cuda:{ordinal}) failed in " in line for line in found[-1]), found[-1]
+    # an access that a real GPU cannot serve ends the contexts of all GPUs of the process: whichever is asked first is named
+    named = (ordinal,) if kind == "emulated" else (0, 1)
+    assert any(f" (cuda:{number}) failed in " in line for number in named for line in found[-1]), found[-1]

@@ -91,6 +91,12 @@ def stand_in(monkeypatch, module, argument):
     monkeypatch.setattr(process, "command", command)
 
 
+@pytest.fixture(autouse=True)
+def worker_processes(monkeypatch):
+    """Also where samples decide, and for short inputs."""
+    monkeypatch.setenv(process.VARIABLE, "1")
+
+
 def encode(clip, **options):
     return round_trip.encode(clip, WIDTH, HEIGHT, **options)
 
@@ -321,12 +327,16 @@ def test_memory_is_bounded(monkeypatch, keyint):
 
 
 def test_where_workers_are_used(monkeypatch):
+    monkeypatch.delenv(process.VARIABLE)
+
     def config(**options):
         return Config.from_options(width=64, height=64, **steady(options))
 
     two = config(devices=("cpu", "cpu"), keyint=10)
     assert two.devices == ("cpu", "cpu")
     assert uses_workers(two, None) and uses_workers(two, 71) and not uses_workers(two, 70)
+    for samples in ({"crf": 23, "qp": None}, {"scenecut": 40}, {"bframes": 2, "b_adapt": 1}):  # one process is the limit
+        assert not uses_workers(config(devices=("cpu", "cpu"), keyint=10, **samples), 71)
     assert not uses_workers(config(device="cpu"), None) and not uses_workers(config(devices="cpu"), None)
     monkeypatch.setenv(process.VARIABLE, "1")
     assert uses_workers(two, 1)
@@ -349,7 +359,8 @@ def test_refusals(monkeypatch):
 def test_all_gpus_by_emulated_workers(driver, clip, monkeypatch):  # noqa: F811
     """One of them fails: the other one encodes its GOPs; then both."""
     stand_in(monkeypatch, "emulated_worker", "{device!r}")
-    monkeypatch.setenv(process.VARIABLE, "1")
+    monkeypatch.setenv(process.VARIABLE, "1")  # which the fixture `driver` forbids
+    monkeypatch.setattr(remote_lanes, "_FRAMES_OF_A_LANE", 2)  # else the first one may take all of so few frames
     config = Config.from_options(width=WIDTH, height=HEIGHT, devices="all", **steady({}))
     assert config.devices == ("cuda:0", "cuda:1") and not config.may_change_device
     some = clip[:16]
