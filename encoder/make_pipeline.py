@@ -1,21 +1,26 @@
 """Makes the encoder for some settings: one pipeline, lanes for several GOPs, or worker processes."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ..scheduler.trace import Trace
 from .gops.gops import Gops, NoThreads, count_lanes, lane_settings
-from .pipeline import Pipeline
 from .reordering import Reordering
 from .settings.config import Config
 from .workers.process import end_early
 from .workers.workers import Workers, uses_workers
 
+if TYPE_CHECKING:
+    from .pipeline import Pipeline
+
 
 def make_pipeline(
     config: Config, keep: bool, warn: Callable[[str], None] | None, trace: Trace | None, frames: int | None = None,
     length: int | None = None,
-) -> Pipeline | Reordering | Gops:  # fmt: skip
+) -> "Pipeline | Reordering | Gops":  # fmt: skip
     """The encoder for these settings. frames: see count_lanes; length: frames of the input in any case, None: unknown."""
+    from .pipeline import Pipeline  # after the start of worker processes; tests put another one in its place
+
     lanes = count_lanes(config, frames)
     if uses_workers(config, length):
         try:
