@@ -211,7 +211,7 @@ USAGE = [
     (("bench", "--sizes", "64x48,"), "--sizes 64x48,: not a size"), (("bench", "--sizes", ""), "--sizes '': not a size"),
     (("bench", "--sizes", "64x48,99999x99999"), "size 99999x99999: beyond level 6.2"),
     (("bench", "--devices", ""), "--devices '': not one of"),
-    (("bench", "--devices", "cpu,hybrid,cpu"), "--devices cpu,hybrid,cpu: a device is named twice"),
+    (("bench", "--devices", "hybrid,cpu,hybrid"), "--devices hybrid,cpu,hybrid: a device is named twice"),
     (("bench", "--input-res", "5x5"), "--input-res has no effect without --clip"),
     (("bench", "--devices", "cpu", "--clip", "{y4m}", "--input-res", "32x32"), "--input-res 32x32 contradicts the input"),
     (("bench", "--clip", "{clip}", "--json", "{clip}"), "json and clip are the same: {clip}"),
