@@ -261,7 +261,7 @@ class RemoteLanes:
             self._team.queue.wake()  # there is room for frames again
 
     def _release(self, sent: SentGop) -> None:
-        """Give back the frames of a GOP that are finished; those of a file are kept by nobody."""
+        """Give back the frames of a GOP that are finished; those of a file take no memory."""
         for spec, source in sent.frames:
             if isinstance(source, Slot) and spec.coding_index not in sent.missing:
                 self._team.slots.give_back(source)
