@@ -131,7 +131,7 @@ class HeaderDecoder:
         """bumping: output only where the buffer is full (C.4.5.3), else as early as max_num_reorder_frames allows."""
         self.sps, self.pps = parse_sps(write_sps(writer.sps)), parse_pps(write_pps(writer.pps))
         self.output, self.pictures = deque(), 0
-        self.buffer, self.order = PictureBuffer(self.sps, lambda picture: picture, self.output), PictureOrder()
+        self.buffer, self.order = PictureBuffer(self.sps, self.output.append), PictureOrder()
         if bumping:
             self.buffer._reorder = self.buffer.size
         self.last_frame_num = 0
