@@ -47,7 +47,7 @@ class Slots:
             return self._free.pop()
 
     def give_back(self, slot: Slot) -> None:
-        """Nobody reads the frame any more."""
+        """No process reads the frame any more."""
         with self._lock:
             self._free.append(slot)
             self.used -= 1

@@ -104,6 +104,6 @@ def test_one_of_two_gpus(kind, raw, tmp_path, ordinal):
     words = ("--keyint", "4", "--devices", "cuda:0,cuda:1")
     found = encode(kind, 1, raw, tmp_path / "out.264", *words, BROKEN_ORDINAL=str(ordinal))
     check_that_it_ended(found, expected(raw, *words[:2]), FRAMES - 1)
-    # an access that a real GPU cannot serve ends the contexts of all GPUs of the process: whichever is asked first is named
+    # of two real GPUs in one process the other one may be named: calls for it failed too in 3 of 10 runs on two H100s
     named = (ordinal,) if kind == "emulated" else (0, 1)
     assert any(f" (cuda:{number}) failed in " in line for number in named for line in found[-1]), found[-1]
