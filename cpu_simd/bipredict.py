@@ -9,7 +9,8 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits, ref_idx_bits
-from .cost import QUARTER_SAMPLES, Target, quarter_offsets, strip_satd
+from .block_costs import Layers, average_layers, fill_layers, predict_layers, sads_of_octets, satds, stored_layers
+from .cost import QUARTER_SAMPLES, Target, quarter_offsets
 from .decisions import (
     B_BITS_BI,
     B_BITS_L0,
@@ -24,26 +25,10 @@ from .decisions import (
 )
 from .layout import B_QUADRANT, B_WHOLE, N_B_EXTRAS, B_16x8_PART
 from .mv_cache import Area, inside
-from .simd.blocks import join, load_i32x16, splat_i32x16
-from .simd.lanes import sums_of_lanes, where_less
-from .simd.search import octet_sads
-from .simd.vector import (
-    add,
-    average,
-    clip_to_u8,
-    load_2_u8x16,
-    load_u8x16,
-    load_u8x32,
-    load_u16x16,
-    mul,
-    plus,
-    shift_right_s,
-    splat_u16x16,
-    splat_u64x4,
-    store,
-    sub,
-    widen,
-)
+from .simd.block_rows import splat_u16x64
+from .simd.blocks import load_i32x16, splat_i32x16
+from .simd.lanes import where_less
+from .simd.vector import add, clip_to_u8, mul, plus, shift_right_s, store, widen
 from .subpel_refine import LARGE, NEIGHBOURS, sums_of_large, sums_of_middle, sums_of_octets
 
 # Vectors with their entry are one integer, see _packed; entries run over list 0, then list 1.
@@ -64,9 +49,8 @@ Shared = namedtuple("Shared", (
 
 # Predictions of one macroblock from both lists that were tried.
 Trials = namedtuple("Trials", (
-    "target",  # Target, luma of all slots
-    "samples",  # uint8[256], luma of the source
-    "fixed",  # uint8[256], luma predicted at one vector
+    "target",  # Target with Layers, luma of all slots
+    "fixed",  # uint8[256], luma predicted at one vector, layer by layer
     "held",  # int64[1], that vector, or NONE
     "pairs",  # int64[MOST_PAIRS, 2], the vectors tried, of list 0 and list 1
     "cost",  # int32[16], least cost of each partition, in the lanes of sums_of_large
@@ -146,70 +130,36 @@ def _hold(trials, slots, corner, v):
     if trials.held[0] == v:
         return
     luma, fixed = trials.target.luma, trials.fixed
-    stride = luma.shape[3]
     a, b = _samples(trials.target, slots, corner, v)
-    for y in range(16):
-        store(fixed, 16 * y, average(load_u8x16(luma, a + y * stride), load_u8x16(luma, b + y * stride)))
+    predicted = predict_layers(luma, a, b, luma.shape[3])
+    for r in range(4):
+        store(fixed, 64 * r, predicted[r])
     trials.held[0] = v
 
 
 @helper
-def _both(trials, a, b, row, weight):
-    """u8x16: a row predicted from both lists; a, b: as row_16, for the row; weight: of `fixed`.
-
-    8.4.2.3.2 with logWD 5 and no offset, which for equal weights is the rounded average.
-    """
-    luma = trials.target.luma
-    moved, fixed = average(load_u8x16(luma, a), load_u8x16(luma, b)), load_u8x16(trials.fixed, 16 * row)
-    if weight == AVERAGE:
-        return average(moved, fixed)
-    total = add(mul(widen(moved), splat_u16x16(64 - weight)), mul(widen(fixed), splat_u16x16(weight)))
+def _both(moved, fixed, weight):
+    """u8x64: a layer predicted from both lists; weight: of `fixed`. 8.4.2.3.2 with logWD 5, no offset, different weights."""
+    total = add(mul(widen(moved), splat_u16x64(64 - weight)), mul(widen(fixed), splat_u16x64(weight)))
     return clip_to_u8(shift_right_s(plus(total, 32), 6))
-
-
-@helper
-def _error_16(trials, a, b, row, weight):
-    """u16x16: difference of a row of the source to _both."""
-    return sub(widen(_both(trials, a, b, row, weight)), load_u16x16(trials.target.current, 16 * row))
-
-
-@helper
-def _sads_of_octets(trials, a, b, half, weight):
-    """sads_of_octets of the prediction from both lists; a, b: offsets of the macroblock's samples."""
-    stride, total = trials.target.luma.shape[3], splat_u64x4(0)
-    for row in range(8 * half, 8 * half + 8, 2):
-        at, there = a + row * stride, b + row * stride
-        if weight == AVERAGE:
-            luma = trials.target.luma
-            rows = average(load_2_u8x16(luma, at, at + stride), load_2_u8x16(luma, there, there + stride))
-            rows = average(rows, load_u8x32(trials.fixed, 16 * row))
-        else:
-            rows = join(_both(trials, at, there, row, weight), _both(trials, at + stride, there + stride, row + 1, weight))
-        total = add(total, octet_sads(load_u8x32(trials.samples, 16 * row), rows))
-    return total
-
-
-@helper
-def _strip(trials, a, b, strip, weight):
-    """SATD of strip 0..3 (16x4) as sixteen partial sums; a, b: offsets of the macroblock's samples."""
-    stride = trials.target.luma.shape[3]
-    row = 4 * strip
-    a, b = a + row * stride, b + row * stride
-    d0 = _error_16(trials, a, b, row, weight)
-    d1 = _error_16(trials, a + stride, b + stride, row + 1, weight)
-    d2 = _error_16(trials, a + 2 * stride, b + 2 * stride, row + 2, weight)
-    d3 = _error_16(trials, a + 3 * stride, b + 3 * stride, row + 3, weight)
-    return strip_satd(d0, d1, d2, d3)
 
 
 @helper
 def _distortions(trials, a, b, weight, metric):
     """sums_of_large of the prediction from both lists; a, b: offsets of the macroblock's samples."""
+    luma, current = trials.target.luma, trials.target.current
+    fixed = stored_layers(trials.fixed)
+    p = predict_layers(luma, a, b, luma.shape[3])
+    if weight == AVERAGE:  # 8.4.2.3.2 then is the rounded average
+        p = average_layers(p, fixed)
+    else:
+        p = (
+            _both(p[0], fixed[0], weight), _both(p[1], fixed[1], weight),
+            _both(p[2], fixed[2], weight), _both(p[3], fixed[3], weight),
+        )  # fmt: skip
     if metric == SAD:
-        return sums_of_octets(_sads_of_octets(trials, a, b, 0, weight), _sads_of_octets(trials, a, b, 1, weight))
-    s0, s1 = _strip(trials, a, b, 0, weight), _strip(trials, a, b, 1, weight)
-    s2, s3 = _strip(trials, a, b, 2, weight), _strip(trials, a, b, 3, weight)
-    return sums_of_large(sums_of_middle(sums_of_lanes(s0, s1, s2, s3)))
+        return sums_of_octets(sads_of_octets(current, p))
+    return sums_of_large(sums_of_middle(satds(current, p)))
 
 
 @helper
@@ -368,23 +318,19 @@ def bipredict(source, references, searches, qp, settings, row0, row1, candidates
     stride = luma.shape[3]
     offsets = np.empty((2, 16), np.int64)
     quarter_offsets(luma.shape[2] * stride, stride, QUARTER_SAMPLES, offsets)
-    current = np.empty(256, np.int16)
+    layers = Layers(np.empty(256, np.uint8), np.empty(256, np.int16))
     shared = Shared(
         references, searches, Area(width, height, pad, settings.max_mv_y), np.int64(SATD if settings.subme >= 3 else SAD)
     )
     trials = Trials(
-        Target(current, luma, offsets), np.empty(256, np.uint8),
-        np.empty(256, np.uint8), np.empty(1, np.int64), np.empty((MOST_PAIRS, 2), np.int64),
+        Target(layers, luma, offsets), np.empty(256, np.uint8), np.empty(1, np.int64), np.empty((MOST_PAIRS, 2), np.int64),
         np.empty(16, np.int32), np.empty(16, np.int32), np.empty(SPAN**4, np.uint8), np.empty(2, np.int64),
     )  # fmt: skip
     entries, costs = np.empty((B_WHOLE + 1, 2), np.int64), np.empty((B_WHOLE + 1, 2), np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
         x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
         lam = LAMBDA[qp[mb]]
-        for y in range(16):
-            row = load_u8x16(source, (y0 + y) * width + x0)
-            store(trials.samples, y * 16, row)
-            store(current, y * 16, widen(row))
+        fill_layers(source, y0 * width + x0, width, layers)
         trials.held[0] = NONE
         store(trials.cost, 0, splat_i32x16(B_NOT_ALLOWED))
         store(trials.pair, 0, splat_i32x16(0))

@@ -7,8 +7,7 @@ import numpy as np
 from ..jit.kernel import helper
 from .decisions import SATD
 from .simd.lanes import hadamard_rows
-from .simd.search import octet_sads
-from .simd.vector import absolute, add, average, load_2_u8x16, load_u8x16, load_u8x32, load_u16x16, max_s, sub, widen
+from .simd.vector import absolute, add, average, load_u8x16, load_u16x16, max_s, sub, widen
 
 # Table 8-12: row 4 * fy + fx has the two stored samples whose rounded average is the sample at (fx, fy) quarters.
 # A row is (plane, dx, dy) twice, planes G, b, h, j being 0..3; a sample that is stored itself is listed twice.
@@ -26,7 +25,7 @@ QUARTER_SAMPLES = np.array(
 
 # A source macroblock, and the planes that predict it at quarter samples.
 Target = namedtuple("Target", (
-    "current",  # int16[256], its luma
+    "current",  # its luma: int16[256], or Layers (block_costs.py)
     "luma",  # uint8[..., 4, H + 2 pad, W + 2 pad], planes G, b, h, j
     "offsets",  # int64[2, 16], see quarter_offsets
 ))  # fmt: skip
@@ -80,39 +79,3 @@ def strip_16(current, strip, luma, a, b, stride, metric):
     if metric == SATD:
         return strip_satd(d0, d1, d2, d3)
     return strip_sad(d0, d1, d2, d3)
-
-
-@helper
-def strip_stored(current, strip, luma, a, stride, metric):
-    """strip_16 where a and b are the same: samples that are stored."""
-    at = strip * 64
-    d0 = sub(widen(load_u8x16(luma, a)), load_u16x16(current, at))
-    d1 = sub(widen(load_u8x16(luma, a + stride)), load_u16x16(current, at + 16))
-    d2 = sub(widen(load_u8x16(luma, a + 2 * stride)), load_u16x16(current, at + 32))
-    d3 = sub(widen(load_u8x16(luma, a + 3 * stride)), load_u16x16(current, at + 48))
-    if metric == SATD:
-        return strip_satd(d0, d1, d2, d3)
-    return strip_sad(d0, d1, d2, d3)
-
-
-@helper
-def _two_rows(luma, a, b, stride):
-    """u8x32: two rows of row_16."""
-    rows = load_2_u8x16(luma, a, a + stride)
-    if a == b:
-        return rows
-    return average(rows, load_2_u8x16(luma, b, b + stride))
-
-
-@helper
-def sads_of_octets(samples, half, luma, a, b, stride):
-    """u64x4: SADs of the upper (half 0) or lower eight rows of a macroblock predicted at offsets a, b of these rows.
-
-    Even rows, columns 0 to 7 and 8 to 15, then odd rows. samples: uint8[256], the source macroblock.
-    """
-    at, down = 128 * half, 2 * stride
-    total = octet_sads(load_u8x32(samples, at), _two_rows(luma, a, b, stride))
-    total = add(total, octet_sads(load_u8x32(samples, at + 32), _two_rows(luma, a + down, b + down, stride)))
-    a, b = a + 2 * down, b + 2 * down
-    total = add(total, octet_sads(load_u8x32(samples, at + 64), _two_rows(luma, a, b, stride)))
-    return add(total, octet_sads(load_u8x32(samples, at + 96), _two_rows(luma, a + down, b + down, stride)))

@@ -8,15 +8,16 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
+from .block_costs import Layers, fill_layers, predict_layers, satds
 from .bundles import SearchResult
-from .cost import QUARTER_SAMPLES, Target, quarter_offsets, strip_16
-from .decisions import ALL_PARTITIONS, LAMBDA, SATD
+from .cost import QUARTER_SAMPLES, Target, quarter_offsets
+from .decisions import ALL_PARTITIONS, LAMBDA
 from .full_search import FIRST_LARGE, large_alone
 from .mv_cache import Area, inside
 from .mv_prediction import median
 from .simd.blocks import load_i32x16, splat_i32x16
-from .simd.lanes import equal_lanes, sums_of_lanes, where_less
-from .simd.vector import add, load_u8x16, store, widen
+from .simd.lanes import equal_lanes, where_less
+from .simd.vector import add, store
 from .subpel_refine import LARGE, NEIGHBOURS, sums_of_large, sums_of_middle
 
 ALL_LARGE = (1 << 9) - 1  # lanes LARGE to 15
@@ -39,12 +40,8 @@ def try_vectors(target, origin, vectors, n, lam, px, py, found):
         x, y = vectors[i, 0], vectors[i, 1]
         base = origin + (y >> 2) * stride + (x >> 2)
         a, b = base + offsets[0, (y & 3) * 4 + (x & 3)], base + offsets[1, (y & 3) * 4 + (x & 3)]
-        s0 = strip_16(current, 0, luma, a, b, stride, SATD)
-        s1 = strip_16(current, 1, luma, a + 4 * stride, b + 4 * stride, stride, SATD)
-        s2 = strip_16(current, 2, luma, a + 8 * stride, b + 8 * stride, stride, SATD)
-        s3 = strip_16(current, 3, luma, a + 12 * stride, b + 12 * stride, stride, SATD)
         bits, vector = splat_i32x16(lam * mvd_bits(x, y, px, py)), splat_i32x16(y << 16 | x & 0xFFFF)
-        small = sums_of_lanes(s0, s1, s2, s3)
+        small = satds(current, predict_layers(luma, a, b, stride))
         middle = sums_of_middle(small)
         large = add(sums_of_large(middle), bits)
         small, middle = add(small, bits), add(middle, bits)
@@ -76,12 +73,8 @@ def try_on_large(target, origin, vectors, n, lam, px, py, found):
             continue
         base = origin + (y >> 2) * stride + (x >> 2)
         a, b = base + offsets[0, (y & 3) * 4 + (x & 3)], base + offsets[1, (y & 3) * 4 + (x & 3)]
-        s0 = strip_16(current, 0, luma, a, b, stride, SATD)
-        s1 = strip_16(current, 1, luma, a + 4 * stride, b + 4 * stride, stride, SATD)
-        s2 = strip_16(current, 2, luma, a + 8 * stride, b + 8 * stride, stride, SATD)
-        s3 = strip_16(current, 3, luma, a + 12 * stride, b + 12 * stride, stride, SATD)
         bits = splat_i32x16(lam * mvd_bits(x, y, px, py))
-        large = add(sums_of_large(sums_of_middle(sums_of_lanes(s0, s1, s2, s3))), bits)
+        large = add(sums_of_large(sums_of_middle(satds(current, predict_layers(luma, a, b, stride)))), bits)
         large_mv = where_less(large, large_cost, vector, large_mv)
         large_cost = where_less(large, large_cost, large, large_cost)
     store(cost, at_large, large_cost)  # also lanes of the middle group, which are not read
@@ -157,15 +150,14 @@ def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole
     mb_width, stride = width // 16, luma.shape[2]
     offsets = np.empty((2, 16), np.int64)
     quarter_offsets(luma.shape[1] * stride, stride, QUARTER_SAMPLES, offsets)
-    current = np.empty(256, np.int16)
-    target, area = Target(current, luma, offsets), Area(width, height, pad, max_mv_y)
+    layers = Layers(np.empty(256, np.uint8), np.empty(256, np.int16))
+    target, area = Target(layers, luma, offsets), Area(width, height, pad, max_mv_y)
     vectors = np.empty((N_VECTORS, 2), np.int64)
     own = SearchResult(np.empty((1, 41), np.int32), np.empty((1, 41, 2), np.int16))
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my, lam = mb % mb_width, mb // mb_width, LAMBDA[qp[mb]]
         x0, y0 = 16 * mx, 16 * my
-        for y in range(16):
-            store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
+        fill_layers(source, y0 * width + x0, width, layers)
         origin = (y0 + pad) * stride + x0 + pad
         ox, oy = np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
         px, py = _predictor(mb, mx, mb_width, again, whole_mv, found.mv)

@@ -6,7 +6,8 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
-from .cost import QUARTER_SAMPLES, Target, quarter_offsets, sads_of_octets, strip_16, strip_stored
+from .block_costs import Layers, fill_layers, predict_layers, sads, sads_of_octets, satds
+from .cost import QUARTER_SAMPLES, Target, quarter_offsets
 from .decisions import (
     ALL_PARTITIONS,
     COST_NOT_REFINED,
@@ -21,24 +22,15 @@ from .decisions import (
     REFINE_MARGIN_8x4,
     REFINE_MARGIN_8x8,
 )
-from .layout import PARTITIONS
 from .simd.blocks import load_i32x16, splat_i32x16
-from .simd.lanes import bit_length, equal_lanes, make_shuffle, sums_of_lanes, where_bits, where_less
-from .simd.search import join_sums
-from .simd.vector import add, load_u8x16, splat_u16x16, splat_u64x4, store, widen
+from .simd.lanes import bit_length, equal_lanes, make_shuffle, where_bits, where_less
+from .simd.vector import add, store
 
 # The 41 partitions as lanes of three SIMD vectors: 0..15 the 4x4 blocks; 16..31 8x4 and 4x8; 32..40 8x8, 16x8, 8x16 and
 # 16x16, from lane LARGE of the third vector on. Sets of partitions are bit masks.
 LARGE = 7
 WHOLE, ROWS, COLUMNS, QUADRANTS = 1 << 40, 3 << 36, 3 << 38, 15 << 32
 SMALL = (1 << 32) - 1  # those below 8x8
-STRIPS = tuple(
-    sum(1 << k for k, (_, y, _, h) in enumerate(PARTITIONS.tolist()) if y < strip + 4 and y + h > strip)
-    for strip in range(0, 16, 4)
-)  # bit mask of the partitions that overlap each 16x4 strip
-
-UPPER, LOWER = STRIPS[0], STRIPS[3]  # of partitions from 8x8 on those that overlap the upper and the lower half
-
 FAR, NEVER = (1 << 31) - 1, -1 << 31  # above every cost; below every cost
 
 
@@ -69,7 +61,7 @@ _quadrant_2 = make_shuffle((*[_NONE] * LARGE, 1, 3, 5, 7, *[_NONE] * 5))
 _large_1 = make_shuffle((*[_NONE] * LARGE, 7, 8, 9, 10, 7, 9, 7, 8, 7))
 _large_2 = make_shuffle((*[_NONE] * (LARGE + 4), 8, 10, 9, 10, 8))
 _whole = make_shuffle((*[_NONE] * (LARGE + 8), LARGE + 5))
-_octets_1 = make_shuffle((*[_NONE] * LARGE, 0, 2, 8, 10, *[_NONE] * 5))  # of join_sums of sads_of_octets
+_octets_1 = make_shuffle((*[_NONE] * LARGE, 0, 2, 8, 10, *[_NONE] * 5))  # of sads_of_octets
 _octets_2 = make_shuffle((*[_NONE] * LARGE, 4, 6, 12, 14, *[_NONE] * 5))
 
 
@@ -87,9 +79,9 @@ def sums_of_large(middle):
 
 
 @helper
-def sums_of_octets(upper, lower):
-    """sums_of_large from sads_of_octets of both halves."""
-    zero, octets = splat_i32x16(0), join_sums(upper, lower)
+def sums_of_octets(octets):
+    """sums_of_large from sads_of_octets."""
+    zero = splat_i32x16(0)
     return _with_halves(add(_octets_1(octets, zero), _octets_2(octets, zero)))
 
 
@@ -150,17 +142,6 @@ def quadrant_worth_refining(cost, mb, lam, partition_mask, q, every):
 
 
 @helper
-def strip_or_none(wanted, strip, current, luma, a, b, stride, metric):
-    """strip_16, or zeros if no wanted partition overlaps the strip; a, b: offsets of the macroblock's samples."""
-    if not wanted & STRIPS[strip]:
-        return splat_u16x16(0)
-    row = 4 * strip * stride
-    if a == b:  # half samples, half of all candidates
-        return strip_stored(current, strip, luma, a + row, stride, metric)
-    return strip_16(current, strip, luma, a + row, b + row, stride, metric)
-
-
-@helper
 def _refine_all(target, place, lam, wanted, step, neighbours, mb, found):
     """A step where partitions below 8x8 are wanted, see refine_step."""
     current, luma, offsets = target
@@ -190,13 +171,10 @@ def _refine_all(target, place, lam, wanted, step, neighbours, mb, found):
             x, y = x0 + length * neighbours[n, 0], y0 + length * neighbours[n, 1]
             base = origin + (y >> 2) * stride + (x >> 2)
             a, b = base + offsets[0, (y & 3) * 4 + (x & 3)], base + offsets[1, (y & 3) * 4 + (x & 3)]
-            s0 = strip_or_none(same, 0, current, luma, a, b, stride, metric)
-            s1 = strip_or_none(same, 1, current, luma, a, b, stride, metric)
-            s2 = strip_or_none(same, 2, current, luma, a, b, stride, metric)
-            s3 = strip_or_none(same, 3, current, luma, a, b, stride, metric)
+            predicted = predict_layers(luma, a, b, stride)
+            total = satds(current, predicted) if metric == SATD else sads(current, predicted)
             bits = splat_i32x16(lam * mvd_bits(x, y, px, py))
             vector = splat_i32x16(y << 16 | x & 0xFFFF)
-            total = sums_of_lanes(s0, s1, s2, s3)
             halves = sums_of_middle(total)
             if same & SMALL:
                 total = add(total, bits)
@@ -220,26 +198,17 @@ def _refine_all(target, place, lam, wanted, step, neighbours, mb, found):
 
 
 @helper
-def _sums_of_large(wanted, target, samples, a, b, stride, metric):
-    """sums_of_large of the macroblock predicted at offsets a, b; zeros for halves that no wanted partition overlaps."""
-    current, luma, _ = target
+def _sums_of_large(target, a, b, stride, metric):
+    """sums_of_large of the macroblock predicted at offsets a, b."""
+    predicted = predict_layers(target.luma, a, b, stride)
     if metric == SAD:
-        upper = lower = splat_u64x4(0)
-        if wanted & UPPER:
-            upper = sads_of_octets(samples, 0, luma, a, b, stride)
-        if wanted & LOWER:
-            lower = sads_of_octets(samples, 1, luma, a + 8 * stride, b + 8 * stride, stride)
-        return sums_of_octets(upper, lower)
-    s0 = strip_or_none(wanted, 0, current, luma, a, b, stride, metric)
-    s1 = strip_or_none(wanted, 1, current, luma, a, b, stride, metric)
-    s2 = strip_or_none(wanted, 2, current, luma, a, b, stride, metric)
-    s3 = strip_or_none(wanted, 3, current, luma, a, b, stride, metric)
-    return sums_of_large(sums_of_middle(sums_of_lanes(s0, s1, s2, s3)))
+        return sums_of_octets(sads_of_octets(target.current, predicted))
+    return sums_of_large(sums_of_middle(satds(target.current, predicted)))
 
 
 @helper
-def _refine_large(target, samples, place, lam, wanted, step, neighbours, mb, found):
-    """A step where partitions from 8x8 on alone are wanted, see refine_step. samples: uint8[256], the source."""
+def _refine_large(target, place, lam, wanted, step, neighbours, mb, found):
+    """A step where partitions from 8x8 on alone are wanted, see refine_step."""
     offsets = target.offsets
     origin, px, py = place
     length, metric, centre_too = step
@@ -259,7 +228,7 @@ def _refine_large(target, samples, place, lam, wanted, step, neighbours, mb, fou
             x, y = x0 + length * neighbours[n, 0], y0 + length * neighbours[n, 1]
             base = origin + (y >> 2) * stride + (x >> 2)
             a, b = base + offsets[0, (y & 3) * 4 + (x & 3)], base + offsets[1, (y & 3) * 4 + (x & 3)]
-            total = _sums_of_large(same, target, samples, a, b, stride, metric)
+            total = _sums_of_large(target, a, b, stride, metric)
             total = add(total, splat_i32x16(lam * mvd_bits(x, y, px, py)))
             new_vectors = where_less(total, best, splat_i32x16(y << 16 | x & 0xFFFF), new_vectors)
             best = where_less(total, best, total, best)
@@ -269,10 +238,10 @@ def _refine_large(target, samples, place, lam, wanted, step, neighbours, mb, fou
 
 
 @helper
-def refine_step(target, samples, place, lam, wanted, step, neighbours, mb, found):
+def refine_step(target, place, lam, wanted, step, neighbours, mb, found):
     """One step of one macroblock: every partition moves to the best of its vector and the eight around.
 
-    samples: uint8[256], luma of the source; place: offset of the macroblock's corner in plane G, then the predictor (x, y);
+    target: with Layers; place: offset of the macroblock's corner in plane G, then the predictor (x, y);
     step: length in quarters; metric; whether the centre's cost must be computed (a new metric), else cost holds it; found:
     SearchResult, in place.
     Partitions with the same vector are refined together: the distortions of the 4x4 blocks, or of the quadrants, are computed
@@ -281,7 +250,7 @@ def refine_step(target, samples, place, lam, wanted, step, neighbours, mb, found
     if wanted & SMALL:
         _refine_all(target, place, lam, wanted, step, neighbours, mb, found)
     else:
-        _refine_large(target, samples, place, lam, wanted, step, neighbours, mb, found)
+        _refine_large(target, place, lam, wanted, step, neighbours, mb, found)
 
 
 @closed_kernel
@@ -296,15 +265,12 @@ def _refine_rows(
     stride = luma.shape[2]
     offsets = np.empty((2, 16), np.int64)
     quarter_offsets(luma.shape[1] * stride, stride, samples, offsets)
-    current, samples = np.empty(256, np.int16), np.empty(256, np.uint8)
-    target = Target(current, luma, offsets)
+    layers = Layers(np.empty(256, np.uint8), np.empty(256, np.int16))
+    target = Target(layers, luma, offsets)
     for mb in range(row0 * mb_width, row1 * mb_width):
         x0 = mb % mb_width * 16
         y0 = mb // mb_width * 16
-        for y in range(16):
-            row = load_u8x16(source, (y0 + y) * width + x0)
-            store(samples, y * 16, row)
-            store(current, y * 16, widen(row))
+        fill_layers(source, y0 * width + x0, width, layers)
         place = (y0 + pad) * stride + x0 + pad, np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
         lam = LAMBDA[qp[mb]]
         wanted = worth_refining(cost, mb, lam, partition_mask, effort)
@@ -313,10 +279,10 @@ def _refine_rows(
                 cost[mb, k] = COST_NOT_REFINED
         if effort.half:
             step = 2, half_metric, half_metric != SAD
-            refine_step(target, samples, place, lam, wanted, step, neighbours, mb, found)
+            refine_step(target, place, lam, wanted, step, neighbours, mb, found)
         if effort.quarter:
             step = 1, quarter_metric, quarter_metric != half_metric
-            refine_step(target, samples, place, lam, wanted, step, neighbours, mb, found)
+            refine_step(target, place, lam, wanted, step, neighbours, mb, found)
 
 
 def subpel_refine(source, luma, pad, predictor, qp, subme, row0, row1, found, partition_mask=ALL_PARTITIONS):

@@ -1,0 +1,147 @@
+"""SIMD operations on one row of all sixteen 4x4 blocks of a macroblock: 64 samples, one vector of AVX-512.
+
+A "layer" r is row r of the blocks: rows r, 4 + r, 8 + r, 12 + r of the macroblock, so that the sums over the four samples of
+a block's row stay in neighbouring lanes, and blocks come out in raster order.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from .vector import (
+    AVX2,
+    SIMD_LEVEL,
+    WIDE,
+    Vec,
+    _abs,
+    _address,
+    _constant,
+    _llvm,
+    _load,
+    _make_load,
+    _make_splat,
+    _mask,
+    u8x16,
+    u16x32,
+)
+
+u8x64 = Vec(8, 64)
+load_u8x64, load_u16x32 = _make_load(u8x64), _make_load(u16x32)
+splat_u16x64 = _make_splat(Vec(16, 64))
+
+
+def _part(builder, x, first, count):
+    return builder.shuffle_vector(x, x, _mask(range(first, first + count)))
+
+
+def _on_halves(builder, name, result, args):
+    """An instruction of AVX2 on both halves of vectors of 512 bits; result: of a half."""
+    halves = []
+    for half in range(2):
+        parts = [_part(builder, x, half * x.type.count // 2, x.type.count // 2) for x in args]
+        halves.append(_llvm(builder, name, result, parts))
+    return builder.shuffle_vector(*halves, _mask(range(2 * result.count)))
+
+
+@intrinsic
+def load_layer(typingctx, array, offset, stride):
+    """u8x64: sixteen samples each from offset, offset + 4 stride, 8 stride, 12 stride."""
+
+    def codegen(context, builder, sig, args):
+        at, step = args[1], builder.mul(args[2], ir.Constant(args[2].type, 4))
+        rows = []
+        for _ in range(4):
+            rows.append(_load(builder, _address(context, builder, sig.args[0], args[0], at, u8x16.ir)))
+            at = builder.add(at, step)
+        upper, lower = (builder.shuffle_vector(rows[i], rows[i + 1], _mask(range(32))) for i in (0, 2))
+        return builder.shuffle_vector(upper, lower, _mask(range(64)))
+
+    return u8x64(array, types.intp, types.intp), codegen
+
+
+@intrinsic
+def butterflies(typingctx, layer):
+    """(left, right), u16x32: a + b, a - b of the samples a, b, c, d of each row of a block; c + d, c - d."""
+
+    def codegen(context, builder, sig, args):
+        sides = []
+        for first in (0, 2):
+            a, b = ([i // 4 * 4 + first + k for i in range(0, 64, 2)] for k in (0, 1))
+            if AVX2:
+                both = builder.shuffle_vector(args[0], args[0], _mask([i for pair in zip(a, b) for i in pair]))
+                signs = _constant(u8x64.ir, (1, 1, 1, -1) * 16)
+                if SIMD_LEVEL == WIDE:
+                    sides.append(_llvm(builder, "llvm.x86.avx512.pmaddubs.w.512", u16x32.ir, [both, signs]))
+                else:
+                    half = ir.VectorType(ir.IntType(16), 16)
+                    sides.append(_on_halves(builder, "llvm.x86.avx2.pmadd.ub.sw", half, [both, signs]))
+            else:
+                x, y = (builder.zext(builder.shuffle_vector(args[0], args[0], _mask(k)), u16x32.ir) for k in (a, b))
+                sides.append(builder.add(x, builder.mul(y, _constant(u16x32.ir, (1, -1) * 16))))
+        return context.make_tuple(builder, sig.return_type, sides)
+
+    return types.UniTuple(u16x32, 2)(layer), codegen
+
+
+@intrinsic
+def sums_of_pairs(typingctx, a):
+    """i32x16: the sums of neighbouring signed lanes of u16x32."""
+
+    def codegen(context, builder, sig, args):
+        result, ones = sig.return_type.ir, _constant(u16x32.ir, [1] * 32)
+        if SIMD_LEVEL == WIDE:
+            return _llvm(builder, "llvm.x86.avx512.pmaddw.d.512", result, [args[0], ones])
+        if AVX2:
+            half = ir.VectorType(ir.IntType(32), 8)
+            return _on_halves(builder, "llvm.x86.avx2.pmadd.wd", half, [args[0], ones])
+        even, odd = (builder.shuffle_vector(args[0], args[0], _mask(range(n, 32, 2))) for n in (0, 1))
+        return builder.add(builder.sext(even, result), builder.sext(odd, result))
+
+    return Vec(32, 16)(a), codegen
+
+
+def _differences(builder, x, y):
+    wide = ir.VectorType(ir.IntType(16), x.type.count)
+    return _abs(builder, builder.sub(builder.zext(x, wide), builder.zext(y, wide)))
+
+
+@intrinsic
+def differences_of_pairs(typingctx, a, b):
+    """u16x32: the sums of neighbouring lanes of |a - b|, u8x64."""
+
+    def codegen(context, builder, sig, args):
+        a, b = args
+        both = builder.or_(
+            _llvm(builder, "llvm.usub.sat.v64i8", a.type, [a, b]), _llvm(builder, "llvm.usub.sat.v64i8", a.type, [b, a])
+        )
+        ones = _constant(u8x64.ir, [1] * 64)
+        if SIMD_LEVEL == WIDE:
+            return _llvm(builder, "llvm.x86.avx512.pmaddubs.w.512", u16x32.ir, [both, ones])
+        if AVX2:
+            half = ir.VectorType(ir.IntType(16), 16)
+            return _on_halves(builder, "llvm.x86.avx2.pmadd.ub.sw", half, [both, ones])
+        even, odd = (builder.shuffle_vector(both, both, _mask(range(n, 64, 2))) for n in (0, 1))
+        return builder.add(builder.zext(even, u16x32.ir), builder.zext(odd, u16x32.ir))
+
+    return u16x32(a, b), codegen
+
+
+@intrinsic
+def differences_of_octets(typingctx, a, b):
+    """i32x16: lane 2 i is the sum of |a - b| over lanes 8 i ... 8 i + 7 of u8x64; the others are 0."""
+
+    def codegen(context, builder, sig, args):
+        words = ir.VectorType(ir.IntType(64), 8)
+        if SIMD_LEVEL == WIDE:
+            total = _llvm(builder, "llvm.x86.avx512.psad.bw.512", words, args)
+        elif AVX2:
+            total = _on_halves(builder, "llvm.x86.avx2.psad.bw", ir.VectorType(ir.IntType(64), 4), args)
+        else:
+            x = _differences(builder, *args)
+            while x.type.count > 8:
+                even, odd = (builder.shuffle_vector(x, x, _mask(range(n, x.type.count, 2))) for n in (0, 1))
+                x = builder.add(even, odd)
+            total = builder.zext(x, words)
+        return builder.bitcast(total, sig.return_type.ir)
+
+    return Vec(32, 16)(a, b), codegen
