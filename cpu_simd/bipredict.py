@@ -25,6 +25,7 @@ from .decisions import (
 )
 from .layout import B_QUADRANT, B_WHOLE, N_B_EXTRAS, B_16x8_PART
 from .mv_cache import Area, inside
+from .simd.aligned import aligned
 from .simd.block_rows import splat_u16x64
 from .simd.blocks import load_i32x16, splat_i32x16
 from .simd.lanes import where_less
@@ -318,12 +319,12 @@ def bipredict(source, references, searches, qp, settings, row0, row1, candidates
     stride = luma.shape[3]
     offsets = np.empty((2, 16), np.int64)
     quarter_offsets(luma.shape[2] * stride, stride, QUARTER_SAMPLES, offsets)
-    layers = Layers(np.empty(256, np.uint8), np.empty(256, np.int16))
+    layers = Layers(aligned(256), aligned(512).view(np.int16))
     shared = Shared(
         references, searches, Area(width, height, pad, settings.max_mv_y), np.int64(SATD if settings.subme >= 3 else SAD)
     )
     trials = Trials(
-        Target(layers, luma, offsets), np.empty(256, np.uint8), np.empty(1, np.int64), np.empty((MOST_PAIRS, 2), np.int64),
+        Target(layers, luma, offsets), aligned(256), np.empty(1, np.int64), np.empty((MOST_PAIRS, 2), np.int64),
         np.empty(16, np.int32), np.empty(16, np.int32), np.empty(SPAN**4, np.uint8), np.empty(2, np.int64),
     )  # fmt: skip
     entries, costs = np.empty((B_WHOLE + 1, 2), np.int64), np.empty((B_WHOLE + 1, 2), np.int64)

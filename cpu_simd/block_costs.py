@@ -8,11 +8,13 @@ from .simd.block_rows import (
     butterflies,
     differences_of_octets,
     differences_of_pairs,
+    load_8x8_layers,
     load_layer,
     load_u8x64,
     load_u16x32,
     sums_of_pairs,
 )
+from .simd.lanes import make_shuffle
 from .simd.vector import absolute, add, average, max_s, store, sub
 
 # A source macroblock as the functions below take it; a layer r is row r of all its blocks (simd/block_rows.py).
@@ -20,6 +22,9 @@ Layers = namedtuple("Layers", (
     "samples",  # uint8[256], four layers
     "transformed",  # int16[256], the two butterflies of each layer
 ))  # fmt: skip
+
+
+_swap_1, _swap_2 = (make_shuffle([i ^ distance for i in range(16)]) for distance in (1, 2))
 
 
 @helper
@@ -112,3 +117,29 @@ def sads_of_octets(layers, predicted):
     upper = add(differences_of_octets(p0, load_u8x64(samples, 0)), differences_of_octets(p1, load_u8x64(samples, 64)))
     lower = add(differences_of_octets(p2, load_u8x64(samples, 128)), differences_of_octets(p3, load_u8x64(samples, 192)))
     return add(upper, lower)
+
+
+@helper
+def fill_8x8_layers(source, at, stride, layers):
+    """Luma of the 8x8 block at source[at], four times -> layers.transformed."""
+    for r in range(4):
+        row = at + r * stride
+        left, right = butterflies(load_8x8_layers(source, row, row, row, row, stride))
+        store(layers.transformed, 64 * r, left)
+        store(layers.transformed, 64 * r + 32, right)
+
+
+@helper
+def satds_8x8(layers, samples, a, b, c, d, stride, out):
+    """SATDs of an 8x8 block (fill_8x8_layers) against those at samples[a], [b], [c], [d] -> elements 0, 4, 8, 12 of out.
+
+    out: int32[16], of which the others are changed too.
+    """
+    s, t, u = stride, 2 * stride, 3 * stride
+    total = satds(layers, (
+        load_8x8_layers(samples, a, b, c, d, stride), load_8x8_layers(samples, a + s, b + s, c + s, d + s, stride),
+        load_8x8_layers(samples, a + t, b + t, c + t, d + t, stride),
+        load_8x8_layers(samples, a + u, b + u, c + u, d + u, stride),
+    ))  # fmt: skip
+    total = add(total, _swap_1(total, total))
+    store(out, 0, add(total, _swap_2(total, total)))

@@ -9,9 +9,18 @@ from ..jit.kernel import closed_kernel, helper, kernel
 from .bit_costs import se_bits
 from .decisions import ALL_PARTITIONS, COST_NOT_REFINED, LAMBDA, SMALL_PARTITIONS
 from .layout import PARTITIONS
+from .simd.aligned import aligned
 from .simd.blocks import splat_i32x16
 from .simd.lanes import first_where, smallest
-from .simd.search import keep_smallest, row_sads, row_sads_portable
+from .simd.search import (
+    WINDOW,
+    arrange_row,
+    arrange_row_portable,
+    arranged_sads,
+    keep_smallest,
+    row_sads,
+    row_sads_portable,
+)
 from .simd.vector import (
     PORTABLE,
     SIMD_LEVEL,
@@ -46,19 +55,20 @@ Costs = namedtuple("Costs", (
 
 
 @helper
-def block_sads(source, source_at, source_stride, reference, rows, reference_stride, sads, like):
+def block_sads(source, source_at, source_stride, windows, rows, sads, like):
     """SADs times 4 of the sixteen 4x4 blocks, for four rows of adjacent candidates.
 
-    source_at: offset of the macroblock; rows: int64[4], offsets of the first candidate of each row; like: a vector with
-    a lane for each candidate; sads: uint16[4, 16, lanes], [row of candidates, block in raster order, candidate].
+    source_at: offset of the macroblock; windows: rows of the reference (arrange_row); rows: int64[4], the offset there of
+    the first row of each row of candidates; like: a vector with a lane for each candidate; sads: uint16[4, 16, lanes],
+    [row of candidates, block in raster order, candidate].
     """
     lanes = lanes_of(like)
     for i in range(4):
         for band in range(4):
             a = b = c = d = splat_like(like, 0)
             for y in range(4 * band, 4 * band + 4):
-                at = rows[i] + y * reference_stride
-                a1, b1, c1, d1 = row_sads(source, source_at + y * source_stride, reference, at, like)
+                at = rows[i] + y * WINDOW
+                a1, b1, c1, d1 = arranged_sads(source, source_at + y * source_stride, windows, at, like)
                 a, b, c, d = add(a, a1), add(b, b1), add(c, c1), add(d, d1)
             at = (i * 16 + band * 4) * lanes
             store(sads, at, shift_left(a, 2))
@@ -68,15 +78,15 @@ def block_sads(source, source_at, source_stride, reference, rows, reference_stri
 
 
 @helper
-def block_sads_portable(source, source_at, source_stride, reference, rows, reference_stride, sads, like):
+def block_sads_portable(source, source_at, source_stride, windows, rows, sads, like):
     """block_sads for processors without AVX2."""
     lanes = lanes_of(like)
     for i in range(4):
         for band in range(4):
             a = b = c = d = splat_like(like, 0)
             for y in range(4 * band, 4 * band + 4):
-                at = rows[i] + y * reference_stride
-                a1, b1, c1, d1 = row_sads_portable(source, source_at + y * source_stride, reference, at, like)
+                at = rows[i] + y * WINDOW
+                a1, b1, c1, d1 = row_sads_portable(source, source_at + y * source_stride, windows, at, like)
                 a, b, c, d = add(a, a1), add(b, b1), add(c, c1), add(d, d1)
             at = (i * 16 + band * 4) * lanes
             store(sads, at, shift_left(a, 2))
@@ -151,7 +161,7 @@ def keep_partitions(sads, motion, index, smallest_of, like):
 
 
 @helper
-def _halves(source, source_at, source_stride, reference, rows, from_rows, reference_stride, like):
+def _halves(source, source_at, source_stride, windows, rows, from_rows, like):
     """SADs times 4 of two 8x8 blocks side by side, for four rows of adjacent candidates: the left blocks', the right ones'.
 
     Rows of the source are loaded once for all. from_rows: what the blocks lie behind `rows` (block_sads).
@@ -159,33 +169,33 @@ def _halves(source, source_at, source_stride, reference, rows, from_rows, refere
     inlined()
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = splat_like(like, 0)
     for y in range(8):
-        at, more = source_at + y * source_stride, from_rows + y * reference_stride
-        a, b, c, d = row_sads(source, at, reference, rows[0] + more, like)
+        at, more = source_at + y * source_stride, from_rows + y * WINDOW
+        a, b, c, d = arranged_sads(source, at, windows, rows[0] + more, like)
         a0, b0 = add(a0, add(a, b)), add(b0, add(c, d))
-        a, b, c, d = row_sads(source, at, reference, rows[1] + more, like)
+        a, b, c, d = arranged_sads(source, at, windows, rows[1] + more, like)
         a1, b1 = add(a1, add(a, b)), add(b1, add(c, d))
-        a, b, c, d = row_sads(source, at, reference, rows[2] + more, like)
+        a, b, c, d = arranged_sads(source, at, windows, rows[2] + more, like)
         a2, b2 = add(a2, add(a, b)), add(b2, add(c, d))
-        a, b, c, d = row_sads(source, at, reference, rows[3] + more, like)
+        a, b, c, d = arranged_sads(source, at, windows, rows[3] + more, like)
         a3, b3 = add(a3, add(a, b)), add(b3, add(c, d))
     left = shift_left(a0, 2), shift_left(a1, 2), shift_left(a2, 2), shift_left(a3, 2)
     return left, (shift_left(b0, 2), shift_left(b1, 2), shift_left(b2, 2), shift_left(b3, 2))
 
 
 @helper
-def _halves_portable(source, source_at, source_stride, reference, rows, from_rows, reference_stride, like):
+def _halves_portable(source, source_at, source_stride, windows, rows, from_rows, like):
     """_halves for processors without AVX2."""
     inlined()
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = splat_like(like, 0)
     for y in range(8):
-        at, more = source_at + y * source_stride, from_rows + y * reference_stride
-        a, b, c, d = row_sads_portable(source, at, reference, rows[0] + more, like)
+        at, more = source_at + y * source_stride, from_rows + y * WINDOW
+        a, b, c, d = row_sads_portable(source, at, windows, rows[0] + more, like)
         a0, b0 = add(a0, add(a, b)), add(b0, add(c, d))
-        a, b, c, d = row_sads_portable(source, at, reference, rows[1] + more, like)
+        a, b, c, d = row_sads_portable(source, at, windows, rows[1] + more, like)
         a1, b1 = add(a1, add(a, b)), add(b1, add(c, d))
-        a, b, c, d = row_sads_portable(source, at, reference, rows[2] + more, like)
+        a, b, c, d = row_sads_portable(source, at, windows, rows[2] + more, like)
         a2, b2 = add(a2, add(a, b)), add(b2, add(c, d))
-        a, b, c, d = row_sads_portable(source, at, reference, rows[3] + more, like)
+        a, b, c, d = row_sads_portable(source, at, windows, rows[3] + more, like)
         a3, b3 = add(a3, add(a, b)), add(b3, add(c, d))
     left = shift_left(a0, 2), shift_left(a1, 2), shift_left(a2, 2), shift_left(a3, 2)
     return left, (shift_left(b0, 2), shift_left(b1, 2), shift_left(b2, 2), shift_left(b3, 2))
@@ -206,9 +216,7 @@ def _sums_of_4(a, b):
 
 
 @helper
-def search_large(
-    source, source_at, source_stride, reference, rows, reference_stride, motion, index, smallest_of, native, like
-):  # fmt: skip
+def search_large(source, source_at, source_stride, windows, rows, motion, index, smallest_of, native, like):
     """block_sads and keep_partitions for the partitions from 8x8 on alone, whose SADs stay in registers."""
     best, position = smallest_of
     lanes, step = lanes_of(like), splat_like(like, index)
@@ -216,13 +224,13 @@ def search_large(
         load_like(like, motion, 0), load_like(like, motion, lanes), load_like(like, motion, 2 * lanes),
         load_like(like, motion, 3 * lanes),
     )  # fmt: skip
-    below, more = source_at + 8 * source_stride, 8 * reference_stride
+    below, more = source_at + 8 * source_stride, 8 * WINDOW
     if native:
-        q0, q1 = _halves(source, source_at, source_stride, reference, rows, 0, reference_stride, like)
-        q2, q3 = _halves(source, below, source_stride, reference, rows, more, reference_stride, like)
+        q0, q1 = _halves(source, source_at, source_stride, windows, rows, 0, like)
+        q2, q3 = _halves(source, below, source_stride, windows, rows, more, like)
     else:
-        q0, q1 = _halves_portable(source, source_at, source_stride, reference, rows, 0, reference_stride, like)
-        q2, q3 = _halves_portable(source, below, source_stride, reference, rows, more, reference_stride, like)
+        q0, q1 = _halves_portable(source, source_at, source_stride, windows, rows, 0, like)
+        q2, q3 = _halves_portable(source, below, source_stride, windows, rows, more, like)
     keep_smallest(best, position, 32, _least_of_4(q0, costs), step)
     keep_smallest(best, position, 33, _least_of_4(q1, costs), step)
     keep_smallest(best, position, 34, _least_of_4(q2, costs), step)
@@ -292,6 +300,21 @@ def first_smallest(smallest_of, k, like):
 
 
 @helper
+def arrange_windows(reference, at, starts, groups, windows, height, native, like):
+    """Arranges the `height` rows of the window at reference[at] for each group of columns: uint8[groups * height * WINDOW].
+
+    Each row is part of sixteen rows of candidates.
+    """
+    for g in range(groups):
+        for y in range(height):
+            row, to = at + y * reference.shape[1] + starts[g], (g * height + y) * WINDOW
+            if native:
+                arrange_row(reference, row, windows, to, like)
+            else:
+                arrange_row_portable(reference, row, windows, to, like)
+
+
+@helper
 def search_weight(lam):
     """lambda of the search: motion bits weigh half, because the predictor is an estimate."""
     return lam >> 1
@@ -316,18 +339,19 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
     source_stride = source.shape[1]
     reference_stride = reference.shape[1]
     size = 2 * merange
-    quarter = (size + 3) // 4
+    quarter, height = (size + 3) // 4, size + 15  # of the window: rows of candidates of a macroblock
     groups = (size + lanes - 1) // lanes
     x_cost = np.empty(128, np.int64)
     y_cost = np.empty(128, np.int64)
     x_bits = np.empty(128, np.int64)
     y_bits = np.empty(128, np.int64)
     x_keys = np.empty((8, lanes), np.uint16)
-    motion = np.empty((4, lanes), np.uint16)
-    sads = np.empty((4, 16, lanes), np.uint16)
-    best = np.empty((41, lanes), np.uint16)
-    position = np.empty((41, lanes), np.uint16)
+    motion = aligned(8 * lanes).view(np.uint16).reshape((4, lanes))
+    sads = aligned(128 * lanes).view(np.uint16).reshape((4, 16, lanes))
+    best = aligned(82 * lanes).view(np.uint16).reshape((41, lanes))
+    position = aligned(82 * lanes).view(np.uint16).reshape((41, lanes))
     smallest_of, costs = Smallest(best, position), Costs(x_cost, y_cost)
+    windows = aligned(groups * height * WINDOW)
     starts = np.empty(8, np.int64)
     rows = np.empty(4, np.int64)
     for g in range(groups):
@@ -352,26 +376,25 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
         for k in range(first, 41):
             store(best, k * lanes, top)
             store(position, k * lanes, zero)
+        arrange_windows(reference, ry * reference_stride + rx, starts, groups, windows, height, native, like)
         for j in range(quarter):
             for g in range(groups):
                 x_key = load_like(like, x_keys, g * lanes)
                 for i in range(4):
                     dy = i * quarter + j
                     y_key = min(65535, 4 * y_cost[dy] + i) if dy < size else 65535
-                    dy = min(dy, size - 1)
-                    rows[i] = (ry + dy) * reference_stride + rx + starts[g]
+                    rows[i] = (g * height + min(dy, size - 1)) * WINDOW
                     store(motion, i * lanes, add_sat_u(x_key, splat_like(like, y_key)))
                 at = sy * source_stride + sx
                 if large is not None:
                     search_large(
-                        source, at, source_stride, reference, rows, reference_stride, motion, j * groups + g, smallest_of,
-                        native, like,
+                        source, at, source_stride, windows, rows, motion, j * groups + g, smallest_of, native, like
                     )  # fmt: skip
                 else:
                     if native:
-                        block_sads(source, at, source_stride, reference, rows, reference_stride, sads, like)
+                        block_sads(source, at, source_stride, windows, rows, sads, like)
                     else:
-                        block_sads_portable(source, at, source_stride, reference, rows, reference_stride, sads, like)
+                        block_sads_portable(source, at, source_stride, windows, rows, sads, like)
                     keep_partitions(sads, motion, j * groups + g, smallest_of, like)
         if large is not None:
             store(cost, 41 * mb, splat_i32x16(COST_NOT_REFINED))

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
+from .block_costs import Layers, fill_8x8_layers, satds_8x8
 from .cost import strip_satd
 from .decisions import (
     CAMERA_SCALE,
@@ -22,9 +23,10 @@ from .decisions import (
 )
 from .intra_prediction_8x8 import EDGE_8x8, predict_8x8
 from .mv_prediction import median
-from .search_centre import clamp, coarse_vector, vector_costs, whole_motion
-from .simd.blocks import join
-from .simd.lanes import sum_of_lanes
+from .search_centre import COARSE_WINDOWS, clamp, coarse_vector, vector_costs, whole_motion
+from .simd.aligned import aligned
+from .simd.blocks import join, splat_i32x16
+from .simd.lanes import equal_lanes, sum_of_lanes, where_bits
 from .simd.vector import average, load_u8x8, sub, widen
 from .subpel_refine import NEIGHBOURS
 
@@ -81,6 +83,26 @@ def _moved(origin, x, y, plane_size, stride):
 
 
 @helper
+def _satds_around(layers, samples, origin, x, y, step, k, plane_size, stride, sums):
+    """satds_8x8 for NEIGHBOURS k ... k + 3, `step` source samples from (x, y) -> sums."""
+    a = _moved(origin, x + step * NEIGHBOURS[k, 0], y + step * NEIGHBOURS[k, 1], plane_size, stride)
+    b = _moved(origin, x + step * NEIGHBOURS[k + 1, 0], y + step * NEIGHBOURS[k + 1, 1], plane_size, stride)
+    c = _moved(origin, x + step * NEIGHBOURS[k + 2, 0], y + step * NEIGHBOURS[k + 2, 1], plane_size, stride)
+    d = _moved(origin, x + step * NEIGHBOURS[k + 3, 0], y + step * NEIGHBOURS[k + 3, 1], plane_size, stride)
+    satds_8x8(layers, samples, a, b, c, d, stride, sums)
+
+
+@helper
+def _satds_of_tried(layers, samples, origin, tried, first, n, plane_size, stride, sums):
+    """satds_8x8 for the vectors tried[first] ... tried[first + 3], of n -> sums."""
+    i, j, k = min(first + 1, n - 1), min(first + 2, n - 1), min(first + 3, n - 1)
+    a = _moved(origin, tried[first, 0], tried[first, 1], plane_size, stride)
+    b = _moved(origin, tried[i, 0], tried[i, 1], plane_size, stride)
+    c = _moved(origin, tried[j, 0], tried[j, 1], plane_size, stride)
+    satds_8x8(layers, samples, a, b, c, _moved(origin, tried[k, 0], tried[k, 1], plane_size, stride), stride, sums)
+
+
+@helper
 def _inside(x, y, mx, my, mb_width, mb_height):
     """Whether macroblock (mx, my) moved by (x, y) source samples stays within the borders of the reference."""
     left, top = 8 * mx + (x >> 1), 8 * my + (y >> 1)
@@ -111,8 +133,9 @@ def lookahead_search(current, reference, camera, row0, row1, vector):
     planes, others = current.planes, reference.planes
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
     mb_height, mb_width = current.tiny.shape
-    cost = np.empty(4 * COARSE_Y * COARSE_X, np.uint16)
+    cost, windows = aligned(8 * COARSE_Y * COARSE_X).view(np.uint16), aligned(COARSE_WINDOWS)
     vector_costs(1, cost)
+    layers, sums = Layers(aligned(0), aligned(512).view(np.int16)), np.empty(16, np.int32)
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my = mb % mb_width, mb // mb_width
         origin = (LOOK_PAD + 8 * my) * stride + LOOK_PAD + 8 * mx
@@ -122,16 +145,19 @@ def lookahead_search(current, reference, camera, row0, row1, vector):
             least += _NO_BITS
             # the macroblock stays within the frame there, so that the search stays within the borders
             cx, cy = clamp(camera[0], -4 * mx, 4 * (mb_width - 1 - mx)), clamp(camera[1], -4 * my, 4 * (mb_height - 1 - my))
-            x, y = coarse_vector(current.coarse, reference.coarse, mx, my, cost, cx, cy)
+            x, y = coarse_vector(current.coarse, reference.coarse, mx, my, cost, windows, cx, cy)
             x, y = COARSE_SCALE * (cx + x), COARSE_SCALE * (cy + y)
             if x != 0 or y != 0:
                 value = _satd(block, others, _moved(origin, x, y, plane_size, stride), stride) + mvd_bits(2 * x, 2 * y, 0, 0)
                 if value < least:
                     best_x, best_y, least = x, y, value
             centre_x, centre_y = best_x, best_y
+            fill_8x8_layers(planes, origin, stride, layers)
             for k in range(1, 9):
                 x, y = centre_x + 2 * NEIGHBOURS[k, 0], centre_y + 2 * NEIGHBOURS[k, 1]
-                value = _satd(block, others, _moved(origin, x, y, plane_size, stride), stride) + mvd_bits(2 * x, 2 * y, 0, 0)
+                if k & 3 == 1:
+                    _satds_around(layers, others, origin, centre_x, centre_y, 2, k, plane_size, stride, sums)
+                value = np.int64(sums[4 * (k - 1 & 3)]) + mvd_bits(2 * x, 2 * y, 0, 0)
                 if value < least:
                     best_x, best_y, least = x, y, value
         vector[mb, 0], vector[mb, 1] = best_x, best_y
@@ -152,26 +178,26 @@ def _predictor(mb, mx, mb_width, vector):
 
 
 @helper
-def _add(x, y, tried, n):
-    """Stores (x, y) as tried[n] if it is not among those before. Returns how many there are."""
-    for i in range(n):
-        if tried[i, 0] == x and tried[i, 1] == y:
-            return n
-    tried[n, 0], tried[n, 1] = x, y
-    return n + 1
+def _add(x, y, seen, tried, n):
+    """Stores (x, y) as tried[n] if it is not among those before: (seen, how many there are). seen: those before, as lanes."""
+    key = splat_i32x16(y << 16 | x & 0xFFFF)
+    is_new = equal_lanes(seen, key) & (1 << n) - 1 == 0
+    tried[n, 0], tried[n, 1] = x, y  # without a branch, which nothing predicts
+    return where_bits(1 << n, key, seen), n + is_new
 
 
 @helper
 def _collect(mb, mx, my, mb_width, mb_height, vector, tried):
     """0, the macroblock's own vector and those of its eight neighbours, different ones -> tried; how many."""
-    n = _add(np.int64(vector[mb, 0]), np.int64(vector[mb, 1]), tried, _add(0, 0, tried, 0))
+    seen, n = _add(0, 0, splat_i32x16(0), tried, 0)
+    seen, n = _add(np.int64(vector[mb, 0]), np.int64(vector[mb, 1]), seen, tried, n)
     for k in range(1, 9):
         dx, dy = NEIGHBOURS[k, 0], NEIGHBOURS[k, 1]
         if 0 <= mx + dx < mb_width and 0 <= my + dy < mb_height:
             other = mb + dy * mb_width + dx
             x, y = np.int64(vector[other, 0]), np.int64(vector[other, 1])
             if _inside(x, y, mx, my, mb_width, mb_height):
-                n = _add(x, y, tried, n)
+                seen, n = _add(x, y, seen, tried, n)
     return n
 
 
@@ -186,31 +212,37 @@ def lookahead_refine(current, reference, vector, row0, row1, mv, cost):
     planes, others = current.planes, reference.planes
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
     mb_height, mb_width = current.tiny.shape
-    tried = np.empty((10, 2), np.int64)
+    tried = np.empty((11, 2), np.int64)  # one more than there are is written to
+    layers, sums = Layers(aligned(0), aligned(512).view(np.int16)), np.empty(16, np.int32)
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my = mb % mb_width, mb // mb_width
         origin = (LOOK_PAD + 8 * my) * stride + LOOK_PAD + 8 * mx
-        block = _block(planes, origin, stride)
         best_x, best_y, least = np.int64(0), np.int64(0), np.int64(1 << 20)
         if vector[mb, 0] == 0 and vector[mb, 1] == 0:
-            still = np.int64(_satd(block, others, origin, stride))
+            still = np.int64(_satd(_block(planes, origin, stride), others, origin, stride))
             if still < LOOK_STILL:
                 least = still
         if least >= LOOK_STILL:
             px, py = _predictor(mb, mx, mb_width, vector)
-            for n in range(_collect(mb, mx, my, mb_width, mb_height, vector, tried)):
+            count = _collect(mb, mx, my, mb_width, mb_height, vector, tried)
+            fill_8x8_layers(planes, origin, stride, layers)
+            for n in range(count):
                 x, y = tried[n, 0], tried[n, 1]
-                at = _moved(origin, x, y, plane_size, stride)
-                value = _satd(block, others, at, stride) + mvd_bits(2 * x, 2 * y, 2 * px, 2 * py)
+                if n & 3 == 0:
+                    _satds_of_tried(layers, others, origin, tried, n, count, plane_size, stride, sums)
+                value = np.int64(sums[4 * (n & 3)]) + mvd_bits(2 * x, 2 * y, 2 * px, 2 * py)
                 if value < least:
                     best_x, best_y, least = x, y, value
-            centre_x, centre_y = best_x, best_y
+            count = 0
             for k in range(1, 9):
-                x, y = centre_x + NEIGHBOURS[k, 0], centre_y + NEIGHBOURS[k, 1]
-                if not _inside(x, y, mx, my, mb_width, mb_height):
-                    continue
-                at = _moved(origin, x, y, plane_size, stride)
-                value = _satd(block, others, at, stride) + mvd_bits(2 * x, 2 * y, 2 * px, 2 * py)
+                x, y = best_x + NEIGHBOURS[k, 0], best_y + NEIGHBOURS[k, 1]
+                if _inside(x, y, mx, my, mb_width, mb_height):
+                    tried[count, 0], tried[count, 1], count = x, y, count + 1
+            for n in range(count):
+                x, y = tried[n, 0], tried[n, 1]
+                if n & 3 == 0:
+                    _satds_of_tried(layers, others, origin, tried, n, count, plane_size, stride, sums)
+                value = np.int64(sums[4 * (n & 3)]) + mvd_bits(2 * x, 2 * y, 2 * px, 2 * py)
                 if value < least:
                     best_x, best_y, least = x, y, value
             least += (LOOK_VECTOR if best_x != 0 or best_y != 0 else 0) - _NO_BITS
@@ -242,14 +274,17 @@ def lookahead_intra(current, row0, row1, cost):
     stride = plane.shape[1]
     mb_width = current.tiny.shape[1]
     edge, out = np.empty(EDGE_8x8, np.uint8), np.empty(640, np.uint8)
+    layers, sums = Layers(aligned(0), aligned(512).view(np.int16)), np.empty(16, np.int32)
     for mb in range(row0 * mb_width, row1 * mb_width):
         x, y = LOOK_PAD + 8 * (mb % mb_width), LOOK_PAD + 8 * (mb // mb_width)
-        block = _block(plane, y * stride + x, stride)
+        fill_8x8_layers(plane, y * stride + x, stride, layers)
         predict_8x8(plane, x, y, True, True, True, 511, edge, out)
         _predict_plane(plane, x, y, out, 576)
-        least = np.int64(1 << 20)
-        for mode in range(10):
-            least = min(least, np.int64(_satd(block, out, 64 * mode, 8)))
+        least = np.int32(1 << 20)
+        for mode in range(0, 640, 256):
+            last = min(mode + 192, 576)
+            satds_8x8(layers, out, mode, mode + 64, min(mode + 128, last), last, 8, sums)
+            least = min(min(least, min(sums[0], sums[4])), min(sums[8], sums[12]))
         cost[mb] = least + LOOK_INTRA + LOOK_BLOCK
 
 

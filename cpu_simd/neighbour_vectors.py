@@ -15,8 +15,9 @@ from .decisions import ALL_PARTITIONS, LAMBDA
 from .full_search import FIRST_LARGE, large_alone
 from .mv_cache import Area, inside
 from .mv_prediction import median
+from .simd.aligned import aligned
 from .simd.blocks import load_i32x16, splat_i32x16
-from .simd.lanes import equal_lanes, where_less
+from .simd.lanes import equal_lanes, where_bits, where_less
 from .simd.vector import add, store
 from .subpel_refine import LARGE, NEIGHBOURS, sums_of_large, sums_of_middle
 
@@ -115,15 +116,16 @@ def _predictor(mb, mx, mb_width, again, whole_mv, mv):
 
 
 @helper
-def _append(x, y, x0, y0, area, vectors, n):
-    """Stores (x, y) as vectors[n] if it is legal and not among those before. Returns how many there are."""
-    if not inside(x, y, x0, y0, area):
-        return n
-    for i in range(n):
-        if vectors[i, 0] == x and vectors[i, 1] == y:
-            return n
-    vectors[n, 0], vectors[n, 1] = x, y
-    return n + 1
+def _append(x, y, x0, y0, area, seen, vectors, n):
+    """Stores (x, y) as vectors[n] if it is legal and not among those before: (seen, how many there are).
+
+    seen: the vectors before, as lanes.
+    """
+    key, (first, last) = splat_i32x16(y << 16 | x & 0xFFFF), seen
+    before = (equal_lanes(first, key) | equal_lanes(last, key) << 16) & (1 << n) - 1
+    vectors[n, 0], vectors[n, 1] = x, y  # without a branch, which nothing predicts
+    seen = where_bits(1 << n, key, first), where_bits(1 << n >> 16, key, last)
+    return seen, n + (inside(x, y, x0, y0, area) and before == 0)
 
 
 @helper
@@ -131,14 +133,26 @@ def _collect(mb, mx, my, px, py, again, whole_mv, found, own, area, vectors):
     """The vectors to try for macroblock mb -> vectors; how many there are. own: SearchResult of the macroblock."""
     mb_width, mb_height = area.width // 16, area.height // 16
     x0, y0 = 16 * mx, 16 * my
-    n = _append(px, py, x0, y0, area, vectors, 0)
+    seen, n = _append(px, py, x0, y0, area, (splat_i32x16(0), splat_i32x16(0)), vectors, 0)
     for k in range(1, 9):
         dx, dy = NEIGHBOURS[k, 0], NEIGHBOURS[k, 1]
         if 0 <= mx + dx < mb_width and 0 <= my + dy < mb_height:
             x, y = _whole(mb + dy * mb_width + dx, again, whole_mv, found.mv)
-            n = _append(x, y, x0, y0, area, vectors, n)
+            seen, n = _append(x, y, x0, y0, area, seen, vectors, n)
     for k in range(41 if again else 32, 41):
-        n = _append(np.int64(own.mv[0, k, 0]), np.int64(own.mv[0, k, 1]), x0, y0, area, vectors, n)
+        x, y = np.int64(own.mv[0, k, 0]), np.int64(own.mv[0, k, 1])
+        seen, n = _append(x, y, x0, y0, area, seen, vectors, n)
+    return n
+
+
+@helper
+def _collect_around(cx, cy, x0, y0, area, vectors):
+    """The legal vectors a quarter sample around (cx, cy) -> vectors; how many there are."""
+    n = 0
+    for k in range(1, 9):
+        x, y = cx + NEIGHBOURS[k, 0], cy + NEIGHBOURS[k, 1]
+        if inside(x, y, x0, y0, area):
+            vectors[n, 0], vectors[n, 1], n = x, y, n + 1
     return n
 
 
@@ -150,9 +164,9 @@ def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole
     mb_width, stride = width // 16, luma.shape[2]
     offsets = np.empty((2, 16), np.int64)
     quarter_offsets(luma.shape[1] * stride, stride, QUARTER_SAMPLES, offsets)
-    layers = Layers(np.empty(256, np.uint8), np.empty(256, np.int16))
+    layers = Layers(aligned(256), aligned(512).view(np.int16))
     target, area = Target(layers, luma, offsets), Area(width, height, pad, max_mv_y)
-    vectors = np.empty((N_VECTORS, 2), np.int64)
+    vectors = np.empty((N_VECTORS + 1, 2), np.int64)  # one more is written to
     own = SearchResult(np.empty((1, 41), np.int32), np.empty((1, 41, 2), np.int16))
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my, lam = mb % mb_width, mb // mb_width, LAMBDA[qp[mb]]
@@ -170,9 +184,7 @@ def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole
         n = _collect(mb, mx, my, px, py, again, whole_mv, found, own, area, vectors)
         _try(target, origin, vectors, n, lam, px, py, large, own)
         if again:
-            cx, cy, n = np.int64(own.mv[0, 40, 0]), np.int64(own.mv[0, 40, 1]), 0
-            for k in range(1, 9):
-                n = _append(cx + NEIGHBOURS[k, 0], cy + NEIGHBOURS[k, 1], x0, y0, area, vectors, n)
+            n = _collect_around(np.int64(own.mv[0, 40, 0]), np.int64(own.mv[0, 40, 1]), x0, y0, area, vectors)
             _try(target, origin, vectors, n, lam, px, py, large, own)
         predictor[mb, 0], predictor[mb, 1] = px, py
         for k in range(first, 41):

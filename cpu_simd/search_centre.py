@@ -17,9 +17,10 @@ from .decisions import (
     SMALLEST_WINDOW,
 )
 from .layout import COARSE_PAD
+from .simd.aligned import aligned
 from .simd.blocks import narrow
 from .simd.lanes import first_where, lanes_below, smallest, sum_of_lanes, sums_of_lanes
-from .simd.search import octet_sads, row_sads
+from .simd.search import WINDOW, arrange_half_row, arranged_sads, octet_sads
 from .simd.vector import (
     SIMD_LEVEL,
     WIDE,
@@ -40,6 +41,8 @@ from .simd.vector import (
 )
 
 widest = splat_u16x32 if SIMD_LEVEL == WIDE else splat_u16x16  # of a candidate in each lane
+COARSE_ROWS = 2 * COARSE_Y + 7  # of a window of the coarse search
+COARSE_WINDOWS = COARSE_ROWS * WINDOW * (2 * COARSE_X // (32 if SIMD_LEVEL == WIDE else 16))  # bytes of its arranged rows
 
 
 def coarse_shape(height, width):
@@ -119,39 +122,43 @@ def vector_costs(lam, cost):
 
 
 @helper
-def _every_second_row(source, at, reference, window, stride, first, total):
+def _every_second_row(source, at, stride, windows, to, first, total):
     """total plus the SADs of rows first, first + 2 ... of 8x8 samples at as many candidates side by side as it has lanes."""
     for y in range(first, 8, 2):
-        a, b, _, _ = row_sads(source, at + y * stride, reference, window + y * stride, total)
+        a, b, _, _ = arranged_sads(source, at + y * stride, windows, to + y * WINDOW, total)
         total = add_sat_u(total, add(a, b))
     return total
 
 
 @helper
-def coarse_vector(source, reference, mx, my, cost, centre_x=0, centre_y=0):
+def coarse_vector(source, reference, mx, my, cost, windows, centre_x=0, centre_y=0):
     """Returns the best vector (x, y), in coarse samples, of the 8x8 coarse samples round macroblock (mx, my).
 
-    The search window lies at (centre_x, centre_y), from where the vector is counted; cost: from vector_costs. The first of
-    equal candidates wins, rows from above.
+    The search window lies at (centre_x, centre_y), from where the vector is counted; cost: from vector_costs; windows:
+    scratch, uint8[COARSE_WINDOWS]. The first of equal candidates wins, rows from above.
     """
     stride = source.shape[1]
     lanes = lanes_of(widest(0))
     at = (COARSE_PAD + 4 * my - 2) * stride + COARSE_PAD + 4 * mx - 2
-    window = at + (centre_y - COARSE_Y) * stride + centre_x - COARSE_X
+    corner = at + (centre_y - COARSE_Y) * stride + centre_x - COARSE_X
     limit, rank = np.int64(65536), np.int64(0)
-    for g in range(0, 2 * COARSE_X, lanes):  # the middle row first: few of the others can cost less
+    for g in range(0, 2 * COARSE_X, lanes):
+        first = g // lanes * COARSE_ROWS * WINDOW
+        for y in range(COARSE_ROWS):
+            arrange_half_row(reference, corner + y * stride + g, windows, first + y * WINDOW, widest(0))
+        # the middle row first: few of the others can cost less
         total = load_like(widest(0), cost, COARSE_Y * 2 * COARSE_X + g)
-        total = _every_second_row(source, at, reference, window + COARSE_Y * stride + g, stride, 0, total)
-        total = _every_second_row(source, at, reference, window + COARSE_Y * stride + g, stride, 1, total)
+        total = _every_second_row(source, at, stride, windows, first + COARSE_Y * WINDOW, 0, total)
+        total = _every_second_row(source, at, stride, windows, first + COARSE_Y * WINDOW, 1, total)
         limit = min(limit, np.int64(smallest(total)) + 1)
     for dy in range(2 * COARSE_Y):
         for g in range(0, 2 * COARSE_X, lanes):
-            place, there = dy * 2 * COARSE_X + g, window + dy * stride + g
+            place, there = dy * 2 * COARSE_X + g, (g // lanes * COARSE_ROWS + dy) * WINDOW
             total = load_like(widest(0), cost, place)
-            total = _every_second_row(source, at, reference, there, stride, 0, total)
+            total = _every_second_row(source, at, stride, windows, there, 0, total)
             if lanes_below(total, limit) == 0:
                 continue
-            total = _every_second_row(source, at, reference, there, stride, 1, total)
+            total = _every_second_row(source, at, stride, windows, there, 1, total)
             if lanes_below(total, limit) != 0:
                 limit = np.int64(smallest(total))
                 rank = place + np.int64(first_where(total, limit, lane_numbers_like(total)))
@@ -262,7 +269,7 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
     centre, predictor = start
     coarse_source, coarse_reference = coarse
     reach = max(merange, SMALLEST_WINDOW) + 3
-    cost = np.empty(4 * COARSE_Y * COARSE_X, np.uint16)
+    cost, windows = aligned(8 * COARSE_Y * COARSE_X).view(np.uint16), aligned(COARSE_WINDOWS)
     cost_lam = np.int64(-1)  # lambda of `cost`
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my = mb % mb_width, mb // mb_width
@@ -275,7 +282,7 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
         high_x = min(width + pad - x0 - 15 - reach, 2047 - merange)
         low_y = max(-y0 - pad + reach, min(0, merange + 1 - max_mv_y))
         high_y = min(height + pad - y0 - 15 - reach, max(0, max_mv_y - merange - 1))
-        coarse_x, coarse_y = coarse_vector(coarse_source, coarse_reference, mx, my, cost, camera_x, camera_y)
+        coarse_x, coarse_y = coarse_vector(coarse_source, coarse_reference, mx, my, cost, windows, camera_x, camera_y)
         coarse_x, coarse_y = camera_x + coarse_x, camera_y + coarse_y
         lowest = np.int64(1) << 40
         for n in range(11):

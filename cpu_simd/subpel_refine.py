@@ -22,6 +22,7 @@ from .decisions import (
     REFINE_MARGIN_8x4,
     REFINE_MARGIN_8x8,
 )
+from .simd.aligned import aligned
 from .simd.blocks import load_i32x16, splat_i32x16
 from .simd.lanes import bit_length, equal_lanes, make_shuffle, where_bits, where_less
 from .simd.vector import add, store
@@ -265,7 +266,7 @@ def _refine_rows(
     stride = luma.shape[2]
     offsets = np.empty((2, 16), np.int64)
     quarter_offsets(luma.shape[1] * stride, stride, samples, offsets)
-    layers = Layers(np.empty(256, np.uint8), np.empty(256, np.int16))
+    layers = Layers(aligned(256), aligned(512).view(np.int16))
     target = Target(layers, luma, offsets)
     for mb in range(row0 * mb_width, row1 * mb_width):
         x0 = mb % mb_width * 16

@@ -1,7 +1,8 @@
 """SIMD operations on one row of all sixteen 4x4 blocks of a macroblock: 64 samples, one vector of AVX-512.
 
 A "layer" r is row r of the blocks: rows r, 4 + r, 8 + r, 12 + r of the macroblock, so that the sums over the four samples of
-a block's row stay in neighbouring lanes, and blocks come out in raster order.
+a block's row stay in neighbouring lanes, and blocks come out in raster order. Four blocks of 8x8 samples, with their 4x4
+blocks in raster order, lie alike: each 128 bits hold rows r and 4 + r of one.
 """
 
 from llvmlite import ir
@@ -57,6 +58,24 @@ def load_layer(typingctx, array, offset, stride):
         return builder.shuffle_vector(upper, lower, _mask(range(64)))
 
     return u8x64(array, types.intp, types.intp), codegen
+
+
+@intrinsic
+def load_8x8_layers(typingctx, array, a, b, c, d, stride):
+    """u8x64: of four 8x8 blocks at the offsets a, b, c, d: eight samples from there and eight four rows below."""
+
+    def codegen(context, builder, sig, args):
+        word, value = ir.IntType(64), ir.Constant(ir.VectorType(ir.IntType(64), 8), ir.Undefined)
+        below = builder.mul(args[5], ir.Constant(args[5].type, 4))
+        for lane in range(8):
+            at = args[1 + lane // 2]
+            if lane % 2:
+                at = builder.add(at, below)
+            part = _load(builder, _address(context, builder, sig.args[0], args[0], at, word))
+            value = builder.insert_element(value, part, ir.Constant(ir.IntType(32), lane))
+        return builder.bitcast(value, u8x64.ir)
+
+    return u8x64(array, *[types.intp] * 5), codegen
 
 
 @intrinsic

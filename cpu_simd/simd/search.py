@@ -60,12 +60,19 @@ def _make_mpsadbw(native):
 mpsadbw = _make_mpsadbw(AVX2)
 
 
-def _row_sads_16(builder, at_source, at_reference):
-    """Sixteen candidates by four vmpsadbw on two overlapping windows, eight samples apart."""
+WINDOW = 128  # bytes of an arranged row, see arrange_row
+
+
+def _windows_16(builder, at_reference):
+    """Two overlapping windows, eight samples apart, of a row of sixteen candidates."""
+    thirds = [_load(builder, at_reference(8 * i, u8x16.ir)) for i in range(3)]
+    return [builder.shuffle_vector(thirds[i], thirds[i + 1], _mask(range(32))) for i in range(2)]
+
+
+def _sads_16(builder, at_source, windows):
+    """Sixteen candidates by four vmpsadbw."""
     block = _load(builder, at_source(0, u8x16.ir))
     block = builder.shuffle_vector(block, block, _mask([*range(16), *range(16)]))
-    thirds = [_load(builder, at_reference(8 * i, u8x16.ir)) for i in range(3)]
-    windows = [builder.shuffle_vector(thirds[i], thirds[i + 1], _mask(range(32))) for i in range(2)]
     sads = []
     for column in range(4):
         control = (column & 1) << 2 | column
@@ -74,24 +81,32 @@ def _row_sads_16(builder, at_source, at_reference):
     return sads
 
 
-def _row_sads_32(builder, at_source, at_reference):
-    """32 candidates by four vdbpsadbw; six groups of eight samples are arranged so that each 128-bit lane holds two.
+def _windows_32(builder, at_reference):
+    """Windows of 32 candidates: six groups of eight samples, arranged so that each 128-bit lane holds two."""
+    groups = ir.VectorType(ir.IntType(64), 4)
+    low, high = (_load(builder, at_reference(offset, groups)) for offset in (0, 16))  # groups 0-3 and 2-5
+    places = ((0, 1, 1, 2, 2, 3, 3, 6), (1, 2, 2, 3, 3, 6, 6, 7))
+    return [builder.bitcast(builder.shuffle_vector(low, high, _mask(p)), _BYTES_64) for p in places]
+
+
+def _sads_32(builder, at_source, windows):
+    """32 candidates by four vdbpsadbw.
 
     The instruction compares four bytes of the block with bytes 0-3, 1-4, 2-5 and 3-6 of eight bytes of the window, for two
     sets of eight bytes that its immediate selects by dwords: 0, 1 and 1, 2, or 1, 2 and 2, 3.
     """
-    bytes_, groups = ir.VectorType(ir.IntType(8), 64), ir.VectorType(ir.IntType(64), 4)
     words = ir.VectorType(ir.IntType(32), 16)
-    low, high = (_load(builder, at_reference(offset, groups)) for offset in (0, 16))  # groups 0-3 and 2-5
-    places = ((0, 1, 1, 2, 2, 3, 3, 6), (1, 2, 2, 3, 3, 6, 6, 7))
-    windows = [builder.bitcast(builder.shuffle_vector(low, high, _mask(p)), bytes_) for p in places]
     sads = []
     for column in range(4):
         block = _splat(builder, words, _load(builder, at_source(4 * column, words.element)))
         imm = ir.Constant(ir.IntType(32), (0b10010100, 0b11101001)[column & 1])
-        args = [builder.bitcast(block, bytes_), windows[column >> 1], imm]
+        args = [builder.bitcast(block, _BYTES_64), windows[column >> 1], imm]
         sads.append(_llvm(builder, "llvm.x86.avx512.dbpsadbw.512", u16x32.ir, args))
     return sads
+
+
+_BYTES_64 = ir.VectorType(ir.IntType(8), 64)
+_WINDOWS = {16: (_windows_16, _sads_16, u8x32.ir), 32: (_windows_32, _sads_32, _BYTES_64)}  # by candidates
 
 
 def _row_sads_portable(builder, at_source, at_reference, lanes):
@@ -108,21 +123,29 @@ def _row_sads_portable(builder, at_source, at_reference, lanes):
     return sads
 
 
-def _make_row_sads(native):
+def _place(context, builder, sig, args, n):
+    """A function that makes the address of an element of array number n, whose offset follows it, by more elements."""
+
+    def address(more, kind):
+        offset = builder.add(args[n + 1], ir.Constant(args[n + 1].type, more))
+        return _address(context, builder, sig.args[n], args[n], offset, kind)
+
+    return address
+
+
+def _make_row_sads(native, arranged):
     @intrinsic
     def row_sads(typingctx, source, source_at, reference, reference_at, like):
         def codegen(context, builder, sig, args):
-            def at(n):
-                def address(more, kind):
-                    offset = builder.add(args[n + 1], ir.Constant(args[n + 1].type, more))
-                    return _address(context, builder, sig.args[n], args[n], offset, kind)
-
-                return address
-
+            at_source, at_reference = (_place(context, builder, sig, args, n) for n in (0, 2))
             if not native:
-                sads = _row_sads_portable(builder, at(0), at(2), like.lanes)
+                sads = _row_sads_portable(builder, at_source, at_reference, like.lanes)
             else:
-                sads = (_row_sads_16 if like.lanes == 16 else _row_sads_32)(builder, at(0), at(2))
+                make, compare, kind = _WINDOWS[like.lanes]
+                windows = make(builder, at_reference) if not arranged else [
+                    _load(builder, at_reference(n * kind.count, kind)) for n in range(2)
+                ]  # fmt: skip
+                sads = compare(builder, at_source, windows)
             return context.make_tuple(builder, sig.return_type, sads)
 
         return types.UniTuple(like, 4)(source, types.intp, reference, types.intp, like), codegen
@@ -131,12 +154,37 @@ def _make_row_sads(native):
 
     As many candidates as `like` (a vector of 16 or 32) has lanes; lane i of result c compares source samples 4 c ...
     4 c + 3 with the reference's i further on.
-    """
+    """ + ("reference, reference_at: a row of arrange_row." if arranged else "")
     return row_sads
 
 
-row_sads = _make_row_sads(AVX2)
-row_sads_portable = _make_row_sads(False)
+row_sads, arranged_sads = _make_row_sads(AVX2, False), _make_row_sads(AVX2, True)
+row_sads_portable = _make_row_sads(False, False)  # also of arranged rows
+
+
+def _make_arrange_row(native, count):
+    @intrinsic
+    def arrange_row(typingctx, reference, reference_at, windows, to, like):
+        def codegen(context, builder, sig, args):
+            at_reference, at_window = (_place(context, builder, sig, args, n) for n in (0, 2))
+            if native:
+                parts = enumerate(_WINDOWS[like.lanes][0](builder, at_reference)[:count])
+                parts = [(n * part.type.count, part) for n, part in parts]
+            else:
+                kinds = (0, ir.VectorType(ir.IntType(8), like.lanes)), (like.lanes - 1, u8x16.ir)
+                parts = [(offset, _load(builder, at_reference(offset, kind))) for offset, kind in kinds]
+            for offset, part in parts:
+                builder.store(part, at_window(offset, part.type)).align = 1
+            return context.get_dummy_value()
+
+        return types.void(reference, types.intp, windows, types.intp, like), codegen
+
+    arrange_row.__doc__ = """Stores the samples of a row of candidates as arranged_sads takes them: WINDOW bytes."""
+    return arrange_row
+
+
+arrange_row, arrange_row_portable = _make_arrange_row(AVX2, 2), _make_arrange_row(False, 2)
+arrange_half_row = _make_arrange_row(AVX2, 1)  # for the first two results of arranged_sads
 
 
 def _make_octet_sads(native):
