@@ -49,9 +49,9 @@ class Row(NamedTuple):
 TABLE = (
     Row("load_i420", ("load_planes",)),
     Row("search_centre", ("subsample", "search_centre")),
-    Row("full_search", ("full_search_16", "full_search"), 70),
+    Row("full_search", tuple(f"full_search{kind}" for kind in ("_16", "_large_16", "", "_large")), 70),
     Row("subpel_refine", REFINEMENTS[1:], 100),
-    Row("neighbour_vectors", ("neighbour_vectors",)),
+    Row("neighbour_vectors", ("neighbour_vectors", "take_whole")),
     Row("intra_estimate", ("intra_estimate", "intra_estimate_8x8")),
     Row("rd_candidates", ("rd_candidates",)),
     Row("mode_decision", ("mode_decision",)),

@@ -17,7 +17,6 @@ from .decisions import (
     B_BITS_L1,
     B_NOT_ALLOWED,
     B_REFINED,
-    B_ROUNDS,
     COST_NOT_REFINED,
     LAMBDA,
     SAD,
@@ -35,9 +34,7 @@ from .subpel_refine import LARGE, NEIGHBOURS, sums_of_large, sums_of_middle, sum
 # Vectors with their entry are one integer, see _packed; entries run over list 0, then list 1.
 NONE = -1  # no vector
 AVERAGE = 32  # implicit weight of 64 (8.4.2.3.1): both predictions count alike
-MOST_PAIRS = B_WHOLE + 1 + 24 * B_ROUNDS  # those of the partitions; in a round three times eight, see _refine
-SPAN = 4 * B_ROUNDS + 1  # different moves of a component: a round moves a vector twice at most
-_MIDDLE = SPAN**4 // 2  # no move
+MOST_PAIRS = B_WHOLE + 1 + 3 * 8  # those of the partitions, and three times those of _refine
 WHOLE_LANE = 15  # of sums_of_large
 
 # What all macroblocks share.
@@ -56,8 +53,6 @@ Trials = namedtuple("Trials", (
     "pairs",  # int64[MOST_PAIRS, 2], the vectors tried, of list 0 and list 1
     "cost",  # int32[16], least cost of each partition, in the lanes of sums_of_large
     "pair",  # int32[16], which pair has it
-    "moved",  # uint8[SPAN ** 4], whether _refine has tried the pair with these moves of both vectors
-    "origin",  # int64[2], the pair from which moves are counted
 ))  # fmt: skip
 
 
@@ -205,24 +200,6 @@ def _try_entries(mb, x0, y0, lam, shared, entries, trials):
 
 
 @helper
-def _place(v, origin):
-    """Number of the move from one vector to another one of the same entry."""
-    _, x, y = _unpacked(v)
-    _, x0, y0 = _unpacked(origin)
-    return (y - y0 + SPAN // 2) * SPAN + x - x0 + SPAN // 2
-
-
-@helper
-def _try_moved(mb, x0, y0, v0, v1, moved, n, lam, shared, trials):
-    """_try_pair for a pair that _refine has not tried; a second trial would change nothing. Returns how many pairs."""
-    place = _place(v0, trials.origin[0]) * SPAN * SPAN + _place(v1, trials.origin[1])
-    if trials.moved[place]:
-        return n
-    trials.moved[place] = 1
-    return _try_pair(mb, x0, y0, v0, v1, moved, n, lam, shared, trials)
-
-
-@helper
 def _move_one(mb, x0, y0, moved, n, lam, shared, trials):
     """Moves one list's vector of the undivided macroblock's best pair to its eight neighbours. Returns how many pairs."""
     pair = trials.pair[WHOLE_LANE]
@@ -230,7 +207,7 @@ def _move_one(mb, x0, y0, moved, n, lam, shared, trials):
     entry, x, y = _unpacked(v1 if moved else v0)
     for k in range(1, 9):
         v = _packed(entry, x + NEIGHBOURS[k, 0], y + NEIGHBOURS[k, 1])
-        n = _try_moved(mb, x0, y0, v0 if moved else v, v if moved else v1, moved, n, lam, shared, trials)
+        n = _try_pair(mb, x0, y0, v0 if moved else v, v if moved else v1, moved, n, lam, shared, trials)
     return n
 
 
@@ -243,28 +220,17 @@ def _move_both(mb, x0, y0, n, lam, shared, trials):
     for k in range(4):
         dx, dy = (k == 2) - (k == 1), (k == 3) - (k == 0)
         v1 = _packed(e1, xb + dx, yb + dy)
-        n = _try_moved(mb, x0, y0, _packed(e0, xa + dx, ya + dy), v1, 0, n, lam, shared, trials)
-        n = _try_moved(mb, x0, y0, _packed(e0, xa - dx, ya - dy), v1, 0, n, lam, shared, trials)
+        n = _try_pair(mb, x0, y0, _packed(e0, xa + dx, ya + dy), v1, 0, n, lam, shared, trials)
+        n = _try_pair(mb, x0, y0, _packed(e0, xa - dx, ya - dy), v1, 0, n, lam, shared, trials)
     return n
 
 
 @helper
 def _refine(mb, x0, y0, n, lam, shared, trials):
-    """Moves vectors of the undivided macroblock's best pair by a quarter sample: of list 0, of list 1, of both.
-
-    Up to B_ROUNDS times, as long as it gets better.
-    """
-    pair = trials.pair[WHOLE_LANE]
-    trials.origin[0], trials.origin[1] = trials.pairs[pair, 0], trials.pairs[pair, 1]
-    trials.moved[:] = 0
-    trials.moved[_MIDDLE] = 1
-    for _ in range(B_ROUNDS):
-        start = trials.pair[WHOLE_LANE]
-        n = _move_one(mb, x0, y0, 0, n, lam, shared, trials)
-        n = _move_one(mb, x0, y0, 1, n, lam, shared, trials)
-        n = _move_both(mb, x0, y0, n, lam, shared, trials)
-        if trials.pair[WHOLE_LANE] == start:
-            return
+    """Moves vectors of the undivided macroblock's best pair by a quarter sample: of list 0, of list 1, of both."""
+    n = _move_one(mb, x0, y0, 0, n, lam, shared, trials)
+    n = _move_one(mb, x0, y0, 1, n, lam, shared, trials)
+    _move_both(mb, x0, y0, n, lam, shared, trials)
 
 
 @helper
@@ -308,8 +274,9 @@ def bipredict(source, references, searches, qp, settings, row0, row1, candidates
     and vectors. Choices that partition_mask excludes, or that were refined in no entry, cost B_NOT_ALLOWED.
 
     One list: the entry of least estimated cost. Both lists: for each partition the best one of all pairs tried, on a tie the
-    earlier one: the best entries of the undivided macroblock, those of partitions 32 to 39, and from subme B_REFINED on what
-    lies a quarter sample round the undivided macroblock's best pair: in list 0, in list 1, in both, up to B_ROUNDS times.
+    earlier one: the best entries of the undivided macroblock, those of partitions 32 to 39, and from subme B_REFINED on, where
+    the undivided macroblock's best pair costs less than one list, what lies a quarter sample round it: in list 0, in list 1,
+    in both.
     Quadrants and halves take the best of list 0, list 1 and both in this order with the bits of vectors, references and
     B_BITS_*.
     """
@@ -325,7 +292,7 @@ def bipredict(source, references, searches, qp, settings, row0, row1, candidates
     )
     trials = Trials(
         Target(layers, luma, offsets), aligned(256), np.empty(1, np.int64), np.empty((MOST_PAIRS, 2), np.int64),
-        np.empty(16, np.int32), np.empty(16, np.int32), np.empty(SPAN**4, np.uint8), np.empty(2, np.int64),
+        np.empty(16, np.int32), np.empty(16, np.int32),
     )  # fmt: skip
     entries, costs = np.empty((B_WHOLE + 1, 2), np.int64), np.empty((B_WHOLE + 1, 2), np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
@@ -337,7 +304,8 @@ def bipredict(source, references, searches, qp, settings, row0, row1, candidates
         store(trials.pair, 0, splat_i32x16(0))
         _find_entries(mb, settings.partition_mask, lam, shared, entries, costs)
         n = _try_entries(mb, x0, y0, lam, shared, entries, trials)
-        if n > 0 and settings.subme >= B_REFINED:
+        one = min(costs[B_WHOLE, 0] + lam * B_BITS_L0, costs[B_WHOLE, 1] + lam * B_BITS_L1)
+        if settings.subme >= B_REFINED and np.int64(trials.cost[WHOLE_LANE]) + lam * B_BITS_BI < one:
             _refine(mb, x0, y0, n, lam, shared, trials)
         for c in range(B_QUADRANT, B_WHOLE):
             _write_choice(mb, c, 7, lam, shared, entries, costs, trials, candidates)

@@ -91,8 +91,7 @@ CHOICE_DISTORTION = round(16 / _CHOICE_LAMBDA)  # a squared error of (step / 64)
 
 # ---- bipredict
 B_BITS_L0, B_BITS_L1, B_BITS_BI = 1, 2, 3  # of the kind of a part: list 0, list 1, both
-B_REFINED = 4  # lowest subme at which vectors of both lists are refined together
-B_ROUNDS = 2  # of this refinement at most
+B_REFINED = 4  # lowest subme at which vectors of both lists are refined together, where that is cheaper than one list
 B_NOT_ALLOWED = 1 << 28  # cost of a choice that must not be taken
 
 # ---- rd_candidates, and mode_decision by its costs

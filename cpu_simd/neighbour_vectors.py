@@ -222,6 +222,13 @@ def neighbour_vectors_again(
 
     In place of the vectors of its own partitions, the macroblock tries at the end what lies a quarter sample around its best
     undivided vector. All vectors are in found then.
+
+    Without 8x4, 4x8 and 4x4, as in B frames, there is no second trial: 0.13 % more bits there for 5 % of the time.
     """
     large = large_alone(partition_mask)
+    if large:
+        mb_width = source.shape[1] // 16
+        rows = slice(row0 * mb_width, row1 * mb_width)
+        found.mv[rows, 40] = whole_mv[rows]
+        return
     _rounds(source, luma, pad, qp, max_mv_y, 1, row0, row1, predictor, whole_mv, found, large)

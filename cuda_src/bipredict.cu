@@ -8,7 +8,7 @@
 
 constexpr int WARPS = 4;
 constexpr int PARTS = B_WHOLE + 1;             // partitions 32 to 40; in this file they count from 0
-constexpr int MOST_PAIRS = PARTS + 24 * B_ROUNDS;
+constexpr int MOST_PAIRS = PARTS + 3 * 8;
 constexpr int ORDER = 6;                       // bits of a key below the cost: number of the pair
 constexpr int NO_PAIR = 0x7fffffff;            // key of a partition without a pair
 constexpr int NONE = -1, AVERAGE = 32;
@@ -193,15 +193,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const uint
     weigh(distortion(source, p0, p1, __ldg(bi_weights + a * n_ref1 + b), satd), pair.rate, from, true, keys);
   }
   join_halves(keys);
-  if (refined && all) {
+  // both lists of the undivided macroblock are worth refining where they cost less than one
+  const int in_list0 = __shfl_sync(FULL_WARP, own.cost, B_WHOLE) + lam * B_BITS_L0;
+  const int in_list1 = __shfl_sync(FULL_WARP, own.cost, 16 + B_WHOLE) + lam * B_BITS_L1;
+  if (refined && all && (keys[3] >> ORDER) + lam * B_BITS_BI < min(in_list0, in_list1)) {
 #pragma unroll 1
-    for (int round = 0; round < B_ROUNDS; round++) {
-      const int before = keys[3];
-#pragma unroll 1
-      for (int step = 0; step < 3; step++)
-        move(source, place, found, step, PARTS + 24 * round + 8 * step, lam, satd, legal, pairs, keys);
-      if (keys[3] == before) break;
-    }
+    for (int step = 0; step < 3; step++) move(source, place, found, step, PARTS + 8 * step, lam, satd, legal, pairs, keys);
   }
   // the choices, a lane each
   const int c = lane < N_B_CHOICES ? lane : 0, k = min(c, B_WHOLE);

@@ -5,9 +5,10 @@
 // without bank conflicts. A lane has one dx; a warp takes half of the rows, NP candidates at a time, which share the window
 // rows that they load. The minimum is kept as one key, (SAD + motion cost) << 14 | position, so that ties go to the lower
 // position. Keys are built by multiply-add and folded two at a time: SAD and minimum fill one pipe, keys and sums the other.
+// Kernels for partitions from 8x8 on add SADs up in quadrants, and have registers for twice as many candidates at once.
 #include "bit_costs.cuh"
 
-constexpr int NP = 4;               // candidates of a thread at once
+constexpr int FIRST_LARGE = 32;     // first partition from 8x8 on
 constexpr int STRIP = 32;           // candidates across
 constexpr int RW = 12;              // words of a window row in a strip
 constexpr int MOST = 128;           // candidates down or across, at most
@@ -38,18 +39,25 @@ __device__ __noinline__ void load_words_clamped(const uint8_t *plane, int width,
   }
 }
 
-#define KEY(v, j) mad(v, mul, cc[j])
-#define KEEP(k, v)                                                                              \
-  do {                                                                                          \
-    _Pragma("unroll") for (int j_ = 0; j_ < NP; j_ += 2)                                        \
-      m[k] = min3(m[k], KEY(v[j_], j_), KEY(v[j_ + 1], j_ + 1));                                \
-  } while (0)
-
-// NP candidates one below the other: their SADs, sums and keys into the minima m[41].
-DEVICE void candidates(const unsigned *col, const unsigned (*c)[4], const unsigned *cc, unsigned mul, unsigned *m) {
-  unsigned b[16][NP];
+// NP candidates of one partition: the least key.
+template <int NP>
+DEVICE void keep(unsigned &least, const unsigned (&v)[NP], const unsigned (&cc)[NP], unsigned mul) {
 #pragma unroll
-  for (int i = 0; i < 16; i++)
+  for (int j = 0; j < NP; j += 2) least = min3(least, mad(v[j], mul, cc[j]), mad(v[j + 1], mul, cc[j + 1]));
+}
+
+// The sums of two partitions
+template <int NP>
+DEVICE void add(const unsigned (&a)[NP], const unsigned (&b)[NP], unsigned (&sum)[NP]) {
+#pragma unroll
+  for (int j = 0; j < NP; j++) sum[j] = a[j] + b[j];
+}
+
+// SADs of NP candidates one below the other, by 4x4 blocks or, if `large`, by quadrants.
+template <int NP, bool large>
+DEVICE void sads(const unsigned *col, const unsigned (*c)[4], unsigned (*b)[NP]) {
+#pragma unroll
+  for (int i = 0; i < (large ? 4 : 16); i++)
 #pragma unroll
     for (int j = 0; j < NP; j++) b[i][j] = 0;
 #pragma unroll
@@ -60,59 +68,73 @@ DEVICE void candidates(const unsigned *col, const unsigned (*c)[4], const unsign
 #pragma unroll
     for (int j = 0; j < NP; j++) {
       int r = y - j;
-      if (r >= 0 && r < 16) {
+      if (r < 0 || r >= 16) continue;
 #pragma unroll
-        for (int k = 0; k < 4; k++) b[(r >> 2) * 4 + k][j] = sad4(w[k], c[r][k], b[(r >> 2) * 4 + k][j]);
+      for (int k = 0; k < 4; k++) {
+        unsigned &sum = b[large ? (r >> 3) * 2 + (k >> 1) : (r >> 2) * 4 + k][j];
+        sum = sad4(w[k], c[r][k], sum);
       }
     }
   }
-#pragma unroll
-  for (int i = 0; i < 16; i++) KEEP(i, b[i]);
-  unsigned e[4][NP];
-#pragma unroll
-  for (int q = 0; q < 4; q++) {
-    int i = (q >> 1) * 8 + (q & 1) * 2;
-    unsigned h0[NP], h1[NP], v0[NP], v1[NP];
-#pragma unroll
-    for (int j = 0; j < NP; j++) {
-      h0[j] = b[i][j] + b[i + 1][j];
-      h1[j] = b[i + 4][j] + b[i + 5][j];
-      v0[j] = b[i][j] + b[i + 4][j];
-      v1[j] = b[i + 1][j] + b[i + 5][j];
-      e[q][j] = h0[j] + h1[j];
-    }
-    KEEP(16 + 2 * q, h0);
-    KEEP(17 + 2 * q, h1);
-    KEEP(24 + 2 * q, v0);
-    KEEP(25 + 2 * q, v1);
-    KEEP(32 + q, e[q]);
-  }
-  unsigned t0[NP], t1[NP], u0[NP], u1[NP], z[NP];
-#pragma unroll
-  for (int j = 0; j < NP; j++) {
-    t0[j] = e[0][j] + e[1][j];
-    t1[j] = e[2][j] + e[3][j];
-    u0[j] = e[0][j] + e[2][j];
-    u1[j] = e[1][j] + e[3][j];
-    z[j] = t0[j] + t1[j];
-  }
-  KEEP(36, t0);
-  KEEP(37, t1);
-  KEEP(38, u0);
-  KEEP(39, u1);
-  KEEP(40, z);
 }
 
-template <int WARPS, int RANGE>
+// Their SADs, sums and keys into the minima m: of partitions 32 to 40 if `large`, else of all 41.
+template <int NP, bool large>
+DEVICE void candidates(const unsigned *col, const unsigned (*c)[4], const unsigned (&cc)[NP], unsigned mul, unsigned *m) {
+  unsigned b[large ? 4 : 16][NP], e[4][NP];
+  sads<NP, large>(col, c, b);
+  if constexpr (large) {
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+#pragma unroll
+      for (int j = 0; j < NP; j++) e[q][j] = b[q][j];
+      keep(m[q], e[q], cc, mul);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < 16; i++) keep(m[i], b[i], cc, mul);
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+      int i = (q >> 1) * 8 + (q & 1) * 2;
+      unsigned h0[NP], h1[NP], v0[NP], v1[NP];
+      add(b[i], b[i + 1], h0);
+      add(b[i + 4], b[i + 5], h1);
+      add(b[i], b[i + 4], v0);
+      add(b[i + 1], b[i + 5], v1);
+      add(h0, h1, e[q]);
+      keep(m[16 + 2 * q], h0, cc, mul);
+      keep(m[17 + 2 * q], h1, cc, mul);
+      keep(m[24 + 2 * q], v0, cc, mul);
+      keep(m[25 + 2 * q], v1, cc, mul);
+      keep(m[32 + q], e[q], cc, mul);
+    }
+  }
+  unsigned *halves = m + (large ? 4 : 36);
+  unsigned t0[NP], t1[NP], u0[NP], u1[NP], z[NP];
+  add(e[0], e[1], t0);
+  add(e[2], e[3], t1);
+  add(e[0], e[2], u0);
+  add(e[1], e[3], u1);
+  add(t0, t1, z);
+  keep(halves[0], t0, cc, mul);
+  keep(halves[1], t1, cc, mul);
+  keep(halves[2], u0, cc, mul);
+  keep(halves[3], u1, cc, mul);
+  keep(halves[4], z, cc, mul);
+}
+
+// The partitions from FIRST on
+template <int WARPS, int RANGE, int FIRST>
 DEVICE void search(const uint8_t *__restrict__ source, int source_width, const uint8_t *__restrict__ reference, int width, int height,
                    int pad, const short2 *__restrict__ centre, const short2 *__restrict__ predictor, const uint8_t *__restrict__ qp,
                    int any_range, int row0, unsigned mul, int *__restrict__ cost, short2 *__restrict__ mv) {
-  constexpr int NT = 32 * WARPS;
+  constexpr bool large = FIRST == FIRST_LARGE;
+  constexpr int NT = 32 * WARPS, N = 41 - FIRST, NP = large ? 8 : 4;  // candidates of a thread at once
   const int range = RANGE ? RANGE : any_range;  // a compile-time constant if RANGE > 0
   DYNAMIC_SHARED(unsigned, window);
   SHARED(unsigned, across, MOST);
   SHARED(unsigned, down, MOST + NP * WARPS);
-  SHARED(unsigned, best, WARPS * 41);
+  SHARED(unsigned, best, WARPS * N);
   const int t = threadIdx.x, mx = blockIdx.x, my = blockIdx.y + row0, mb = my * gridDim.x + mx;
   const int n = 2 * range, half = (n + NP * WARPS - 1) / (NP * WARPS) * NP, rows = half * WARPS + 15;
   const int stride = copy_stride(rows);
@@ -130,9 +152,9 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
     uint4 v = *reinterpret_cast<const uint4 *>(source + size_t(my * 16 + y) * source_width + mx * 16);
     c[y][0] = v.x; c[y][1] = v.y; c[y][2] = v.z; c[y][3] = v.w;
   }
-  unsigned m[41];
+  unsigned m[N];
 #pragma unroll
-  for (int k = 0; k < 41; k++) m[k] = ~0u;
+  for (int k = 0; k < N; k++) m[k] = ~0u;
   const int x0 = mx * 16 + c0.x - range + pad, y0 = my * 16 + c0.y - range + pad;
   const int lane = t & 31, top = (t >> 5) * half;
 #pragma unroll 1
@@ -161,38 +183,40 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
       unsigned cc[NP];
 #pragma unroll
       for (int j = 0; j < NP; j++) cc[j] = here + down[top + dy + j];
-      candidates(col, c, cc, mul, m);
+      candidates<NP, large>(col, c, cc, mul, m);
     }
   }
 #pragma unroll
-  for (int k = 0; k < 41; k++) {
+  for (int k = 0; k < N; k++) {
     unsigned v = __reduce_min_sync(FULL_WARP, m[k]);
-    if (lane == 0) best[(t >> 5) * 41 + k] = v;
+    if (lane == 0) best[(t >> 5) * N + k] = v;
   }
   __syncthreads();
   // read again, to save registers during the search
   const volatile short *again = reinterpret_cast<const volatile short *>(predictor + mb);
   const volatile uint8_t *qp_again = qp + mb;
   const int px = again[0], py = again[1], lam = LAMBDA[*qp_again];
-  for (int k = t; k < 41; k += NT) {
+  for (int k = t; k < N; k += NT) {
     unsigned v = best[k];
-    for (int i = 1; i < WARPS; i++) v = min(v, best[41 * i + k]);
+    for (int i = 1; i < WARPS; i++) v = min(v, best[N * i + k]);
     if (v >> 14 >= 65535) v = 65535u << 14;  // all candidates cost as much: the first
     int position = int(v & 0x3fff), dy = position / n, dx = position - dy * n;
     const int x = 4 * (c0.x + dx - range), y = 4 * (c0.y + dy - range);
-    cost[mb * 41 + k] = int(v >> 14) + (lam - (lam >> 1)) * mvd_bits(x - px, y - py);
-    mv[mb * 41 + k] = make_short2(short(x), short(y));
+    cost[mb * 41 + FIRST + k] = int(v >> 14) + (lam - (lam >> 1)) * mvd_bits(x - px, y - py);
+    mv[mb * 41 + FIRST + k] = make_short2(short(x), short(y));
   }
 }
 
 // source uint8[H, W]; reference uint8[height, width] with its border of `pad`; centre int16[n_mb, 2] integer samples;
 // predictor int16[n_mb, 2], cost int32[n_mb, 41], mv int16[n_mb, 41, 2] quarter samples. Grid: macroblocks across, rows.
-#define SEARCH(name, warps, range_known, blocks)                                                                                 \
+#define SEARCH(name, warps, range_known, first, blocks)                                                                          \
   extern "C" __global__ void __launch_bounds__(32 * warps, blocks) name(const uint8_t *source, int source_width,                 \
       const uint8_t *reference, int width, int height, int pad, const short2 *centre, const short2 *predictor,                    \
       const uint8_t *qp, int range, int row0, unsigned mul, int *cost, short2 *mv) {                                              \
-    search<warps, range_known>(source, source_width, reference, width, height, pad, centre, predictor, qp, range, row0,          \
-                               mul, cost, mv);                                                                                   \
+    search<warps, range_known, first>(source, source_width, reference, width, height, pad, centre, predictor, qp, range, row0,   \
+                                      mul, cost, mv);                                                                            \
   }
-SEARCH(full_search, 2, 0, 5)
-SEARCH(full_search_16, 1, 16, 10)
+SEARCH(full_search, 2, 0, 0, 5)
+SEARCH(full_search_16, 1, 16, 0, 10)
+SEARCH(full_search_large, 2, 0, FIRST_LARGE, 6)
+SEARCH(full_search_large_16, 1, 16, FIRST_LARGE, 14)

@@ -3,10 +3,11 @@
 from typing import Any
 
 from ..cpu_simd.bundles import SearchResult, SearchStart
-from ..cpu_simd.decisions import ALL_PARTITIONS
+from ..cpu_simd.decisions import ALL_PARTITIONS, SMALL_PARTITIONS
 from .runtime.device import DeviceArray
 
-ACROSS, DOWN = 12, 4  # RW and NP of the kernel
+ACROSS = 12  # RW of the kernel
+DOWN, DOWN_LARGE = 4, 8  # NP of the kernel, for all partitions and for those from 8x8 on
 
 
 def full_search(
@@ -22,13 +23,16 @@ def full_search(
     partition_mask: int = ALL_PARTITIONS,
     stream: Any = None,
 ) -> None:
-    """Not part of the standard: twin of cpu_simd.full_search.full_search, which also searches sizes not wanted."""
+    """Not part of the standard: twin of cpu_simd.full_search.full_search, but for sizes not wanted."""
     if not 1 <= merange <= 64:
         raise ValueError(f"merange {merange}: 1 to 64")
     height, width = reference.shape
+    large = not partition_mask & SMALL_PARTITIONS
+    down = DOWN_LARGE if large else DOWN
+    warps = 1 if merange == 16 else 2
     # a kernel with constant range 16 is a tenth faster
-    kernel, warps = ("full_search_16", 1) if merange == 16 else ("full_search", 2)
-    rows = -(-2 * merange // (DOWN * warps)) * DOWN * warps + 15
+    kernel = "full_search" + "_large" * large + "_16" * (merange == 16)
+    rows = -(-2 * merange // (down * warps)) * down * warps + 15
     words = rows * ACROSS + (8 - rows * ACROSS) % 32
     arguments = [source, source.shape[1], reference, width, height, pad, *start, qp, merange, row0, 1 << 14, *found]
     grid = (source.shape[1] // 16, row1 - row0)

@@ -129,3 +129,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 8) neighbour_vectors(co
   }
   if (lane == 0) predictor[mb] = middle;
 }
+
+// The undivided vectors of whole_mv into mv: macroblocks [first, end), a thread each
+extern "C" __global__ void take_whole(const unsigned *__restrict__ whole_mv, int first, int end, unsigned *mv) {
+  const int mb = first + int(blockIdx.x * blockDim.x + threadIdx.x);
+  wait_for_the_kernel_before();
+  if (mb < end) mv[size_t(mb) * 41 + 40] = whole_mv[mb];
+}

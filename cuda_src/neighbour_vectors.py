@@ -3,10 +3,10 @@
 from typing import Any
 
 from ..cpu_simd.bundles import SearchResult
-from ..cpu_simd.decisions import ALL_PARTITIONS
+from ..cpu_simd.decisions import ALL_PARTITIONS, SMALL_PARTITIONS
 from .runtime.device import DeviceArray
 
-WARPS = 4
+WARPS, THREADS = 4, 128
 
 
 def _launch(
@@ -45,4 +45,9 @@ def neighbour_vectors_again(
     stream: Any = None,
 ) -> None:  # fmt: skip
     """Not part of the standard: twin of cpu_simd.neighbour_vectors.neighbour_vectors_again, but for sizes not wanted."""
-    _launch(1, source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, found, stream)
+    if partition_mask & SMALL_PARTITIONS:
+        _launch(1, source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, found, stream)
+        return
+    first, end = (row * (source.shape[1] // 16) for row in (row0, row1))
+    arguments = [whole_mv, first, end, found.mv]
+    source.device.launch("neighbour_vectors", "take_whole", (-(-(end - first) // THREADS), 1), (THREADS,), arguments, stream)

@@ -1,7 +1,7 @@
 """bipredict by its definition, one prediction of one partition at a time: the reference of its tests."""
 
 import numpy as np
-from h264lite.cpu_simd.decisions import B_REFINED, B_ROUNDS, COST_NOT_REFINED
+from h264lite.cpu_simd.decisions import B_REFINED, COST_NOT_REFINED
 from h264lite.cpu_simd.layout import PARTITIONS
 
 from . import naive
@@ -83,17 +83,20 @@ class Macroblock:
         tried = [pair for pair in tried if self.legal(pair[0][1]) and self.legal(pair[1][1])]
         if not tried or self.subme < B_REFINED:
             return tried
-        for _ in range(B_ROUNDS):
-            for step in range(3):
-                (r0, v0), (r1, v1) = min(tried, key=lambda pair: self.both(pair, 40)[1])  # the first one of them
-                if step == 0:
-                    moved = [((r0, plus(v0, d)), (r1, v1)) for d in AROUND]
-                elif step == 1:
-                    moved = [((r0, v0), (r1, plus(v1, d))) for d in AROUND]
-                else:
-                    steps = [(dx, dy) for dx, dy in AROUND if dx == 0 or dy == 0]
-                    moved = [((r0, plus(v0, d, s)), (r1, plus(v1, d))) for d in steps for s in (1, -1)]
-                tried += [pair for pair in moved if self.legal(pair[0][1]) and self.legal(pair[1][1])]
+        of_lists = [found[0] if found else COST_NOT_REFINED // 2 for found in entries[40]]
+        one = min(of_lists[0] + self.lam, of_lists[1] + 2 * self.lam)
+        if min(self.both(pair, 40)[1] for pair in tried) + 3 * self.lam >= one:
+            return tried
+        for step in range(3):
+            (r0, v0), (r1, v1) = min(tried, key=lambda pair: self.both(pair, 40)[1])  # the first one of them
+            if step == 0:
+                moved = [((r0, plus(v0, d)), (r1, v1)) for d in AROUND]
+            elif step == 1:
+                moved = [((r0, v0), (r1, plus(v1, d))) for d in AROUND]
+            else:
+                steps = [(dx, dy) for dx, dy in AROUND if dx == 0 or dy == 0]
+                moved = [((r0, plus(v0, d, s)), (r1, plus(v1, d))) for d in steps for s in (1, -1)]
+            tried += [pair for pair in moved if self.legal(pair[0][1]) and self.legal(pair[1][1])]
         return tried
 
     def choices(self, partition_mask):

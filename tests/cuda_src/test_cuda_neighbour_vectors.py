@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd import neighbour_vectors as cpu
+from h264lite.cpu_simd.decisions import ALL_PARTITIONS, SMALL_PARTITIONS
 from h264lite.cuda_src import neighbour_vectors as cuda
 
 from ..bundles import uploaded
@@ -37,3 +38,20 @@ def test_twin(device, kind):  # noqa: F811
             np.testing.assert_array_equal(gpu_found.mv.get(), found.mv, err_msg="mv")
         moved += (before != found.mv).sum()
     assert moved > 0
+
+
+def test_large_partitions_alone(device):  # noqa: F811
+    """Without sizes below 8x8, as in B frames; what the first round does with these is not looked at."""
+    rng = np.random.default_rng(SEED)
+    source, luma, predictor, found = case(rng, "random", 160, 48, 48, 9)
+    qp, whole_mv, mask = varying(rng, 30), np.zeros((30, 2), np.int16), ALL_PARTITIONS & ~SMALL_PARTITIONS
+    read = [device.upload(a) for a in (source, luma, qp)]
+    gpu = device.upload(predictor), device.upload(whole_mv), uploaded(device, found)
+    for name in ("neighbour_vectors", "neighbour_vectors_again"):
+        getattr(cpu, name)(source, luma, 48, qp, 64, 0, 3, predictor, whole_mv, found, mask)
+        for row in range(3):
+            getattr(cuda, name)(read[0], read[1], 48, read[2], 64, row, row + 1, *gpu, mask)
+        np.testing.assert_array_equal(gpu[0].get(), predictor)
+        np.testing.assert_array_equal(gpu[1].get(), whole_mv)
+        np.testing.assert_array_equal(gpu[2].cost.get()[:, 32:], found.cost[:, 32:])
+        np.testing.assert_array_equal(gpu[2].mv.get()[:, 32:], found.mv[:, 32:])
