@@ -274,8 +274,8 @@ def bipredict(source, references, searches, qp, settings, row0, row1, candidates
     and vectors. Choices that partition_mask excludes, or that were refined in no entry, cost B_NOT_ALLOWED.
 
     One list: the entry of least estimated cost. Both lists: for each partition the best one of all pairs tried, on a tie the
-    earlier one: the best entries of the undivided macroblock, those of partitions 32 to 39, and from subme B_REFINED on, where
-    the undivided macroblock's best pair costs less than one list, what lies a quarter sample round it: in list 0, in list 1,
+    earlier one: the best entries of the undivided macroblock, those of partitions 32 to 39, and from subme B_REFINED on what
+    lies a quarter sample round the undivided macroblock's best pair, if that costs less than one list: in list 0, in list 1,
     in both.
     Quadrants and halves take the best of list 0, list 1 and both in this order with the bits of vectors, references and
     B_BITS_*.
