@@ -156,9 +156,19 @@ class Config:
 
     @property
     def stage_threads(self) -> int:
-        """Threads for the stages of a frame on the CPU: the requested number, or as many as have enough work."""
-        busy = max(2, self.mb_width * self.mb_height // MB_A_THREAD)
-        return self.threads if self.threads_by_user else min(self.threads, busy)
+        """Threads of an encode on the CPU: the requested number, or as many as have enough work. B frames run side by side,
+        and decisions beside them: there is work for all.
+        """
+        return self.threads if self.threads_by_user or self.lists == 2 else min(self.threads, self._busy)
+
+    @property
+    def team(self) -> int:
+        """Those of `stage_threads` that share the stages of one frame, if not all frames are of one thread."""
+        return min(self.threads, self._busy) if self.lists == 2 else self.stage_threads
+
+    @property
+    def _busy(self) -> int:
+        return max(2, self.mb_width * self.mb_height // MB_A_THREAD)
 
     @property
     def display(self) -> tuple[tuple[int, int], ...]:
@@ -224,6 +234,11 @@ class Config:
     def needs_host_frames(self) -> str:
         """The option for which samples of the source are read on the host; empty: there is none."""
         return "ssim" if self.ssim else ""
+
+    @property
+    def decides_beside(self) -> bool:
+        """Whether a CPU may decide about frames while others are coded: no later call may refuse a frame."""
+        return self.decides_by_samples and self.first_pass is None and not self.waits_for_packets
 
     @property
     def waits_for_packets(self) -> bool:
