@@ -32,6 +32,8 @@ _SCENECUT = 40  # default where frames are looked at anyway
 _MOST_QP = 51
 _QP_OF_HEADERS = 26  # pic_init_qp with a rate factor, whose QPs are not known in advance
 MB_A_THREAD = 100  # macroblocks of a frame for each thread: with fewer an encode gets slower
+MOST_IN_TEAM = 8  # threads that share a frame: each takes the interpreter's lock in each step
+_BESIDE = 2  # threads beside them
 
 
 @dataclass(frozen=True)
@@ -156,19 +158,15 @@ class Config:
 
     @property
     def stage_threads(self) -> int:
-        """Threads of an encode on the CPU: the requested number, or as many as have enough work. B frames run side by side,
-        and decisions beside them: there is work for all.
+        """Threads of an encode on the CPU: the requested number, or as many as have enough work: all with B frames, which run
+        side by side; else those of one frame, and beside them entropy coding and decisions.
         """
-        return self.threads if self.threads_by_user or self.lists == 2 else min(self.threads, self._busy)
+        return self.threads if self.threads_by_user or self.lists == 2 else min(self.threads, self.team + _BESIDE)
 
     @property
     def team(self) -> int:
-        """Those of `stage_threads` that share the stages of one frame, if not all frames are of one thread."""
-        return min(self.threads, self._busy) if self.lists == 2 else self.stage_threads
-
-    @property
-    def _busy(self) -> int:
-        return max(2, self.mb_width * self.mb_height // MB_A_THREAD)
+        """Those of `stage_threads` that share the stages of one frame: with more, an encode gets slower."""
+        return min(self.threads, MOST_IN_TEAM, max(2, self.mb_width * self.mb_height // MB_A_THREAD))
 
     @property
     def display(self) -> tuple[tuple[int, int], ...]:

@@ -1,7 +1,7 @@
 """Worker pool: threads run lists of steps together, take the parts of a step by ticket, and wait without the interpreter.
 
 Stages of a small frame take tens of microseconds; a pool of futures would cost as much again for each stage. So all threads
-run a whole list of steps, take parts by an atomic ticket, and poll a counter until all parts of a step are done. The caller
+run a whole list of steps, take parts by a ticket, and poll a counter until all parts of a step are done. The caller
 is one of the threads, unless all work is tasks: then a task may run a list, with the help of threads that are free. Between
 lists the threads poll for a while, then sleep.
 """
@@ -11,19 +11,21 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from ...jit.atomics import take, wait_until
 from ...start_threads import start_threads
+from .arrive import arrive
 from .lazy_task import LazyTask, QueuedTask, Task
 
 ROUNDS = 2_000  # reads of a counter in one call, about 0.1 ms, without the interpreter's lock
 IDLE_ROUNDS = 10_000  # the same between lists: a return to Python delays the threads that have work
 PATIENCE = 0.002  # seconds of polling before a thread sleeps
 NAP = 0.0001  # seconds of sleep inside a step
-TICKET, DONE, LINE = 0, 8, 16  # counters of a step, each on a cache line of its own; those that follow the last step
+LINE = 8  # the counter of each step is on a cache line of its own
 
 Part = Callable[[], None]
 
@@ -34,31 +36,33 @@ class Steps:
     def __init__(self, steps: Sequence[Sequence[Part]], team: int) -> None:
         """team: threads that take part beside the caller: more would only wait for each other in a small frame."""
         self.parts = [list(parts) for parts in steps]
-        self.counters = np.zeros(LINE * (1 + len(self.parts)), np.int64)  # the last ticket: of the team
+        # `next` of a count is one operation of the interpreter, and takes a tenth of the time of a call of a kernel
+        self._tickets = [count().__next__ for _ in self.parts]
+        self._done = np.zeros(LINE * len(self.parts), np.int64)
+        self._team, self._members = team, count().__next__
         self.error: BaseException | None = None
-        self._team = team
 
     def join(self) -> bool:
         """Whether one more thread may take part."""
-        return bool(take(self.counters, LINE * len(self.parts) + TICKET) < self._team)
+        return self._members() < self._team
 
     def work(self) -> None:
         """Run all steps, together with the other threads. Returns when all is done or a part failed."""
-        for k, parts in enumerate(self.parts):
-            while (ticket := take(self.counters, LINE * k + TICKET)) < len(parts):
+        for k, (parts, next_ticket) in enumerate(zip(self.parts, self._tickets)):
+            mine = 0
+            while (ticket := next_ticket()) < len(parts):
                 try:
                     if self.error is None:
                         parts[ticket]()
                 except BaseException as error:
                     self.error = error
-                finally:
-                    take(self.counters, LINE * k + DONE)
-            if not self._wait(LINE * k + DONE, len(parts)):
+                mine += 1
+            if not arrive(self._done, LINE * k, mine, len(parts), ROUNDS) and not self._wait(LINE * k, len(parts)):
                 return
 
     def _wait(self, counter: int, value: int) -> bool:
         since = 0.0
-        while not wait_until(self.counters, counter, value, ROUNDS):
+        while not wait_until(self._done, counter, value, ROUNDS):
             if self.error is not None:
                 return False
             now = time.monotonic()
@@ -161,7 +165,7 @@ class WorkerPool:
         self._shared, self._process = _Shared(caller_works), os.getpid()
         self._threads: list[threading.Thread] = []
         while not self._start(threads, name):  # half of those that started: later code needs memory and threads too
-            threads = 1 + len(self._threads) // 2
+            threads = caller_works + len(self._threads) // 2
             self.close()
             self._shared = _Shared(caller_works)
 
@@ -172,10 +176,14 @@ class WorkerPool:
 
     def run(self, steps: Sequence[Sequence[Part]]) -> None:
         """Run steps in sequence. Raises the error of a part, and then skips the rest."""
+        if not self._threads:
+            for parts in steps:
+                for part in parts:
+                    part()
+            return
         work = Steps(steps, self._team - 1)
-        if self._threads:
-            self._shared.steps = work
-            self._shared.post(self._team - 1)
+        self._shared.steps = work
+        self._shared.post(self._team - 1)
         try:
             work.work()
         except BaseException as error:  # for an interrupt between two parts
