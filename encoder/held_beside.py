@@ -47,7 +47,8 @@ class HeldBeside:
     @property
     def is_whole(self) -> bool:
         """See HeldFrames."""
-        self._settle(0)
+        for task in self._pending:
+            task.exception()  # waits, and raises nothing
         return self._held.is_whole
 
     def __len__(self) -> int:
