@@ -21,8 +21,8 @@ from .trace import HOST, Trace
 
 LEAST_BAND = 40  # macroblocks: a smaller band costs more in the call than it gains
 WAITING = 2  # frames beyond one a thread that are in flight beside each other, so that threads find work
-MOST_BESIDE = 24  # frames in flight beside each other, for memory: each takes a slot of the decoded picture buffer
-LARGE, MOST_LARGE = 3600, 12  # macroblocks of a frame; so many beside each other of larger ones
+# frames in flight beside each other, for memory: each takes a slot of the decoded picture buffer
+MOST_BESIDE, MOST_MACROBLOCKS, MOST_LARGE = 24, 140_000, 12  # at most; of so many macroblocks; of the largest frames
 EVEN_BAND = 1000  # macroblocks a thread that justify a second band for it in EVEN stages
 Step = tuple[Sequence[str], Mapping[str, Any]]  # stages, and state for these stages only
 BoundSteps = tuple[list[list[Part]], list[tuple[str, float]]]  # the parts of each step, and the times of their stages
@@ -64,7 +64,7 @@ class Executor:
         lists: int = 1, team: int | None = None,
     ) -> None:  # fmt: skip
         """lists: 2 if B frames run beside others. team: those of the threads that share the stages of one frame; None: all."""
-        most = MOST_BESIDE if slices[-1][1] <= LARGE else MOST_LARGE
+        most = max(MOST_LARGE, min(MOST_BESIDE, MOST_MACROBLOCKS // slices[-1][1]))
         self.b_streams = min(2 * threads + WAITING, most) if lists == 2 and threads > 1 else 0
         self._worker_pool = WorkerPool(threads, name, team, not self.b_streams)
         self._twin = twin()

@@ -169,6 +169,11 @@ class Config:
         return min(self.threads, MOST_IN_TEAM, max(2, self.mb_width * self.mb_height // MB_A_THREAD))
 
     @property
+    def shares_references(self) -> bool:
+        """Whether B frames that are references are shared too: they would take too long, and many frames wait meanwhile."""
+        return self.team == MOST_IN_TEAM
+
+    @property
     def display(self) -> tuple[tuple[int, int], ...]:
         """(height, width) of the planes of an input frame."""
         chroma = (self.height + 1) // 2, (self.width + 1) // 2

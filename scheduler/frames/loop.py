@@ -263,12 +263,12 @@ class Loop:
     def _later(
         self, alone: Executor, frame: Frame, slot: int, lists: tuple[int, ...], previous: PreviousFrame | None
     ) -> After:
-        """A task for `_code`, after that of the references: of one thread for B frames; others run one after another, each in
-        steps for free threads, and before B frames, which wait for them.
+        """A task for `_code`, after that of the references: of one thread for B frames; others, and with many threads references
+        too, run one after another, each in steps for free threads, and before B frames, which wait for them.
         """
         assert isinstance(self.executor, Executor)
         awaited = [self._beside[k] for k in {*lists} if k in self._beside]
-        if frame.spec.n_ref1:
+        if frame.spec.n_ref1 and not (frame.spec.is_reference and self.config.shares_references):
             code = partial(self._code_beside, alone, frame, slot, lists, previous)
             ready = self.executor.after(code, awaited, urgent=False)
         else:
