@@ -38,7 +38,12 @@ class HeldFrames:
         self._ended = False
         self.ahead: tuple[FrameSpec, ...] = ()  # what followed the last frame in coding order when plans took it
         self.count = 0  # frames entered
-        self.is_whole = True
+        self.is_decided = self._have_left = True  # no decision, no frame that leaves is incomplete; of different threads
+
+    @property
+    def is_whole(self) -> bool:
+        """See above."""
+        return self.is_decided and self._have_left
 
     @property
     def reads_from(self) -> int:
@@ -55,22 +60,22 @@ class HeldFrames:
         decisions need none.
         """
         self._types.check_next()
-        self.is_whole = False
+        self.is_decided = False
         self._held[self.count] = source
         self.count += 1
         self._plan(self._decided(lambda: self._types.add(planes)), self._planned)
-        self.is_whole = True
+        self.is_decided = True
 
     def leave(self, evenly: bool = False) -> Iterator[tuple[FrameSpec, Any]]:
         """Yields the frames to be coded now, in coding order, each with its source.
 
         evenly: about as many as have entered since the last call, so that a GPU has work while others are decided.
         """
-        self.is_whole = False
+        self._have_left = False
         for _ in range(min(len(self._ready), 1 + len(self._ready) // _SHARE) if evenly else len(self._ready)):
             spec, self.ahead = self._ready.popleft()
             yield spec, self._held.pop(spec.display_index)
-        self.is_whole = True
+        self._have_left = True
 
     def add(self, source: Any, planes: Sequence[np.ndarray] | HeldSource = ()) -> Iterator[tuple[FrameSpec, Any]]:
         """`enter`, then `leave`."""
@@ -81,8 +86,9 @@ class HeldFrames:
         """No frame follows: yields the others as `leave` does. At later calls, and after an exception, there are none."""
         if self._ended or not self.is_whole:
             return
-        self._ended, self.is_whole = True, False
+        self._ended, self.is_decided = True, False
         self._plan(self._decided(self._types.flush), 0)
+        self.is_decided = True
         yield from self.leave()
 
     def request(self, request: Request | None) -> None:

@@ -46,7 +46,7 @@ from .warm_up import compile_in_background, load_for_gpu, loaded_for_gpu
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `public_error`
-_MOST_IN_FLIGHT = 15  # frames
+_MOST_IN_FLIGHT = 24  # frames
 
 @dataclass(slots=True)
 class EncodedFrame:

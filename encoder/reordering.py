@@ -15,6 +15,7 @@ from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.trace import Trace
 from .errors import InputError
 from .frames.device_frame import DeviceFrame
+from .held_beside import HeldBeside
 from .held_frames import HeldFrames
 from .settings.config import Config
 from .settings.requests import Request
@@ -42,7 +43,12 @@ class Reordering:
         self._pipeline = Pipeline(config, keep_reconstruction, warn, trace)
         self._exchanges = self._pipeline.executor.ring.exchanges
         self._evenly = self._exchanges and not config.waits_for_packets
-        self._held = HeldFrames(config, warn, copies=not self._exchanges)
+        cpu = self._pipeline.executor.threads_of_cpu
+        self._held: HeldFrames | HeldBeside
+        if cpu is not None and config.decides_beside:
+            self._held = HeldBeside(config, warn, cpu)
+        else:
+            self._held = HeldFrames(config, warn, copies=not self._exchanges)
 
     @property
     def on_gpu(self) -> bool:
@@ -111,8 +117,12 @@ class Reordering:
 
     def close(self) -> None:
         """See Pipeline; frames that wait are dropped."""
-        self._held.close()  # which may read buffers of the pipeline
-        self._pipeline.close()
+        if isinstance(self._held, HeldBeside):
+            self._pipeline.close()  # decisions are tasks of its threads
+            self._held.close()
+        else:
+            self._held.close()  # which may read buffers of the pipeline
+            self._pipeline.close()
 
     def _next(self) -> SourceBuffer:
         """The buffer of the next frame: one that nothing reads any more, or a new one."""

@@ -68,12 +68,13 @@ def cuda_kernels_will_compile(lists: int = 1) -> bool:
 def make_executor(
     device: str, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None,
     ordinal: int = 0, hybrid: "Hybrid | None" = None, choices: Mapping[str, int] | None = None, lists: int = 1,
+    team: int | None = None,
 ) -> "OneDevice | HybridExecutor":  # fmt: skip
     """The executor for "cpu", "cuda" or "hybrid", with GPU `ordinal`. Raises DeviceUnavailable or DeviceMemoryError.
 
     If the plan leaves everything to one device, and is pinned or the other devices are too slow, the result is the executor
     of that device. choices: see CHOSEN in planning/tuning_file.py; `streams` of a GPU that works alone (1, else four) and
-    `tile_rows`; `b_streams`: see CudaExecutor. lists: see GpuMemory.
+    `tile_rows`; `b_streams`: see CudaExecutor. lists: see GpuMemory. team: see Executor.
     """
     choices = choices or {}
     if device == "hybrid" and hybrid is not None:
@@ -86,4 +87,4 @@ def make_executor(
     if device == "cuda":
         gpu = make_gpu(ordinal, choices)
         return CudaExecutor(gpu, n_rows, slices, trace, serial(choices), lists, choices.get("b_streams"))
-    return Executor(threads, n_rows, slices, trace, lists=lists)
+    return Executor(threads, n_rows, slices, trace, lists=lists, team=team)

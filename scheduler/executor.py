@@ -14,13 +14,15 @@ import numpy as np
 from ..jit.compiling import clock
 from .check import compared, twin
 from .stages import CPU, EVEN, FRAME, ROWS, SLICES, STAGES, TICKETS, Stage, deferred_stages
+from .threads.after import After
 from .threads.lazy_task import Task
 from .threads.pool import Part, WorkerPool
 from .trace import HOST, Trace
 
 LEAST_BAND = 40  # macroblocks: a smaller band costs more in the call than it gains
 WAITING = 2  # frames beyond one a thread that are in flight beside each other, so that threads find work
-MOST_BESIDE = 12  # frames in flight beside each other, for memory: each takes a slot of the decoded picture buffer
+# frames in flight beside each other, for memory: each takes a slot of the decoded picture buffer
+MOST_BESIDE, MOST_MACROBLOCKS, MOST_LARGE = 24, 140_000, 12  # at most; of so many macroblocks; of the largest frames
 EVEN_BAND = 1000  # macroblocks a thread that justify a second band for it in EVEN stages
 Step = tuple[Sequence[str], Mapping[str, Any]]  # stages, and state for these stages only
 BoundSteps = tuple[list[list[Part]], list[tuple[str, float]]]  # the parts of each step, and the times of their stages
@@ -59,16 +61,22 @@ class Executor:
 
     def __init__(
         self, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, name: str = "h264lite",
-        lists: int = 1,
+        lists: int = 1, team: int | None = None,
     ) -> None:  # fmt: skip
-        """lists: 2 if frames with two lists may come, which run beside others."""
-        self.b_streams = min(threads + WAITING, MOST_BESIDE) if lists == 2 and threads > 1 else 0
-        self._worker_pool = WorkerPool(threads, name)
+        """lists: 2 if B frames run beside others. team: those of the threads that share the stages of one frame; None: all."""
+        most = max(MOST_LARGE, min(MOST_BESIDE, MOST_MACROBLOCKS // slices[-1][1]))
+        self.b_streams = min(2 * threads + WAITING, most) if lists == 2 and threads > 1 else 0
+        self._worker_pool = WorkerPool(threads, name, team, not self.b_streams)
         self._twin = twin()
         self._trace = trace
-        self.threads, self._mb_width = threads, slices[-1][1] // n_rows
+        self.threads, self._mb_width = team or threads, slices[-1][1] // n_rows
         self.slices, self._n_rows = slices, n_rows
         self._parts = self._parts_of(0, n_rows)
+
+    @property
+    def has_threads(self) -> bool:
+        """Whether tasks run in other threads than the caller's."""
+        return self._worker_pool.has_threads
 
     def alone(self) -> "Executor":
         """One that runs all stages in the thread that calls it, for a frame beside others."""
@@ -178,7 +186,13 @@ class Executor:
 
     def submit(self, ready: Callable[[], None], function: Callable[..., Any], *args: Any) -> Task:
         """Start a task that runs concurrently with later work; ready: see `download_of`, for which the task waits itself."""
-        return self._worker_pool.submit(function, *args)
+        if not isinstance(ready, After):
+            return self._worker_pool.submit(function, *args)
+        return self._worker_pool.submit(function, *args, may_run=ready.may_run, urgent=ready.urgent)
+
+    def after(self, function: Callable[[], object], others: Sequence[After], urgent: bool) -> After:
+        """A `ready` for `submit`: a function that runs when others have run; urgent: others wait for it."""
+        return After(function, others, self._worker_pool.wake, urgent)
 
     def result(self, future: Task) -> Any:
         """Wait for a task and return its result."""

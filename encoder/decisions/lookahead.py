@@ -28,12 +28,15 @@ from ...scheduler.lookahead.questions import NOTHING_READ, Costs, Luma, Question
 from ..settings.config import Config
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
+_SHARE = 4  # of the threads of an encode, one for so many: its costs are about a tenth of all work
 Motion = tuple[np.ndarray, np.ndarray]  # vectors int16[n_mb, 2], source samples; costs uint16[n_mb]
 
 
 def costs_of(config: Config, copies: bool) -> Costs:
     """The costs of an encode: on its first GPU, if it has one. copies: see GpuCosts."""
     size, threads = (config.width, config.height), config.threads
+    if config.device == "cpu" and config.decides_beside:
+        threads = max(1, threads // _SHARE)  # beside those of the loop
     ordinals = [int(name.partition(":")[2] or 0) for name in config.devices if name != "cpu"]
     if not ordinals:
         return FrameCosts(*size, threads)

@@ -32,6 +32,8 @@ _SCENECUT = 40  # default where frames are looked at anyway
 _MOST_QP = 51
 _QP_OF_HEADERS = 26  # pic_init_qp with a rate factor, whose QPs are not known in advance
 MB_A_THREAD = 100  # macroblocks of a frame for each thread: with fewer an encode gets slower
+MOST_IN_TEAM = 8  # threads that share a frame: each takes the interpreter's lock in each step
+_BESIDE = 2  # threads beside them
 
 
 @dataclass(frozen=True)
@@ -156,9 +158,20 @@ class Config:
 
     @property
     def stage_threads(self) -> int:
-        """Threads for the stages of a frame on the CPU: the requested number, or as many as have enough work."""
-        busy = max(2, self.mb_width * self.mb_height // MB_A_THREAD)
-        return self.threads if self.threads_by_user else min(self.threads, busy)
+        """Threads of an encode on the CPU: the requested number, or as many as have enough work: all with B frames, which run
+        side by side; else those of one frame, and beside them entropy coding and decisions.
+        """
+        return self.threads if self.threads_by_user or self.lists == 2 else min(self.threads, self.team + _BESIDE)
+
+    @property
+    def team(self) -> int:
+        """Those of `stage_threads` that share the stages of one frame: with more, an encode gets slower."""
+        return min(self.threads, MOST_IN_TEAM, max(2, self.mb_width * self.mb_height // MB_A_THREAD))
+
+    @property
+    def shares_references(self) -> bool:
+        """Whether B frames that are references are shared too: they would take too long, and many frames wait meanwhile."""
+        return self.team == MOST_IN_TEAM
 
     @property
     def display(self) -> tuple[tuple[int, int], ...]:
@@ -224,6 +237,11 @@ class Config:
     def needs_host_frames(self) -> str:
         """The option for which samples of the source are read on the host; empty: there is none."""
         return "ssim" if self.ssim else ""
+
+    @property
+    def decides_beside(self) -> bool:
+        """Whether a CPU may decide about frames while others are coded: no later call may refuse a frame."""
+        return self.decides_by_samples and self.first_pass is None and not self.waits_for_packets
 
     @property
     def waits_for_packets(self) -> bool:

@@ -9,6 +9,7 @@ from ..arrays import Size
 from ..check import TwinDiffers
 from ..cuda_executor import CudaExecutor
 from ..devices import DeviceMemoryError, DeviceUnavailable, GpuLost, OneDevice, make_executor
+from ..executor import Executor
 from ..frame_spec import FrameSpec
 from ..threads.lazy_task import Task
 from ..threads.watchdog import Stuck
@@ -69,6 +70,12 @@ class FrameExecutor:
     def on_gpu(self) -> bool:
         """Whether the device is a GPU, or has one."""
         return self.loop.executor.frames_on_device > 0
+
+    @property
+    def threads_of_cpu(self) -> Executor | None:
+        """The executor of the CPU, if it has threads for tasks beside frames."""
+        executor = self.loop.executor
+        return executor if isinstance(executor, Executor) and executor.has_threads else None
 
     # ---- frames
     def encode(self, spec: FrameSpec, frame: Frame, finish: Finish) -> Handle:
@@ -192,8 +199,9 @@ class FrameExecutor:
         choices = tuning.choices if tuning is not None and config.gpu_choices is None else config.gpu_choices
         threads = config.stage_threads if device == "cpu" else config.threads
         macroblocks = [(width * row0, width * row1) for row0, row1 in slices]
+        lists = 1 if device == "cpu" and config.waits_for_packets else config.lists  # none beside another one
         executor = make_executor(
-            device, threads, height, macroblocks, self.trace, config.ordinal, hybrid, choices, config.lists
+            device, threads, height, macroblocks, self.trace, config.ordinal, hybrid, choices, lists, config.team
         )
         try:
             if executor.by_rows:

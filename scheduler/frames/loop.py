@@ -16,6 +16,7 @@ from ..cuda_executor import CudaExecutor
 from ..executor import BoundSteps, Executor, Step, deferred_call
 from ..frame_spec import MOST_ENTRIES, FrameSpec
 from ..stages import ENTROPY_STAGE, frame_steps
+from ..threads.after import After
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, References, Workspace
 from .params import decision_params, list_numbers, list_state, reference_params
@@ -232,10 +233,11 @@ class Loop:
         self.arrays = Arrays(settings, executor) if arrays is None else arrays
         self.references = self.arrays.references
         self.dpb = DecodedPictureBuffer(self.arrays.slots, 1 + executor.b_streams) if dpb is None else dpb
-        # of one thread, for B frames beside others on a CPU, see Executor.b_streams; not where each is waited for
-        beside = executor.b_streams > 0 and not self.config.waits_for_packets
-        self._alone = executor.alone() if isinstance(executor, Executor) and beside else None
+        # of one thread, for B frames beside others on a CPU, see Executor.b_streams
+        self._alone = executor.alone() if isinstance(executor, Executor) and executor.b_streams > 0 else None
         self._idle: list[Arrays] = []  # for these, with workspaces
+        self._beside: dict[int, After] = {}  # the last frames, by slot
+        self._last: list[After] = []  # the last one that is no B frame
         self._calls: dict[Hashable, Bound] = {}  # of stages on a CPU
         self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
         self._before: PreviousFrame | None = None  # `previous` of the last frame
@@ -248,8 +250,8 @@ class Loop:
         previous = self._continued(frame.spec, lists)
         frame.write_params(self.arrays.list_numbers(frame.spec, lists, previous))
         ready: Callable[[], None]
-        if self._alone is not None and frame.spec.n_ref1 and not frame.spec.is_reference:
-            coded, ready = frame, partial(self._code_beside, self._alone, frame, slot, lists, previous)
+        if self._alone is not None:
+            coded, ready = frame, self._later(self._alone, frame, slot, lists, previous)
         else:
             with self.executor.at_work():
                 coded = self._code(frame, slot, lists, previous)
@@ -258,10 +260,27 @@ class Loop:
         self.dpb.end(frame.spec, slot, lists if self._alone is not None else ())
         return ready
 
+    def _later(
+        self, alone: Executor, frame: Frame, slot: int, lists: tuple[int, ...], previous: PreviousFrame | None
+    ) -> After:
+        """A task for `_code`, after that of the references: of one thread for B frames; others, and with many threads references
+        too, run one after another, each in steps for free threads, and before B frames, which wait for them.
+        """
+        assert isinstance(self.executor, Executor)
+        awaited = [self._beside[k] for k in {*lists} if k in self._beside]
+        if frame.spec.n_ref1 and not (frame.spec.is_reference and self.config.shares_references):
+            code = partial(self._code_beside, alone, frame, slot, lists, previous)
+            ready = self.executor.after(code, awaited, urgent=False)
+        else:
+            ready = self.executor.after(partial(self._code, frame, slot, lists, previous), [*awaited, *self._last], urgent=True)
+            self._last = [ready]
+        self._beside[slot] = ready
+        return ready
+
     def _code_beside(
         self, alone: Executor, frame: Frame, slot: int, lists: tuple[int, ...], previous: PreviousFrame | None
     ) -> None:
-        """`_code` in the thread that asks for the results, beside the frames that follow, with a workspace of its own."""
+        """`_code` in one thread, beside the frames that follow, with a workspace of its own."""
         loop = copy(self)
         try:
             arrays = self._idle.pop()

@@ -1,8 +1,9 @@
 """Worker pool: threads run lists of steps together, take the parts of a step by ticket, and wait without the interpreter.
 
 Stages of a small frame take tens of microseconds; a pool of futures would cost as much again for each stage. So all threads
-run a whole list of steps, take parts by an atomic ticket, and poll a counter until all parts of a step are done. The caller
-is one of the threads. Between lists the threads poll for a while, then sleep.
+run a whole list of steps, take parts by a ticket, and poll a counter until all parts of a step are done. The caller
+is one of the threads, unless all work is tasks: then a task may run a list, with the help of threads that are free. Between
+lists the threads poll for a while, then sleep.
 """
 
 import os
@@ -10,18 +11,21 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from ...jit.atomics import take, wait_until
 from ...start_threads import start_threads
+from .arrive import arrive
 from .lazy_task import LazyTask, QueuedTask, Task
 
 ROUNDS = 2_000  # reads of a counter in one call, about 0.1 ms, without the interpreter's lock
+IDLE_ROUNDS = 10_000  # the same between lists: a return to Python delays the threads that have work
 PATIENCE = 0.002  # seconds of polling before a thread sleeps
 NAP = 0.0001  # seconds of sleep inside a step
-TICKET, DONE, LINE = 0, 8, 16  # counters of a step, each on a cache line of its own
+LINE = 8  # the counter of each step is on a cache line of its own
 
 Part = Callable[[], None]
 
@@ -29,28 +33,36 @@ Part = Callable[[], None]
 class Steps:
     """Steps in sequence; the parts of a step may run concurrently, in any order."""
 
-    def __init__(self, steps: Sequence[Sequence[Part]]) -> None:
+    def __init__(self, steps: Sequence[Sequence[Part]], team: int) -> None:
+        """team: threads that take part beside the caller: more would only wait for each other in a small frame."""
         self.parts = [list(parts) for parts in steps]
-        self.counters = np.zeros(LINE * len(self.parts), np.int64)
+        # `next` of a count is one operation of the interpreter, and takes a tenth of the time of a call of a kernel
+        self._tickets = [count().__next__ for _ in self.parts]
+        self._done = np.zeros(LINE * len(self.parts), np.int64)
+        self._team, self._members = team, count().__next__
         self.error: BaseException | None = None
+
+    def join(self) -> bool:
+        """Whether one more thread may take part."""
+        return self._members() < self._team
 
     def work(self) -> None:
         """Run all steps, together with the other threads. Returns when all is done or a part failed."""
-        for k, parts in enumerate(self.parts):
-            while (ticket := take(self.counters, LINE * k + TICKET)) < len(parts):
+        for k, (parts, next_ticket) in enumerate(zip(self.parts, self._tickets)):
+            mine = 0
+            while (ticket := next_ticket()) < len(parts):
                 try:
                     if self.error is None:
                         parts[ticket]()
                 except BaseException as error:
                     self.error = error
-                finally:
-                    take(self.counters, LINE * k + DONE)
-            if not self._wait(LINE * k + DONE, len(parts)):
+                mine += 1
+            if not arrive(self._done, LINE * k, mine, len(parts), ROUNDS) and not self._wait(LINE * k, len(parts)):
                 return
 
     def _wait(self, counter: int, value: int) -> bool:
         since = 0.0
-        while not wait_until(self.counters, counter, value, ROUNDS):
+        while not wait_until(self._done, counter, value, ROUNDS):
             if self.error is not None:
                 return False
             now = time.monotonic()
@@ -66,19 +78,23 @@ class _Shared:
     The calling thread takes `lock` itself: an interrupt in the Python code of Condition would leave it held.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, caller_works: bool) -> None:
+        self.caller_works = caller_works
         self.steps: Steps | None = None
         self.posted = np.zeros(1, np.int64)  # step lists and tasks so far
         self.tasks: deque[QueuedTask] = deque()
+        self.urgent: deque[QueuedTask] = deque()
         self.asleep = 0
         self.lock = threading.RLock()
         self.wake = threading.Condition(self.lock)
         self.closing = False
 
-    def post(self) -> None:
+    def post(self, threads: int) -> None:
+        """There is work for so many threads."""
         take(self.posted, 0)
         if self.asleep:
-            self.notify()
+            with self.lock:
+                self.wake.notify(threads)
 
     def notify(self) -> None:
         with self.lock:
@@ -86,16 +102,23 @@ class _Shared:
 
     def run_task(self, by_asker: bool = False) -> bool:
         """Run one queued task. Returns whether there was one."""
-        if not self.tasks:  # without the lock, because threads poll this
+        if not self.tasks and not self.urgent:  # without the lock, because threads poll this
             return False
         with self.lock:
-            if not self.tasks:
-                return False
-            task = self.tasks[0]
-            task.by_asker = by_asker  # set before the task leaves the queue, so that an interrupt loses no task
-            self.tasks.popleft()
+            task = self._runnable(self.urgent, by_asker) or self._runnable(self.tasks, by_asker)
+        if task is None:
+            return False
         task.run()
         return True
+
+    def _runnable(self, tasks: deque[QueuedTask], by_asker: bool) -> QueuedTask | None:
+        """The first task that may run, out of its queue; None: there is none."""
+        for task in tuple(tasks):  # others may be appended without the lock
+            if task.may_run is None or task.may_run():
+                task.by_asker = by_asker  # set before the task leaves the queue, so that an interrupt loses no task
+                tasks.remove(task)
+                return task
+        return None
 
     def sleep(self, seen: int) -> None:
         with self.wake:
@@ -106,73 +129,108 @@ class _Shared:
 
 
 def _work(shared: _Shared) -> None:
-    """Main loop of a thread: tasks first, then the current steps, then polling."""
+    """Main loop of a thread: tasks first, then the current steps, then polling. Where tasks run the steps of frames that others
+    wait for, these come first.
+    """
     while not shared.closing:
         seen = int(shared.posted[0])
+        if not shared.caller_works:
+            _help(shared)
         if shared.run_task():
             continue
-        steps = shared.steps
-        if steps is not None:
-            steps.work()
-        steps = None
+        if shared.caller_works:
+            _help(shared)
         limit = time.monotonic() + PATIENCE
-        while not shared.closing and not wait_until(shared.posted, 0, seen + 1, ROUNDS):
+        while not shared.closing and not wait_until(shared.posted, 0, seen + 1, IDLE_ROUNDS):
             if time.monotonic() > limit:
                 shared.sleep(seen)
+
+
+def _help(shared: _Shared) -> None:
+    """Take part in the current steps."""
+    steps = shared.steps
+    if steps is not None and steps.join():
+        steps.work()
 
 
 class WorkerPool:
     """`threads` threads including the caller, or fewer if the system starts no more. With one, all runs in the caller."""
 
-    def __init__(self, threads: int, name: str = "h264lite") -> None:
-        self._shared, self._process = _Shared(), os.getpid()
+    def __init__(self, threads: int, name: str = "h264lite", team: int | None = None, caller_works: bool = True) -> None:
+        """team: of these that run the steps of a list; None: all. caller_works: it is one of the threads; else it sleeps while
+        it waits, and there is one thread more.
+        """
+        self._team = threads if team is None else team
+        self._caller_works = caller_works
+        self._shared, self._process = _Shared(caller_works), os.getpid()
         self._threads: list[threading.Thread] = []
         while not self._start(threads, name):  # half of those that started: later code needs memory and threads too
-            threads = 1 + len(self._threads) // 2
+            threads = caller_works + len(self._threads) // 2
             self.close()
-            self._shared = _Shared()
+            self._shared = _Shared(caller_works)
 
     def _start(self, threads: int, name: str) -> bool:
         wanted = (threading.Thread(target=_work, args=(self._shared,), name=f"{name}-{k}", daemon=True)
-                  for k in range(1, threads))
+                  for k in range(self._caller_works, threads))
         return start_threads(wanted, self._threads)
 
     def run(self, steps: Sequence[Sequence[Part]]) -> None:
         """Run steps in sequence. Raises the error of a part, and then skips the rest."""
-        work = Steps(steps)
-        if self._threads:
-            self._shared.steps = work
-            self._shared.post()
+        if not self._threads:
+            for parts in steps:
+                for part in parts:
+                    part()
+            return
+        work = Steps(steps, self._team - 1)
+        self._shared.steps = work
+        self._shared.post(self._team - 1)
         try:
             work.work()
         except BaseException as error:  # for an interrupt between two parts
             work.error = error
             raise
         finally:
-            self._shared.steps = None
+            if self._shared.steps is work:
+                self._shared.steps = None
         if work.error is not None:
             raise work.error
 
-    def submit(self, function: Callable[..., Any], *args: Any) -> Task:
-        """Start a task that runs concurrently; with one thread it runs when its result is asked for."""
+    @property
+    def has_threads(self) -> bool:
+        """Whether there are others than the caller."""
+        return bool(self._threads)
+
+    def submit(
+        self, function: Callable[..., Any], *args: Any, may_run: Callable[[], bool] | None = None, urgent: bool = False
+    ) -> Task:
+        """Start a task that runs concurrently; with one thread it runs when its result is asked for.
+
+        may_run: see QueuedTask; `wake` follows when it changes. urgent: before the others.
+        """
         if not self._threads:
             return LazyTask(lambda: True, function, *args)
-        task = QueuedTask(function, *args)
-        self._shared.tasks.append(task)
-        self._shared.post()
+        task = QueuedTask(function, *args, may_run=may_run)
+        (self._shared.urgent if urgent else self._shared.tasks).append(task)
+        self._shared.post(1)
         return task
 
+    def wake(self) -> None:
+        """Tasks may run that could not before."""
+        if self._threads:
+            self._shared.post(len(self._threads))
+
     def result(self, task: Task) -> Any:
-        """The result of a task. The caller runs queued tasks while it waits."""
-        while not task.done() and self._shared.run_task(by_asker=True):
+        """The result of a task. A caller that works runs queued tasks while it waits."""
+        while self._caller_works and not task.done() and self._shared.run_task(by_asker=True):
             pass
         return task.result()
 
     def close(self) -> None:
         """Wait for running tasks and end the threads; queued tasks are cancelled."""
         self._shared.closing = True
-        while self._shared.tasks:
-            self._shared.tasks.pop().cancel()
+        for tasks in (self._shared.urgent, self._shared.tasks):
+            while tasks:
+                tasks.pop().cancel()
         self._shared.notify()
         for thread in self._threads:
             thread.join()

@@ -128,11 +128,15 @@ def test_threads_are_counted():
     assert 1 <= config().threads <= (os.cpu_count() or 1)
 
 
-def test_a_small_picture_has_fewer_threads_unless_they_are_asked_for(monkeypatch):
+def test_a_small_picture_is_shared_by_fewer_threads(monkeypatch):
     monkeypatch.setattr("h264lite.encoder.settings.config.cores", lambda: 16)
     sizes = (16, 16), (352, 288), (1280, 720)
-    threads = [Config.from_options(width=w, height=h, device="cpu").stage_threads for w, h in sizes]
-    assert threads == [2, 3, 16] and Config.from_options(width=16, height=16, device="cpu", threads=16).stage_threads == 16
+    made = [Config.from_options(width=w, height=h, device="cpu", bframes=0) for w, h in sizes]
+    assert [(c.team, c.stage_threads) for c in made] == [(2, 4), (3, 5), (8, 10)]
+    made = [Config.from_options(width=w, height=h, device="cpu", bframes=3) for w, h in sizes]
+    assert [(c.team, c.stage_threads) for c in made] == [(2, 16), (3, 16), (8, 16)]  # B frames side by side
+    asked = Config.from_options(width=16, height=16, device="cpu", bframes=0, threads=16)
+    assert (asked.team, asked.stage_threads) == (2, 16)
 
 
 def test_a_config_is_frozen_and_complete():

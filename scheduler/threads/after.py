@@ -1,0 +1,41 @@
+"""Work that waits for other such work: frames in flight beside each other, for those that they refer to; decisions."""
+
+from collections.abc import Callable, Sequence
+
+
+class After:
+    """A function that may run when others have run. It runs once, however often it is called, unless it raises."""
+
+    __slots__ = ("_function", "_others", "_wake", "error", "is_over", "urgent")
+
+    def __init__(self, function: Callable[[], object], others: "Sequence[After]", wake: Callable[[], None], urgent: bool) -> None:
+        """wake: called at the end, for threads that look for work; urgent: before work that is not."""
+        self._function, self._others, self._wake = function, others, wake
+        self.is_over, self.urgent = False, urgent
+        self.error: Exception | None = None  # of the last call
+
+    def may_run(self) -> bool:
+        """Whether a call would not wait; after an error of another one it raises that."""
+        return all(other.is_over or other.error is not None for other in self._others)
+
+    def __call__(self) -> None:
+        """Run the function, in the thread that calls; one at a time."""
+        if self.is_over:
+            return
+        self.error = None
+        try:
+            for other in self._others:
+                if not other.is_over and other.error is not None:
+                    raise other.error
+            self._function()
+            self._others, self._function = (), _nothing  # what they hold is free
+            self.is_over = True
+        except Exception as error:
+            self.error = error
+            raise
+        finally:
+            self._wake()
+
+
+def _nothing() -> None:
+    """What has run already."""

@@ -1,0 +1,90 @@
+"""Decisions in threads beside the loop: in order, one at a time; errors, and what an interrupt leaves."""
+
+import threading
+import time
+
+import pytest
+from h264lite.encoder import held_beside
+from h264lite.encoder.held_beside import HeldBeside
+from h264lite.encoder.held_frames import HeldFrames
+from h264lite.scheduler.executor import Executor
+
+
+class Held(HeldFrames):
+    """Decides about a frame when three later ones are there."""
+
+    def __init__(self, config, warn=None):
+        self.is_decided = self._have_left = True
+        self.log, self.at_once, self.lock, self.fails_at = [], 0, threading.Lock(), config
+        self._waiting, self._free = [], []
+
+    def request(self, request):
+        self.log.append(("request", request))
+
+    def enter(self, source, planes=()):
+        self.is_decided = False
+        assert self.lock.acquire(blocking=False), "two decisions at once"
+        time.sleep(0.001)
+        if source == self.fails_at:
+            self.lock.release()
+            raise MemoryError(source)
+        self._waiting.append(source)
+        self._free += self._waiting[:-3]
+        self._waiting = self._waiting[-3:]
+        self.lock.release()
+        self.is_decided = True
+
+    def leave(self, evenly=False):
+        free, self._free = self._free, []
+        return iter(free)
+
+    def end(self):
+        return iter([*self._free, *self._waiting] if self.is_whole else [])
+
+    def close(self):
+        self.log.append("closed")
+
+
+@pytest.fixture(params=((2, 1), (4, 2)), ids=str)
+def executor(request):
+    threads, lists = request.param
+    made = Executor(threads, 4, [(0, 16)], lists=lists)
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def _held(monkeypatch):
+    monkeypatch.setattr(held_beside, "HeldFrames", Held)
+
+
+def test_frames_leave_in_order(executor):
+    held, found = HeldBeside(None, None, executor), []
+    for k in range(50):
+        held.request(k if k % 10 == 4 else None)
+        held.enter(k)
+        assert held.count == k + 1 and len(held._pending) <= held_beside._MOST
+        found += held.leave()
+    found += held.end()
+    assert found == list(range(50)) and held.is_whole
+    assert [request for name, request in held._held.log if request is not None] == [4, 14, 24, 34, 44]
+
+
+def test_an_error_comes_later_and_ends_the_stream(executor):
+    held, entered = HeldBeside(20, None, executor), 0
+    with pytest.raises(MemoryError):
+        for k in range(50):
+            held.enter(k)
+            entered += 1
+            list(held.leave())
+    assert 20 <= entered <= 20 + held_beside._MOST + 1
+    assert not held.is_whole
+
+
+def test_no_decision_follows_one_that_was_interrupted(executor):
+    held = HeldBeside(None, None, executor)
+    held.enter(0)
+    assert held.is_whole
+    held._held.is_decided = False  # as an interrupt leaves it
+    held.enter(1)
+    assert not held.is_whole and held._held._waiting == [0]
