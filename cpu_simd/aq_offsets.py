@@ -29,12 +29,9 @@ def _root(energy):
     return exp2(log2(np.int64(energy) + 1) >> 3)
 
 
-@closed_kernel
-def aq_offsets(energy, mode, strength, offsets):
-    """Offsets of QP_Y -> offsets: int32[n_mb], in 1 / 256.
-
-    energy: int32[n_mb], of all macroblocks of a frame (ac_energy.py); mode: int, not OFF; strength: int, in 1 / 256.
-    """
+@helper
+def find_offsets(energy, mode, strength, offsets):
+    """See aq_offsets."""
     n_mb = energy.size
     if mode == BY_VARIANCE:
         for mb in range(n_mb):
@@ -56,12 +53,27 @@ def aq_offsets(energy, mode, strength, offsets):
         offsets[mb] = _scaled(offset, strength)
 
 
+@helper
+def find_worths(offsets, found):
+    """See worths."""
+    most = MOST_WORTH_LOG2 << LOG2_SHIFT
+    for mb in range(offsets.size):
+        change = (-np.int64(offsets[mb]) * (1 << (LOG2_SHIFT - QP_SHIFT))) // _STEP
+        found[mb] = exp2(min(max(change, -most), most) + most)
+
+
+@closed_kernel
+def aq_offsets(energy, mode, strength, offsets):
+    """Offsets of QP_Y -> offsets: int32[n_mb], in 1 / 256.
+
+    energy: int32[n_mb], of all macroblocks of a frame (ac_energy.py); mode: int, not OFF; strength: int, in 1 / 256.
+    """
+    find_offsets(energy, mode, strength, offsets)
+
+
 @closed_kernel
 def worths(offsets, found):
     """What a cost is worth under QP offsets, at finer steps more -> found: int64[n_mb], in 1 / 2^(LOG2_SHIFT +
     MOST_WORTH_LOG2). offsets: int32[n_mb], in 1 / 256.
     """
-    most = MOST_WORTH_LOG2 << LOG2_SHIFT
-    for mb in range(offsets.size):
-        change = (-np.int64(offsets[mb]) * (1 << (LOG2_SHIFT - QP_SHIFT))) // _STEP
-        found[mb] = exp2(min(max(change, -most), most) + most)
+    find_worths(offsets, found)

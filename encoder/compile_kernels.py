@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from ..cpu_simd.layout import KINDS
 from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.stages import TABLE
+from .decisions.aq_ahead import AqAhead
 from .encoder import Encoder
 from .settings.config import Config
 from .warm_up import choosing, load_writers
@@ -45,6 +47,14 @@ def load_converters() -> None:
         RgbFrame(kind, 2, 2, np.zeros(12, stored), (0, 1, 2, 3, 6), 0.0, 1.0, None).planes()
 
 
+def adapt_ahead() -> None:
+    """Adaptive quantisation of a tiny frame in the thread that an encode on a GPU has for it."""
+    ahead = AqAhead(replace(Config.from_options(width=32, height=32, device="cpu"), device="cuda"))
+    ahead.see([np.zeros(size, np.uint8) for size in ((32, 32), (16, 16), (16, 16))])
+    ahead.take(0)()
+    ahead.close()
+
+
 def compile_for(config: Config | None = None) -> float:
     """Compile the kernels of an encode on the CPU by a tiny encode; return the seconds. config: None: default options."""
     begin = time.perf_counter()
@@ -57,6 +67,7 @@ def compile_all() -> float:
     begin = time.perf_counter()
     load_writers(hybrid=True)
     load_converters()
+    adapt_ahead()
     for options in _VARIANTS:
         _encode(_STEADY | options if options else {})
     return time.perf_counter() - begin

@@ -16,8 +16,8 @@ from ..settings.requests import IDR
 
 FIXED, FAST, BEST = 0, 1, 2  # b_adapt
 _B_SHARE, _B_OF = 100, 120  # a B frame counts as this share of its cost: it has a coarser quantiser
-_LEAST = Fraction(1, 4)  # the bias of scene cuts min_keyint frames behind an IDR frame, part of that at keyint
-_SHORT = Fraction(1, 4)  # the part of min_keyint, and the part of that bias, below which there is no less
+_LEAST = 4  # the bias of scene cuts min_keyint frames behind an IDR frame, that part of the one at keyint
+_SHORT = 4  # that part of min_keyint, and of that bias: below there is no less
 _FLASH = Fraction(1, 200)  # frames before and behind a flash resemble each other from this bias on, for each of scenecut
 _GUARD = 2  # frames: flashes are shorter
 _LAG = 4  # frames by which decisions may wait for costs that a GPU computes
@@ -180,13 +180,15 @@ class AdaptiveTypes:
         if not self._differ(frame - 1, frame, bias):
             return False
         self._costs.ahead([*after, *before])
-        bias = max(bias, self._rules.scenecut * _FLASH)
+        bias = max(Fraction(*bias), self._rules.scenecut * _FLASH).as_integer_ratio()
         return all(self._differ(*pair, bias) for pair in (*after, *before))
 
-    def _differ(self, earlier: int, later: int, bias: Fraction) -> bool:
-        """Whether prediction gains so little that frames belong to different scenes: no more than `bias` of all bits."""
-        unit = bias.denominator
-        least = (unit - bias.numerator) * self._costs.intra(later)
+    def _differ(self, earlier: int, later: int, bias: tuple[int, int]) -> bool:
+        """Whether prediction gains so little that frames belong to different scenes: no more than `bias`, a fraction, of all
+        bits.
+        """
+        part, unit = bias
+        least = (unit - part) * self._costs.intra(later)
         return unit * self._costs.p(earlier, later) >= least and unit * self._costs.p_of_levels(earlier, later) >= least
 
     def _next_run(self, end: bool) -> int:
@@ -280,15 +282,16 @@ class AdaptiveTypes:
         return self._costs.b(earlier, later, frame) * _B_SHARE // (_B_OF + self._rules.b_bias)
 
 
-def cut_bias(rules: TypeRules, length: int) -> Fraction:
-    """A frame is like no earlier one if its cost as P is at least 1 minus this of that by intra prediction.
+def cut_bias(rules: TypeRules, length: int) -> tuple[int, int]:
+    """A frame is like no earlier one if its cost as P is at least 1 minus this of that by intra prediction: a fraction, which
+    is asked for in every frame.
 
     length: frames since the last IDR frame, below keyint. The longer the GOP, the easier a new one begins.
     """
-    most, shortest, longest = Fraction(rules.scenecut, 100), rules.min_keyint, rules.keyint
-    least = most if shortest == longest else most * _LEAST
-    if length <= shortest * _SHORT:
-        return least * _SHORT
+    shortest, longest = rules.min_keyint, rules.keyint
+    least = 100 if shortest == longest else 100 * _LEAST
+    if length * _SHORT <= shortest:
+        return rules.scenecut, least * _SHORT
     if length <= shortest:
-        return least * length / shortest
-    return least + (most - least) * (length - shortest) / (longest - shortest)
+        return rules.scenecut * length, least * shortest
+    return rules.scenecut * (longest - shortest + (_LEAST - 1) * (length - shortest)), 100 * _LEAST * (longest - shortest)

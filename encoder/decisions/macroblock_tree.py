@@ -88,17 +88,13 @@ class MacroblockTree:
         self._group = max(1, ahead // _GROUP)
         self._nodes: deque[Node] = deque()
         self._leaving = self._window = 0  # the first frames that leave with the tree that a GPU grows, of so many first ones
+        self.needed_from: int | None = None  # the first frame in display order whose costs only a GPU has; None: there is none
 
     @classmethod
     def of(cls, config: Config, costs: Costs) -> "MacroblockTree":
         """For an encode."""
         strength = scaled(_STRENGTH << QP_SHIFT, fixed(1 - Fraction(config.qcomp), LOG2_SHIFT), LOG2_SHIFT)
         return cls(config.mb_width, config.rc_lookahead, strength, costs)
-
-    @property
-    def needed_from(self) -> int | None:
-        """The first frame in display order whose costs only a GPU has; None: there is none."""
-        return min((min(node.question) for node in self._nodes if node.flow is None), default=None)
 
     def add(self, node: Node) -> Iterator[Settled]:
         """The next frame in coding order. Yields those that leave."""
@@ -107,6 +103,8 @@ class MacroblockTree:
             yield from self._leave(len(self._nodes) - self._leaving)
         if not self._costs.has_tree:
             node.load(self._costs)
+        elif self.needed_from is None or min(node.question) < self.needed_from:
+            self.needed_from = min(node.question)
         self._nodes.append(node)
         if len(self._nodes) - self._leaving >= self._ahead + self._group:
             yield from self._leave(self._group)
@@ -141,6 +139,7 @@ class MacroblockTree:
         for found in offsets:
             node = self._nodes.popleft()
             yield node.spec, node.qp, node.with_tree(found)
+        self.needed_from = min([min(node.question) for node in self._nodes if node.flow is None], default=None)
 
     def _for_gpu(self) -> list[TreeFrame]:
         places = {node.spec.coding_index: place for place, node in enumerate(self._nodes)}

@@ -151,7 +151,7 @@ def test_threshold_of_cuts():
                 expected = low * length / least
             else:
                 expected = low + (high - low) * (length - least) / (keyint - least)
-            assert cut_bias(chosen, length) == expected
+            assert Fraction(*cut_bias(chosen, length)) == expected
 
 
 class Table:
