@@ -7,6 +7,7 @@ from collections import namedtuple
 
 import numpy as np
 
+from ..jit.inlining import inlined, outlined
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits, ref_idx_bits
 from .block_costs import Layers, average_layers, fill_layers, predict_layers, sads_of_octets, satds, stored_layers
@@ -25,7 +26,7 @@ from .decisions import (
 from .layout import B_QUADRANT, B_WHOLE, N_B_EXTRAS, B_16x8_PART
 from .mv_cache import Area, inside
 from .simd.aligned import aligned
-from .simd.block_rows import splat_u16x64
+from .simd.block_rows import splat_u16x64, weighted_sum
 from .simd.blocks import load_i32x16, splat_i32x16
 from .simd.lanes import where_less
 from .simd.vector import add, clip_to_u8, mul, plus, shift_right_s, store, widen
@@ -134,28 +135,42 @@ def _hold(trials, slots, corner, v):
 
 
 @helper
-def _both(moved, fixed, weight):
-    """u8x64: a layer predicted from both lists; weight: of `fixed`. 8.4.2.3.2 with logWD 5, no offset, different weights."""
-    total = add(mul(widen(moved), splat_u16x64(64 - weight)), mul(widen(fixed), splat_u16x64(weight)))
+def _weighted(p, q, weight):
+    """As weighted_sum for any weight."""
+    total = add(mul(widen(p), splat_u16x64(64 - weight)), mul(widen(q), splat_u16x64(weight)))
     return clip_to_u8(shift_right_s(plus(total, 32), 6))
 
 
 @helper
-def _distortions(trials, a, b, weight, metric):
-    """sums_of_large of the prediction from both lists; a, b: offsets of the macroblock's samples."""
-    luma, current = trials.target.luma, trials.target.current
-    fixed = stored_layers(trials.fixed)
-    p = predict_layers(luma, a, b, luma.shape[3])
-    if weight == AVERAGE:  # 8.4.2.3.2 then is the rounded average
-        p = average_layers(p, fixed)
-    else:
-        p = (
-            _both(p[0], fixed[0], weight), _both(p[1], fixed[1], weight),
-            _both(p[2], fixed[2], weight), _both(p[3], fixed[3], weight),
-        )  # fmt: skip
+def _by_any_weight(p, q, weight):
+    """Layers by the weight -64 or 128 of the second."""
+    outlined()
+    first, second = _weighted(p[0], q[0], weight), _weighted(p[1], q[1], weight)
+    return first, second, _weighted(p[2], q[2], weight), _weighted(p[3], q[3], weight)
+
+
+@helper
+def _costs_of(trials, predicted, metric):
+    """sums_of_large of a prediction's layers."""
+    inlined()
     if metric == SAD:
-        return sums_of_octets(sads_of_octets(current, p))
-    return sums_of_large(sums_of_middle(satds(current, p)))
+        return sums_of_octets(sads_of_octets(trials.target.current, predicted))
+    return sums_of_large(sums_of_middle(satds(trials.target.current, predicted)))
+
+
+@helper
+def _distortions(trials, a, b, weight, metric):
+    """_costs_of the prediction from both lists; a, b: offsets of the macroblock's samples; weight: of `fixed`, of 64."""
+    luma = trials.target.luma
+    p, q = predict_layers(luma, a, b, luma.shape[3]), stored_layers(trials.fixed)
+    if weight == AVERAGE:  # 8.4.2.3.2 then is the rounded average
+        return _costs_of(trials, average_layers(p, q), metric)
+    if weight == 128 or weight == -64:  # bytes do not hold 128
+        return _costs_of(trials, _by_any_weight(p, q, weight), metric)
+    return _costs_of(trials, (
+        weighted_sum(p[0], q[0], weight), weighted_sum(p[1], q[1], weight),
+        weighted_sum(p[2], q[2], weight), weighted_sum(p[3], q[3], weight),
+    ), metric)  # fmt: skip
 
 
 @helper

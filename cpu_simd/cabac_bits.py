@@ -32,7 +32,11 @@ LUMA_DC_16x16, LUMA_AC_16x16, LUMA_4x4, CHROMA_DC, CHROMA_AC, LUMA_8x8 = range(6
 
 EMPTY = 2 * N_CONTEXTS  # elements of a table of bits from which on those of empty blocks stand, by ctxBlockCat
 TABLE_QP = EMPTY + 6  # the element with the QP of the table
-N_BITS = EMPTY + 7
+# By ctxBlockCat, with an element for each scan position of a block:
+_SIZES = np.array([16, 15, 16, 4, 15, 64])
+LAST = TABLE_QP + 1 + np.cumsum(2 * _SIZES) - 2 * _SIZES  # the last level is there: all flags, as if the others were 0
+OTHER = LAST + _SIZES  # what another level there adds to that
+N_BITS = TABLE_QP + 1 + 2 * int(_SIZES.sum())
 
 
 @helper
@@ -40,7 +44,7 @@ def fill_bits(bits, slice_type, qp):
     """Bits by slice type (I_SLICE, P_SLICE, B_SLICE) and SliceQP_Y: bits int32[N_BITS], element ctxIdx << 1 | bin.
 
     From EMPTY on: coded_block_flag of a block without levels less that of one with levels, the mean of its contexts; for 8x8
-    blocks coded_block_pattern. At TABLE_QP: qp.
+    blocks coded_block_pattern. At TABLE_QP: qp. From LAST and OTHER on: significance of levels.
     """
     for k in range(N_CONTEXTS):
         m, n = np.int64(TYPICAL_M_N[slice_type, k, 0]), np.int64(TYPICAL_M_N[slice_type, k, 1])
@@ -53,7 +57,21 @@ def fill_bits(bits, slice_type, qp):
         for k in range(2 * first, 2 * first + 8, 2):
             total += np.int64(bits[k]) - np.int64(bits[k + 1])
         bits[EMPTY + category] = total >> 2
+        _fill_significance(bits, category)
     bits[TABLE_QP] = qp
+
+
+@helper
+def _fill_significance(bits, category):
+    """The elements from LAST and OTHER on of one ctxBlockCat."""
+    size, zeros = np.int64(_SIZES[category]), np.int64(0)
+    for i in range(size):
+        significant, last = significance_contexts(category, min(i, size - 2))
+        zero, one = np.int64(bits[2 * significant]), np.int64(bits[2 * significant + 1])
+        is_end = i == size - 1
+        bits[LAST[category] + i] = zeros + (0 if is_end else one + np.int64(bits[2 * last + 1]))
+        bits[OTHER[category] + i] = 0 if is_end else one + np.int64(bits[2 * last]) - zero
+        zeros += zero
 
 
 @helper
@@ -84,33 +102,40 @@ def large_level_bits(bits, context, size):
 
 
 @helper
-def residual_block_bits(bits, category, levels, at, size):
-    """7.3.5.3.3: bits of residual_block_cabac() of the levels at levels[at], `size` of them in scan order, without the flag.
+def levels_bits(bits, category, levels, at, mask):
+    """7.3.5.3.3: bits of residual_block_cabac() of levels from levels[at] on, in scan order, without coded_block_flag.
 
-    bits: of fill_bits; category: ctxBlockCat. 0 without levels.
+    bits: of fill_bits; category: ctxBlockCat; mask: of the levels that are not 0, without any the result is 0.
     """
-    total = np.int64(0)
-    equal_1 = greater_1 = 0
-    for i in range(size - 1, -1, -1):
-        value = abs(np.int64(levels[at + i]))
-        significant, last = significance_contexts(category, min(i, size - 2))
-        found = equal_1 + greater_1 > 0
-        if value == 0:
-            if found:
-                total += np.int64(bits[2 * significant])
-            continue
-        if i < size - 1:
-            total += np.int64(bits[2 * significant + 1]) + np.int64(bits[2 * last + (0 if found else 1)])
-        base = np.int64(ABS_LEVEL_BASE[category])
-        first = base + (0 if greater_1 else min(4, 1 + equal_1))
-        if value == 1:
-            total += np.int64(bits[2 * first]) + ONE_BIT
-            equal_1 += 1
+    if mask == 0:
+        return np.int64(0)
+    base, others = np.int64(ABS_LEVEL_BASE[category]), np.int64(OTHER[category])
+    most = 3 if category == CHROMA_DC else 4
+    last = bit_length(mask) - 1
+    total = np.int64(bits[LAST[category] + last]) - np.int64(bits[others + last])
+    first, greater = 1, 0
+    while mask != 0:
+        i = bit_length(mask) - 1
+        mask ^= np.int64(1) << i
+        total += np.int64(bits[others + i])
+        size = abs(np.int64(levels[at + i]))
+        if size == 1:
+            total += np.int64(bits[2 * (base + first)]) + ONE_BIT
+            if first:
+                first = min(first + 1, 4)
         else:
-            context = base + 5 + min(3 if category == CHROMA_DC else 4, greater_1)
-            total += np.int64(bits[2 * first + 1]) + large_level_bits(bits, context, value)
-            greater_1 += 1
+            total += np.int64(bits[2 * (base + first) + 1]) + large_level_bits(bits, base + 5 + greater, size)
+            first, greater = 0, min(greater + 1, most)
     return total
+
+
+@helper
+def residual_block_bits(bits, category, levels, at, size):
+    """levels_bits of `size` levels."""
+    mask = np.int64(0)
+    for i in range(size):
+        mask |= np.int64(levels[at + i] != 0) << i
+    return levels_bits(bits, category, levels, at, mask)
 
 
 @helper

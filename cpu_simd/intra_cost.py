@@ -17,14 +17,13 @@ from ..standard.cabac_contexts import (
     CTX_PREV_INTRA_MODE,
     CTX_REM_INTRA_MODE,
 )
-from .cabac_bits import CHROMA_AC, CHROMA_DC, LUMA_4x4, LUMA_8x8, LUMA_AC_16x16, LUMA_DC_16x16, residual_block_bits
+from .cabac_bits import CHROMA_AC, CHROMA_DC, LUMA_4x4, LUMA_AC_16x16, LUMA_DC_16x16, levels_bits
 from .decisions import INTRA_ERROR, INTRA_TYPE_CONTEXTS, RD_MOST
 from .layout import CB_AC, CB_DC, LUMA_DC
 from .simd.blocks import join
-from .simd.lanes import squares_of_pairs, sum_of_lanes
+from .simd.lanes import nonzero_lanes, squares_of_pairs, sum_of_lanes
 from .simd.vector import add, load_4_u8x4, load_u8x8, load_u8x16, load_u16x16, splat_i32x8, store, sub, widen
-from .transform_8x8 import PLACE_8x8, QUADRANT_8x8
-from .transform_choice import mean_bits
+from .transform_choice import bits_8x8, mean_bits
 
 FAR = 1 << 40  # more than any cost
 
@@ -110,11 +109,9 @@ def pattern_bits(bits, coded):
 @helper
 def block_bits(scale, category, first, size):
     """Bits of coded_block_flag and of the levels in scale.block from `first` on, `size` of them in scan order."""
-    coded = 0
-    for i in range(first, first + size):
-        coded |= np.int64(scale.block[i] != 0)
-    total = residual_block_bits(scale.bits, category, scale.block, first, size)
-    return total + mean_bits(scale.bits, np.int64(CODED_BLOCK_BASE[category]), coded)
+    mask = nonzero_lanes(scale.block, first) & (1 << size) - 1
+    total = levels_bits(scale.bits, category, scale.block, first, mask)
+    return total + mean_bits(scale.bits, np.int64(CODED_BLOCK_BASE[category]), 1 if mask else 0)
 
 
 @helper
@@ -129,9 +126,7 @@ def levels_bits_8x8(scale, quantised, q, coded):
     """Bits of quadrant q of quantised (int16[768], see transform_8x8.py) with its bit of coded_block_pattern."""
     if not coded:
         return pattern_bits(scale.bits, False)
-    for i in range(64):
-        scale.block[i] = quantised[QUADRANT_8x8[q] + PLACE_8x8[i]]
-    return pattern_bits(scale.bits, True) + residual_block_bits(scale.bits, LUMA_8x8, scale.block, 0, 64)
+    return pattern_bits(scale.bits, True) + bits_8x8(quantised, q, scale.bits, scale.block)
 
 
 @helper

@@ -27,7 +27,8 @@ from ..standard.macroblock import (
 )
 from ..standard.tables import QUANT_MF
 from .bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
-from .cost import QUARTER_SAMPLES, Target, quarter_offsets, row_16, strip_16
+from .block_costs import Layers, fill_layers, predict_layers, sads, satds
+from .cost import QUARTER_SAMPLES, Target, quarter_offsets, row_16
 from .decisions import (
     BITS_INTRA,
     BITS_LEAST,
@@ -46,8 +47,9 @@ from .decisions import (
 from .mv_cache import Area, commit_motion, fill_mv_cache, inside, load_mv_cache, predict
 from .mv_prediction import predict_skip_mv
 from .psy import predicted_difference
-from .simd.lanes import squares_of_pairs, sum_of_lanes, sums_of_4
-from .simd.vector import add, load_u8x16, load_u16x16, splat_i32x8, splat_u16x16, store, widen
+from .simd.aligned import aligned
+from .simd.lanes import squares_of_pairs, sum_of_lanes
+from .simd.vector import add, load_u8x16, load_u16x16, splat_i32x8, store, widen
 from .simd.vector import sub as difference
 from .skip_probe import WORTH, probe_tables, quantises_to_zero
 
@@ -61,6 +63,7 @@ Choice = namedtuple("Choice", (
     "n_ref",
     "partition_mask",  # sizes of partitions allowed
     "probe",  # whether the P_Skip vector is taken at once where nothing of its residual is worth coding
+    "layers",  # Layers of the source macroblock
 ))  # fmt: skip
 
 @helper
@@ -93,7 +96,7 @@ def choose_sub_type(choice, q, mb, lam):
 
     Sub-partitions are tried only in the best reference of the undivided 8x8 block.
     """
-    mv_cache, distortion, search_mv, n_ref, partition_mask, _ = choice
+    mv_cache, distortion, search_mv, n_ref, partition_mask, _, _ = choice
     bx, by = (q & 1) * 2, (q >> 1) * 2
     best = choose_reference(choice, 32 + q, bx, by, 2, 2, mb, lam)
     best += lam * sub_type_bits(SUB_8x8)
@@ -145,19 +148,15 @@ def choose_sub_type(choice, q, mb, lam):
 
 
 @helper
-def whole_distortion(target, at, x, y, metric):
+def whole_distortion(target, layers, at, x, y, metric):
     """SAD or SATD of the macroblock against the prediction at vector (x, y); at: its corner's offset in target.luma."""
-    current, ref_luma, offsets = target
+    _, ref_luma, offsets = target
     stride = ref_luma.shape[3]
     base = at + (y >> 2) * stride + (x >> 2)
     f = (y & 3) * 4 + (x & 3)
     a, b = base + offsets[0, f], base + offsets[1, f]
-    total = splat_u16x16(0)
-    for strip in range(4):
-        row = 4 * strip * stride
-        total = add(total, strip_16(current, strip, ref_luma, a + row, b + row, stride, metric))
-    s0, s1, s2, s3 = sums_of_4(total)
-    return s0 + s1 + s2 + s3
+    predicted = predict_layers(ref_luma, a, b, stride)
+    return np.int64(sum_of_lanes(satds(layers, predicted) if metric == SATD else sads(layers, predicted)))
 
 
 @helper
@@ -194,7 +193,7 @@ def whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, metric, cho
             continue
         if not inside(x, y, x0, y0, area):
             continue
-        value = whole_distortion(target, at, x, y, metric)
+        value = whole_distortion(target, choice.layers, at, x, y, metric)
         if n == 0 and choice.probe and value + lam * BITS_SKIP <= best and quantises_to_zero(target, at, x, y, tables):
             fill_mv_cache(mv_cache, 0, 0, 4, 4, 0, x, y)
             return best, True
@@ -208,7 +207,7 @@ def whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, metric, cho
             x, y = cx + n % 3 - 1, cy + n // 3 - 1
             if n == 4 or not inside(x, y, x0, y0, area):
                 continue
-            value = whole_distortion(target, at, x, y, metric)
+            value = whole_distortion(target, choice.layers, at, x, y, metric)
             value += lam * (BITS_16x16 + ref_idx_bits(0, n_ref) + mvd_bits(x, y, px, py))
             if value < best:
                 best = value
@@ -315,7 +314,8 @@ def mode_decision(
     mv_cache = np.zeros((5, 6, 3), np.int64)
     distortion = np.empty((n_ref, 41), np.int64)
     target, area = Target(current, ref_luma, offsets), Area(width, height, pad, settings.max_mv_y)
-    choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask, not by_cost)
+    layers = Layers(aligned(256), aligned(512).view(np.int16))
+    choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask, not by_cost, layers)
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
         first_mb = np.int64(slice_first_mb[my])
@@ -328,6 +328,7 @@ def mode_decision(
                 tables_qp = q_y
             for y in range(16):
                 store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
+            fill_layers(source, y0 * width + x0, width, layers)
             find_distortions(mb, n_ref, lam, searches, 40, 41, distortion)
             for q in range(4):
                 sub_mb_type[mb, q] = SUB_8x8

@@ -5,7 +5,7 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.macroblock import P_8x8, P_8x16, P_16x8
 from ..standard.tables import QUARTER_SAMPLE_PAIRS
-from .simd.blocks import low_2, low_4, low_8
+from .simd.blocks import high_8, join, low_2, low_4, low_8
 from .simd.vector import (
     add,
     average,
@@ -16,7 +16,7 @@ from .simd.vector import (
     plus,
     shift_right_s,
     splat_like,
-    splat_u16x8,
+    splat_u16x16,
     store,
     widen,
 )
@@ -67,46 +67,53 @@ def _predict_luma(luma, slot, pad, x, y, w, h, mvx, mvy, out, at):
 
 @helper
 def _store_chroma_part(out, at, row, width):
-    """Stores the first `width` (8, 4 or 2) samples of a row."""
+    """Stores the first `width` (8, 4 or 2) samples of a row of Cb and, eight further, of one of Cr."""
     if width == 8:
         store(out, at, row)
     elif width == 4:
         store(out, at, low_4(row))
+        store(out, at + 8, low_4(high_8(row)))
     else:
         store(out, at, low_2(row))
+        store(out, at + 8, low_2(high_8(row)))
 
 
 @helper
-def _chroma_at(chroma, plane, pad, x, y, h, mvx, mvy):
-    """Offset in `chroma` of the block of h rows that the vector points to, whole samples; see _predict_chroma."""
+def _load_chroma(chroma, at, size):
+    """u16x16: eight samples of Cb at chroma[at...] and of Cr, `size` further."""
+    return widen(join(load_u8x8(chroma, at), load_u8x8(chroma, at + size)))
+
+
+@helper
+def _chroma_at(chroma, slot, pad, x, y, h, mvx, mvy):
+    """Offset in `chroma` of the block of h rows of Cb that the vector points to, whole samples; see _predict_chroma."""
     height, width = chroma.shape[2], chroma.shape[3]
     x0 = min(width - 9, max(0, x + pad + (mvx >> 3)))
     y0 = min(height - h - 1, max(0, y + pad + (mvy >> 3)))
-    return plane * height * width + y0 * width + x0
+    return 2 * slot * height * width + y0 * width + x0
 
 
 @helper
 def _chroma_weights(mvx, mvy):
-    """8.4.2.2.2: weights of the samples A, B, C and D, each u16x8."""
+    """8.4.2.2.2: weights of the samples A, B, C and D, each u16x16."""
     fx, fy = mvx & 7, mvy & 7
-    wa, wb = splat_u16x8((8 - fx) * (8 - fy)), splat_u16x8(fx * (8 - fy))
-    return wa, wb, splat_u16x8((8 - fx) * fy), splat_u16x8(fx * fy)
+    wa, wb = splat_u16x16((8 - fx) * (8 - fy)), splat_u16x16(fx * (8 - fy))
+    return wa, wb, splat_u16x16((8 - fx) * fy), splat_u16x16(fx * fy)
 
 
 @helper
-def _predict_chroma(chroma, plane, pad, x, y, w, h, mvx, mvy, out, at):
-    """8.4.2.2.2: w x h samples of a chroma plane at (x, y) moved by (mvx, mvy) eighths of a sample -> out[at...].
+def _predict_chroma(chroma, slot, pad, x, y, w, h, mvx, mvy, out, at):
+    """8.4.2.2.2: w x h samples of Cb and Cr at (x, y) moved by (mvx, mvy) eighths of a sample -> out[at...], [at + 8...].
 
-    chroma uint8[n_slots, 2, Hp, Wp] with borders of `pad` chroma samples; plane = 2 * slot + component; out in rows of
-    sixteen.
+    chroma uint8[n_slots, 2, Hp, Wp] with borders of `pad` chroma samples; out in rows of sixteen.
     """
-    width = chroma.shape[3]
-    from_at = _chroma_at(chroma, plane, pad, x, y, h, mvx, mvy)
+    width, size = chroma.shape[3], chroma.shape[2] * chroma.shape[3]
+    from_at = _chroma_at(chroma, slot, pad, x, y, h, mvx, mvy)
     wa, wb, wc, wd = _chroma_weights(mvx, mvy)
-    a, b = widen(load_u8x8(chroma, from_at)), widen(load_u8x8(chroma, from_at + 1))
+    a, b = _load_chroma(chroma, from_at, size), _load_chroma(chroma, from_at + 1, size)
     for i in range(h):
         from_at += width
-        c, d = widen(load_u8x8(chroma, from_at)), widen(load_u8x8(chroma, from_at + 1))
+        c, d = _load_chroma(chroma, from_at, size), _load_chroma(chroma, from_at + 1, size)
         total = add(add(mul(a, wa), mul(b, wb)), add(mul(c, wc), mul(d, wd)))
         _store_chroma_part(out, at + 16 * i, clip_to_u8(shift_right_s(plus(total, 32), 6)), w)
         a, b = c, d
@@ -138,23 +145,23 @@ def _predict_luma_twice(luma, pair0, pair1, weight, w, h, out, at):
 
 
 @helper
-def _chroma_row(chroma, at, width, weights):
-    """8.4.2.2.2: eight predicted samples, those at chroma[at...] with their neighbours right and below."""
+def _chroma_row(chroma, at, width, size, weights):
+    """8.4.2.2.2: eight predicted samples of Cb, those at chroma[at...] with their neighbours right and below, and of Cr."""
     wa, wb, wc, wd = weights
-    a, b = widen(load_u8x8(chroma, at)), widen(load_u8x8(chroma, at + 1))
-    c, d = widen(load_u8x8(chroma, at + width)), widen(load_u8x8(chroma, at + width + 1))
+    a, b = _load_chroma(chroma, at, size), _load_chroma(chroma, at + 1, size)
+    c, d = _load_chroma(chroma, at + width, size), _load_chroma(chroma, at + width + 1, size)
     total = add(add(mul(a, wa), mul(b, wb)), add(mul(c, wc), mul(d, wd)))
     return clip_to_u8(shift_right_s(plus(total, 32), 6))
 
 
 @helper
 def _predict_chroma_twice(chroma, at0, at1, vectors, weight, w, h, out, at):
-    """8.4.2.3: w x h chroma samples from both lists -> out[at...]; at0, at1: of _chroma_at; vectors: x, y of both lists."""
+    """8.4.2.3: w x h samples of Cb and Cr from both lists -> out[at...]; at0, at1: of _chroma_at; vectors: x, y of both."""
     weights0, weights1 = _chroma_weights(vectors[0], vectors[1]), _chroma_weights(vectors[2], vectors[3])
-    width = chroma.shape[3]
+    width, size = chroma.shape[3], chroma.shape[2] * chroma.shape[3]
     for i in range(h):
-        first = _chroma_row(chroma, at0 + i * width, width, weights0)
-        second = _chroma_row(chroma, at1 + i * width, width, weights1)
+        first = _chroma_row(chroma, at0 + i * width, width, size, weights0)
+        second = _chroma_row(chroma, at1 + i * width, width, size, weights1)
         if weight == AVERAGE:
             _store_chroma_part(out, at + 16 * i, average(first, second), w)
         else:
@@ -195,18 +202,15 @@ def _predict_b_part(mb, q, x, y, w, h, references, motion, out):
         pair0 = _luma_pair(luma, slot, pad, x, y, h, mvx, mvy)
         pair1 = _luma_pair(luma, slot1, pad, x, y, h, mvx1, mvy1)
         _predict_luma_twice(luma, pair0, pair1, weight, w, h, out, to)
-        for c in range(2):
-            at0 = _chroma_at(chroma, 2 * slot + c, pad // 2, x // 2, y // 2, h // 2, mvx, mvy)
-            at1 = _chroma_at(chroma, 2 * slot1 + c, pad // 2, x // 2, y // 2, h // 2, mvx1, mvy1)
-            vectors = mvx, mvy, mvx1, mvy1
-            _predict_chroma_twice(chroma, at0, at1, vectors, weight, w // 2, h // 2, out, to_chroma + 8 * c)
+        at0 = _chroma_at(chroma, slot, pad // 2, x // 2, y // 2, h // 2, mvx, mvy)
+        at1 = _chroma_at(chroma, slot1, pad // 2, x // 2, y // 2, h // 2, mvx1, mvy1)
+        vectors = mvx, mvy, mvx1, mvy1
+        _predict_chroma_twice(chroma, at0, at1, vectors, weight, w // 2, h // 2, out, to_chroma)
         return
     if entry0 < 0:
         slot, mvx, mvy = slot1, mvx1, mvy1
     _predict_luma(luma, slot, pad, x, y, w, h, mvx, mvy, out, to)
-    for c in range(2):
-        plane, at = 2 * slot + c, to_chroma + 8 * c
-        _predict_chroma(chroma, plane, pad // 2, x // 2, y // 2, w // 2, h // 2, mvx, mvy, out, at)
+    _predict_chroma(chroma, slot, pad // 2, x // 2, y // 2, w // 2, h // 2, mvx, mvy, out, to_chroma)
 
 
 @helper
@@ -260,10 +264,9 @@ def predict_inter(mb, x0, y0, references, motion, out):
                 _predict_luma(
                     ref_luma, slot, pad, x0 + 4 * sx, y0 + 4 * sy, 4 * w, 4 * h, mvx, mvy, out, 64 * sy + 4 * sx
                 )
-                for c in range(2):
-                    _predict_chroma(
-                        ref_chroma, 2 * slot + c, pad // 2, x0 // 2 + 2 * sx, y0 // 2 + 2 * sy, 2 * w, 2 * h, mvx, mvy,
-                        out, 256 + 8 * c + 32 * sy + 2 * sx,
-                    )  # fmt: skip
+                _predict_chroma(
+                    ref_chroma, slot, pad // 2, x0 // 2 + 2 * sx, y0 // 2 + 2 * sy, 2 * w, 2 * h, mvx, mvy, out,
+                    256 + 32 * sy + 2 * sx,
+                )  # fmt: skip
     if any_weights(weights):
         weigh_prediction(mb, ref_idx, weights, out)

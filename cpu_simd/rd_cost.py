@@ -9,11 +9,12 @@ import numpy as np
 
 from ..jit.kernel import helper
 from ..standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_CHROMA
-from .cabac_bits import CHROMA_AC, CHROMA_DC, residual_block_bits
+from .cabac_bits import CHROMA_AC, CHROMA_DC, levels_bits
 from .decisions import CHOICE_DISTORTION, CHOICE_MOST_RATIO, DEAD_ZONE_INTER, PSY_BITS, RD_CHROMA_LEAST, RD_CHROMA_WEIGHT
 from .inter_residual import BLOCKS_OF_QUADRANT, clear_quadrants
 from .psy import energy_difference
 from .simd.blocks import load_block, zigzag
+from .simd.lanes import nonzero_lanes
 from .simd.vector import store
 from .transform import CB, dc_multiplier, hadamard_2x2, quantise_dc, quantise_strips, reconstruct_strips
 from .transform_8x8 import quantise_8x8, reconstruct_8x8
@@ -86,7 +87,7 @@ def _chroma_dc(residue, qp_c):
             values[4 * plane + k] = residue.dc[64 + 16 * (k >> 1) + 8 * plane + 4 * (k & 1)]
         hadamard_2x2(values, 4 * plane)
         multiplier = dc_multiplier(lists, CB + plane, qp_c)
-        any_level = 0
+        mask = 0
         for k in range(4):
             value = values[4 * plane + k]
             level = quantise_dc(value, qp_c, DEAD_ZONE_INTER, multiplier, lists.finer)
@@ -96,10 +97,10 @@ def _chroma_dc(residue, qp_c):
             none += ratio * ratio
             some += left * left
             block[k] = level
-            any_level |= level != 0
-        total += mean_bits(residue.bits, np.int64(CODED_BLOCK_BASE[CHROMA_DC]), any_level)
-        total += residual_block_bits(residue.bits, CHROMA_DC, block, 0, 4)
-        found |= any_level != 0
+            mask |= (level != 0) << k
+        total += mean_bits(residue.bits, np.int64(CODED_BLOCK_BASE[CHROMA_DC]), 1 if mask else 0)
+        total += levels_bits(residue.bits, CHROMA_DC, block, 0, mask)
+        found |= mask != 0
     return none, some, total, found
 
 
@@ -124,7 +125,7 @@ def chroma_of(residue, qp, qp_c):
             total += mean_bits(bits, np.int64(CODED_BLOCK_BASE[CHROMA_AC]), coded_k)
             if coded_k:
                 store(residue.block, 0, zigzag(load_block(quantised, 64 * (k >> 2) + 4 * (k & 3))))
-                total += residual_block_bits(bits, CHROMA_AC, residue.block, 1, 15)
+                total += levels_bits(bits, CHROMA_AC, residue.block, 1, nonzero_lanes(residue.block, 0) >> 1)
     dc_none, dc_some, dc_bits, any_dc = _chroma_dc(residue, qp_c)
     weight = CHOICE_DISTORTION * np.int64(RD_CHROMA_WEIGHT[max(0, qp - qp_c + RD_CHROMA_LEAST)])
     any_bits, ac_bits = CTX_CBP_CHROMA, CTX_CBP_CHROMA + 4

@@ -12,6 +12,7 @@ from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_8x8
 from ..standard.tables import QUANT_MF
 from .bit_costs import MACROBLOCK_BYTES, macroblock_bits
+from .block_costs import Layers, fill_layers
 from .bundles import CodingTools
 from .cabac_bits import N_BITS
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets
@@ -30,6 +31,7 @@ from .mode_decision import (
 from .motion_compensation import predict_inter
 from .mv_cache import Area, commit_motion, fill_mv_cache, inside, load_mv_cache
 from .mv_prediction import predict_skip_mv
+from .simd.aligned import aligned
 from .simd.lanes import squares_of_pairs
 from .simd.vector import add, load_u8x16, splat_i32x8, store, sub, widen
 from .skip_probe import WORTH, probe_tables
@@ -171,7 +173,8 @@ def rd_decision(
     values, lanes, sink = np.zeros(16, np.int64), np.zeros(8, np.int32), np.zeros(3, np.int64)
     written, kept = np.zeros(MACROBLOCK_BYTES, np.uint8), np.zeros(65, np.int64)
     target, area = Target(current, ref_luma, offsets), Area(width, height, pad, settings.max_mv_y)
-    choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask, True)
+    layers = Layers(aligned(256), aligned(512).view(np.int16))
+    choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask, True, layers)
     buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, np.zeros(768, np.int16))
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
@@ -186,6 +189,7 @@ def rd_decision(
             load_macroblock(source, x0, y0, own)
             for y in range(16):
                 store(current, y * 16, widen(load_u8x16(own, y * 16)))
+            fill_layers(own, 0, 16, layers)
             find_distortions(mb, n_ref, lam, searches, 0, 41, distortion)
             wait_for_above(progress, my, mx, mb_width, first_mb, row0)
             load_mv_cache(mb, ref_idx, mv, mb_width, first_mb, mv_cache)

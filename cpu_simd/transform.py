@@ -30,6 +30,7 @@ from .simd.blocks import (
     less,
     load_i32x16,
     min_s,
+    multiply_positive,
     multiply_wide,
     narrow,
     narrow_saturated,
@@ -39,6 +40,7 @@ from .simd.blocks import (
     store_block,
     with_sign,
 )
+from .simd.lanes import dct_rows
 from .simd.vector import (
     absolute,
     add,
@@ -94,7 +96,7 @@ def chroma_qp(qp, chroma_qp_offset):
 @helper
 def _ratios(coefficients, factors, shift):
     """|coefficient| / step of sixteen coefficients, in units of 1 / 64, at most 32767."""
-    return narrow_saturated(shift_right(multiply_wide(absolute(coefficients), factors), shift - 6))
+    return narrow_saturated(shift_right(multiply_positive(absolute(coefficients), factors), shift - 6))
 
 
 @helper
@@ -104,7 +106,7 @@ def _quantise(coefficients, factors, rounding, shift):
     |W| <= 9180, MF <= 32767 and f <= 2^23 / 2 keep the sum within 31 bits. The levels are below 1633 with flat scaling lists,
     below 16 * 1633 with others.
     """
-    scaled = shift_right(add(multiply_wide(absolute(coefficients), factors), rounding), shift)
+    scaled = shift_right(add(multiply_positive(absolute(coefficients), factors), rounding), shift)
     return with_sign(narrow(scaled), coefficients)
 
 
@@ -138,10 +140,10 @@ def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, l
     coded = 0
     for strip in range(strip0, strip1):
         at = 64 * strip
-        x0 = forward_rows(sub(widen(load_u8x16(source, at)), widen(load_u8x16(predicted, at))))
-        x1 = forward_rows(sub(widen(load_u8x16(source, at + 16)), widen(load_u8x16(predicted, at + 16))))
-        x2 = forward_rows(sub(widen(load_u8x16(source, at + 32)), widen(load_u8x16(predicted, at + 32))))
-        x3 = forward_rows(sub(widen(load_u8x16(source, at + 48)), widen(load_u8x16(predicted, at + 48))))
+        x0 = dct_rows(sub(widen(load_u8x16(source, at)), widen(load_u8x16(predicted, at))))
+        x1 = dct_rows(sub(widen(load_u8x16(source, at + 16)), widen(load_u8x16(predicted, at + 16))))
+        x2 = dct_rows(sub(widen(load_u8x16(source, at + 32)), widen(load_u8x16(predicted, at + 32))))
+        x3 = dct_rows(sub(widen(load_u8x16(source, at + 48)), widen(load_u8x16(predicted, at + 48))))
         s, t, u, v = add(x0, x3), add(x1, x2), sub(x1, x2), sub(x0, x3)
         first = add(s, t)
         store(dc, 16 * strip, widen_signed(first))

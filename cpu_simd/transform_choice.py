@@ -8,9 +8,9 @@ they save more distortion than their bits cost.
 import numpy as np
 
 from ..jit.kernel import helper
-from ..standard.cabac_contexts import ABS_LEVEL_BASE, CODED_BLOCK_BASE, CTX_CBP_LUMA
+from ..standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_LUMA
 from ..standard.macroblock import BLOCK_TO_RASTER
-from .cabac_bits import N_BITS, ONE_BIT, LUMA_4x4, LUMA_8x8, large_level_bits, significance_contexts
+from .cabac_bits import N_BITS, LUMA_4x4, LUMA_8x8, levels_bits
 from .decisions import CHOICE_DISTORTION, CHOICE_MOST_RATIO
 from .simd.blocks import load_block, zigzag
 from .simd.lanes import bit_length, nonzero_lanes, squares_of_pairs
@@ -20,11 +20,7 @@ from .transform_8x8 import QUADRANT_8x8, SCAN_8x8, nonzero_8x8
 
 # Elements of a table of bits after those of cabac_bits.fill_bits, see fill_choice_bits
 MEANS = N_BITS  # coded_block_flag 0, 1 of a 4x4 block, bit 0, 1 of coded_block_pattern: each the mean of its four contexts
-LAST_4x4 = MEANS + 4  # [16]: the last level is at this position: significance of all positions as if the others were 0
-OTHER_4x4 = LAST_4x4 + 16  # [16]: what another level at this position adds to that
-LAST_8x8 = OTHER_4x4 + 16  # [64]
-OTHER_8x8 = LAST_8x8 + 64  # [64]
-N_CHOICE_BITS = OTHER_8x8 + 64
+N_CHOICE_BITS = MEANS + 4
 
 
 @helper
@@ -37,19 +33,6 @@ def mean_bits(bits, context, value):
 
 
 @helper
-def _fill_significance(bits, category, size, to):
-    """LAST and OTHER of a ctxBlockCat with `size` positions, from bits[to] on."""
-    zeros = np.int64(0)
-    for i in range(size):
-        significant, last = significance_contexts(category, min(i, size - 2))
-        zero, one = np.int64(bits[2 * significant]), np.int64(bits[2 * significant + 1])
-        is_end = i == size - 1
-        bits[to + i] = zeros + (0 if is_end else one + np.int64(bits[2 * last + 1]))
-        bits[to + size + i] = 0 if is_end else one + np.int64(bits[2 * last]) - zero
-        zeros += zero
-
-
-@helper
 def fill_choice_bits(bits):
     """Sums of the elements of fill_bits that luma_cost needs: bits int32[N_CHOICE_BITS], from N_BITS on."""
     for k in range(4):
@@ -58,31 +41,6 @@ def fill_choice_bits(bits):
         for context in range(first, first + 4):
             total += np.int64(bits[2 * context + (k & 1)])
         bits[MEANS + k] = total >> 2
-    _fill_significance(bits, LUMA_4x4, 16, LAST_4x4)
-    _fill_significance(bits, LUMA_8x8, 64, LAST_8x8)
-
-
-@helper
-def _block_bits(bits, category, last_table, other_table, block, mask):
-    """residual_block_bits of a block by the bit mask of its levels, not 0; block: int16[64], in scan order."""
-    base = np.int64(ABS_LEVEL_BASE[category])
-    last = bit_length(mask) - 1
-    total = np.int64(bits[last_table + last]) - np.int64(bits[other_table + last])
-    first, greater = 1, 0
-    rest = mask
-    while rest != 0:
-        i = bit_length(rest) - 1
-        rest ^= np.int64(1) << i
-        total += np.int64(bits[other_table + i])
-        size = abs(np.int64(block[i]))
-        if size == 1:
-            total += np.int64(bits[2 * (base + first)]) + ONE_BIT
-            if first:
-                first = min(first + 1, 4)
-        else:
-            total += np.int64(bits[2 * (base + first) + 1]) + large_level_bits(bits, base + 5 + greater, size)
-            first, greater = 0, min(greater + 1, 4)
-    return total
 
 
 @helper
@@ -94,15 +52,15 @@ def _bits_4x4(quantised, quadrant, bits, block):
         store(block, 0, zigzag(load_block(quantised, 64 * (k >> 2) + 4 * (k & 3))))
         mask = nonzero_lanes(block, 0)
         if mask:
-            total += np.int64(bits[MEANS + 1]) + _block_bits(bits, LUMA_4x4, LAST_4x4, OTHER_4x4, block, mask)
+            total += np.int64(bits[MEANS + 1]) + levels_bits(bits, LUMA_4x4, block, 0, mask)
         else:
             total += np.int64(bits[MEANS])
     return total
 
 
 @helper
-def _bits_8x8(quantised, quadrant, bits, block):
-    """Bits of the 8x8 block of a quadrant, which has levels."""
+def bits_8x8(quantised, quadrant, bits, block):
+    """Bits of the levels of a quadrant's 8x8 block; block: int16[64], scratch."""
     at = QUADRANT_8x8[quadrant]
     rest, mask = nonzero_8x8(quantised, quadrant), np.int64(0)
     while rest != 0:
@@ -111,7 +69,7 @@ def _bits_8x8(quantised, quadrant, bits, block):
         i = SCAN_8x8[k]
         block[i] = quantised[at + 16 * (k >> 3) + (k & 7)]
         mask |= np.int64(1) << i
-    return _block_bits(bits, LUMA_8x8, LAST_8x8, OTHER_8x8, block, mask)
+    return levels_bits(bits, LUMA_8x8, block, 0, mask)
 
 
 @helper
@@ -152,7 +110,7 @@ def luma_cost(quantised, coded, is_8x8, bits, block, lanes):
         cost = (_sum(lanes, 4 * (q & 1)) * CHOICE_DISTORTION >> 8) + zero
         own = (_sum(lanes, 8 + 4 * (q & 1)) * CHOICE_DISTORTION >> 8) + one
         if coded >> q & 1 and own < cost:
-            own += _bits_8x8(quantised, q, bits, block) if is_8x8 else _bits_4x4(quantised, q, bits, block)
+            own += bits_8x8(quantised, q, bits, block) if is_8x8 else _bits_4x4(quantised, q, bits, block)
             if own < cost:
                 cost = own
                 pattern |= 1 << q

@@ -14,15 +14,15 @@ from ..jit.kernel import helper
 from ..standard.cabac_contexts import ABS_LEVEL_BASE
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.tables import ZIGZAG_4x4
-from .cabac_bits import CHROMA_AC, CHROMA_DC, EMPTY, ONE_BIT, TABLE_QP, LUMA_8x8, significance_contexts
+from .cabac_bits import CHROMA_AC, CHROMA_DC, EMPTY, LAST, ONE_BIT, OTHER, TABLE_QP, LUMA_8x8
 from .decisions import RD_CHROMA_LEAST, RD_CHROMA_WEIGHT, RDO_ONE, TRELLIS_MOST, TRELLIS_8x8
 from .layout import SCALING_WEIGHTS, WEIGHTS_SET, WEIGHTS_8x8
 from .rdo_quant import OFFSET
 from .simd.blocks import load_block, zigzag
-from .simd.lanes import bit_length, nonzero_lanes
+from .simd.lanes import bit_count, bit_length, nonzero_lanes
 from .simd.vector import absolute, load_u16x16, store
 from .transform import CB, LUMA, RATIOS
-from .transform_8x8 import PLACE_8x8, QUADRANT_8x8
+from .transform_8x8 import PLACE_8x8, QUADRANT_8x8, SCAN_8x8, nonzero_8x8
 
 LONGEST = 64  # coefficients of a block; in choose_levels' buffer the place of the ratios
 AS_SENT = np.arange(16, dtype=np.int32)  # the scan of chroma DC: raster
@@ -126,36 +126,39 @@ def factor_at(factor, lists, at):
 
 @helper
 def choose_levels(block, at, count, category, bits, factor, lists, weights):
+    """_choose for `count` coefficients (4, 15, 16, 64) from `at` on."""
+    mask = nonzero_lanes(block, at)
+    if count < 64:
+        mask &= (1 << count) - 1
+    else:
+        for i in range(16, 64, 16):
+            mask |= nonzero_lanes(block, at + i) << i
+    return _choose(block, at, mask, category, bits, factor, lists, weights)
+
+
+@helper
+def _choose(block, at, mask, category, bits, factor, lists, weights):
     """Levels of one block by rate and distortion. Returns the positions to be lowered by one, as a bit mask (bit 0: `at`).
 
     block: int16[2 * LONGEST] in scan order: magnitudes of the levels, rounded to the nearest, and from LONGEST on
-    |coefficient| / step in units of 1 / RDO_ONE; `count` (4, 15, 16, 64) of each from `at` on. category: ctxBlockCat;
-    bits: of cabac_bits.fill_bits; factor: cost of distortion (TRELLIS_INTER, TRELLIS_INTRA); weights: where those of scan
-    position 0 are in lists.scaling, -1: `factor` has them.
+    |coefficient| / step in units of 1 / RDO_ONE, of each from `at` on; mask: positions of levels that are not 0, others are
+    not read. category: ctxBlockCat; bits: of cabac_bits.fill_bits; factor: cost of distortion (TRELLIS_INTER,
+    TRELLIS_INTRA); weights: where those of scan position 0 are in lists.scaling, -1: `factor` has them.
     """
     base = np.int64(ABS_LEVEL_BASE[category])
     last_context = base + (8 if category == CHROMA_DC else 9)  # after four and more larger levels
-    top = count - 1
-    while top >= 0 and block[at + top] == 0:
-        top -= 1
+    lasts, others = np.int64(LAST[category]), np.int64(OTHER[category])
     c0 = p0 = p1 = p2 = p3 = p4 = p5 = p6 = p7 = np.int64(0)
     c1 = c2 = c3 = c4 = c5 = c6 = c7 = np.int64(NEVER)
     has_large = False  # whether nodes 4 to 7 are in use
-    for i in range(top, -1, -1):
+    while mask != 0:
+        i = bit_length(mask) - 1
+        mask ^= np.int64(1) << i
         size = np.int64(block[at + i])
-        # bits beyond those of a zero after a level: of a zero without level; of a last level; of another level
-        none = last = other = np.int64(0)
-        if i < count - 1:
-            flag, end = significance_contexts(category, i)
-            none = -np.int64(bits[2 * flag])
-            other = np.int64(bits[2 * flag + 1]) + none
-            last, other = other + np.int64(bits[2 * end + 1]), other + np.int64(bits[2 * end])
-        if size == 0:
-            c0 += none
-            continue
+        # bits of a last level, with those of zeros below it, and of another one, less those of a zero; and the sign
+        last, other = np.int64(bits[lasts + i]) + ONE_BIT, np.int64(bits[others + i]) + ONE_BIT
         lower = np.int64(1) << i
         extra = np.int64(block[LONGEST + at + i]) - RDO_ONE * size + RDO_ONE // 2  # distortion, 1 / 32 squared step
-        last, other = last + ONE_BIT, other + ONE_BIT  # the sign
         cost_of_error = factor if weights < 0 else factor_at(factor, lists, weights + at + i)
         if size == 1:
             extra *= cost_of_error
@@ -169,7 +172,7 @@ def choose_levels(block, at, count, category, bits, factor, lists, weights):
             c3, p3 = _cheaper(c3, p3, c2 + other + np.int64(bits[2 * base + 6]), p2)
             c2, p2 = _cheaper(c1 + other + np.int64(bits[2 * base + 4]), p1, c2 + extra, p2 | lower)
             c1, p1 = _cheaper(c0 + last + np.int64(bits[2 * base + 2]), p0, c1 + extra, p1 | lower)
-            c0, p0 = c0 + none + extra, p0 | lower
+            c0, p0 = c0 + extra, p0 | lower
             continue
         costs = c0 + last, c1 + other, c2 + other, c3 + other, c4 + other, c5 + other, c6 + other, c7 + other
         paths = p0, p1, p2, p3, p4, p5, p6, p7
@@ -243,14 +246,16 @@ def lower_8x8(quantised, coded, rounding, block):
         if coded >> q & 1 == 0:
             continue
         at = QUADRANT_8x8[q]
-        left = 0
-        for i in range(64):
-            level = np.int64(quantised[at + PLACE_8x8[i]])
-            block[i] = abs(level)
-            block[LONGEST + i] = quantised[RATIOS + at + PLACE_8x8[i]]
-            left += level != 0
+        rest, mask = nonzero_8x8(quantised, q), np.int64(0)
+        left = bit_count(rest)
+        while rest != 0:
+            k = bit_length(rest) - 1
+            rest ^= np.int64(1) << k
+            i, k = SCAN_8x8[k], at + 16 * (k >> 3) + (k & 7)
+            block[i], block[LONGEST + i] = abs(np.int64(quantised[k])), quantised[RATIOS + k]
+            mask |= np.int64(1) << i
         factor = factor_of(LUMA_8x8, 0, rounding)
-        path = choose_levels(block, 0, 64, LUMA_8x8, rounding.bits, factor, lists, weights_of(lists, LUMA_8x8, LUMA))
+        path = _choose(block, 0, mask, LUMA_8x8, rounding.bits, factor, lists, weights_of(lists, LUMA_8x8, LUMA))
         while path != 0:
             i = bit_length(path) - 1
             path ^= 1 << i

@@ -22,6 +22,7 @@ from .vector import (
     _make_load,
     _make_splat,
     _mask,
+    _splat,
     u8x16,
     u16x32,
 )
@@ -164,3 +165,40 @@ def differences_of_octets(typingctx, a, b):
         return builder.bitcast(total, sig.return_type.ir)
 
     return Vec(32, 16)(a, b), codegen
+
+
+@intrinsic
+def weighted_sum(typingctx, a, b, weight):
+    """8.4.2.3.2 with logWD 5 and no offset: u8x64 a * (64 - weight) + b * weight; weight: -63..127, as bytes have them."""
+
+    def codegen(context, builder, sig, args):
+        a, b, weight = args
+        byte, wide = ir.IntType(8), ir.VectorType(ir.IntType(16), 32)
+        other = builder.sub(ir.Constant(weight.type, 64), weight)
+        sums = []
+        for first in (0, 8):  # of each 16 lanes, so that AVX2 and AVX-512 unpack and pack them
+            lanes = [i // 8 * 16 + first + i % 8 for i in range(32)]
+            if AVX2:
+                pairs = builder.shuffle_vector(a, b, _mask([n + 64 * k for n in lanes for k in (0, 1)]))
+                weights = _splat(builder, ir.VectorType(ir.IntType(16), 32), builder.or_(
+                    builder.and_(other, ir.Constant(other.type, 255)), builder.shl(weight, ir.Constant(weight.type, 8))
+                ))  # fmt: skip
+                weights = builder.bitcast(weights, u8x64.ir)
+                if SIMD_LEVEL == WIDE:
+                    total = _llvm(builder, "llvm.x86.avx512.pmaddubs.w.512", wide, [pairs, weights])
+                else:
+                    half = ir.VectorType(ir.IntType(16), 16)
+                    total = _on_halves(builder, "llvm.x86.avx2.pmadd.ub.sw", half, [pairs, weights])
+            else:
+                x, y = (builder.zext(builder.shuffle_vector(v, v, _mask(lanes)), wide) for v in (a, b))
+                x, y = (builder.mul(v, _splat(builder, wide, w)) for v, w in ((x, other), (y, weight)))
+                total = builder.add(x, y)
+            total = builder.ashr(builder.add(total, _constant(wide, [32] * 32)), _constant(wide, [6] * 32))
+            zero, top = _constant(wide, [0] * 32), _constant(wide, [255] * 32)
+            total = builder.select(builder.icmp_signed(">", total, zero), total, zero)
+            total = builder.select(builder.icmp_signed("<", total, top), total, top)
+            sums.append(builder.trunc(total, ir.VectorType(byte, 32)))
+        order = [i // 16 * 8 + i % 8 + (32 if i % 16 >= 8 else 0) for i in range(64)]
+        return builder.shuffle_vector(*sums, _mask(order))
+
+    return u8x64(a, b, types.int64), codegen
