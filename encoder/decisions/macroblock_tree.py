@@ -89,7 +89,7 @@ class MacroblockTree:
         self._group = max(1, ahead // _GROUP)
         self._nodes: deque[Node] = deque()
         self._leaving = self._window = 0  # the first frames that leave with the tree that a GPU grows, of so many first ones
-        self.needed_from: int | None = None  # the first frame in display order whose costs only a GPU has; None: there is none
+        self.needed_from: int | None = None  # the first frame in display order whose costs only a GPU has; None: none
 
     @classmethod
     def of(cls, config: Config, costs: Costs) -> "MacroblockTree":
