@@ -3,7 +3,6 @@
 What a launch does is said in a table on the GPU, int64[n, WORDS], a row a job: pointers, and a sum, to which the kernels add.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..cpu_simd.bundles import HalfSize
@@ -48,8 +47,9 @@ def motion_job(
     intra: uint16[n_mb], costs of the current frame by intra prediction: the sum is of the lesser one of each macroblock.
     """
     of_intra = 0 if intra is None else intra.ptr
-    arrays = (current.planes, current.coarse, current.tiny, reference.planes, reference.coarse, reference.tiny)
-    return _row([*(array.ptr for array in arrays), of_intra, *(array.ptr for array in (*memory, *out))])
+    frames = [current.planes.ptr, current.coarse.ptr, current.tiny.ptr]
+    frames += reference.planes.ptr, reference.coarse.ptr, reference.tiny.ptr
+    return _row([*frames, of_intra, memory.totals.ptr, memory.camera.ptr, memory.vector.ptr, out.mv.ptr, out.cost.ptr])
 
 
 def between_job(
@@ -59,13 +59,14 @@ def between_job(
     """The row of a job of lookahead_both. Arguments: see cpu_simd.lookahead.lookahead_used; without `used`, of
     lookahead_both, for the sum alone.
     """
-    first, second, direct = motions
-    arrays = [first.mv.ptr, first.cost.ptr, second.mv.ptr, second.cost.ptr, direct.mv.ptr]
-    return _row([*(frame.planes.ptr for frame in frames), position, *arrays, *(array.ptr for array in used or ())])
+    (current, earlier, later), (first, second, direct) = frames, motions
+    words = [current.planes.ptr, earlier.planes.ptr, later.planes.ptr, position, first.mv.ptr, first.cost.ptr]
+    words += second.mv.ptr, second.cost.ptr, direct.mv.ptr
+    return _row(words if used is None else [*words, used.cost.ptr, used.vectors.ptr, used.lists.ptr])
 
 
-def _row(words: Sequence[int]) -> list[int]:
-    return [*words, *[0] * (WORDS - len(words))]
+def _row(words: list[int]) -> list[int]:
+    return words + [0] * (WORDS - len(words))
 
 
 def find_motion(here: DeviceArray, there: DeviceArray, totals: DeviceArray, camera: DeviceArray, stream: Any = None) -> None:

@@ -321,8 +321,9 @@ class Pipeline:
         spent = frame.stage_seconds["entropy"] = clock() - begin
         if self.trace is not None:
             self.trace.add(HOST, threading.current_thread().name, "entropy", start, spent, frame.spec.display_index)
-        found = np.empty(3 + len(MB_TYPE_NAMES), np.int64)
-        totals(frame.mb_type, frame.ssd_y, frame.ssd_u, frame.ssd_v, found)
+        found = np.empty(6 + len(MB_TYPE_NAMES), np.int64)
+        totals(frame.mb_type, frame.qp, frame.ssd_y, frame.ssd_u, frame.ssd_v, found)
+        *ssd, total_qp, least_qp, most_qp = found[:6].tolist()
         spec = frame.spec
         return EncodedFrame(
             index=spec.display_index,
@@ -332,8 +333,8 @@ class Pipeline:
             frame_type=spec.frame_type,
             is_idr=spec.is_idr,
             qp=spec.qp,
-            avg_qp=float(frame.qp.mean()) if spec.mb_qp else float(spec.qp),
-            qp_range=(int(frame.qp.min()), int(frame.qp.max())) if spec.mb_qp else (spec.qp, spec.qp),
+            avg_qp=total_qp / frame.qp.size if spec.mb_qp else float(spec.qp),
+            qp_range=(least_qp, most_qp) if spec.mb_qp else (spec.qp, spec.qp),
             qp_by=spec.qp_by,
             is_reference=spec.is_reference,
             is_qp_asked=spec.is_qp_asked,
@@ -341,9 +342,9 @@ class Pipeline:
             predicted=spec.predicted,
             mean_qp=mean_qp(spec) if self.config.pass_ else 0,
             data=data,
-            mb_counts=found[3:],
+            mb_counts=found[6:],
             transform_8x8=int(np.count_nonzero(frame.transform_8x8)) if self.config.transform_8x8_mode else 0,
-            ssd=tuple(found[:3].tolist()),
+            ssd=tuple(ssd),
             sums=[int(frame.results[name].sum()) for name in SUMMED],
             bits=8 * len(data),
             bits_by_kind=self._bits_by_kind(frame, 8 * len(data)) if self.config.bits_by_kind else None,

@@ -31,6 +31,7 @@ B_STREAMS = 2  # streams for B frames that are no references, each with a worksp
 # arrays, most of which come a few times, and a graph costs as much as several replays without.
 OFTEN, OFTEN_WITH_B = 4, 16
 MOST_FUSED, MOST_COUNTED = 256, 4096  # combinations of arrays that have graphs, and whose replays are counted
+EVENTS = 5  # of a frame, which its host buffers follow
 LAST = ("extend_luma", "interpolate")  # last stages of a frame, on MAIN and on SIDE
 WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
 Pairs = Iterable[tuple[np.ndarray, DeviceArray]]  # arrays of the host and of the GPU
@@ -245,10 +246,12 @@ class CudaExecutor(GpuMemory):
         number, slot, upload, buffers = place
         k = number % self.frames_on_device
         found = self._host_buffers.get((slot, k))
-        if found is None or not found.has(upload):
+        if found is None:
             before = self._downloaded[(number - 2) % self.frames_on_device]
             events = self._event(slot), self._uploaded[k], self._coded[k], self._downloaded[k], before
-            self._host_buffers[slot, k] = found = HostBuffers(*events, *buffers())
+            assert len(events) == EVENTS
+            found = HostBuffers(*events, *buffers())
+        self._host_buffers[slot, k] = found = found.exchanged(EVENTS, upload)
         return found
 
     @contextmanager
@@ -307,7 +310,7 @@ class FramePlace(NamedTuple):
 
     number: int  # of the frame
     slot: Hashable  # see `download_of`
-    upload: np.ndarray  # the one of the host buffers that may be another one in a later frame of the slot
+    upload: np.ndarray  # the first of the host buffers, which may be another one in a later frame of the slot
     buffers: Callable[[], Sequence[np.ndarray]]  # returns the host buffers of the slot, always in the same order
 
 

@@ -47,7 +47,10 @@ class HostBuffers:
 
     def __init__(self, *buffers: Any) -> None:
         self.buffers = buffers
-        self._which = {id(buffer): k for k, buffer in enumerate(buffers)}
+
+    @cached_property
+    def _which(self) -> dict[int, int]:
+        return {id(buffer): k for k, buffer in enumerate(self.buffers)}
 
     def find(self, buffer: Any) -> int | None:
         """Index of an array or event, or None. ValueError for another host array, which `rebind` could not replace."""
@@ -56,9 +59,15 @@ class HostBuffers:
             raise ValueError(f"a host array {buffer.shape} {buffer.dtype} that is not one of the frame's")
         return which
 
-    def has(self, buffer: Any) -> bool:
-        """Whether it is one of them."""
-        return id(buffer) in self._which
+    def exchanged(self, which: int, buffer: np.ndarray) -> "HostBuffers":
+        """The same with another array as number `which`; itself if that is there."""
+        if self.buffers[which] is buffer:
+            return self
+        found = HostBuffers(*self.buffers[:which], buffer, *self.buffers[which + 1 :])
+        if "numbers" in vars(self):  # they have been asked for, and will be
+            found.numbers = self.numbers.copy()
+            found.numbers[which] = buffer.__array_interface__["data"][0]
+        return found
 
     @cached_property
     def numbers(self) -> np.ndarray:

@@ -41,6 +41,7 @@ class Node:
         """qp: before offsets, in 1 / 256; question: nearest references and frame; adapt: adaptive quantisation, may wait."""
         self.spec, self.qp, self.question, self._adapt = spec, qp, question, adapt
         self.weight = min(64, max(0, spec.implicit_weights[0])) if spec.list1 else 0
+        self.nearest = *spec.list0[:1], *spec.list1[:1]  # its references in the tree: the first of each list
         self.flow: Flow | None = None  # a GPU has it
 
     @cached_property
@@ -88,7 +89,7 @@ class MacroblockTree:
         self._group = max(1, ahead // _GROUP)
         self._nodes: deque[Node] = deque()
         self._leaving = self._window = 0  # the first frames that leave with the tree that a GPU grows, of so many first ones
-        self.needed_from: int | None = None  # the first frame in display order whose costs only a GPU has; None: there is none
+        self.needed_from: int | None = None  # the first frame in display order whose costs only a GPU has; None: none
 
     @classmethod
     def of(cls, config: Config, costs: Costs) -> "MacroblockTree":
@@ -143,10 +144,11 @@ class MacroblockTree:
 
     def _for_gpu(self) -> list[TreeFrame]:
         places = {node.spec.coding_index: place for place, node in enumerate(self._nodes)}
-        return [
-            TreeFrame(node.question, tuple(places.get(index) for index in _nearest(node.spec)), node.weight, node.worth)
-            for node in self._nodes
-        ]
+        found = []
+        for node in self._nodes:
+            gives = [places.get(index, -1) for index in node.nearest] or [-1]
+            found.append(TreeFrame(node.question, (gives[0], gives[-1]), node.weight, node.worth))
+        return found
 
     def _offsets(self) -> list[np.ndarray | None]:
         """Of the frames that leave, on the host."""
@@ -162,7 +164,7 @@ class MacroblockTree:
             if amount is None:
                 amount = np.zeros_like(own)
             if used is not None:
-                gifts = [amounts.setdefault(index, np.zeros_like(own)) for index in _nearest(node.spec)]
+                gifts = [amounts.setdefault(index, np.zeros_like(own)) for index in node.nearest]
                 tree_propagate(intra, own, used, node.weight, self._mb_width, amount, gifts[0], gifts[-1])
             if place < self._leaving:
                 found.append(self._offsets_of(own, amount) if node.spec.is_reference else None)
@@ -172,8 +174,3 @@ class MacroblockTree:
         offsets = np.empty(own.size, np.int32)
         tree_offsets(own, amount, self._strength, offsets)
         return offsets
-
-
-def _nearest(spec: FrameSpec) -> tuple[int, ...]:
-    """The references of a frame in the tree: the first of each list."""
-    return (*spec.list0[:1], *spec.list1[:1])

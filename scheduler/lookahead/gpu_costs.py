@@ -44,6 +44,7 @@ LEVELS = 256 // (8 * WORDS)  # rows of the table that levels take, uint8[256]
 MOST_PAIRS, MOST_TRIPLES = 31, 64  # of a batch
 MOST_BATCHES = 8  # that are not collected
 MOST_RECORDINGS = 64
+LUMA = 3  # of the host buffers of a batch
 
 
 class GpuFrame(NamedTuple):
@@ -63,6 +64,7 @@ class Batch:
         self.table, self.event = gpu.array(shape, np.int64), gpu.event()
         self.n_rows = 0
         self._views: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by n_rows
+        self._buffers: dict[tuple[int, bool], HostBuffers] = {}  # by n_rows, and whether there is luma
         self.questions: list[Question] = []
         self.first = 0  # the row of the first question; one follows another
         self.counted: list[int] = []  # frames whose samples are counted, from row 0 on
@@ -72,6 +74,13 @@ class Batch:
         if self.n_rows not in self._views:
             self._views[self.n_rows] = self.jobs[: self.n_rows], self.results[: self.n_rows]
         return self._views[self.n_rows]
+
+    def buffers(self, luma: np.ndarray | None) -> HostBuffers:
+        """What a recording of the batch is bound to; luma: of its new frame, if that comes from the host."""
+        kind = self.n_rows, luma is None
+        found = self._buffers.get(kind) or HostBuffers(*self.views(), self.event, *([] if luma is None else [luma]))
+        self._buffers[kind] = found = found if luma is None else found.exchanged(LUMA, luma)
+        return found
 
     def fill(self, rows: Sequence[Sequence[int]], questions: Sequence[Question], first: int = 0) -> None:
         """The work: rows of the table, the last of which, from `first` on, are those of the questions."""
@@ -140,7 +149,8 @@ class GpuCosts:
     @property
     def reads_from(self) -> int:
         """See Costs."""
-        self._collect()
+        if self._reads_forgotten():
+            self._collect()
         return min(self.first, self._read_first())
 
     def luma(self, number: int) -> np.ndarray:
@@ -280,7 +290,7 @@ class GpuCosts:
         rows = [[0] * WORDS] * len(first) + [self._pair(pair, memory) for pair, memory in zip(pairs, self._memories)]
         batch.fill(rows + [self._triple(triple) for triple in triples], [*first, *pairs, *triples])
         luma = None if frame is None else frame.luma
-        buffers = HostBuffers(*batch.views(), batch.event, *([] if luma is None else [luma]))
+        buffers = batch.buffers(luma)
         addresses = batch.table.ptr, *([] if frame is None else [array.ptr for array in (*frame.half, frame.intra)])
         kind = frame is None, luma is None, len(pairs), len(triples)
         recording = self._recordings.get(kind)

@@ -111,7 +111,7 @@ class GpuTree:
         """int64[n, WORDS]: the jobs of the frames, in their order."""
         jobs = np.array([self._held[frame.question].job for frame in frames])
         n_mb, places = self._size[0] * self._size[1], np.arange(len(frames))
-        gives = np.array([_two(frame.gives) for frame in frames], np.int64)
+        gives = np.array([frame.gives for frame in frames], np.int64)
         jobs[:, AMOUNT] = memory.amounts.ptr + 8 * n_mb * places
         jobs[:, GIFTS : GIFTS + 2] = np.where(gives < 0, 0, memory.amounts.ptr + 8 * n_mb * gives)
         jobs[:, OFFSETS] = memory.offsets.ptr + 4 * n_mb * places
@@ -140,19 +140,14 @@ class GpuTree:
         return self._gpu.array(shape, dtype, "the macroblock tree")
 
 
-def _two(gives: tuple[int | None, ...]) -> list[int]:
-    """The places of the earlier and of the later reference; -1: none."""
-    places = [-1 if to is None else to for to in gives] or [-1]
-    return [places[0], places[-1]]
-
-
 def _order(frames: Sequence[TreeFrame]) -> tuple[list[int], list[int]]:
     """Places of the frames in the order of their turns, and how many of these must have ended before each."""
     depth = [0] * len(frames)
     for place in range(len(frames) - 1, -1, -1):
+        below = depth[place] + 1
         for to in frames[place].gives:
-            if to is not None:
-                depth[to] = max(depth[to], depth[place] + 1)
+            if to >= 0 and depth[to] < below:
+                depth[to] = below
     order = sorted(range(len(frames)), key=depth.__getitem__)
     after: list[int] = []
     for k, place in enumerate(order):

@@ -38,7 +38,7 @@ class TreeFrame(NamedTuple):
     """A frame of the macroblock tree (encoder/decisions/macroblock_tree.py) for a GPU."""
 
     question: Question  # its nearest references and itself
-    gives: tuple[int | None, ...]  # their places among the frames; None: one that has left
+    gives: tuple[int, int]  # places of the earlier and of the later one among the frames; -1: none, or one that has left
     weight: int  # of the later one in a prediction from both, of 64
     worth: np.ndarray | None  # int64[n_mb], of a cost, in 1 / 2^24; None: 1
 

@@ -15,9 +15,9 @@ from ...jit.atomics import load_acquire, store_release
 from ...jit.kernel import kernel, quick_kernel
 from .copy_kernels import call_with
 
-# The job ring, int64[RING_SIZE]: jobs posted, jobs done, stop flag, each on its own cache line; then MOST_JOBS jobs, by ticket
-# modulo MOST_JOBS: addresses of Y, Cb, Cr; luma height, width and coded width; mode, strength; addresses of the offsets
-# int32[n_mb] and of the worths int64[n_mb], 0 for none
+# The job ring, int64[RING_SIZE]: jobs posted, jobs done, stop flag, each on its own cache line; then MOST_JOBS jobs, by
+# ticket modulo MOST_JOBS: addresses of Y, Cb, Cr; luma height, width and coded width; mode, strength; addresses of the
+# offsets int32[n_mb] and of the worths int64[n_mb], 0 for none
 POSTED, DONE, STOP, JOBS = 0, 8, 16, 24
 MOST_JOBS, JOB_FIELDS = 16, 10
 RING_SIZE = JOBS + MOST_JOBS * JOB_FIELDS

@@ -31,7 +31,9 @@ def test_totals():
     rng, n_types = np.random.default_rng(5), len(MB_TYPE_NAMES)
     for n_mb, rows in ((1, 1), (99, 9), (8160, 68)):
         types = rng.integers(0, n_types, n_mb).astype(np.uint8)
+        qp = rng.integers(0, 52, n_mb).astype(np.uint8)
         errors = [rng.integers(0, 1 << 40, rows) for _ in range(3)]
-        found = np.full(3 + n_types, -1, np.int64)
-        totals(types, *errors, found)
-        assert found.tolist() == [*(int(plane.sum()) for plane in errors), *np.bincount(types, minlength=n_types).tolist()]
+        found = np.full(6 + n_types, -1, np.int64)
+        totals(types, qp, *errors, found)
+        assert found[:6].tolist() == [*(int(plane.sum()) for plane in errors), int(qp.sum()), qp.min(), qp.max()]
+        assert found[6:].tolist() == np.bincount(types, minlength=n_types).tolist()
