@@ -263,8 +263,8 @@ class Loop:
     def _later(
         self, alone: Executor, frame: Frame, slot: int, lists: tuple[int, ...], previous: PreviousFrame | None
     ) -> After:
-        """A task for `_code`, after that of the references: of one thread for B frames; others, and with many threads B frames
-        that are references, run one after another, each in steps for free threads, before those that wait for them.
+        """A task for `_code`, after that of the references: of one thread for B frames; others, and with many threads
+        references too, run one after another, each in steps for free threads, before those that wait for them.
         """
         assert isinstance(self.executor, Executor)
         awaited = [self._beside[k] for k in {*lists} if k in self._beside]
