@@ -63,7 +63,7 @@ class Executor:
         self, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, name: str = "h264lite",
         lists: int = 1, team: int | None = None,
     ) -> None:  # fmt: skip
-        """lists: 2 if B frames run beside others. team: those of the threads that share the stages of one frame; None: all."""
+        """lists: 2 if frames run beside others. team: those of the threads that share the stages of a frame; None: all."""
         most = max(MOST_LARGE, min(MOST_BESIDE, MOST_MACROBLOCKS // slices[-1][1]))
         self.b_streams = min(2 * threads + WAITING, most) if lists == 2 and threads > 1 else 0
         self._worker_pool = WorkerPool(threads, name, team, not self.b_streams)

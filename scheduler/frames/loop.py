@@ -263,8 +263,8 @@ class Loop:
     def _later(
         self, alone: Executor, frame: Frame, slot: int, lists: tuple[int, ...], previous: PreviousFrame | None
     ) -> After:
-        """A task for `_code`, after that of the references: of one thread for B frames; others, and with many threads references
-        too, run one after another, each in steps for free threads, and before B frames, which wait for them.
+        """A task for `_code`, after that of the references: of one thread for B frames; others, and with many threads
+        references too, run one after another, each in steps for free threads, before those that wait for them.
         """
         assert isinstance(self.executor, Executor)
         awaited = [self._beside[k] for k in {*lists} if k in self._beside]
@@ -272,7 +272,8 @@ class Loop:
             code = partial(self._code_beside, alone, frame, slot, lists, previous)
             ready = self.executor.after(code, awaited, urgent=False)
         else:
-            ready = self.executor.after(partial(self._code, frame, slot, lists, previous), [*awaited, *self._last], urgent=True)
+            shared = partial(self._code, frame, slot, lists, previous)
+            ready = self.executor.after(shared, [*awaited, *self._last], urgent=True)
             self._last = [ready]
         self._beside[slot] = ready
         return ready

@@ -8,7 +8,9 @@ class After:
 
     __slots__ = ("_function", "_others", "_wake", "error", "is_over", "urgent")
 
-    def __init__(self, function: Callable[[], object], others: "Sequence[After]", wake: Callable[[], None], urgent: bool) -> None:
+    def __init__(
+        self, function: Callable[[], object], others: "Sequence[After]", wake: Callable[[], None], urgent: bool
+    ) -> None:
         """wake: called at the end, for threads that look for work; urgent: before work that is not."""
         self._function, self._others, self._wake = function, others, wake
         self.is_over, self.urgent = False, urgent

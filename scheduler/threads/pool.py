@@ -129,8 +129,8 @@ class _Shared:
 
 
 def _work(shared: _Shared) -> None:
-    """Main loop of a thread: tasks first, then the current steps, then polling. Where tasks run the steps of frames that others
-    wait for, these come first.
+    """Main loop of a thread: tasks first, then the current steps, then polling. Steps that a task runs come first: they are
+    those of a frame that others wait for.
     """
     while not shared.closing:
         seen = int(shared.posted[0])
@@ -157,8 +157,8 @@ class WorkerPool:
     """`threads` threads including the caller, or fewer if the system starts no more. With one, all runs in the caller."""
 
     def __init__(self, threads: int, name: str = "h264lite", team: int | None = None, caller_works: bool = True) -> None:
-        """team: of these that run the steps of a list; None: all. caller_works: it is one of the threads; else it sleeps while
-        it waits, and there is one thread more.
+        """team: of these that run the steps of a list; None: all. caller_works: it is one of the threads; else it sleeps
+        while it waits, and there is one thread more.
         """
         self._team = threads if team is None else team
         self._caller_works = caller_works
