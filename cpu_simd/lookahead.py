@@ -29,6 +29,9 @@ from .simd.vector import average, load_u8x8, sub, widen
 from .subpel_refine import NEIGHBOURS
 
 _NO_BITS = 2  # what mvd_bits takes for a vector like its predictor
+# In the order in which they are tried; in a quick search _BESIDE a vector, and the vectors of the macroblocks _BEFORE
+_AROUND = NEIGHBOURS[1:].copy()
+_BESIDE, _BEFORE = NEIGHBOURS[[2, 4, 5, 7]], NEIGHBOURS[[2, 4]]
 _DIRECT_SHIFT = 8  # of the position of a B frame between two others
 # motion of a macroblock of a B frame: none from both, that of the later frame's macroblock, the vectors of both searches;
 # from one frame alone
@@ -101,13 +104,8 @@ def lookahead_camera(current, reference, camera):
 
 
 @closed_kernel
-def lookahead_search(current, reference, camera, row0, row1, vector):
-    """First round for macroblock rows [row0, row1), from whole samples; all macroblocks at once.
-
-    current, reference: HalfSize; camera: of lookahead_camera; vector (out): int16[n_mb, 2], source samples. Candidates are
-    0, the best vector around that of the camera by SAD of quarter-size frames, then a half-size sample around the better one:
-    the least SATD + bits against 0, the first on a tie.
-    """
+def _search_rows(current, reference, camera, around, row0, row1, vector):
+    """Implements lookahead_search. around: int64[n, 2], what is tried round the best vector."""
     planes, others = current.planes, reference.planes
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
     mb_height, mb_width = current.tiny.shape
@@ -129,12 +127,22 @@ def lookahead_search(current, reference, camera, row0, row1, vector):
                 if value < least:
                     best_x, best_y, least = x, y, value
             centre_x, centre_y = best_x, best_y
-            for k in range(1, 9):
-                x, y = centre_x + 2 * NEIGHBOURS[k, 0], centre_y + 2 * NEIGHBOURS[k, 1]
+            for k in range(around.shape[0]):
+                x, y = centre_x + 2 * around[k, 0], centre_y + 2 * around[k, 1]
                 value = _satd(block, others, _moved(origin, x, y, plane_size, stride), stride) + mvd_bits(2 * x, 2 * y, 0, 0)
                 if value < least:
                     best_x, best_y, least = x, y, value
         vector[mb, 0], vector[mb, 1] = best_x, best_y
+
+
+def lookahead_search(current, reference, camera, row0, row1, vector, quick=False):
+    """First round for macroblock rows [row0, row1), from whole samples; all macroblocks at once.
+
+    current, reference: HalfSize; camera: of lookahead_camera; vector (out): int16[n_mb, 2], source samples. Candidates are
+    0, the best vector around that of the camera by SAD of quarter-size frames, then a half-size sample around the better one:
+    the least SATD + bits against 0, the first on a tie. quick: only four around it.
+    """
+    _search_rows(current, reference, camera, _BESIDE if quick else _AROUND, row0, row1, vector)
 
 
 @helper
@@ -162,11 +170,11 @@ def _add(x, y, tried, n):
 
 
 @helper
-def _collect(mb, mx, my, mb_width, mb_height, vector, tried):
-    """0, the macroblock's own vector and those of its eight neighbours, different ones -> tried; how many."""
+def _collect(mb, mx, my, mb_width, mb_height, vector, neighbours, tried):
+    """0, the macroblock's own vector and those of its neighbours, different ones -> tried; how many."""
     n = _add(np.int64(vector[mb, 0]), np.int64(vector[mb, 1]), tried, _add(0, 0, tried, 0))
-    for k in range(1, 9):
-        dx, dy = NEIGHBOURS[k, 0], NEIGHBOURS[k, 1]
+    for k in range(neighbours.shape[0]):
+        dx, dy = neighbours[k, 0], neighbours[k, 1]
         if 0 <= mx + dx < mb_width and 0 <= my + dy < mb_height:
             other = mb + dy * mb_width + dx
             x, y = np.int64(vector[other, 0]), np.int64(vector[other, 1])
@@ -176,13 +184,8 @@ def _collect(mb, mx, my, mb_width, mb_height, vector, tried):
 
 
 @closed_kernel
-def lookahead_refine(current, reference, vector, row0, row1, mv, cost):
-    """Second round for macroblock rows [row0, row1), down to half samples; all macroblocks at once.
-
-    vector: int16[n_mb, 2], of lookahead_search for all rows. Out: mv int16[n_mb, 2], source samples; cost uint16[n_mb], SATD
-    + bits against the predictor of the first round's vectors. Candidates are 0, the own vector, those of the neighbours in
-    raster order, then a source sample around the best: the least cost, the first on a tie.
-    """
+def _refine_rows(current, reference, vector, neighbours, around, row0, row1, mv, cost):
+    """Implements lookahead_refine. neighbours: int64[n, 2], whose vectors are tried; around: as in _search_rows."""
     planes, others = current.planes, reference.planes
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
     mb_height, mb_width = current.tiny.shape
@@ -198,15 +201,15 @@ def lookahead_refine(current, reference, vector, row0, row1, mv, cost):
                 least = still
         if least >= LOOK_STILL:
             px, py = _predictor(mb, mx, mb_width, vector)
-            for n in range(_collect(mb, mx, my, mb_width, mb_height, vector, tried)):
+            for n in range(_collect(mb, mx, my, mb_width, mb_height, vector, neighbours, tried)):
                 x, y = tried[n, 0], tried[n, 1]
                 at = _moved(origin, x, y, plane_size, stride)
                 value = _satd(block, others, at, stride) + mvd_bits(2 * x, 2 * y, 2 * px, 2 * py)
                 if value < least:
                     best_x, best_y, least = x, y, value
             centre_x, centre_y = best_x, best_y
-            for k in range(1, 9):
-                x, y = centre_x + NEIGHBOURS[k, 0], centre_y + NEIGHBOURS[k, 1]
+            for k in range(around.shape[0]):
+                x, y = centre_x + around[k, 0], centre_y + around[k, 1]
                 if not _inside(x, y, mx, my, mb_width, mb_height):
                     continue
                 at = _moved(origin, x, y, plane_size, stride)
@@ -216,6 +219,18 @@ def lookahead_refine(current, reference, vector, row0, row1, mv, cost):
             least += (LOOK_VECTOR if best_x != 0 or best_y != 0 else 0) - _NO_BITS
         mv[mb, 0], mv[mb, 1] = best_x, best_y
         cost[mb] = least + LOOK_BLOCK
+
+
+def lookahead_refine(current, reference, vector, row0, row1, mv, cost, quick=False):
+    """Second round for macroblock rows [row0, row1), down to half samples; all macroblocks at once.
+
+    vector: int16[n_mb, 2], of lookahead_search for all rows. Out: mv int16[n_mb, 2], source samples; cost uint16[n_mb], SATD
+    + bits against the predictor of the first round's vectors. Candidates are 0, the own vector, those of the neighbours in
+    raster order, then a source sample around the best: the least cost, the first on a tie. quick: the neighbours
+    above and to the left alone, and four source samples around.
+    """
+    neighbours, around = (_BEFORE, _BESIDE) if quick else (_AROUND, _AROUND)
+    _refine_rows(current, reference, vector, neighbours, around, row0, row1, mv, cost)
 
 
 @helper
