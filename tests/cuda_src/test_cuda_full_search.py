@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import full_search as cpu
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
+from h264lite.cpu_simd.decisions import COST_NOT_REFINED, EVERY, QUICK
 from h264lite.cuda_src.full_search import full_search
 
 from ..bundles import blank, uploaded
@@ -14,19 +15,21 @@ from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..quantiser import constant, varying
 
 
-def both(device, source, reference, pad, centre, predictor, qp, merange, splits=1):  # noqa: F811
+def both(device, source, reference, pad, centre, predictor, qp, merange, splits=1, subme=EVERY):  # noqa: F811
     n_mb, rows = len(centre), source.shape[0] // 16
     start = SearchStart(centre, predictor)
     found = SearchResult(np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16))
-    cpu.full_search(source, reference, pad, start, qp, merange, 0, rows, found)
+    cpu.full_search(source, reference, pad, start, qp, merange, 0, rows, found, subme=subme)
     gpu_source, gpu_reference, gpu_qp = (device.upload(a) for a in (source, reference, qp))
     gpu_start, out = uploaded(device, start), blank(device, found)
     edges = [rows * k // splits for k in range(splits + 1)]
     for row0, row1 in pairwise(edges):
         if row1 > row0:
-            full_search(gpu_source, gpu_reference, pad, gpu_start, gpu_qp, merange, row0, row1, out)
+            full_search(gpu_source, gpu_reference, pad, gpu_start, gpu_qp, merange, row0, row1, out, subme=subme)
     np.testing.assert_array_equal(out.cost.get(), found.cost)
-    np.testing.assert_array_equal(out.mv.get(), found.mv)
+    searched = found.cost < COST_NOT_REFINED  # vectors of others may be anything
+    np.testing.assert_array_equal(out.mv.get()[searched], found.mv[searched])
+    return found
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -43,6 +46,19 @@ def test_twin(device, kind, merange):  # noqa: F811
         predictor = rng.integers(-90, 91, (n_mb, 2)).astype(np.int16)
         qp = varying(rng, n_mb) if one_qp is None else constant(n_mb, one_qp)
         both(device, source, reference, pad, centre, predictor, qp, merange, splits=1 + (one_qp != 12))
+
+
+@pytest.mark.parametrize("merange", [4, 16])
+def test_quiet_macroblocks(device, merange):  # noqa: F811
+    rng, pad, quiet = np.random.default_rng(SEED), 96, []
+    for kind in KINDS:
+        reference = plane(rng, kind, 32 + 2 * pad, 48 + 2 * pad)
+        source = shifted(rng, reference, pad)
+        centre = rng.integers(-3, 4, (6, 2)).astype(np.int16)
+        predictor = (4 * centre + rng.integers(-3, 4, (6, 2))).astype(np.int16)
+        found = both(device, source, reference, pad, centre, predictor, varying(rng, 6), merange, 2, QUICK)
+        quiet += (found.cost[:, 0] == COST_NOT_REFINED).tolist()
+    assert 0 < sum(quiet) < len(quiet)
 
 
 def test_saturated_costs(device):  # noqa: F811
