@@ -7,8 +7,9 @@ import numpy as np
 from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper, kernel
 from .bit_costs import se_bits
-from .decisions import ALL_PARTITIONS, COST_NOT_REFINED, LAMBDA, SMALL_PARTITIONS
+from .decisions import ALL_PARTITIONS, COST_NOT_REFINED, EVERY, LAMBDA, QUICK, QUIET, SMALL_PARTITIONS
 from .layout import PARTITIONS
+from .search_centre import block_sad
 from .simd.aligned import aligned
 from .simd.blocks import splat_i32x16
 from .simd.lanes import first_where, smallest
@@ -328,9 +329,29 @@ def motion_costs(start, predictor, weight, size, bits, costs):
         costs[i] = weight * bits[i]
 
 
+@helper
+def _is_quiet(source, at, reference, there, mb, lam, quiet, start, found):
+    """Whether a macroblock costs less than `quiet` lambdas at the centre of its window, which then is its only result.
+
+    at, there: offsets of its samples in source and, at that vector, in reference.
+    """
+    x, y = 4 * int(start.centre[mb, 0]), 4 * int(start.centre[mb, 1])
+    value = lam * (se_bits(x - int(start.predictor[mb, 0])) + se_bits(y - int(start.predictor[mb, 1])))
+    value += block_sad(source, at, source.shape[1], reference, there, reference.shape[1], quiet * lam - value)
+    if value >= quiet * lam:
+        return False
+    cost, mv = found
+    for k in range(40):
+        cost[mb, k] = COST_NOT_REFINED
+    cost[mb, 40] = value
+    mv[mb, 40, 0], mv[mb, 40, 1] = x, y
+    return True
+
+
 @kernel
-def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, large, native, like):
-    """Implements full_search. large: see large_alone; like: a vector with a lane for each candidate of a step."""
+def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, limits, native, like):
+    """Implements full_search. limits: large_alone, and QUIET or 0; like: a vector with a lane a candidate of a step."""
+    large, quiet = limits
     first = 0 if large is None else FIRST_LARGE
     centre, predictor = start
     cost, mv = found
@@ -365,6 +386,11 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
         cy = int(centre[mb, 1]) - merange
         rx = sx + cx + pad
         ry = sy + cy + pad
+        at = sy * source_stride + sx
+        if quiet > 0 and _is_quiet(
+            source, at, reference, (ry + merange) * reference_stride + rx + merange, mb, lam, quiet, start, found
+        ):
+            continue
         motion_costs(cx, int(predictor[mb, 0]), weight, size, x_bits, x_cost)
         motion_costs(cy, int(predictor[mb, 1]), weight, size, y_bits, y_cost)
         for g in range(groups):
@@ -385,7 +411,6 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
                     y_key = min(65535, 4 * y_cost[dy] + i) if dy < size else 65535
                     rows[i] = (g * height + min(dy, size - 1)) * WINDOW
                     store(motion, i * lanes, add_sat_u(x_key, splat_like(like, y_key)))
-                at = sy * source_stride + sx
                 if large is not None:
                     search_large(
                         source, at, source_stride, windows, rows, motion, j * groups + g, smallest_of, native, like
@@ -402,7 +427,7 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
         for k in range(first, 41):
             key, step, lane = first_smallest(smallest_of, k, like)
             if key == 65535:
-                at, there = sy * source_stride + sx, ry * reference_stride + rx
+                there = ry * reference_stride + rx
                 value, dx, dy = exact_search(
                     k, source, at, reference, there, starts, size, costs, x_keys, smallest_of, native, like
                 )
@@ -416,15 +441,15 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
 
 
 @closed_kernel
-def _search_rows_16(source, reference, pad, start, qp, merange, row0, row1, found, large, native):
+def _search_rows_16(source, reference, pad, start, qp, merange, row0, row1, found, limits, native):
     """_search_rows with steps of sixteen candidates."""
-    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, large, native, splat_u16x16(0))
+    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, limits, native, splat_u16x16(0))
 
 
 @closed_kernel
-def _search_rows_32(source, reference, pad, start, qp, merange, row0, row1, found, large):
+def _search_rows_32(source, reference, pad, start, qp, merange, row0, row1, found, limits):
     """_search_rows with steps of 32 candidates, for AVX-512."""
-    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, large, True, splat_u16x32(0))
+    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, limits, True, splat_u16x32(0))
 
 
 def large_alone(partition_mask):
@@ -433,7 +458,8 @@ def large_alone(partition_mask):
 
 
 def full_search(
-    source, reference, pad, start, qp, merange, row0, row1, found, partition_mask=ALL_PARTITIONS, level=SIMD_LEVEL
+    source, reference, pad, start, qp, merange, row0, row1, found, partition_mask=ALL_PARTITIONS, subme=EVERY,
+    level=SIMD_LEVEL,
 ):  # fmt: skip
     """Integer full search with motion cost (not part of the standard).
 
@@ -442,7 +468,8 @@ def full_search(
     [-merange, merange-1] round the centre; the lowest min(65535, SAD + lam // 2 * bits) wins, on a tie the first in raster
     order (dy outer). The window round the centre (at least 12 samples) must lie in the padded reference.
     partition_mask: sizes wanted (see ALL_PARTITIONS); without 8x4, 4x8 and 4x4 these cost COST_NOT_REFINED, and their vectors
-    are not written.
+    are not written. Up to subme QUICK a macroblock that costs less than QUIET lambdas at the centre has this vector,
+    undivided, without a search; other partitions then cost COST_NOT_REFINED, and their vectors are not written.
 
     Method: a key is 4 * cost + i in 16 bits, where i numbers four rows of candidates a quarter of the window apart, so
     that the minimum over the four rows includes the lowest row; the step (row in the quarter, group of columns) is stored
@@ -450,7 +477,8 @@ def full_search(
     partition with no key below 65535 (costs above 16383, as after a cut from black to white) is searched again with keys
     without a row number.
     """
-    where = source, reference, pad, start, qp, merange, row0, row1, found, large_alone(partition_mask)
+    limits = large_alone(partition_mask), QUIET if subme <= QUICK else 0
+    where = source, reference, pad, start, qp, merange, row0, row1, found, limits
     if level == WIDE and merange >= 16:
         _search_rows_32(*where)
     else:

@@ -31,6 +31,9 @@ from .simd.vector import average, load_u8x8, sub, widen
 from .subpel_refine import NEIGHBOURS
 
 _NO_BITS = 2  # what mvd_bits takes for a vector like its predictor
+# In the order in which they are tried; in a quick search _BESIDE a vector, and the vectors of the macroblocks _BEFORE
+_AROUND = NEIGHBOURS[1:].copy()
+_BESIDE, _BEFORE = NEIGHBOURS[[2, 4, 5, 7]], NEIGHBOURS[[2, 4]]
 _DIRECT_SHIFT = 8  # of the position of a B frame between two others
 # motion of a macroblock of a B frame: none from both, that of the later frame's macroblock, the vectors of both searches;
 # from one frame alone
@@ -83,12 +86,12 @@ def _moved(origin, x, y, plane_size, stride):
 
 
 @helper
-def _satds_around(layers, samples, origin, x, y, step, k, plane_size, stride, sums):
-    """satds_8x8 for NEIGHBOURS k ... k + 3, `step` source samples from (x, y) -> sums."""
-    a = _moved(origin, x + step * NEIGHBOURS[k, 0], y + step * NEIGHBOURS[k, 1], plane_size, stride)
-    b = _moved(origin, x + step * NEIGHBOURS[k + 1, 0], y + step * NEIGHBOURS[k + 1, 1], plane_size, stride)
-    c = _moved(origin, x + step * NEIGHBOURS[k + 2, 0], y + step * NEIGHBOURS[k + 2, 1], plane_size, stride)
-    d = _moved(origin, x + step * NEIGHBOURS[k + 3, 0], y + step * NEIGHBOURS[k + 3, 1], plane_size, stride)
+def _satds_around(layers, samples, origin, x, y, around, k, plane_size, stride, sums):
+    """satds_8x8 for around[k] ... around[k + 3], two source samples from (x, y) each -> sums."""
+    a = _moved(origin, x + 2 * around[k, 0], y + 2 * around[k, 1], plane_size, stride)
+    b = _moved(origin, x + 2 * around[k + 1, 0], y + 2 * around[k + 1, 1], plane_size, stride)
+    c = _moved(origin, x + 2 * around[k + 2, 0], y + 2 * around[k + 2, 1], plane_size, stride)
+    d = _moved(origin, x + 2 * around[k + 3, 0], y + 2 * around[k + 3, 1], plane_size, stride)
     satds_8x8(layers, samples, a, b, c, d, stride, sums)
 
 
@@ -123,13 +126,8 @@ def lookahead_camera(current, reference, camera):
 
 
 @closed_kernel
-def lookahead_search(current, reference, camera, row0, row1, vector):
-    """First round for macroblock rows [row0, row1), from whole samples; all macroblocks at once.
-
-    current, reference: HalfSize; camera: of lookahead_camera; vector (out): int16[n_mb, 2], source samples. Candidates are
-    0, the best vector around that of the camera by SAD of quarter-size frames, then a half-size sample around the better one:
-    the least SATD + bits against 0, the first on a tie.
-    """
+def _search_rows(current, reference, camera, around, row0, row1, vector):
+    """Implements lookahead_search. around: int64[n, 2], what is tried round the best vector."""
     planes, others = current.planes, reference.planes
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
     mb_height, mb_width = current.tiny.shape
@@ -153,14 +151,24 @@ def lookahead_search(current, reference, camera, row0, row1, vector):
                     best_x, best_y, least = x, y, value
             centre_x, centre_y = best_x, best_y
             fill_8x8_layers(planes, origin, stride, layers)
-            for k in range(1, 9):
-                x, y = centre_x + 2 * NEIGHBOURS[k, 0], centre_y + 2 * NEIGHBOURS[k, 1]
-                if k & 3 == 1:
-                    _satds_around(layers, others, origin, centre_x, centre_y, 2, k, plane_size, stride, sums)
-                value = np.int64(sums[4 * (k - 1 & 3)]) + mvd_bits(2 * x, 2 * y, 0, 0)
+            for k in range(around.shape[0]):
+                x, y = centre_x + 2 * around[k, 0], centre_y + 2 * around[k, 1]
+                if k & 3 == 0:
+                    _satds_around(layers, others, origin, centre_x, centre_y, around, k, plane_size, stride, sums)
+                value = np.int64(sums[4 * (k & 3)]) + mvd_bits(2 * x, 2 * y, 0, 0)
                 if value < least:
                     best_x, best_y, least = x, y, value
         vector[mb, 0], vector[mb, 1] = best_x, best_y
+
+
+def lookahead_search(current, reference, camera, row0, row1, vector, quick=False):
+    """First round for macroblock rows [row0, row1), from whole samples; all macroblocks at once.
+
+    current, reference: HalfSize; camera: of lookahead_camera; vector (out): int16[n_mb, 2], source samples. Candidates are
+    0, the best vector around that of the camera by SAD of quarter-size frames, then a half-size sample around the better one:
+    the least SATD + bits against 0, the first on a tie. quick: only four around it.
+    """
+    _search_rows(current, reference, camera, _BESIDE if quick else _AROUND, row0, row1, vector)
 
 
 @helper
@@ -187,12 +195,12 @@ def _add(x, y, seen, tried, n):
 
 
 @helper
-def _collect(mb, mx, my, mb_width, mb_height, vector, tried):
-    """0, the macroblock's own vector and those of its eight neighbours, different ones -> tried; how many."""
+def _collect(mb, mx, my, mb_width, mb_height, vector, neighbours, tried):
+    """0, the macroblock's own vector and those of its neighbours, different ones -> tried; how many."""
     seen, n = _add(0, 0, splat_i32x16(0), tried, 0)
     seen, n = _add(np.int64(vector[mb, 0]), np.int64(vector[mb, 1]), seen, tried, n)
-    for k in range(1, 9):
-        dx, dy = NEIGHBOURS[k, 0], NEIGHBOURS[k, 1]
+    for k in range(neighbours.shape[0]):
+        dx, dy = neighbours[k, 0], neighbours[k, 1]
         if 0 <= mx + dx < mb_width and 0 <= my + dy < mb_height:
             other = mb + dy * mb_width + dx
             x, y = np.int64(vector[other, 0]), np.int64(vector[other, 1])
@@ -202,13 +210,8 @@ def _collect(mb, mx, my, mb_width, mb_height, vector, tried):
 
 
 @closed_kernel
-def lookahead_refine(current, reference, vector, row0, row1, mv, cost):
-    """Second round for macroblock rows [row0, row1), down to half samples; all macroblocks at once.
-
-    vector: int16[n_mb, 2], of lookahead_search for all rows. Out: mv int16[n_mb, 2], source samples; cost uint16[n_mb], SATD
-    + bits against the predictor of the first round's vectors. Candidates are 0, the own vector, those of the neighbours in
-    raster order, then a source sample around the best: the least cost, the first on a tie.
-    """
+def _refine_rows(current, reference, vector, neighbours, around, row0, row1, mv, cost):
+    """Implements lookahead_refine. neighbours: int64[n, 2], whose vectors are tried; around: as in _search_rows."""
     planes, others = current.planes, reference.planes
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
     mb_height, mb_width = current.tiny.shape
@@ -224,7 +227,7 @@ def lookahead_refine(current, reference, vector, row0, row1, mv, cost):
                 least = still
         if least >= LOOK_STILL:
             px, py = _predictor(mb, mx, mb_width, vector)
-            count = _collect(mb, mx, my, mb_width, mb_height, vector, tried)
+            count = _collect(mb, mx, my, mb_width, mb_height, vector, neighbours, tried)
             fill_8x8_layers(planes, origin, stride, layers)
             for n in range(count):
                 x, y = tried[n, 0], tried[n, 1]
@@ -234,8 +237,8 @@ def lookahead_refine(current, reference, vector, row0, row1, mv, cost):
                 if value < least:
                     best_x, best_y, least = x, y, value
             count = 0
-            for k in range(1, 9):
-                x, y = best_x + NEIGHBOURS[k, 0], best_y + NEIGHBOURS[k, 1]
+            for k in range(around.shape[0]):
+                x, y = best_x + around[k, 0], best_y + around[k, 1]
                 if _inside(x, y, mx, my, mb_width, mb_height):
                     tried[count, 0], tried[count, 1], count = x, y, count + 1
             for n in range(count):
@@ -248,6 +251,18 @@ def lookahead_refine(current, reference, vector, row0, row1, mv, cost):
             least += (LOOK_VECTOR if best_x != 0 or best_y != 0 else 0) - _NO_BITS
         mv[mb, 0], mv[mb, 1] = best_x, best_y
         cost[mb] = least + LOOK_BLOCK
+
+
+def lookahead_refine(current, reference, vector, row0, row1, mv, cost, quick=False):
+    """Second round for macroblock rows [row0, row1), down to half samples; all macroblocks at once.
+
+    vector: int16[n_mb, 2], of lookahead_search for all rows. Out: mv int16[n_mb, 2], source samples; cost uint16[n_mb], SATD
+    + bits against the predictor of the first round's vectors. Candidates are 0, the own vector, those of the neighbours in
+    raster order, then a source sample around the best: the least cost, the first on a tie. quick: the neighbours
+    above and to the left alone, and four source samples around.
+    """
+    neighbours, around = (_BEFORE, _BESIDE) if quick else (_AROUND, _AROUND)
+    _refine_rows(current, reference, vector, neighbours, around, row0, row1, mv, cost)
 
 
 @helper

@@ -123,11 +123,29 @@ DEVICE void candidates(const unsigned *col, const unsigned (*c)[4], const unsign
   keep(halves[4], z, cc, mul);
 }
 
+// Whether the macroblock costs less than `quiet` lambdas at the centre of its window, which then is its only result; each warp
+// finds out for itself. source, there: its samples and those at that vector; cost, mv: of the macroblock
+DEVICE bool is_quiet(const uint8_t *source, int source_width, const uint8_t *there, int width, short2 centre, short2 predictor, int lam,
+                     int quiet, int *cost, short2 *mv) {
+  const int t = threadIdx.x, lane = t & 31, x = 4 * centre.x, y = 4 * centre.y;
+  unsigned a[5], sum = 0;
+  if (lane < 16) {
+    load_words(there + size_t(lane) * width, a);
+    const uint4 own = *reinterpret_cast<const uint4 *>(source + size_t(lane) * source_width);
+    sum = sad4(a[0], own.x, sad4(a[1], own.y, sad4(a[2], own.z, sad4(a[3], own.w, 0))));
+  }
+  const int value = int(__reduce_add_sync(FULL_WARP, sum)) + lam * mvd_bits(x - predictor.x, y - predictor.y);
+  if (value >= quiet * lam) return false;
+  for (int k = t; k < 41; k += int(blockDim.x)) cost[k] = k < 40 ? COST_NOT_REFINED : value;
+  if (t == 0) mv[40] = make_short2(short(x), short(y));
+  return true;
+}
+
 // The partitions from FIRST on
 template <int WARPS, int RANGE, int FIRST>
 DEVICE void search(const uint8_t *__restrict__ source, int source_width, const uint8_t *__restrict__ reference, int width, int height,
                    int pad, const short2 *__restrict__ centre, const short2 *__restrict__ predictor, const uint8_t *__restrict__ qp,
-                   int any_range, int row0, unsigned mul, int *__restrict__ cost, short2 *__restrict__ mv) {
+                   int any_range, int row0, unsigned mul, int quiet, int *__restrict__ cost, short2 *__restrict__ mv) {
   constexpr bool large = FIRST == FIRST_LARGE;
   constexpr int NT = 32 * WARPS, N = 41 - FIRST, NP = large ? 8 : 4;  // candidates of a thread at once
   const int range = RANGE ? RANGE : any_range;  // a compile-time constant if RANGE > 0
@@ -142,6 +160,9 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
   wait_for_the_kernel_before();
   const short2 c0 = centre[mb];
   const short2 p0 = predictor[mb];
+  if (quiet && is_quiet(source + size_t(my * 16) * source_width + mx * 16, source_width,
+                        reference + size_t(my * 16 + c0.y + pad) * width + mx * 16 + c0.x + pad, width, c0, p0,
+                        LAMBDA[qp[mb]], quiet, cost + mb * 41, mv + mb * 41)) return;
   for (int i = t; i < MOST; i += NT)
     across[i] = i < n ? unsigned(weight * se_bits(4 * (c0.x + i - range) - p0.x)) << 14 | unsigned(i) : NEVER;
   for (int i = t; i < half * WARPS; i += NT)
@@ -212,9 +233,9 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
 #define SEARCH(name, warps, range_known, first, blocks)                                                                          \
   extern "C" __global__ void __launch_bounds__(32 * warps, blocks) name(const uint8_t *source, int source_width,                 \
       const uint8_t *reference, int width, int height, int pad, const short2 *centre, const short2 *predictor,                    \
-      const uint8_t *qp, int range, int row0, unsigned mul, int *cost, short2 *mv) {                                              \
+      const uint8_t *qp, int range, int row0, unsigned mul, int quiet, int *cost, short2 *mv) {                                  \
     search<warps, range_known, first>(source, source_width, reference, width, height, pad, centre, predictor, qp, range, row0,   \
-                                      mul, cost, mv);                                                                            \
+                                      mul, quiet, cost, mv);                                                                     \
   }
 SEARCH(full_search, 2, 0, 0, 5)
 SEARCH(full_search_16, 1, 16, 0, 10)

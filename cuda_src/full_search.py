@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..cpu_simd.bundles import SearchResult, SearchStart
-from ..cpu_simd.decisions import ALL_PARTITIONS, SMALL_PARTITIONS
+from ..cpu_simd.decisions import ALL_PARTITIONS, EVERY, QUICK, QUIET, SMALL_PARTITIONS
 from .runtime.device import DeviceArray
 
 ACROSS = 12  # RW of the kernel
@@ -21,6 +21,7 @@ def full_search(
     row1: int,
     found: SearchResult,
     partition_mask: int = ALL_PARTITIONS,
+    subme: int = EVERY,
     stream: Any = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.full_search.full_search, but for sizes not wanted."""
@@ -34,6 +35,7 @@ def full_search(
     kernel = "full_search" + "_large" * large + "_16" * (merange == 16)
     rows = -(-2 * merange // (down * warps)) * down * warps + 15
     words = rows * ACROSS + (8 - rows * ACROSS) % 32
-    arguments = [source, source.shape[1], reference, width, height, pad, *start, qp, merange, row0, 1 << 14, *found]
+    arguments = [source, source.shape[1], reference, width, height, pad, *start, qp, merange, row0, 1 << 14]
+    arguments += [QUIET if subme <= QUICK else 0, *found]
     grid = (source.shape[1] // 16, row1 - row0)
     source.device.launch("full_search", kernel, grid, (32 * warps,), arguments, stream, shared=16 * words)

@@ -167,9 +167,12 @@ DEVICE int coarse_rank(const uint8_t *own, const uint8_t *window, int stride, in
   return int(__reduce_min_sync(FULL_WARP, best) & 1023);
 }
 
-// Macroblock rows [row0, row1) of all jobs
+// Where group 0..7 of four lanes looks around the middle, place 4 of 3x3 in raster order; quick: beside it alone, groups alike in pairs
+DEVICE int place_around(int group, int quick) { return quick ? 2 * (group >> 1) + 1 : group + (group >= 4); }
+
+// Macroblock rows [row0, row1) of all jobs; quick: as in the twin
 extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_search(const MotionJob *__restrict__ jobs, int mb_width,
-    int mb_height, int row0, int row1) {
+    int mb_height, int row0, int row1, int quick) {
   wait_for_the_kernel_before();
   const MotionJob &job = jobs[blockIdx.y];
   const uint8_t *__restrict__ planes = job.planes, *__restrict__ others = job.others;
@@ -196,7 +199,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_search(const 
       best_y = y;
       least = value;
     }
-    const int n = (lane >> 2) + (lane >= 16), near_x = best_x + 2 * (n % 3 - 1), near_y = best_y + 2 * (n / 3 - 1);
+    const int n = place_around(lane >> 2, quick), near_x = best_x + 2 * (n % 3 - 1), near_y = best_y + 2 * (n / 3 - 1);
     const int key = cost_of(near_x, near_y) << ORDER | (lane >> 2);
     const int first = __reduce_min_sync(FULL_WARP, key);
     if (first >> ORDER < least) {
@@ -208,9 +211,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_search(const 
   if (lane == 0) job.vector[mb] = vector_of(best_x, best_y);
 }
 
-// Macroblock rows [row0, row1) of all jobs
+// Macroblock rows [row0, row1) of all jobs; quick: as in the twin
 extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_refine(MotionJob *jobs, int mb_width, int mb_height, int row0,
-    int row1) {
+    int row1, int quick) {
   SHARED(int, costs, WARPS);
   wait_for_the_kernel_before();
   MotionJob &job = jobs[blockIdx.y];
@@ -230,7 +233,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_refine(Motion
   const unsigned a = __shfl_sync(FULL_WARP, v, 5), b = __shfl_sync(FULL_WARP, v, 3), c = __shfl_sync(FULL_WARP, v, 4);
   const unsigned predictor = my > 0 ? median(a, b, c) : a;
   const int px = x_of(predictor), py = y_of(predictor);
-  const unsigned legal = __ballot_sync(FULL_WARP, lane < 2 || (around && frame.inside(x_of(v), y_of(v), mx, my)));
+  const bool tried = around && (!quick || lane == 3 || lane == 5);
+  const unsigned legal = __ballot_sync(FULL_WARP, lane < 2 || (tried && frame.inside(x_of(v), y_of(v), mx, my)));
   const int still = satd(own, others + origin, frame.stride);
   int best = 0, least = still;
   if (__shfl_sync(FULL_WARP, v, 1) || still >= LOOK_STILL) {
@@ -246,7 +250,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_refine(Motion
     key = __reduce_min_sync(FULL_WARP, key);
     best = int(__shfl_sync(FULL_WARP, v, key & ((1 << ORDER) - 1)));
     least = key >> ORDER;
-    const int n = group + (group >= 4);
+    const int n = place_around(group, quick);
     const unsigned near = vector_of(x_of(unsigned(best)) + n % 3 - 1, y_of(unsigned(best)) + n / 3 - 1);
     key = __reduce_min_sync(FULL_WARP, key_of(near, frame.inside(x_of(near), y_of(near), mx, my), group));
     if (key >> ORDER < least) {

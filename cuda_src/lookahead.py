@@ -87,14 +87,18 @@ def lookahead_camera(jobs: DeviceArray, mb_width: int, mb_height: int, stream: A
     launch("lookahead", "lookahead_camera", (1, n_jobs), (32,), [jobs, mb_width, mb_height, count], stream)
 
 
-def lookahead_search(jobs: DeviceArray, mb_width: int, mb_height: int, row0: int, row1: int, stream: Any = None) -> None:
+def lookahead_search(
+    jobs: DeviceArray, mb_width: int, mb_height: int, row0: int, row1: int, quick: bool = False, stream: Any = None
+) -> None:
     """Not part of the standard: twin of cpu_simd.lookahead.lookahead_search, for all jobs of motion_job."""
-    _launch("lookahead_search", jobs, (mb_width, mb_height, row0, row1), WARPS, stream)
+    _launch("lookahead_search", jobs, (mb_width, mb_height, row0, row1), WARPS, stream, int(quick))
 
 
-def lookahead_refine(jobs: DeviceArray, mb_width: int, mb_height: int, row0: int, row1: int, stream: Any = None) -> None:
+def lookahead_refine(
+    jobs: DeviceArray, mb_width: int, mb_height: int, row0: int, row1: int, quick: bool = False, stream: Any = None
+) -> None:
     """Not part of the standard: twin of cpu_simd.lookahead.lookahead_refine, for all jobs of motion_job."""
-    _launch("lookahead_refine", jobs, (mb_width, mb_height, row0, row1), WARPS, stream)
+    _launch("lookahead_refine", jobs, (mb_width, mb_height, row0, row1), WARPS, stream, int(quick))
 
 
 def lookahead_both(jobs: DeviceArray, mb_width: int, mb_height: int, row0: int, row1: int, stream: Any = None) -> None:
@@ -122,7 +126,9 @@ def _candidates(width: int, height: int) -> int:
     return (2 * min(CAMERA_X, width // 2) + 1) * (2 * min(CAMERA_Y, height // 2) + 1) + 1
 
 
-def _launch(name: str, jobs: DeviceArray, size: tuple[int, int, int, int], of_a_block: int, stream: Any) -> None:
-    """size: mb_width, mb_height, row0, row1; of_a_block: macroblocks of a block of threads."""
+def _launch(
+    name: str, jobs: DeviceArray, size: tuple[int, int, int, int], of_a_block: int, stream: Any, *more: int
+) -> None:  # fmt: skip
+    """size: mb_width, mb_height, row0, row1; of_a_block: macroblocks of a block of threads; more: further arguments."""
     blocks = -(-(size[3] - size[2]) * size[0] // of_a_block)
-    jobs.device.launch("lookahead", name, (blocks, jobs.shape[0]), (32 * WARPS,), [jobs, *size], stream)
+    jobs.device.launch("lookahead", name, (blocks, jobs.shape[0]), (32 * WARPS,), [jobs, *size, *more], stream)

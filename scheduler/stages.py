@@ -126,7 +126,7 @@ TABLE = (
     ),
     Stage(
         "full_search", "full_search.full_search", ROWS, "encoder",
-        "source_y reference_y pad start qp merange row0 row1 found partition_mask",
+        "source_y reference_y pad start qp merange row0 row1 found partition_mask subme",
         "found",
     ),
     Stage(

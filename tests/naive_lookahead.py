@@ -10,6 +10,7 @@ from .naive_8x8 import predict_8x8
 from .naive_reconstruction import predict_plane
 
 PAD = 40
+BESIDE, BEFORE = [(0, -1), (-1, 0), (1, 0), (0, 1)], [(0, -1), (-1, 0)]
 AROUND = [(-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)]
 
 
@@ -66,13 +67,13 @@ def camera(current, reference):
     return 4 * x, 4 * y
 
 
-def first_round(current, reference, moved):
+def first_round(current, reference, moved, quick=False):
     """Vectors by whole half-size samples; moved: of camera."""
     rows, columns = current[2].shape
-    return {(mx, my): first_vector(current, reference, moved, mx, my) for my in range(rows) for mx in range(columns)}
+    return {(mx, my): first_vector(current, reference, moved, mx, my, quick) for my in range(rows) for mx in range(columns)}
 
 
-def first_vector(current, reference, moved, mx, my):
+def first_vector(current, reference, moved, mx, my, quick):
     """That of a macroblock."""
     rows, columns = current[2].shape
     here = block(current[0], mx, my)
@@ -93,15 +94,15 @@ def first_vector(current, reference, moved, mx, my):
 
     x, y = min([(x, y) for y in range(-10, 10) for x in range(-16, 16)], key=coarse_cost)
     best = min([(0, 0), (4 * (cx + x), 4 * (cy + y))], key=cost)
-    return min([best, *((best[0] + 2 * dx, best[1] + 2 * dy) for dx, dy in AROUND)], key=cost)
+    return min([best, *((best[0] + 2 * dx, best[1] + 2 * dy) for dx, dy in (BESIDE if quick else AROUND))], key=cost)
 
 
-def second_round(current, reference, vectors):
+def second_round(current, reference, vectors, quick=False):
     """(vector, cost) by macroblock."""
-    return {at: second_vector(current, reference, vectors, *at) for at in vectors}
+    return {at: second_vector(current, reference, vectors, *at, quick) for at in vectors}
 
 
-def second_vector(current, reference, vectors, mx, my):
+def second_vector(current, reference, vectors, mx, my, quick):
     """(vector, cost) of a macroblock."""
     here, own = block(current[0], mx, my), vectors[mx, my]
     still = satd(here, block(reference[0], mx, my))
@@ -113,10 +114,11 @@ def second_vector(current, reference, vectors, mx, my):
     def cost(v):
         return satd(here, block(reference[0], mx, my, *v)) + bits(*v, px, py)
 
-    near = [vectors[mx + dx, my + dy] for dx, dy in AROUND if (mx + dx, my + dy) in vectors]
+    near = [vectors[mx + dx, my + dy] for dx, dy in (BEFORE if quick else AROUND) if (mx + dx, my + dy) in vectors]
     near = [v for v in near if block(reference[0], mx, my, *v) is not None]
     x, y = min([(0, 0), own, *near], key=cost)
-    around = [(x + dx, y + dy) for dx, dy in AROUND if block(reference[0], mx, my, x + dx, y + dy) is not None]
+    around = [(x + dx, y + dy) for dx, dy in (BESIDE if quick else AROUND)]
+    around = [v for v in around if block(reference[0], mx, my, *v) is not None]
     best = min([(x, y), *around], key=cost)
     return best, cost(best) - 2 + 5 * (best != (0, 0)) + 4
 

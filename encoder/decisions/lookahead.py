@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...cpu_simd.bundles import HalfSize
-from ...cpu_simd.decisions import LOOK_PAD
+from ...cpu_simd.decisions import LOOK_PAD, QUICK
 from ...cpu_simd.half_size import half_size, half_size_arrays
 from ...cpu_simd.lookahead import (
     lookahead_both,
@@ -34,13 +34,17 @@ Motion = tuple[np.ndarray, np.ndarray]  # vectors int16[n_mb, 2], source samples
 
 def costs_of(config: Config, copies: bool) -> Costs:
     """The costs of an encode: on its first GPU, if it has one. copies: see GpuCosts."""
-    size, threads = (config.width, config.height), config.threads
+    size, threads, quick = (config.width, config.height), config.threads, config.subme <= QUICK
     if config.device == "cpu" and config.decides_beside:
         threads = max(1, threads // _SHARE)  # beside those of the loop
     ordinals = [int(name.partition(":")[2] or 0) for name in config.devices if name != "cpu"]
     if not ordinals:
-        return FrameCosts(*size, threads)
-    return Lookahead(ordinals[0], *size, config.may_change_device, lambda first: FrameCosts(*size, threads, first), copies)
+        return FrameCosts(*size, threads, quick=quick)
+
+    def on_host(first: int) -> FrameCosts:
+        return FrameCosts(*size, threads, first, quick)
+
+    return Lookahead(ordinals[0], *size, config.may_change_device, on_host, copies, quick)
 
 
 class FrameCosts:
@@ -49,8 +53,11 @@ class FrameCosts:
     Those of a frame are sums over its macroblocks without those at the border, which predict worse than they will.
     """
 
-    def __init__(self, width: int, height: int, threads: int = 1, first: int = 0) -> None:
-        """width, height: of the display, in luma samples; threads: over rows; first: number of the first frame."""
+    def __init__(self, width: int, height: int, threads: int = 1, first: int = 0, quick: bool = False) -> None:
+        """width, height: of the display, in luma samples; threads: over rows; first: number of the first frame; quick: fewer
+        vectors are tried.
+        """
+        self._quick = quick
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
         threads = min(threads, self._mb_width * self._mb_height // _LEAST_BAND)
         self._bands = bands(self._mb_height, threads)
@@ -166,8 +173,8 @@ class FrameCosts:
         first, mv, cost = np.empty((n_mb, 2), np.int16), np.empty((n_mb, 2), np.int16), np.empty(n_mb, np.uint16)
         camera = np.empty(2, np.int16)
         lookahead_camera(frame, reference, camera)
-        self._by_rows(lookahead_search, (frame, reference, camera), (first,))
-        self._by_rows(lookahead_refine, (frame, reference, first), (mv, cost))
+        self._by_rows(lookahead_search, (frame, reference, camera), (first, self._quick))
+        self._by_rows(lookahead_refine, (frame, reference, first), (mv, cost, self._quick))
         return mv, cost
 
     def _by_rows(self, kernel: Callable[..., Any], before: tuple[Any, ...], after: tuple[Any, ...]) -> None:

@@ -20,13 +20,14 @@ class Lookahead:
     """
 
     def __init__(
-        self, ordinal: int, width: int, height: int, may_change_device: bool, host: HostCosts, copies: bool = True
+        self, ordinal: int, width: int, height: int, may_change_device: bool, host: HostCosts, copies: bool = True,
+        quick: bool = False,
     ) -> None:
         """ordinal: of the GPU; width, height: of the display, luma samples; host(n): the host's, whose next frame is n;
-        copies: see GpuCosts.
+        copies, quick: see GpuCosts.
         """
         self._ordinal, self._size, self._may_change_device, self._host = ordinal, (width, height), may_change_device, host
-        self._copies = copies
+        self._copies, self._quick = copies, quick
         self._gpu: GpuCosts | None = None
         self._costs: Costs | None = None  # of the host, without a GPU
 
@@ -125,7 +126,7 @@ class Lookahead:
         gpu = None
         try:
             gpu = Device(self._ordinal)
-            self._gpu = GpuCosts(gpu, *self._size, self._copies)
+            self._gpu = GpuCosts(gpu, *self._size, self._copies, self._quick)
         except (DeviceUnavailable, DeviceMemoryError, GpuLost):
             if gpu is not None:
                 gpu.close()

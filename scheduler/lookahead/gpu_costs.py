@@ -94,11 +94,11 @@ class GpuCosts:
     All methods raise GpuLost, those that may allocate DeviceMemoryError too.
     """
 
-    def __init__(self, gpu: Device, width: int, height: int, copies: bool = True) -> None:
+    def __init__(self, gpu: Device, width: int, height: int, copies: bool = True, quick: bool = False) -> None:
         """gpu: without another user, closed by `close`; width, height: of the display, in luma samples; copies: the luma of
-        frames from the host is copied; else it stays as it is while `reads_from` says so.
+        frames from the host is copied; else it stays as it is while `reads_from` says so; quick: fewer vectors are tried.
         """
-        self._gpu, self._shape, self._copies = gpu, (height, width), copies
+        self._gpu, self._shape, self._copies, self._quick = gpu, (height, width), copies, quick
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
         self._frames: dict[int, GpuFrame] = {}
         self._motions: dict[Question, Motion] = {}  # by reference and frame
@@ -375,8 +375,8 @@ class GpuCosts:
         """All steps of the motion of jobs."""
         mb_width, mb_height, stream = self._mb_width, self._mb_height, self._stream
         lookahead_camera(jobs, mb_width, mb_height, stream)
-        lookahead_search(jobs, mb_width, mb_height, 0, mb_height, stream)
-        lookahead_refine(jobs, mb_width, mb_height, 0, mb_height, stream)
+        lookahead_search(jobs, mb_width, mb_height, 0, mb_height, self._quick, stream)
+        lookahead_refine(jobs, mb_width, mb_height, 0, mb_height, self._quick, stream)
 
     def _upload(self, batch: Batch) -> DeviceArray:
         """The table of a batch on the GPU."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
-from h264lite.cpu_simd.decisions import ALL_PARTITIONS, COST_NOT_REFINED, LAMBDA
+from h264lite.cpu_simd.decisions import ALL_PARTITIONS, COST_NOT_REFINED, EVERY, LAMBDA, QUICK, QUIET
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.simd.vector import NATIVE, PORTABLE, SIMD_LEVEL
 
@@ -33,13 +33,13 @@ def picture_pair(rng, kind, width, height, pad):
     return np.clip(reference[y : y + height, x : x + width] + rng.normal(0, 2, (height, width)), 0, 255), reference
 
 
-def run(source, reference, pad, centre, predictor, qp, merange, level, splits=1, mask=ALL_PARTITIONS):
+def run(source, reference, pad, centre, predictor, qp, merange, level, splits=1, mask=ALL_PARTITIONS, subme=EVERY):
     rows = source.shape[0] // 16
     start, n_mb = SearchStart(centre, predictor), len(centre)
     found = SearchResult(np.full((n_mb, 41), -1, np.int32), np.zeros((n_mb, 41, 2), np.int16))
     edges = np.linspace(0, rows, splits + 1).astype(int).tolist()
     for row0, row1 in reversed(list(zip(edges[:-1], edges[1:], strict=True))):
-        full_search(source, reference, pad, start, constant(n_mb, qp), merange, row0, row1, found, mask, level)
+        full_search(source, reference, pad, start, constant(n_mb, qp), merange, row0, row1, found, mask, subme, level)
     return found
 
 
@@ -81,6 +81,33 @@ def test_ranges(merange):
         other = run(source, reference, pad, centre, predictor, 26, merange, level)
         np.testing.assert_array_equal(cost, other[0])
         np.testing.assert_array_equal(mv, other[1])
+
+
+@pytest.mark.parametrize("mask", [ALL_PARTITIONS, 7])
+def test_quiet_macroblocks_are_not_searched(mask):
+    """Up to subme QUICK those that are cheap at the centre keep it, undivided; all others are searched as above it."""
+    rng, quiet = np.random.default_rng(SEED), []
+    for kind, qp in (("smooth", 20), ("smooth", 30), ("flat", 51), ("random", 51), ("opposite", 10)):
+        source, reference = (a.astype(np.uint8) for a in picture_pair(rng, kind, 48, 32, 48))
+        centre = rng.integers(-4, 5, (6, 2)).astype(np.int16)
+        predictor = (4 * centre + rng.integers(-3, 4, (6, 2))).astype(np.int16)
+        level = min(NATIVE, SIMD_LEVEL)
+        searched = run(source, reference, 48, centre, predictor, qp, 8, level, mask=mask)
+        for one in {PORTABLE, SIMD_LEVEL}:
+            found = run(source, reference, 48, centre, predictor, qp, 8, one, splits=2, mask=mask, subme=QUICK)
+            for mb in range(6):
+                y, x = divmod(mb, 3)
+                there = reference[48 + 16 * y + centre[mb, 1] :, 48 + 16 * x + centre[mb, 0] :][:16, :16].astype(int)
+                value = int(abs(there - source[16 * y : 16 * y + 16, 16 * x : 16 * x + 16]).sum())
+                value += LAMBDA[qp] * sum(naive.se_bits(int(d)) for d in 4 * centre[mb].astype(int) - predictor[mb])
+                quiet.append(value < QUIET * LAMBDA[qp])
+                if quiet[-1]:
+                    assert (found.cost[mb, :40] == COST_NOT_REFINED).all() and found.cost[mb, 40] == value
+                    assert found.mv[mb, 40].tolist() == (4 * centre[mb]).tolist()
+                else:
+                    np.testing.assert_array_equal(found.cost[mb], searched.cost[mb])
+                    np.testing.assert_array_equal(found.mv[mb], searched.mv[mb])
+    assert 0 < sum(quiet) < len(quiet)
 
 
 @pytest.mark.parametrize("kind", ["random", "opposite", "smooth"])

@@ -58,7 +58,7 @@ def spans(rows, splits):
     return [(a, b) for a, b in zip(edges, edges[1:]) if a < b][::-1]
 
 
-def searched(current, reference, splits=1):
+def searched(current, reference, splits=1, quick=False):
     """camera, first vectors, (mv, cost)."""
     rows, columns = current.tiny.shape
     n_mb = rows * columns
@@ -66,9 +66,9 @@ def searched(current, reference, splits=1):
     mv, cost = np.empty((n_mb, 2), np.int16), np.empty(n_mb, np.uint16)
     lookahead_camera(current, reference, camera)
     for row0, row1 in spans(rows, splits):
-        lookahead_search(current, reference, camera, row0, row1, first)
+        lookahead_search(current, reference, camera, row0, row1, first, quick)
     for row0, row1 in spans(rows, splits):
-        lookahead_refine(current, reference, first, row0, row1, mv, cost)
+        lookahead_refine(current, reference, first, row0, row1, mv, cost, quick)
     return camera, first, (mv, cost)
 
 
@@ -82,21 +82,22 @@ def test_half_size_frames(width, height):
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_against_the_definition(kind, width, height):
+@pytest.mark.parametrize("quick", [False, True])
+def test_against_the_definition(kind, width, height, quick):
     lumas = frames(kind, width, height)
     fast, slow = [half(luma) for luma in lumas], [naive_lookahead.half_size(luma) for luma in lumas]
     found, expected = [], []
     for frame, reference in ((1, 0), (1, 2), (2, 0)):
-        camera, first, motion = searched(fast[frame], fast[reference])
+        camera, first, motion = searched(fast[frame], fast[reference], quick=quick)
         moved = naive_lookahead.camera(slow[frame], slow[reference])
         assert tuple(camera) == moved
-        vectors = naive_lookahead.first_round(slow[frame], slow[reference], moved)
+        vectors = naive_lookahead.first_round(slow[frame], slow[reference], moved, quick)
         np.testing.assert_array_equal(first, list(vectors.values()))
-        both = naive_lookahead.second_round(slow[frame], slow[reference], vectors)
+        both = naive_lookahead.second_round(slow[frame], slow[reference], vectors, quick)
         np.testing.assert_array_equal(motion[0], [v for v, _ in both.values()])
         np.testing.assert_array_equal(motion[1], [c for _, c in both.values()])
         for splits in (2, 3):
-            _, again, split = searched(fast[frame], fast[reference], splits)
+            _, again, split = searched(fast[frame], fast[reference], splits, quick)
             assert (again == first).all() and all((a == b).all() for a, b in zip(split, motion))
         found.append(motion)
         expected.append(both)

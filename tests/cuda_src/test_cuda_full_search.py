@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import full_search as cpu
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
-from h264lite.cpu_simd.decisions import ALL_PARTITIONS, SMALL_PARTITIONS
+from h264lite.cpu_simd.decisions import ALL_PARTITIONS, COST_NOT_REFINED, EVERY, QUICK, SMALL_PARTITIONS
 from h264lite.cuda_src.full_search import full_search
 
 from ..bundles import blank, uploaded
@@ -15,20 +15,24 @@ from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..quantiser import constant, varying
 
 
-def both(device, source, reference, pad, centre, predictor, qp, merange, splits=1, mask=ALL_PARTITIONS):  # noqa: F811
+def both(  # noqa: F811
+    device, source, reference, pad, centre, predictor, qp, merange, splits=1, mask=ALL_PARTITIONS, subme=EVERY  # noqa: F811
+):
     n_mb, rows = len(centre), source.shape[0] // 16
     start = SearchStart(centre, predictor)
     found = SearchResult(np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16))
-    cpu.full_search(source, reference, pad, start, qp, merange, 0, rows, found, mask)
+    cpu.full_search(source, reference, pad, start, qp, merange, 0, rows, found, mask, subme)
     gpu_source, gpu_reference, gpu_qp = (device.upload(a) for a in (source, reference, qp))
     gpu_start, out = uploaded(device, start), blank(device, found)
     edges = [rows * k // splits for k in range(splits + 1)]
     for row0, row1 in pairwise(edges):
         if row1 > row0:
-            full_search(gpu_source, gpu_reference, pad, gpu_start, gpu_qp, merange, row0, row1, out, mask)
+            full_search(gpu_source, gpu_reference, pad, gpu_start, gpu_qp, merange, row0, row1, out, mask, subme)
     first = 0 if mask & SMALL_PARTITIONS else 32  # what a GPU leaves in sizes not wanted is not read
     np.testing.assert_array_equal(out.cost.get()[:, first:], found.cost[:, first:])
-    np.testing.assert_array_equal(out.mv.get()[:, first:], found.mv[:, first:])
+    searched = found.cost < COST_NOT_REFINED  # vectors of others may be anything
+    np.testing.assert_array_equal(out.mv.get()[searched], found.mv[searched])
+    return found
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -46,6 +50,19 @@ def test_twin(device, kind, merange):  # noqa: F811
         qp = varying(rng, n_mb) if one_qp is None else constant(n_mb, one_qp)
         for mask in (ALL_PARTITIONS, ALL_PARTITIONS & ~SMALL_PARTITIONS):
             both(device, source, reference, pad, centre, predictor, qp, merange, 1 + (one_qp != 12), mask)
+
+
+@pytest.mark.parametrize("merange", [4, 16])
+def test_quiet_macroblocks(device, merange):  # noqa: F811
+    rng, pad, quiet = np.random.default_rng(SEED), 96, []
+    for kind in KINDS:
+        reference = plane(rng, kind, 32 + 2 * pad, 48 + 2 * pad)
+        source = shifted(rng, reference, pad)
+        centre = rng.integers(-3, 4, (6, 2)).astype(np.int16)
+        predictor = (4 * centre + rng.integers(-3, 4, (6, 2))).astype(np.int16)
+        found = both(device, source, reference, pad, centre, predictor, varying(rng, 6), merange, 2, QUICK)
+        quiet += (found.cost[:, 0] == COST_NOT_REFINED).tolist()
+    assert 0 < sum(quiet) < len(quiet)
 
 
 def test_saturated_costs(device):  # noqa: F811

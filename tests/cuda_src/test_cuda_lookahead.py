@@ -23,8 +23,8 @@ def frames(rng, kind, width, height):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("width", "height"), SIZES)
-def test_twin(device, kind, width, height):  # noqa: F811
+@pytest.mark.parametrize(("width", "height", "quick"), [*((*size, False) for size in SIZES), (96, 64, True), (37, 17, True)])
+def test_twin(device, kind, width, height, quick):  # noqa: F811
     rng = np.random.default_rng([SEED, width])
     rows, columns = -(-height // 16), -(-width // 16)
     n_mb, spans = rows * columns, [(0, rows)] if rows < 3 else [(1, rows), (0, 1)]
@@ -62,8 +62,8 @@ def test_twin(device, kind, width, height):  # noqa: F811
     for current, reference in ((1, 0), (1, 2), (2, 0)):
         camera, first, mv, cost = arrays(np.zeros)
         cpu.lookahead_camera(host[current], host[reference], camera)
-        cpu.lookahead_search(host[current], host[reference], camera, 0, rows, first)
-        cpu.lookahead_refine(host[current], host[reference], first, 0, rows, mv, cost)
+        cpu.lookahead_search(host[current], host[reference], camera, 0, rows, first, quick)
+        cpu.lookahead_refine(host[current], host[reference], first, 0, rows, mv, cost, quick)
         motions.append((camera, first, mv, cost))
         gpu_motions.append(arrays(on_device))
         camera, first, mv, cost = gpu_motions[-1]
@@ -74,7 +74,7 @@ def test_twin(device, kind, width, height):  # noqa: F811
     cuda.lookahead_camera(table, columns, rows)
     for kernel in (cuda.lookahead_search, cuda.lookahead_refine):
         for span in spans:
-            kernel(table, columns, rows, *span)
+            kernel(table, columns, rows, *span, quick)
     for found, expected in zip(gpu_motions, motions):
         for one, other in zip(found, expected):
             np.testing.assert_array_equal(one.get(), other)

@@ -59,13 +59,13 @@ def questions_of(rng, first, count):
     return found
 
 
-@pytest.mark.parametrize("size", [(WIDTH, HEIGHT), (33, 17)])
-def test_same_costs(device, size, monkeypatch):  # noqa: F811
+@pytest.mark.parametrize(("size", "quick"), [((WIDTH, HEIGHT), False), ((WIDTH, HEIGHT), True), ((33, 17), False)])
+def test_same_costs(device, size, quick, monkeypatch):  # noqa: F811
     monkeypatch.setattr(gpu_costs, "MOST_PAIRS", 3)  # questions need several batches
     monkeypatch.setattr(gpu_costs, "MOST_TRIPLES", 2)
     monkeypatch.setattr(gpu_costs, "MOST_BATCHES", 2)
     """Whatever is asked, and in however many batches."""
-    rng, host, gpu = np.random.default_rng(SEED), FrameCosts(*size), GpuCosts(device, *size)
+    rng, host, gpu = np.random.default_rng(SEED), FrameCosts(*size, quick=quick), GpuCosts(device, *size, quick=quick)
     for n, luma in enumerate(frames(14, *size)):
         host.add(luma)
         gpu.add(luma)
