@@ -138,10 +138,9 @@ def _foreign(argument: str, remaining: Iterator[str]) -> dict[str, Any]:
 
 def _run_encode(args: argparse.Namespace) -> int:
     from ..cuda_src.runtime.context_warmup import ContextWarmup  # 4 ms of --help, for the ctypes module
-    from ..encoder.workers.process import end_early, start_early
 
     by_settings = args.qp is not None or args.pass_ is not None  # else samples decide, and there are no workers
-    early = by_settings and args.devices is not None and start_early(_names_of(args.devices), args.input)
+    early = by_settings and args.devices is not None and _start_early(args.devices, args.input)
     waking = ContextWarmup([] if early else gpus_of(args.device, args.devices))  # in parallel with the import of the encoder
     try:
         with uncollected():
@@ -151,8 +150,16 @@ def _run_encode(args: argparse.Namespace) -> int:
         options = {name: value for name, value in values.items() if value is not None}
         return run_encode(args.input, args.output, options, waking.release)
     finally:
-        end_early()
+        if early:
+            import_module("..encoder.workers.process", __package__).end_early()
         waking.close()
+
+
+def _start_early(devices: str, inputs: Sequence[str]) -> bool:
+    """Start worker processes before all else; whether there are any."""
+    from ..encoder.workers.process import start_early
+
+    return start_early(_names_of(devices), inputs)
 
 
 @contextmanager

@@ -27,8 +27,6 @@ from ..scheduler.devices import cuda_kernels_will_compile
 from ..scheduler.threads.readers import Readers
 from ..scheduler.trace import Trace
 from . import on_ray
-from .charts.chart import check_matplotlib
-from .charts.timeline import draw
 from .inputs import check_colours_of_images, notes
 from .interrupt import Interrupted, StopSignals
 from .keeping import Clock, DisplayOrder, keyint_of, open_sound, told_after, told_before
@@ -113,6 +111,8 @@ def run_encode(
                     "trace-png": reports["trace_png"], "rate-png": reports["rate_png"],
                     "stats": option_texts.get("stats") if option_texts.get("pass_") else None})
     if reports["trace_png"]:
+        from .charts.chart import check_matplotlib
+
         check_matplotlib("trace-png", "--trace FILE for chrome://tracing")
     rates = None
     if reports["rate_png"]:
@@ -418,6 +418,8 @@ def _finish(run: Run) -> None:
     if run.sinks.timeline and run.trace:
         run.sinks.timeline.write(run.trace.to_json())
     if run.sinks.chart and run.trace:
+        from .charts.timeline import draw
+
         run.sinks.chart.write(draw(run.trace, start_line(run.encoder.config, run.source.format)))
     if run.sinks.rates and run.rates:
         run.sinks.rates.write(run.rates.draw(stats.fps, start_line(run.encoder.config, run.source.format)))

@@ -7,7 +7,7 @@ of the macroblocks above, 0 and 1 of those below. The result is exact, so bands 
 import numpy as np
 
 from ..jit.inlining import inlined
-from ..jit.kernel import closed_kernel, helper, kernel
+from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import I_PCM, LAST_INTRA
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
 from .bundles import Planes
@@ -310,14 +310,12 @@ def _filter_macroblock(
                 _chroma_edge(planes.u, planes.v, at_c + step, half, vertical, strong, tc0, alpha, beta)
 
 
-@kernel
-def _copy(plane, y0, y1):
-    """Rows [y0, y1) of a plane, whose width is a multiple of 8, as a flat array."""
+@helper
+def _copy(plane, y0, flat):
+    """Rows of a plane from y0 on, whose width is a multiple of 8, into a flat array."""
     width = plane.shape[1]
-    flat = np.empty((y1 - y0) * width, np.uint8)
-    for i in range(0, (y1 - y0) * width, 8):
+    for i in range(0, flat.size, 8):
         store(flat, i, load_u8x8(plane, y0 * width + i))
-    return flat
 
 
 @helper
@@ -342,7 +340,11 @@ def deblock(rec, strength_data, quantiser, deblocking, slice_first_mb, row0, row
     disable_idc = deblocking.disable_idc
     y0 = max(0, 16 * (row0 - 1))
     y1 = min(height, 16 * (row1 + 1))
-    planes = Planes(_copy(rec.y, y0, y1), _copy(rec.u, y0 // 2, y1 // 2), _copy(rec.v, y0 // 2, y1 // 2))
+    size = (y1 - y0) * width
+    planes = Planes(np.empty(size, np.uint8), np.empty(size // 4, np.uint8), np.empty(size // 4, np.uint8))
+    _copy(rec.y, y0, planes.y)
+    _copy(rec.u, y0 // 2, planes.u)
+    _copy(rec.v, y0 // 2, planes.v)
     bs = np.zeros(32, np.uint8)
     for my in range(max(0, row0 - 1), min(mb_height, row1 + 1)):
         if disable_idc == 1:

@@ -1,14 +1,13 @@
 """SEI message that says which encoder made a stream, in which version and with which options (`--info-sei`)."""
 
 from typing import Any
-from uuid import UUID
 
 from ..standard.syntax import SEI_USER_DATA_UNREGISTERED, write_sei
 from ..version import __version__
 from .settings.config import Config
 from .settings.options import ALL, OPTIONS
 
-ENCODER_UUID = UUID("8a1df1fa-1a85-48c6-b56b-628a942a7f35")  # of this encoder's user data
+ENCODER_UUID = bytes.fromhex("8a1df1fa 1a85 48c6 b56b 628a942a7f35")  # of this encoder's user data
 _NOT_OF_THE_STREAM = ("Running", "Reports")  # groups of options that leave its bytes as they are
 _SAID_OTHERWISE = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut", "no_weightb", "no_mbtree", "no_psy")
 _OF_B_FRAMES = ("b_pyramid", "pbratio", "weightb")
@@ -21,7 +20,7 @@ _OF_AQ = ("aq_mode", "aq_strength")
 
 def info_sei(config: Config) -> bytes:
     """7.3.2.3, D.1.7: RBSP of a user_data_unregistered message: UUID, then text in ASCII."""
-    payload = ENCODER_UUID.bytes + info_text(config).encode("ascii", "backslashreplace")
+    payload = ENCODER_UUID + info_text(config).encode("ascii", "backslashreplace")
     return write_sei([(SEI_USER_DATA_UNREGISTERED, payload)])
 
 

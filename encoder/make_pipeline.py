@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING
 
 from ..scheduler.trace import Trace
 from .gops.gops import Gops, NoThreads, count_lanes, lane_settings
-from .reordering import Reordering
 from .settings.config import Config
-from .workers.process import end_early
-from .workers.workers import Workers, uses_workers
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline
+    from .reordering import Reordering
 
 
 def make_pipeline(
@@ -22,13 +20,17 @@ def make_pipeline(
     from .pipeline import Pipeline  # after the start of worker processes; tests put another one in its place
 
     lanes = count_lanes(config, frames)
-    if uses_workers(config, length):
-        try:
-            return Workers(config, lanes, keep, warn, trace)
-        except (NoThreads, OSError):  # limits of the system: fewer threads are needed for lanes of this process
-            pass
-    end_early()
-    one = Reordering if config.holds_frames else Pipeline
+    if len(config.devices) > 1:
+        from .workers.process import end_early
+        from .workers.workers import Workers, uses_workers
+
+        if uses_workers(config, length):
+            try:
+                return Workers(config, lanes, keep, warn, trace)
+            except (NoThreads, OSError):  # limits of the system: fewer threads are needed for lanes of this process
+                pass
+        end_early()
+    one = _reordering() if config.holds_frames else Pipeline
     if lanes == 1:
         return one(config, keep, warn, trace)
     while lanes > 1:
@@ -37,3 +39,10 @@ def make_pipeline(
         except NoThreads:
             lanes //= 2
     return one(lane_settings(config, 0, 1), keep, warn, trace)
+
+
+def _reordering() -> "type[Reordering]":
+    """Imports the lookahead."""
+    from .reordering import Reordering
+
+    return Reordering

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,13 +28,8 @@ from ..scheduler.threads.watchdog import LimitError, Stuck
 from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
-from .decisions.adaptive_quantisation import AqSettings, energies, mean_qp, with_mb_qp
-from .decisions.buffer_control import BufferControl, InBuffer
 from .decisions.frame_types import FrameTypes
-from .decisions.rate_control import RateControl
-from .decisions.second_pass import far_off
 from .decisions.size_feedback import RATE_LAG
-from .decisions.weights import Sums, Weighting, frame_sums, sums_of_blocks
 from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .frames.device_frame import DeviceFrame, check_device
 from .hrd_syntax import filler_data
@@ -43,6 +39,11 @@ from .settings.requests import Request
 from .slice_writer import SliceWriter
 from .statistics import SUMMED
 from .warm_up import compile_in_background, load_for_gpu, loaded_for_gpu
+
+if TYPE_CHECKING:  # imported where settings ask for them
+    from .decisions.buffer_control import BufferControl, InBuffer
+    from .decisions.rate_control import RateControl
+    from .decisions.weights import Sums, Weighting
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `public_error`
@@ -76,7 +77,7 @@ class EncodedFrame:
     bits_by_kind: tuple[int, ...] | None  # in the order of statistics.KINDS, if asked for
     stage_seconds: dict[str, float]
     reconstruction: Planes | None  # cropped, as a decoder returns it
-    in_buffer: InBuffer | None = None  # where a buffer is promised
+    in_buffer: "InBuffer | None" = None  # where a buffer is promised
     refused: bool = False  # samples of its source, on a GPU, are far outside of their range
 
 
@@ -103,12 +104,8 @@ class Pipeline:
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
         self._warn = warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         self.frame_types = FrameTypes(config, slices, warn)
-        self._rate = RateControl(config) if config.bitrate else None
-        if config.first_pass is not None and (said := far_off(config)):
-            warn(said)
-        self._control = None if config.buffer is None else BufferControl(config)
+        self._rate, self._control, self._weighting = _controls(config, warn)
         self._warn_of_underflow = config.buffer is not None
-        self._weighting = Weighting(config.repeats_references) if config.weightp else None
         settings = LoopSettings(config, slices)
         try:
             most_in_flight = _MOST_IN_FLIGHT if self._rate is None else RATE_LAG - 1
@@ -255,8 +252,12 @@ class Pipeline:
                 self._finish(self._rate.lag(spec.coding_index) - 1)
                 spec, ahead = self._rate.settle(spec, ahead)
             if self._weighting is not None:
+                from .decisions.weights import frame_sums
+
                 spec = self._weighting.of(spec, frame_sums(planes) if planes else self._sums_on_gpu(frame))
             if self.config.aq_mode and not spec.mb_qp:
+                from .decisions.adaptive_quantisation import AqSettings, with_mb_qp
+
                 energy, limits = self._energies(frame, planes), (self.config.qpmin, self.config.qpmax)
                 spec = with_mb_qp(spec, energy, AqSettings.of(self.config), *limits)
             if self._control is not None:
@@ -269,7 +270,7 @@ class Pipeline:
             raise public_error(error) from None
 
     def _encode_to_fit(
-        self, control: BufferControl, spec: FrameSpec, frame: Frame, ahead: Sequence[FrameSpec]
+        self, control: "BufferControl", spec: FrameSpec, frame: Frame, ahead: Sequence[FrameSpec]
     ) -> None:
         """Encode a frame until it fits the buffer; see BufferControl. It is then finished, and with its filler data."""
         executor, tried = self.executor, control.first(spec, ahead)
@@ -297,10 +298,14 @@ class Pipeline:
 
     def _energies(self, frame: Frame, planes: Sequence[np.ndarray]) -> np.ndarray:
         """See with_mb_qp. planes: see `_encode`."""
+        from .decisions.adaptive_quantisation import energies
+
         return energies(frame.wide_planes()) if planes else _held(frame).energies()
 
-    def _sums_on_gpu(self, frame: Frame) -> Sums:
+    def _sums_on_gpu(self, frame: Frame) -> "Sums":
         """See Weighting.of, for a source on the GPU."""
+        from .decisions.weights import sums_of_blocks
+
         return sums_of_blocks(_held(frame).sums(), self.config.width, self.config.height)
 
     def say_bt709(self, begun: bool = False) -> None:
@@ -340,7 +345,7 @@ class Pipeline:
             is_qp_asked=spec.is_qp_asked,
             over_factor=spec.over_factor,
             predicted=spec.predicted,
-            mean_qp=mean_qp(spec) if self.config.pass_ else 0,
+            mean_qp=_mean_qp(spec) if self.config.pass_ else 0,
             data=data,
             mb_counts=found[6:],
             transform_8x8=int(np.count_nonzero(frame.transform_8x8)) if self.config.transform_8x8_mode else 0,
@@ -395,6 +400,38 @@ class Pipeline:
         luma, chroma = frame.decoded
         cb, cr = chroma[:, pad // 2 :, pad // 2 :][:, : height // 2, : width // 2].copy()
         return luma[pad : pad + height, pad : pad + width].copy(), cb, cr
+
+
+def _controls(
+    config: Config, warn: Callable[[str], None]
+) -> "tuple[RateControl | None, BufferControl | None, Weighting | None]":
+    """What the settings ask for of rate control, buffer control and weighted prediction."""
+    rate = control = weighting = None
+    if config.bitrate:
+        from .decisions.rate_control import RateControl
+
+        rate = RateControl(config)
+    if config.first_pass is not None:
+        from .decisions.second_pass import far_off
+
+        if said := far_off(config):
+            warn(said)
+    if config.buffer is not None:
+        from .decisions.buffer_control import BufferControl
+
+        control = BufferControl(config)
+    if config.weightp:
+        from .decisions.weights import Weighting
+
+        weighting = Weighting(config.repeats_references)
+    return rate, control, weighting
+
+
+def _mean_qp(spec: FrameSpec) -> int:
+    """See adaptive_quantisation.mean_qp."""
+    from .decisions.adaptive_quantisation import mean_qp
+
+    return mean_qp(spec)
 
 
 def _held(frame: Frame) -> HeldSource:

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf, log10
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,7 +26,9 @@ from ..standard.macroblock import (
     P_16x8,
     P_16x16,
 )
-from .decisions.buffer_control import InBuffer
+
+if TYPE_CHECKING:
+    from .decisions.buffer_control import InBuffer
 
 # Macroblock types with a count of their own, in the order of the columns
 COUNTED_TYPES = (
@@ -58,7 +60,7 @@ class FrameFacts(Protocol):
     mb_counts: np.ndarray
     transform_8x8: int
     bits_by_kind: tuple[int, ...] | None
-    in_buffer: InBuffer | None
+    in_buffer: "InBuffer | None"
     predicted: int
     ssd: tuple[int, int, int]
     sums: list[int]
@@ -85,7 +87,7 @@ class FrameRow(NamedTuple):
     mb_counts: tuple[int, ...]  # by mb_type
     transform_8x8: int  # macroblocks with transform_size_8x8_flag
     bits_by_kind: tuple[int, ...] | None  # as KINDS
-    in_buffer: InBuffer | None
+    in_buffer: "InBuffer | None"
     predicted: int  # bits; 0: nothing predicts them
     sums: list[int]  # of the arrays SUMMED
 
@@ -204,7 +206,7 @@ class BufferTotals:
     first_underflow: int | None = None
     filler: int = 0  # bytes
 
-    def add(self, frame: int, found: InBuffer) -> None:
+    def add(self, frame: int, found: "InBuffer") -> None:
         """Add a frame, by its display index."""
         self.least = found.left if not self.frames else min(self.least, found.left)
         self.frames += 1

@@ -1,14 +1,8 @@
 """Atomic operations between threads inside kernels, without the interpreter: tickets, progress counters, waiting."""
 
-import llvmlite.binding as llvm
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-
+from .intrinsics import cgutils, intrinsic, ir, types
 from .kernel import kernel
 
-_X86 = llvm.get_process_triple().startswith(("x86_64", "i686"))
 _BYTES = 8  # alignment: the element type is int64
 
 
@@ -64,7 +58,7 @@ def pause(typingctx):
     """Spin-wait hint to the processor (x86 `pause`; nothing elsewhere)."""
 
     def codegen(context, builder, sig, args):
-        if _X86:
+        if builder.module.triple.startswith(("x86_64", "i686")):
             nothing = ir.FunctionType(ir.VoidType(), [])
             builder.call(cgutils.get_or_insert_function(builder.module, nothing, "llvm.x86.sse2.pause"), [])
         return context.get_dummy_value()

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from llvmlite import binding
+from numba.core import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
+from numba.np.numpy_support import as_dtype
 
-from . import IMPORTED, trust
+from . import IMPORTED, direct, trust
 from .cache_folder import cache_folder, second_best
 from .cache_root import ADVICE
 from .kernel_files import KernelFiles, Layers, code_key
@@ -110,6 +112,39 @@ class _Results(CompileResultCacheImpl):
         )  # fmt: skip
 
 
+def _described(kind):
+    """The kind of arguments of a type, as direct.describe has it; TypeError if it knows no such arguments."""
+    if isinstance(kind, types.Array):
+        return (as_dtype(kind.dtype).str, kind.ndim, kind.layout, kind.mutable, kind.aligned)
+    if isinstance(kind, types.BaseNamedTuple):
+        home = kind.instance_class
+        return (f"{home.__module__}.{home.__qualname__}", *map(_described, kind.types))
+    if isinstance(kind, types.BaseTuple):
+        return ("builtins.tuple", *map(_described, kind.types))
+    if isinstance(kind, types.Omitted):
+        return direct.describe_default(kind.value)
+    if isinstance(kind, types.NoneType):
+        return "none"
+    if isinstance(kind, (types.Boolean, types.Integer, types.Float)):
+        return as_dtype(kind).str
+    raise TypeError(kind)
+
+
+def _save_direct(function, signature, data):
+    """Keeps the code for processes without Numba, unless it needs what only Numba prepares."""
+    library, environments = data.library, (data.environment, *data._find_referenced_environments())
+    if data.reload_init or any(other.consts for other in environments):
+        return
+    try:
+        described = [_described(kind) for kind in signature]
+    except TypeError:
+        return
+    module = library._final_module
+    needs = [found.name for found in (*module.functions, *module.global_variables) if found.is_declaration]
+    direct.save(function, described, library._get_compiled_object(), data.fndesc.llvm_cpython_wrapper_name,
+                data.fndesc.env_name, needs)  # fmt: skip
+
+
 class KernelCache(FunctionCache):
     """Replaces Numba's cache of a function, with the same file names and keys."""
 
@@ -148,6 +183,7 @@ class KernelCache(FunctionCache):
         try:
             if self._folder.writable:
                 self._save_overload(sig, data)
+                _save_direct(self._py_func, sig, data)
                 if said := second_best(self._folder):
                     trust.warn_once("place", said)
                 return

@@ -5,20 +5,17 @@ Candidates: H264LITE_CACHE; NUMBA_CACHE_DIR; __pycache__ beside the sources; the
 written, a temporary folder.
 """
 
-import hashlib
 import os
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import numba
-from numba.misc.appdirs import AppDirs
-
 from ..version import __version__
 from . import trust
 from .cache_root import ADVICE, ALONE, VARIABLE, cache_root, temporary_root
-from .interfaces import why_ordinary
+from .numba_version import is_tested, numba_version
 
 NUMBAS_VARIABLE = "NUMBA_CACHE_DIR"
 _ROOT = Path(__file__).resolve().parent.parent
@@ -63,7 +60,9 @@ def _candidates(sources: Path) -> list[Path]:
     """Folders in order of preference, without the temporary one."""
     numbas, beside, root = os.environ.get(NUMBAS_VARIABLE), sources / "__pycache__", cache_root()
     found = [Path(numbas).absolute() / _hashed(sources), beside] if numbas else [beside]
-    if why_ordinary():  # then Numba chooses
+    if _is_ordinary():  # then Numba chooses
+        from numba.misc.appdirs import AppDirs
+
         users = Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
         return [*found, *([users / _hashed(sources)] if users.is_absolute() else [])]
     if root is not None and os.environ.get(ALONE) == "1":
@@ -73,20 +72,31 @@ def _candidates(sources: Path) -> list[Path]:
     return found
 
 
+def _is_ordinary() -> bool:
+    """Whether kernels are compiled in Numba's ordinary way; judged by its version as long as it is not imported."""
+    if "numba" not in sys.modules:
+        return not is_tested(numba_version())
+    from .interfaces import why_ordinary
+
+    return bool(why_ordinary())
+
+
 def _temporary(sources: Path) -> list[Path]:
-    root = None if why_ordinary() or os.environ.get(ALONE) == "1" else temporary_root()
+    root = None if _is_ordinary() or os.environ.get(ALONE) == "1" else temporary_root()
     return [] if root is None else [root / _shared(sources)]
 
 
 def _hashed(sources: Path) -> str:
     """Numba's name for the folder of a place."""
+    import hashlib
+
     return f"{sources.name}_{hashlib.sha1(str(sources).encode()).hexdigest()}"
 
 
 def _shared(sources: Path) -> Path:
     """The name in a cache of several installations: the same wherever this package is installed."""
     name = ".".join(sources.relative_to(_ROOT).parts) if sources.is_relative_to(_ROOT) else _hashed(sources)
-    return Path("kernels", f"{__version__}-numba-{numba.__version__}", name)
+    return Path("kernels", f"{__version__}-numba-{numba_version()}", name)
 
 
 @cache

@@ -4,9 +4,11 @@ An outlined function is compiled once, not at each call. A function with one cal
 does so, but not in a large caller.
 """
 
-from numba import types
-from numba.core import config
-from numba.core.extending import intrinsic
+from .intrinsics import Intrinsic, types
+
+
+def _nothing() -> None:
+    """The mark with compilation disabled: does nothing."""
 
 
 def _mark(attribute):  # type: ignore[no-untyped-def]
@@ -17,13 +19,8 @@ def _mark(attribute):  # type: ignore[no-untyped-def]
 
         return types.none(), code
 
-    return intrinsic(typing)
+    return Intrinsic(typing, plain=_nothing)
 
 
-def _nothing() -> None:
-    """The mark with compilation disabled: does nothing."""
-
-
-_JIT = not getattr(config, "DISABLE_JIT", False)
-outlined = _mark("noinline") if _JIT else _nothing
-inlined = _mark("alwaysinline") if _JIT else _nothing
+outlined = _mark("noinline")
+inlined = _mark("alwaysinline")

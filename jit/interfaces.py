@@ -8,8 +8,7 @@ from importlib import import_module
 
 import numba
 
-# Versions of Numba, as in pyproject.toml: tests/jit run with the first, all tests with the last
-SINCE, BEFORE = (0, 60), (0, 69)
+from .numba_version import BEFORE, SINCE
 
 # By module: what cache.py, parts.py and dispatchers.py call or replace
 _USED = {
@@ -20,11 +19,15 @@ _USED = {
     "numba.core.codegen": (
         "JITCPUCodegen.magic_tuple",
         "JITCodeLibrary._ensure_finalized", "JITCodeLibrary._finalize_dynamic_globals",
+        "JITCodeLibrary._get_compiled_object",
         "JITCodeLibrary._finalize_final_module", "JITCodeLibrary._get_module_for_linking",
         "JITCodeLibrary._optimize_final_module", "JITCodeLibrary._set_compiled_object",
         "JITCodeLibrary.enable_object_caching",
     ),
-    "numba.core.compiler": ("CompilerBase._compile_core", "DefaultPassBuilder.define_nopython_pipeline"),
+    "numba.core.compiler": (
+        "CompilerBase._compile_core", "CompileResult._find_referenced_environments",
+        "DefaultPassBuilder.define_nopython_pipeline",
+    ),
     "numba.core.compiler_machinery": ("LoweringPass", "PassManager.add_pass_after", "PassManager.finalize", "register_pass"),
     "numba.core.dispatcher": ("Dispatcher._compile_for_args", "Dispatcher._insert", "Dispatcher.get_call_template"),
     "numba.core.runtime": ("rtsys.initialize",),

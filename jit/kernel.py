@@ -8,6 +8,7 @@ In kernels `int(x)` leaves a uint8 a uint8, and the difference of two of them is
 with np.int32(x) or np.int64(x).
 """
 
+import sys
 import threading
 import weakref
 
@@ -16,7 +17,8 @@ _making = threading.RLock()
 
 class Kernel:
     """A function of a decorator. Its first use makes Numba's dispatcher (dispatchers.py): a process uses few of its kernels,
-    and each takes 0.5 ms, most of it for the stamp of its sources.
+    and each takes 0.5 ms, most of it for the stamp of its sources. As long as Numba is not imported, a call loads the code
+    without it, where the cache has it (direct.py).
     """
 
     def __init__(self, function, kind):
@@ -24,7 +26,14 @@ class Kernel:
         self._function, self._kind, self._made = function, kind, None
 
     def __call__(self, *args, **kws):
-        return self.made()(*args, **kws)
+        if "numba" in sys.modules:
+            return self.made()(*args, **kws)
+        from . import direct
+
+        with _making:
+            if type(self) is Kernel:
+                self._call_by(direct.caller(self._function, self.made))
+        return self(*args, **kws)
 
     def __getattr__(self, name):
         """Attributes of Numba's dispatcher, with the type by which Numba resolves a call."""
@@ -37,9 +46,12 @@ class Kernel:
                 from . import dispatchers
 
                 self._made = getattr(dispatchers, self._kind)(self._function)
-                # Python looks for `__call__` in the class only: a class of its own calls the dispatcher without a detour
-                self.__class__ = type(self.__name__, (Kernel,), {"__call__": staticmethod(self._made)})
+                self._call_by(self._made)
         return self._made
+
+    def _call_by(self, function):
+        # Python looks for `__call__` in the class only: a class of its own calls the function without a detour
+        self.__class__ = type(self.__name__, (Kernel,), {"__call__": staticmethod(function)})
 
 
 _kernels: weakref.WeakSet = weakref.WeakSet()  # without helpers

@@ -5,24 +5,22 @@ import itertools
 import os
 import pickle
 import sys
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from pathlib import Path
 from typing import Any
 
-import numba
-from numba.core import config
-
-from . import trust
+from . import direct, trust
 from .cache_folder import find_cache_folder
-from .interfaces import why_ordinary
+from .numba_version import numba_version
 from .sources import stamp
 
-_ENDING = f".py{sys.version_info[0]}{sys.version_info[1]}"  # part of Numba's file names
 _CHANGE_CODE = ("BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE")  # settings of Numba
 
 
 def code_key(codegen: Any) -> tuple[Any, ...]:
     """What the code of all kernels depends on: processor, and settings of Numba and of cpu_simd/simd/vector.py."""
+    from numba.core import config
+
     settings = (str(getattr(config, name, None)) for name in _CHANGE_CODE)
     return (codegen.magic_tuple(), os.environ.get("H264LITE_SIMD", ""), *settings)
 
@@ -31,7 +29,7 @@ class KernelFiles:
     """The files of a kernel: one for each version, and an index by key. `base`: folder and name without endings."""
 
     def __init__(self, base: str, fresh: str) -> None:
-        self._base, self._made = base, (numba.__version__, fresh)
+        self._base, self._made = base, (numba_version(), fresh)
         self.index = Path(f"{base}.nbi")
 
     def versions(self):
@@ -109,12 +107,15 @@ def _unpickled(data):
         return None
 
 
-def cached_modules(sources: Path, wanted: Container[str]) -> set[str]:
+def cached_modules(sources: Path, wanted: Collection[str]) -> set[str]:
     """Those of the `wanted` source files of a folder that have compiled kernels for this processor, all intact and fresh.
 
     Files are named without ending.
     """
-    found = [entry for folder in find_cache_folder(sources).readable for entry in _found_in(folder, sources, wanted)]
+    folders = find_cache_folder(sources).readable
+    if "numba" not in sys.modules and (ready := direct.modules(sources, folders, wanted)) >= set(wanted):
+        return ready
+    found = [entry for folder in folders for entry in _found_in(folder, sources, wanted)]
     intact = {kernel for kernel, usable in found if usable}
     broken = {kernel for kernel, _ in found} - intact
     return {_module(kernel) for kernel in intact} - {_module(kernel) for kernel in broken}
@@ -132,10 +133,12 @@ def _found_in(folder: Path, sources: Path, wanted: Container[str]) -> Iterator[t
         return
     from numba.core.registry import cpu_target
 
+    from .interfaces import why_ordinary
+
     here = None if why_ordinary() else code_key(cpu_target.target_context.codegen())
     for name in names:  # FILE.KERNEL-LINE.VERSION.nbi
         kernel = name.rpartition("-")[0]
-        if not name.endswith(f"{_ENDING}.nbi") or _module(kernel) not in wanted:
+        if not name.endswith(f"{direct.ENDING}.nbi") or _module(kernel) not in wanted:
             continue
         path, source = folder / name, sources / f"{_module(kernel)}.py"
         if not source.is_file():

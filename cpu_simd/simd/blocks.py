@@ -4,11 +4,7 @@ Two layouts of sixteen lanes occur: a "block", the samples of one 4x4 block in r
 four adjacent blocks. Transforms along rows work on both, transforms along columns on blocks.
 """
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-
+from ...jit.intrinsics import cgutils, intrinsic, ir, types
 from ...standard.tables import ZIGZAG_4x4
 from .vector import (
     AVX2,
@@ -339,7 +335,7 @@ def load_columns(typingctx, a, at_a, b, at_b, stride):
         pairs = [builder.shuffle_vector(rows[i], rows[i + 1], _mask(range(16))) for i in range(0, 16, 2)]
         return context.make_tuple(builder, sig.return_type, _interleaved(builder, pairs, 4))
 
-    return types.UniTuple(u8x16, 8)(a, types.intp, b, types.intp, types.intp), codegen
+    return types.UniTuple(u8x16.numba, 8)(a, types.intp, b, types.intp, types.intp), codegen
 
 
 @intrinsic

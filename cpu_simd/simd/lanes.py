@@ -1,9 +1,6 @@
 """SIMD operations across lanes: sums, minima, butterflies, shuffles; integers as bit masks of lanes."""
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
+from ...jit.intrinsics import intrinsic, ir, types
 from .vector import (
     Vec,
     _abs,

@@ -1,9 +1,6 @@
 """SIMD operations of the motion search: sums of absolute differences, minima with positions."""
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
+from ...jit.intrinsics import intrinsic, ir, types
 from .vector import (
     AVX2,
     Vec,

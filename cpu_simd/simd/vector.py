@@ -13,30 +13,29 @@ the same.
 import errno
 import os
 
-import llvmlite.binding as llvm
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils, config
-from numba.extending import intrinsic, models, register_model
+from ...jit.intrinsics import cgutils, intrinsic, ir, setting, types
 
 
-class Vec(types.Type):
-    """A vector of `lanes` integers of `bits` bits; signedness is a property of the operations, not of the type."""
+class Vec:
+    """A type of vectors: Numba's `VecType`, made when a kernel is compiled. bits: of each of the `lanes` integers."""
 
     def __init__(self, bits, lanes):
         self.bits = bits
         self.lanes = lanes
-        super().__init__(name=f"Vec(i{bits}x{lanes})")
 
     @property
     def ir(self):
         return ir.VectorType(ir.IntType(self.bits), self.lanes)
 
+    @property
+    def numba(self):
+        from .vector_type import VecType
 
-@register_model(Vec)
-class VecModel(models.PrimitiveModel):
-    def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, fe_type.ir)
+        return VecType(self.bits, self.lanes)
+
+    def __call__(self, *arguments):
+        """The signature of a function of these arguments, Numba's types or Vec, which returns such a vector."""
+        return self.numba(*[kind.numba if isinstance(kind, Vec) else kind for kind in arguments])
 
 
 u8x8, u8x16, u8x32 = Vec(8, 8), Vec(8, 16), Vec(8, 32)
@@ -47,9 +46,11 @@ u64x4 = Vec(64, 4)
 
 def host_has(feature: str) -> bool:
     """Whether kernels may use an LLVM feature such as "avx2" of the target: Numba's configured CPU features or this CPU's."""
-    told = getattr(config, "CPU_FEATURES", None)
+    told = setting("CPU_FEATURES")
     if told is not None:
         return f"+{feature}" in told.split(",")
+    import llvmlite.binding as llvm
+
     try:
         return bool(llvm.get_host_cpu_features().get(feature, False))
     except RuntimeError:

@@ -5,7 +5,6 @@ while the sources are those it was made from), the per-user cache, nvcc, NVRTC (
 release, and a checkout compiles each kernel file once. H264LITE_CUDA_COMPILER=nvcc|nvrtc allows that compiler only.
 """
 
-import argparse
 import atexit
 import hashlib
 import json
@@ -14,9 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -224,6 +221,8 @@ def cache_folder() -> Path:
 
 @cache
 def _make_own_folder() -> Path:
+    import tempfile
+
     folder = tempfile.mkdtemp(prefix="h264lite-cuda-")
     atexit.register(shutil.rmtree, folder, True)
     return Path(folder)
@@ -243,6 +242,8 @@ def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that another process sees it whole or not at all."""
     if path.exists() and path.read_bytes() == data:
         return
+    import tempfile
+
     handle, name = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
@@ -393,6 +394,8 @@ def load_code(name: str, capability: tuple[int, int]) -> bytes:
 
 
 def _by_nvcc(name: str, arch: str) -> bytes:
+    import tempfile
+
     with tempfile.TemporaryDirectory() as scratch:
         output = Path(scratch) / "module.cubin"
         run_nvcc(name, ["-cubin", f"-arch={arch}"], output, write_tables(Path(scratch)))
@@ -415,6 +418,10 @@ def why_no_kernels(names: Iterable[str], capability: tuple[int, int]) -> str | N
 def load_codes(names: Sequence[str], capability: tuple[int, int]) -> list[bytes]:
     """`load_code` of several kernel files, compiled concurrently if threads can be started."""
     _version_to_load()  # found once, and not by each thread
+    if all(is_kept(name, capability) for name in names):
+        return [load_code(name, capability) for name in names]
+    from concurrent.futures import ThreadPoolExecutor  # 10 ms, with the module logging
+
     try:
         with ThreadPoolExecutor() as pool:
             return list(pool.map(lambda name: load_code(name, capability), names))
@@ -440,6 +447,9 @@ def build_fatbins(architectures: Sequence[str] = (), names: list[str] | None = N
     target.append(f"-gencode=arch=compute_{architectures[0]},code=compute_{architectures[0]}")
     names = names or module_names()
     built = [HERE / f"{name}.fatbin" for name in names]
+    import tempfile
+    from concurrent.futures import ThreadPoolExecutor
+
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(os.cpu_count()) as pool:
         include = write_tables(Path(scratch))
         list(pool.map(lambda name, output: run_nvcc(name, target, output, include), names, built))
@@ -450,6 +460,8 @@ def build_fatbins(architectures: Sequence[str] = (), names: list[str] | None = N
 
 def main(arguments: list[str] | None = None) -> int:
     """`python -m h264lite.cuda_src.runtime.compiler`: build the fatbins of a release."""
+    import argparse
+
     parser = argparse.ArgumentParser(prog="python -m h264lite.cuda_src.runtime.compiler", description=__doc__)
     default = ",".join(ARCHITECTURES)
     parser.add_argument("--arch", help=f"compute capabilities, as 80,90 (default: those of {default} that nvcc knows)")

@@ -97,11 +97,11 @@ def _choose() -> tuple[str, Any]:
 
 
 def _load(way: str) -> Any:
-    module = importlib.import_module(MODULES[way])
     if way == PYCUDA:
-        return module
-    if _library() is None:  # which cuda-bindings loads at the first call
+        return importlib.import_module(MODULES[way])
+    if _library() is None:  # which cuda-bindings loads at the first call; its import takes 25 ms
         raise ImportError(f"{LIBRARY} cannot be loaded")
+    module = importlib.import_module(MODULES[way])
     from . import bindings
 
     bindings.use(module)

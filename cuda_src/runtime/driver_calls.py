@@ -15,10 +15,8 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
+from ...jit.intrinsics import intrinsic, ir, types
 from ...jit.kernel import kernel
 from .driver import LIBRARY
 from .graph import FEWEST, Graphs, Launch

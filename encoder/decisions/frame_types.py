@@ -1,6 +1,7 @@
 """Decides the frames of a stream, which come in display order, and gives them in coding order."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,13 +10,14 @@ from ...scheduler.frames.held_sources import HeldSource
 from ...scheduler.lookahead.questions import NOTHING_READ, Costs
 from ..settings.config import Config
 from ..settings.requests import IDR
-from .adaptive_types import AdaptiveTypes
 from .fixed_types import FixedTypes, TypeSource
 from .frame_order import CABAC_INIT_IDC, FrameOrder, Slices
-from .given_types import GivenTypes
-from .lookahead import costs_of
-from .qp_source import CrfQps, QpSource
 from .requested import Requests
+
+if TYPE_CHECKING:  # imported where settings ask for them: most of the lookahead, of rate control and of their kernels
+    from .adaptive_types import AdaptiveTypes
+    from .given_types import GivenTypes
+    from .qp_source import QpSource
 
 DISTANCES = tuple(range(1, MOST_ENTRIES + 1))  # of the frames before
 
@@ -35,16 +37,17 @@ class FrameTypes:
         self.requests = Requests(config, warn)
         self._last: FrameSpec | None = None
         by_costs = (config.b_adapt or config.scenecut) and config.first_pass is None
-        costs = costs_of(config, copies) if config.decides_by_samples else None
+        costs = _costs_of(config, copies) if config.decides_by_samples else None
         self._all_costs = costs
-        self._qps: QpSource | None = None
-        if config.crf is not None and costs is not None:
-            self._qps = CrfQps(config, costs, self.requests)
+        self._qps = None if config.crf is None or costs is None else _qps_of(config, costs, self.requests)
         self._costs = None if by_costs else costs  # which AdaptiveTypes adds to else
-        self._types = _type_source(config, costs, warn)
+        self._given = None if config.first_pass is None else _given_types(config.first_pass.types, warn)
+        self._adaptive = _adaptive_types(config, costs) if by_costs else None
+        fixed = FixedTypes(config) if config.bframes or costs is not None else None
+        self._types: TypeSource | None = self._given or self._adaptive or fixed  # None: `next` decides
         self._order = FrameOrder(config, slices)
-        if self._qps is not None and isinstance(self._types, AdaptiveTypes):
-            self._types.needed_from = self._qps.needed_from
+        if self._qps is not None and self._adaptive is not None:
+            self._adaptive.needed_from = self._qps.needed_from
 
     def add(self, planes: Sequence[np.ndarray] | HeldSource = ()) -> list[FrameSpec]:
         """One more source frame has come, in display order. The frames that can be coded now, in coding order.
@@ -64,8 +67,8 @@ class FrameTypes:
 
     def check_next(self) -> None:
         """InputError, before any change, if no frame can follow."""
-        if isinstance(self._types, GivenTypes):
-            self._types.check_next()
+        if self._given is not None:
+            self._given.check_next()
 
     @property
     def reads_from(self) -> int:
@@ -99,8 +102,8 @@ class FrameTypes:
 
     def _forget(self, before: int) -> None:
         """The QPs need no costs of frames before this one."""
-        if isinstance(self._types, AdaptiveTypes):
-            self._types.needed_from = before
+        if self._adaptive is not None:
+            self._adaptive.needed_from = before
         elif self._costs is not None:
             self._costs.forget(before)
 
@@ -131,11 +134,30 @@ class FrameTypes:
         )  # fmt: skip
 
 
-def _type_source(config: Config, costs: Costs | None, warn: Callable[[str], None] | None) -> TypeSource | None:
-    """Of the first pass; by costs, where types depend on them; None: `FrameTypes.next` decides."""
-    if config.first_pass is not None:
-        return GivenTypes(config.first_pass.types, warn)
-    if config.b_adapt or config.scenecut:
-        assert costs is not None
-        return AdaptiveTypes.of(config, config.b_pyramid != "none", costs)
-    return FixedTypes(config) if config.bframes or costs is not None else None
+def _given_types(types: Sequence[str], warn: Callable[[str], None] | None) -> "GivenTypes":
+    """Of the first pass."""
+    from .given_types import GivenTypes
+
+    return GivenTypes(types, warn)
+
+
+def _adaptive_types(config: Config, costs: Costs | None) -> "AdaptiveTypes":
+    """By costs."""
+    from .adaptive_types import AdaptiveTypes
+
+    assert costs is not None
+    return AdaptiveTypes.of(config, config.b_pyramid != "none", costs)
+
+
+def _costs_of(config: Config, copies: bool) -> Costs:
+    """See lookahead.costs_of."""
+    from .lookahead import costs_of
+
+    return costs_of(config, copies)
+
+
+def _qps_of(config: Config, costs: Costs, requests: Requests) -> "QpSource":
+    """Of a constant rate factor."""
+    from .qp_source import CrfQps
+
+    return CrfQps(config, costs, requests)

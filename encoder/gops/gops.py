@@ -18,11 +18,11 @@ from ...scheduler.frames.frame import split_planes
 from ...scheduler.frames.host_rgb import RgbFrame
 from ...scheduler.trace import Trace
 from ...start_threads import start_threads
-from ..decisions.second_pass import parts_of
 from ..errors import Error, InputError
 from ..files.read_ahead import Read
 from ..held_frames import HeldFrames
 from ..settings.config import Config
+from ..settings.pass_file import FirstPass
 from ..settings.requests import Request
 from .lane import Lane, LaneQueue
 from .queue import GopQueue
@@ -36,6 +36,13 @@ FRAMES_AHEAD = 64  # of a device: so many may be begun in short GOPs before the 
 POLL_SECONDS = 0.1  # a blocked caller handles signals at this interval
 
 
+def _parts_of(first: FirstPass) -> tuple[range, ...]:
+    """See second_pass.parts_of."""
+    from ..decisions.second_pass import parts_of
+
+    return parts_of(first)
+
+
 def count_lanes(config: Config, frames: int | None) -> int:
     """Number of GOPs encoded at once: as configured, or by estimate; at most those of the input, at least one a device.
 
@@ -46,7 +53,7 @@ def count_lanes(config: Config, frames: int | None) -> int:
         return len(config.devices)
     lanes = config.gops or _tuned_lanes(config) or sum(_lanes_that_pay(config, name) for name in config.devices)
     if config.first_pass is not None:
-        return max(len(config.devices), min(lanes, len(parts_of(config.first_pass))))
+        return max(len(config.devices), min(lanes, len(_parts_of(config.first_pass))))
     return max(len(config.devices), min(lanes, -(-frames // config.keyint) if frames else lanes))
 
 
@@ -85,7 +92,7 @@ class Gops:
         trace: Trace | None = None,
     ) -> None:
         self.config = config
-        parts = () if config.first_pass is None else parts_of(config.first_pass)
+        parts = () if config.first_pass is None else _parts_of(config.first_pass)
         longest = max([len(part) for part in parts], default=config.keyint)
         ahead = -(-FRAMES_AHEAD * len(config.devices) // longest)
         self.queue = GopQueue(lanes, lanes * longest, frame_bytes(config), [part.start for part in parts], ahead)

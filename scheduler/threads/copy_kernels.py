@@ -6,12 +6,8 @@ parts too, never waits for a helper that woke late, and does other work between 
 copies the last part sets the upload fence to READY, so that a GPU waiting for it does not depend on the caller.
 """
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-
 from ...jit.atomics import fetch_add, give_way, load_acquire, pause, store_release, take_one
+from ...jit.intrinsics import cgutils, intrinsic, ir, types
 from ...jit.kernel import kernel
 
 # The job ring, int64[RING_SIZE]: tickets taken, tickets posted, parts done, stop flag, address of the upload fence, each on

@@ -4,11 +4,8 @@ A Python thread needs the interpreter's lock before and after each read, and the
 half of the host time of a frame when the GPU takes no time (docs/speed.md).
 """
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
 from ...jit.atomics import fetch_add, load_acquire, store_release
+from ...jit.intrinsics import intrinsic, ir, types
 from ...jit.kernel import kernel, quick_kernel
 from .copy_kernels import call_with
 

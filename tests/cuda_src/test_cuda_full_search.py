@@ -15,7 +15,7 @@ from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..quantiser import constant, varying
 
 
-def both(  # noqa: F811
+def both(
     device, source, reference, pad, centre, predictor, qp, merange, splits=1, mask=ALL_PARTITIONS, subme=EVERY  # noqa: F811
 ):
     n_mb, rows = len(centre), source.shape[0] // 16

@@ -55,7 +55,7 @@ def test_any_qps(gpu, tools, made, monkeypatch):  # noqa: F811
         rng = np.random.default_rng(spec.display_index)
         return spec._replace(mb_qp=MAPS[made](rng, energy.size).astype(np.uint8).tobytes())
 
-    monkeypatch.setattr("h264lite.encoder.pipeline.with_mb_qp", with_map)
+    monkeypatch.setattr("h264lite.encoder.decisions.adaptive_quantisation.with_mb_qp", with_map)
     compare(round_trip.noise_clip(34, 66, 3, 5), 34, 66, [("half", len(tools) % 2)], aq_mode=1, **tools)
 
 
@@ -97,7 +97,7 @@ def test_some_frames_with_one_qp(gpu, monkeypatch):  # noqa: F811
         qps = np.random.default_rng(spec.display_index).integers(20, 40, energy.size).astype(np.uint8)
         return spec._replace(mb_qp=qps.tobytes()) if spec.display_index % 3 else spec
 
-    monkeypatch.setattr("h264lite.encoder.pipeline.with_mb_qp", with_map)
+    monkeypatch.setattr("h264lite.encoder.decisions.adaptive_quantisation.with_mb_qp", with_map)
     clip = round_trip.noise_clip(18, 50, 5, 4)
     compare([clip[n % 5] for n in range(14)], 18, 50, [("half", 1), ("one", 0)], aq_mode=1, **{**CHEAP, "qp": 24})
 

@@ -47,7 +47,7 @@ def test_the_message_says_encoder_version_and_options_that_shape_the_stream(clip
     stream = encode(clip, info_sei=True, qp=31, sar="12:11", partitions="none")
     (rbsp,) = (rbsp for kind, rbsp in units(stream) if kind == NAL_SEI)
     ((kind, payload),) = parse_sei(rbsp)
-    assert kind == 5 and payload[:16] == ENCODER_UUID.bytes
+    assert kind == 5 and payload[:16] == ENCODER_UUID
     text = payload[16:].decode("ascii")
     assert text.startswith(f"h264lite {h264lite.__version__} - ") and "codec" not in text
     options = dict(part.split("=", 1) for part in text.partition("options: ")[2].split())

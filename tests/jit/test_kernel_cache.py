@@ -10,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from h264lite.cli import cli
@@ -18,7 +19,7 @@ from h264lite.encoder import warm_up as first_run
 from h264lite.encoder.settings.config import Config
 from h264lite.jit import cache as jit_cache
 from h264lite.jit import cache_folder as kernel_place
-from h264lite.jit import compiling, kernel_files, trust
+from h264lite.jit import compiling, direct, kernel_files, trust
 from h264lite.jit import kernel as jit
 from h264lite.jit.sources import stamp
 from h264lite.scheduler.stages import CPU, files
@@ -27,11 +28,12 @@ from numba.core.registry import cpu_target
 from ..steady import steady
 from .test_trust import HOW, break_it
 
-NUMBA = kernel_files.numba.__version__
+NUMBA = numba.__version__
 kept_write = trust.write
 STAMP = "sources"
 KERNEL = """
 import sys
+import numba
 import numpy as np
 from h264lite.jit import trust, kernel as jit, cache_folder as kernel_place
 
@@ -211,7 +213,7 @@ def kernels(tmp_path, monkeypatch):
     place = first_run.kernel_cache_folder()
     for module in sorted(files(CPU, 2) | first_run._needed(Config.from_options(width=32, height=32, device="cpu"))):
         for name in ("one", "two"):
-            base = f"{module}.{name}-7{kernel_files._ENDING}"
+            base = f"{module}.{name}-7{direct.ENDING}"
             fresh = stamp(first_run._KERNELS / f"{module}.py")
             kernel_files.KernelFiles(str(place.folder / base), fresh).save((here(), "signature"), np.arange(9))
     return place.folder
@@ -225,7 +227,7 @@ def test_whether_kernels_will_be_compiled(kernels, monkeypatch):
     assert not first_run.will_compile()
     (kernels / "stale.old-1.py311.nbi").write_bytes(b"left behind")
     assert not first_run.will_compile()
-    for name in (f"intra.one-7{kernel_files._ENDING}.1.nbc", f"entropy.two-7{kernel_files._ENDING}.1.nbc"):
+    for name in (f"intra.one-7{direct.ENDING}.1.nbc", f"entropy.two-7{kernel_files._ENDING}.1.nbc"):
         whole = (kernels / name).read_bytes()
         (kernels / name).write_bytes(whole[:-1])
         assert first_run.will_compile()
@@ -268,7 +270,7 @@ def test_kernels_are_read_from_several_folders(tmp_path, monkeypatch):
         folder.mkdir()
         (tmp_path / f"{name}.py").write_text("one = 1")
         os.utime(tmp_path / f"{name}.py", (k * 4e9, k * 4e9))
-        base = folder / f"{name}.k-1{kernel_files._ENDING}"
+        base = folder / f"{name}.k-1{direct.ENDING}"
         kernel_files.KernelFiles(str(base), stamp(tmp_path / f"{name}.py")).save((here(), "signature"), k)
     assert kernel_files.cached_modules(tmp_path, "abc") == {"a", "b"}
     assert kernel_files.cached_modules(tmp_path, "b") == {"b"}

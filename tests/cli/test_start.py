@@ -1,0 +1,63 @@
+"""The start of a command: what an encode does not need is not imported."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from h264lite.cli import cli
+
+SCRIPT = """
+import sys
+if {gpu}:
+    from h264lite.cuda_src.runtime import driver
+    from h264lite.tests.cuda_emulator.driver import EmulatedDriver
+    driver.use_driver(EmulatedDriver())
+from h264lite.cli.cli import main
+code = main(sys.argv[1:])
+print(code, *sys.modules)
+"""
+PLAIN = ("--profile", "baseline", "--qp", "27", "--quiet")
+# Imported only where an option asks for them
+OF_OPTIONS = {
+    f"h264lite.{name}" for name in (
+        "encoder.reordering", "encoder.decisions.adaptive_quantisation", "encoder.decisions.adaptive_types",
+        "encoder.decisions.buffer_control", "encoder.decisions.given_types", "encoder.decisions.lookahead",
+        "encoder.decisions.macroblock_tree", "encoder.decisions.qp_source", "encoder.decisions.rate_control",
+        "encoder.decisions.second_pass", "encoder.decisions.weights", "encoder.workers.workers", "encoder.files.output_mp4",
+        "scheduler.lookahead.front", "cpu_simd.bipredict", "cpu_simd.mode_decision_b", "cpu_simd.macroblock_tree",
+        "cli.charts.chart", "cli.charts.timeline", "analysis.analyse", "decoder.decoder", "report", "cluster.pipeline",
+        "scheduler.planning.planner",
+    )
+}  # fmt: skip
+
+
+def imported(folder, gpu, *options):
+    """Names of the modules that an encode has imported, in a process of its own."""
+    clip = folder / "clip_48x32_25.yuv"
+    clip.write_bytes(np.random.default_rng(1).integers(0, 256, 3 * 48 * 48, np.uint8).tobytes())
+    words = [sys.executable, "-c", SCRIPT.format(gpu=gpu), "encode", clip, folder / "out.264", *options]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600, env=environment, cwd=folder)
+    code, *modules = done.stdout.split()
+    assert code == "0" and not done.stderr.replace("h264lite [info]", "").count("error"), done.stderr
+    return set(modules)
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.uname().machine != "x86_64", reason="see jit/direct.py")
+@pytest.mark.parametrize("device", ("cpu", "cuda"))
+def test_an_encode_with_compiled_kernels_imports_no_numba(tmp_path, device):
+    options = (*PLAIN, "--device", device)
+    imported(tmp_path, device == "cuda", *options)  # compiles what is missing
+    found = imported(tmp_path, device == "cuda", *options)
+    assert not {name for name in found if name.partition(".")[0] in ("numba", "scipy", "av", "PIL", "matplotlib")}
+    assert not found & OF_OPTIONS
+    assert cli.main(["encode", str(tmp_path / "clip_48x32_25.yuv"), str(tmp_path / "here.264"), *options[:-1], "cpu"]) == 0
+    assert (tmp_path / "here.264").read_bytes() == (tmp_path / "out.264").read_bytes()
+
+
+def test_names_of_modules_are_true():
+    from importlib.util import find_spec
+
+    assert all(find_spec(name) is not None for name in OF_OPTIONS)
