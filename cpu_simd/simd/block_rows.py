@@ -5,10 +5,7 @@ a block's row stay in neighbouring lanes, and blocks come out in raster order. F
 blocks in raster order, lie alike: each 128 bits hold rows r and 4 + r of one.
 """
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
+from ...jit.intrinsics import intrinsic, ir, types
 from .vector import (
     AVX2,
     SIMD_LEVEL,
@@ -100,7 +97,7 @@ def butterflies(typingctx, layer):
                 sides.append(builder.add(x, builder.mul(y, _constant(u16x32.ir, (1, -1) * 16))))
         return context.make_tuple(builder, sig.return_type, sides)
 
-    return types.UniTuple(u16x32, 2)(layer), codegen
+    return types.UniTuple(u16x32.numba, 2)(layer), codegen
 
 
 @intrinsic

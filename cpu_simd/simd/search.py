@@ -83,7 +83,7 @@ def _windows_32(builder, at_reference):
     groups = ir.VectorType(ir.IntType(64), 4)
     low, high = (_load(builder, at_reference(offset, groups)) for offset in (0, 16))  # groups 0-3 and 2-5
     places = ((0, 1, 1, 2, 2, 3, 3, 6), (1, 2, 2, 3, 3, 6, 6, 7))
-    return [builder.bitcast(builder.shuffle_vector(low, high, _mask(p)), _BYTES_64) for p in places]
+    return [builder.bitcast(builder.shuffle_vector(low, high, _mask(p)), _BYTES_64.ir) for p in places]
 
 
 def _sads_32(builder, at_source, windows):
@@ -97,13 +97,13 @@ def _sads_32(builder, at_source, windows):
     for column in range(4):
         block = _splat(builder, words, _load(builder, at_source(4 * column, words.element)))
         imm = ir.Constant(ir.IntType(32), (0b10010100, 0b11101001)[column & 1])
-        args = [builder.bitcast(block, _BYTES_64), windows[column >> 1], imm]
+        args = [builder.bitcast(block, _BYTES_64.ir), windows[column >> 1], imm]
         sads.append(_llvm(builder, "llvm.x86.avx512.dbpsadbw.512", u16x32.ir, args))
     return sads
 
 
-_BYTES_64 = ir.VectorType(ir.IntType(8), 64)
-_WINDOWS = {16: (_windows_16, _sads_16, u8x32.ir), 32: (_windows_32, _sads_32, _BYTES_64)}  # by candidates
+_BYTES_64 = Vec(8, 64)
+_WINDOWS = {16: (_windows_16, _sads_16, u8x32), 32: (_windows_32, _sads_32, _BYTES_64)}  # by candidates
 
 
 def _row_sads_portable(builder, at_source, at_reference, lanes):
@@ -140,7 +140,7 @@ def _make_row_sads(native, arranged):
             else:
                 make, compare, kind = _WINDOWS[like.lanes]
                 windows = make(builder, at_reference) if not arranged else [
-                    _load(builder, at_reference(n * kind.count, kind)) for n in range(2)
+                    _load(builder, at_reference(n * kind.lanes, kind.ir)) for n in range(2)
                 ]  # fmt: skip
                 sads = compare(builder, at_source, windows)
             return context.make_tuple(builder, sig.return_type, sads)

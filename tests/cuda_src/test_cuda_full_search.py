@@ -60,7 +60,7 @@ def test_quiet_macroblocks(device, merange):  # noqa: F811
         source = shifted(rng, reference, pad)
         centre = rng.integers(-3, 4, (6, 2)).astype(np.int16)
         predictor = (4 * centre + rng.integers(-3, 4, (6, 2))).astype(np.int16)
-        found = both(device, source, reference, pad, centre, predictor, varying(rng, 6), merange, 2, QUICK)
+        found = both(device, source, reference, pad, centre, predictor, varying(rng, 6), merange, 2, subme=QUICK)
         quiet += (found.cost[:, 0] == COST_NOT_REFINED).tolist()
     assert 0 < sum(quiet) < len(quiet)
 
