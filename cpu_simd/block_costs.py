@@ -15,7 +15,7 @@ from .simd.block_rows import (
     sums_of_pairs,
 )
 from .simd.lanes import make_shuffle
-from .simd.vector import absolute, add, average, max_s, store, sub
+from .simd.vector import absolute, add, average, load_2_u8x16, load_u16x16, max_s, store, sub
 
 # A source macroblock as the functions below take it; a layer r is row r of all its blocks (simd/block_rows.py).
 Layers = namedtuple("Layers", (
@@ -96,6 +96,31 @@ def satds(layers, predicted):
     a1, b1 = _rows(layers, 1, predicted[1])
     a2, b2 = _rows(layers, 2, predicted[2])
     a3, b3 = _rows(layers, 3, predicted[3])
+    return sums_of_pairs(add(_columns(a0, a1, a2, a3), _columns(b0, b1, b2, b3)))
+
+
+@helper
+def _half_row(layers, r, half, luma, a, b, stride):
+    """_rows of half a layer."""
+    inlined()
+    row = load_2_u8x16(luma, a + r * stride, a + (4 + r) * stride)
+    if a != b:
+        row = average(row, load_2_u8x16(luma, b + r * stride, b + (4 + r) * stride))
+    left, right = butterflies(row)
+    at = 64 * r + 16 * half
+    left, right = sub(left, load_u16x16(layers.transformed, at)), sub(right, load_u16x16(layers.transformed, at + 32))
+    return add(left, right), sub(left, right)
+
+
+@helper
+def half_satds(layers, half, luma, a, b, stride):
+    """Vec(32, 8): SATD of each 4x4 block of the upper (half 0) or lower half, predicted as by predict_layers."""
+    inlined()
+    a, b = a + 8 * half * stride, b + 8 * half * stride
+    a0, b0 = _half_row(layers, 0, half, luma, a, b, stride)
+    a1, b1 = _half_row(layers, 1, half, luma, a, b, stride)
+    a2, b2 = _half_row(layers, 2, half, luma, a, b, stride)
+    a3, b3 = _half_row(layers, 3, half, luma, a, b, stride)
     return sums_of_pairs(add(_columns(a0, a1, a2, a3), _columns(b0, b1, b2, b3)))
 
 

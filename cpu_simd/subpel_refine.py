@@ -4,9 +4,10 @@ from collections import namedtuple
 
 import numpy as np
 
+from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
-from .block_costs import Layers, fill_layers, predict_layers, sads, sads_of_octets, satds
+from .block_costs import Layers, fill_layers, half_satds, predict_layers, sads, sads_of_octets, satds
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets
 from .decisions import (
     ALL_PARTITIONS,
@@ -22,16 +23,21 @@ from .decisions import (
     REFINE_MARGIN_8x4,
     REFINE_MARGIN_8x8,
 )
+from .layout import PARTITIONS
 from .simd.aligned import aligned
-from .simd.blocks import load_i32x16, splat_i32x16
+from .simd.blocks import join, load_i32x16, splat_i32x16
 from .simd.lanes import bit_length, equal_lanes, make_shuffle, where_bits, where_less
-from .simd.vector import add, store
+from .simd.vector import add, splat_i32x8, store
 
 # The 41 partitions as lanes of three SIMD vectors: 0..15 the 4x4 blocks; 16..31 8x4 and 4x8; 32..40 8x8, 16x8, 8x16 and
 # 16x16, from lane LARGE of the third vector on. Sets of partitions are bit masks.
 LARGE = 7
 WHOLE, ROWS, COLUMNS, QUADRANTS = 1 << 40, 3 << 36, 3 << 38, 15 << 32
 SMALL = (1 << 32) - 1  # those below 8x8
+UPPER, LOWER = (
+    sum(1 << k for k, (_, y, _, h) in enumerate(PARTITIONS.tolist()) if y < first + 8 and y + h > first) for first in (0, 8)
+)  # the partitions that overlap each half of the macroblock
+
 FAR, NEVER = (1 << 31) - 1, -1 << 31  # above every cost; below every cost
 
 
@@ -143,6 +149,18 @@ def quadrant_worth_refining(cost, mb, lam, partition_mask, q, every):
 
 
 @helper
+def _satds(wanted, target, a, b, stride):
+    """satds at the offsets a, b; zeros for a half that no wanted partition overlaps."""
+    inlined()
+    luma, current = target.luma, target.current
+    if not wanted & LOWER:
+        return join(half_satds(current, 0, luma, a, b, stride), splat_i32x8(0))
+    if not wanted & UPPER:
+        return join(splat_i32x8(0), half_satds(current, 1, luma, a, b, stride))
+    return satds(current, predict_layers(luma, a, b, stride))
+
+
+@helper
 def _refine_all(target, place, lam, wanted, step, neighbours, mb, found):
     """A step where partitions below 8x8 are wanted, see refine_step."""
     current, luma, offsets = target
@@ -172,8 +190,10 @@ def _refine_all(target, place, lam, wanted, step, neighbours, mb, found):
             x, y = x0 + length * neighbours[n, 0], y0 + length * neighbours[n, 1]
             base = origin + (y >> 2) * stride + (x >> 2)
             a, b = base + offsets[0, (y & 3) * 4 + (x & 3)], base + offsets[1, (y & 3) * 4 + (x & 3)]
-            predicted = predict_layers(luma, a, b, stride)
-            total = satds(current, predicted) if metric == SATD else sads(current, predicted)
+            if metric == SATD:
+                total = _satds(same, target, a, b, stride)
+            else:
+                total = sads(current, predict_layers(luma, a, b, stride))
             bits = splat_i32x16(lam * mvd_bits(x, y, px, py))
             vector = splat_i32x16(y << 16 | x & 0xFFFF)
             halves = sums_of_middle(total)
@@ -199,12 +219,11 @@ def _refine_all(target, place, lam, wanted, step, neighbours, mb, found):
 
 
 @helper
-def _sums_of_large(target, a, b, stride, metric):
-    """sums_of_large of the macroblock predicted at offsets a, b."""
-    predicted = predict_layers(target.luma, a, b, stride)
+def _sums_of_large(wanted, target, a, b, stride, metric):
+    """sums_of_large of the macroblock predicted at offsets a, b; by SATD see _satds."""
     if metric == SAD:
-        return sums_of_octets(sads_of_octets(target.current, predicted))
-    return sums_of_large(sums_of_middle(satds(target.current, predicted)))
+        return sums_of_octets(sads_of_octets(target.current, predict_layers(target.luma, a, b, stride)))
+    return sums_of_large(sums_of_middle(_satds(wanted, target, a, b, stride)))
 
 
 @helper
@@ -229,7 +248,7 @@ def _refine_large(target, place, lam, wanted, step, neighbours, mb, found):
             x, y = x0 + length * neighbours[n, 0], y0 + length * neighbours[n, 1]
             base = origin + (y >> 2) * stride + (x >> 2)
             a, b = base + offsets[0, (y & 3) * 4 + (x & 3)], base + offsets[1, (y & 3) * 4 + (x & 3)]
-            total = _sums_of_large(target, a, b, stride, metric)
+            total = _sums_of_large(same, target, a, b, stride, metric)
             total = add(total, splat_i32x16(lam * mvd_bits(x, y, px, py)))
             new_vectors = where_less(total, best, splat_i32x16(y << 16 | x & 0xFFFF), new_vectors)
             best = where_less(total, best, total, best)

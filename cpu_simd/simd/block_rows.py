@@ -76,45 +76,53 @@ def load_8x8_layers(typingctx, array, a, b, c, d, stride):
     return u8x64(array, *[types.intp] * 5), codegen
 
 
+def _pairs(builder, name, layer, factors, bits):
+    """An instruction that sums neighbouring products, for vectors of 256 and 512 bits; bits: of the result's lanes."""
+    count = layer.type.count // 2
+    if layer.type.count * layer.type.element.width == 256:
+        return _llvm(builder, f"llvm.x86.avx2.{name}", ir.VectorType(ir.IntType(bits), count), [layer, factors])
+    if SIMD_LEVEL == WIDE:
+        wide = {"pmadd.ub.sw": "pmaddubs.w.512", "pmadd.wd": "pmaddw.d.512"}[name]
+        return _llvm(builder, f"llvm.x86.avx512.{wide}", ir.VectorType(ir.IntType(bits), count), [layer, factors])
+    return _on_halves(builder, f"llvm.x86.avx2.{name}", ir.VectorType(ir.IntType(bits), count // 2), [layer, factors])
+
+
 @intrinsic
 def butterflies(typingctx, layer):
-    """(left, right), u16x32: a + b, a - b of the samples a, b, c, d of each row of a block; c + d, c - d."""
+    """(left, right), 16 bits: a + b, a - b of the samples a, b, c, d of each row of a block; c + d, c - d.
+
+    layer: u8x64, or half of one, u8x32.
+    """
+    half = Vec(16, layer.lanes // 2)
 
     def codegen(context, builder, sig, args):
         sides = []
         for first in (0, 2):
-            a, b = ([i // 4 * 4 + first + k for i in range(0, 64, 2)] for k in (0, 1))
+            a, b = ([i // 4 * 4 + first + k for i in range(0, layer.lanes, 2)] for k in (0, 1))
             if AVX2:
                 both = builder.shuffle_vector(args[0], args[0], _mask([i for pair in zip(a, b) for i in pair]))
-                signs = _constant(u8x64.ir, (1, 1, 1, -1) * 16)
-                if SIMD_LEVEL == WIDE:
-                    sides.append(_llvm(builder, "llvm.x86.avx512.pmaddubs.w.512", u16x32.ir, [both, signs]))
-                else:
-                    half = ir.VectorType(ir.IntType(16), 16)
-                    sides.append(_on_halves(builder, "llvm.x86.avx2.pmadd.ub.sw", half, [both, signs]))
+                signs = _constant(layer.ir, (1, 1, 1, -1) * (layer.lanes // 4))
+                sides.append(_pairs(builder, "pmadd.ub.sw", both, signs, 16))
             else:
-                x, y = (builder.zext(builder.shuffle_vector(args[0], args[0], _mask(k)), u16x32.ir) for k in (a, b))
-                sides.append(builder.add(x, builder.mul(y, _constant(u16x32.ir, (1, -1) * 16))))
+                x, y = (builder.zext(builder.shuffle_vector(args[0], args[0], _mask(k)), half.ir) for k in (a, b))
+                sides.append(builder.add(x, builder.mul(y, _constant(half.ir, (1, -1) * (half.lanes // 2)))))
         return context.make_tuple(builder, sig.return_type, sides)
 
-    return types.UniTuple(u16x32.numba, 2)(layer), codegen
+    return types.UniTuple(half.numba, 2)(layer), codegen
 
 
 @intrinsic
 def sums_of_pairs(typingctx, a):
-    """i32x16: the sums of neighbouring signed lanes of u16x32."""
+    """The sums of neighbouring signed lanes of 16 bits (16 or 32), in lanes of 32 bits."""
 
     def codegen(context, builder, sig, args):
-        result, ones = sig.return_type.ir, _constant(u16x32.ir, [1] * 32)
-        if SIMD_LEVEL == WIDE:
-            return _llvm(builder, "llvm.x86.avx512.pmaddw.d.512", result, [args[0], ones])
+        result = sig.return_type.ir
         if AVX2:
-            half = ir.VectorType(ir.IntType(32), 8)
-            return _on_halves(builder, "llvm.x86.avx2.pmadd.wd", half, [args[0], ones])
-        even, odd = (builder.shuffle_vector(args[0], args[0], _mask(range(n, 32, 2))) for n in (0, 1))
+            return _pairs(builder, "pmadd.wd", args[0], _constant(a.ir, [1] * a.lanes), 32)
+        even, odd = (builder.shuffle_vector(args[0], args[0], _mask(range(n, a.lanes, 2))) for n in (0, 1))
         return builder.add(builder.sext(even, result), builder.sext(odd, result))
 
-    return Vec(32, 16)(a), codegen
+    return Vec(32, a.lanes // 2)(a), codegen
 
 
 def _differences(builder, x, y):
@@ -132,11 +140,8 @@ def differences_of_pairs(typingctx, a, b):
             _llvm(builder, "llvm.usub.sat.v64i8", a.type, [a, b]), _llvm(builder, "llvm.usub.sat.v64i8", a.type, [b, a])
         )
         ones = _constant(u8x64.ir, [1] * 64)
-        if SIMD_LEVEL == WIDE:
-            return _llvm(builder, "llvm.x86.avx512.pmaddubs.w.512", u16x32.ir, [both, ones])
         if AVX2:
-            half = ir.VectorType(ir.IntType(16), 16)
-            return _on_halves(builder, "llvm.x86.avx2.pmadd.ub.sw", half, [both, ones])
+            return _pairs(builder, "pmadd.ub.sw", both, ones, 16)
         even, odd = (builder.shuffle_vector(both, both, _mask(range(n, 64, 2))) for n in (0, 1))
         return builder.add(builder.zext(even, u16x32.ir), builder.zext(odd, u16x32.ir))
 
@@ -181,11 +186,7 @@ def weighted_sum(typingctx, a, b, weight):
                     builder.and_(other, ir.Constant(other.type, 255)), builder.shl(weight, ir.Constant(weight.type, 8))
                 ))  # fmt: skip
                 weights = builder.bitcast(weights, u8x64.ir)
-                if SIMD_LEVEL == WIDE:
-                    total = _llvm(builder, "llvm.x86.avx512.pmaddubs.w.512", wide, [pairs, weights])
-                else:
-                    half = ir.VectorType(ir.IntType(16), 16)
-                    total = _on_halves(builder, "llvm.x86.avx2.pmadd.ub.sw", half, [pairs, weights])
+                total = _pairs(builder, "pmadd.ub.sw", pairs, weights, 16)
             else:
                 x, y = (builder.zext(builder.shuffle_vector(v, v, _mask(lanes)), wide) for v in (a, b))
                 x, y = (builder.mul(v, _splat(builder, wide, w)) for v, w in ((x, other), (y, weight)))
