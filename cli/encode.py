@@ -167,7 +167,7 @@ def run_encode(
         make = None if reports["ray"] is None else on_ray.connect(
             config, option_texts, reports, source, source_names[0], total, stack, run.info, run.warn)
         encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace,
-                                      total if _any_order(source, config) else None, total, make)
+                                      total if _by_lanes(source, config) else None, total, make)
         run.encoder = stack.enter_context(encoder)
         has_device()
         progress.restart()
@@ -266,10 +266,10 @@ def _encode(run: Run, stop: StopSignals) -> int:
     config = run.encoder.config
     failure: BaseException | None = None
     try:
-        if run.encoder.lanes and _any_order(run.source, config):
+        if run.encoder.lanes and _by_lanes(run.source, config):
             assert isinstance(run.source, RawSource)
             _feed_numbers(run, stop, run.source)
-        elif _any_order(run.source, config) and run.encoder.read_ahead():
+        elif not run.encoder.lanes and _any_order(run.source, config) and run.encoder.read_ahead():
             assert isinstance(run.source, RawSource)
             _feed_ahead(run, stop, run.source)
         else:
@@ -305,10 +305,14 @@ def _encode(run: Run, stop: StopSignals) -> int:
     return FAILED if run.problems else 0
 
 
+def _by_lanes(source: Source, config: Config) -> bool:
+    """Whether lanes can read the frames: nothing is decided by samples before."""
+    return _any_order(source, config) and not config.decides_by_samples
+
+
 def _any_order(source: Source, config: Config) -> bool:
-    """Whether frames can be read by number, in any order, by the lanes or by reader threads."""
-    one_reader = config.ssim or config.decides_by_samples
-    return isinstance(source, RawSource) and source.any_order and not one_reader
+    """Whether frames can be read by number, in any order."""
+    return isinstance(source, RawSource) and source.any_order and not config.ssim
 
 
 def _feed_frames(run: Run, stop: StopSignals) -> None:

@@ -37,7 +37,7 @@ class Reordering:
         from .pipeline import Pipeline
 
         self._display, self._mb_height = config.display, config.mb_height
-        self._buffer: SourceBuffer | None = None  # the next frame
+        self._next: deque[SourceBuffer] = deque()  # of the next frames
         self._free: deque[SourceBuffer] = deque()
         self._done: list[EncodedFrame] = []  # of this call, by frames before the last one
         self._pipeline = Pipeline(config, keep_reconstruction, warn, trace)
@@ -70,12 +70,12 @@ class Reordering:
         return self._pipeline.headers()
 
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
-        """See Pipeline; for the next frame only."""
-        return self._next().source
+        """See Pipeline."""
+        return self._buffer(ahead).source
 
     def read_ahead(self) -> bool:
-        """See Pipeline: frames are read into a buffer each, when they enter."""
-        return False
+        """See Pipeline: only where buffers are exchanged, else a frame is copied once more."""
+        return self._exchanges
 
     def request(self, request: Request | None) -> None:
         """See Pipeline."""
@@ -83,7 +83,7 @@ class Reordering:
 
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
         """See Pipeline. The planes are copied."""
-        buffer = self._next()
+        buffer = self._buffer()
         if np.may_share_memory(buffer.source, y):  # it was read into the buffer
             return self._before() + self._enter()
         with self._pipeline.executor.ring.copying(buffer.target, (y, u, v)):
@@ -94,7 +94,7 @@ class Reordering:
         """See Pipeline."""
         from .pipeline import outside_text
 
-        if source.convert(self._next().planes) and checked:
+        if source.convert(self._buffer().planes) and checked:
             raise InputError(outside_text(self._held.count))
         self.say_bt709()
         return self._before() + self._enter()
@@ -124,21 +124,22 @@ class Reordering:
             self._held.close()  # which may read buffers of the pipeline
             self._pipeline.close()
 
-    def _next(self) -> SourceBuffer:
-        """The buffer of the next frame: one that nothing reads any more, or a new one."""
-        if self._buffer is None:
+    def _buffer(self, ahead: int = 0) -> SourceBuffer:
+        """The buffer of a frame that follows: one that nothing reads any more, or a new one."""
+        while len(self._next) <= ahead:
             if self._free and self._free[0].number < self._held.reads_from:
-                self._buffer = self._free.popleft()
+                self._next.append(self._free.popleft())
             elif self._exchanges:
-                self._buffer = self._pipeline.executor.ring.source_buffer()
+                self._next.append(self._pipeline.executor.ring.source_buffer())
             else:
-                self._buffer = SourceBuffer(self._mb_height, self._display, np.empty)
-        return self._buffer
+                self._next.append(SourceBuffer(self._mb_height, self._display, np.empty))
+        return self._next[ahead]
 
     def _enter(self) -> "list[EncodedFrame]":
         """The frame in the buffer enters."""
-        buffer = self._next()
-        self._buffer, buffer.number = None, self._held.count
+        buffer = self._buffer()
+        self._next.popleft()
+        buffer.number = self._held.count
         self._held.enter(buffer, buffer.planes)
         return self._after()
 

@@ -126,3 +126,27 @@ def test_places_for_reading_ahead_are_there_for_who_asks(device, monkeypatch):
         late.close()
     finally:
         device_module.use_driver(None)
+
+
+@pytest.mark.parametrize(
+    "options", [["--qp", "26"], ["--crf", "24", "--rc-lookahead", "6"], ["--qp", "26", "--frames", "5", "--seek", "3"]]
+)
+def test_frames_that_wait_are_read_ahead_too(tmp_path, monkeypatch, options):
+    """With B frames: into buffers that nothing reads any more; the same bytes, and no more buffers than frames wait."""
+    raw, out = tmp_path / "in_48x32.yuv", tmp_path / "out.264"
+    rng = np.random.default_rng(2)
+    base = rng.integers(0, 255, (1, 2304)) + 12 * np.arange(30)[:, None]
+    raw.write_bytes((base % 256).astype(np.uint8).tobytes())
+    words = ["encode", str(raw), str(out), "--preset", "ultrafast", "--bframes", "2", "--b-adapt", "1", "--threads", "4"]
+    words += ["--quiet", *options]
+    assert main([*words, "--device", "cpu"]) == 0
+    expected, begun, made, begin, buffer = out.read_bytes(), [], [], Readers.begin, FrameRing.source_buffer
+    monkeypatch.setattr(Readers, "begin", lambda self, *given: begun.append(given) or begin(self, *given))
+    monkeypatch.setattr(FrameRing, "source_buffer", lambda self: made.append(self) or buffer(self))
+    device_module.use_driver(EmulatedDriver())
+    try:
+        assert main([*words, "--device", "cuda", "--gops", "1"]) == 0
+    finally:
+        device_module.use_driver(None)
+    assert out.read_bytes() == expected
+    assert len(begun) == (5 if "--frames" in options else 30) and len(made) <= 29
