@@ -7,6 +7,7 @@ import numpy as np
 from ...scheduler.frame_spec import MOST_ENTRIES, FrameSpec, I, P
 from ...scheduler.frames.held_sources import HeldSource
 from ...scheduler.lookahead.questions import NOTHING_READ, Costs
+from ...scheduler.threads.after import Starter
 from ..settings.config import Config
 from ..settings.requests import IDR
 from .adaptive_types import AdaptiveTypes
@@ -28,14 +29,17 @@ class FrameTypes:
     """
 
     def __init__(
-        self, config: Config, slices: Slices, warn: Callable[[str], None] | None = None, copies: bool = True
-    ) -> None:
-        """warn: see Requests; copies: the luma of frames is copied where it is read later; else see `reads_from`."""
+        self, config: Config, slices: Slices, warn: Callable[[str], None] | None = None, copies: bool = True,
+        start: Starter | None = None,
+    ) -> None:  # fmt: skip
+        """warn: see Requests; copies: the luma of frames is copied where it is read later; else see `reads_from`; start: see
+        FrameCosts.
+        """
         self._config, self._slices = config, slices
         self.requests = Requests(config, warn)
         self._last: FrameSpec | None = None
         by_costs = (config.b_adapt or config.scenecut) and config.first_pass is None
-        costs = costs_of(config, copies) if config.decides_by_samples else None
+        costs = costs_of(config, copies, start) if config.decides_by_samples else None
         self._all_costs = costs
         self._qps: QpSource | None = None
         if config.crf is not None and costs is not None:

@@ -13,7 +13,7 @@ from h264lite.scheduler.executor import Executor
 class Held(HeldFrames):
     """Decides about a frame when three later ones are there."""
 
-    def __init__(self, config, warn=None):
+    def __init__(self, config, warn=None, start=None):
         self.is_decided = self._have_left = True
         self.log, self.at_once, self.lock, self.fails_at = [], 0, threading.Lock(), config
         self._waiting, self._free = [], []
