@@ -99,7 +99,7 @@ def test_costs_are_the_same_when_other_threads_search_ahead(executor, start):
     base = rng.integers(0, 256, (80, 96), dtype=np.uint8)
     frames = [np.roll(base, (k, 2 * k), (0, 1)) for k in range(7)]
     plain = FrameCosts(96, 80)
-    costs = FrameCosts(96, 80, start=executor.start if start == "threads" else start)
+    costs = FrameCosts(96, 80, start=executor.start_soon if start == "threads" else start)
     for n, luma in enumerate(frames):
         plain.add(luma)
         costs.add(luma)
