@@ -230,9 +230,10 @@ class WorkerPool:
     def close(self) -> None:
         """Wait for running tasks and end the threads; queued tasks are cancelled."""
         self._shared.closing = True
-        for tasks in (self._shared.urgent, self._shared.tasks):
-            while tasks:
-                tasks.pop().cancel()
+        with self._shared.lock:  # no thread takes one meanwhile
+            for tasks in (self._shared.urgent, self._shared.tasks):
+                while tasks:
+                    tasks.pop().cancel()
         self._shared.notify()
         for thread in self._threads:
             thread.join()
