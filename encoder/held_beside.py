@@ -28,7 +28,7 @@ class HeldBeside:
 
     def __init__(self, config: Config, warn: Callable[[str], None] | None, executor: Executor) -> None:
         """warn: may be called in another thread."""
-        self._held, self._executor = HeldFrames(config, warn), executor
+        self._held, self._executor = HeldFrames(config, warn, start=executor.start_soon), executor
         self._last: list[After] = []
         self._pending: deque[Task] = deque()
         self._request: Request | None = None

@@ -12,6 +12,7 @@ from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost
 from ..scheduler.executor import bands
 from ..scheduler.frame_spec import FrameSpec
 from ..scheduler.frames.held_sources import HeldSource
+from ..scheduler.threads.after import Starter
 from .decisions.frame_types import FrameTypes
 from .errors import DeviceLost
 from .settings.config import Config
@@ -27,13 +28,15 @@ class HeldFrames:
     be missing, and none can follow.
     """
 
-    def __init__(self, config: Config, warn: Callable[[str], None] | None = None, copies: bool = True) -> None:
-        """warn: see Requests; None: a RuntimeWarning; copies: see FrameTypes."""
+    def __init__(
+        self, config: Config, warn: Callable[[str], None] | None = None, copies: bool = True, start: Starter | None = None
+    ) -> None:
+        """warn: see Requests; None: a RuntimeWarning; copies, start: see FrameTypes."""
         warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         self._queue: deque[FrameSpec] = deque()  # decided: those that plans look ahead to
         self._planned = config.planned_frames
         self._ready: deque[tuple[FrameSpec, tuple[FrameSpec, ...]]] = deque()  # to be coded, with those ahead
-        self._types = FrameTypes(config, tuple(bands(config.mb_height, config.slices)), warn, copies)
+        self._types = FrameTypes(config, tuple(bands(config.mb_height, config.slices)), warn, copies, start)
         self._held: dict[int, Any] = {}  # sources by display index
         self._ended = False
         self.ahead: tuple[FrameSpec, ...] = ()  # what followed the last frame in coding order when plans took it

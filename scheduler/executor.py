@@ -190,6 +190,11 @@ class Executor:
             return self._worker_pool.submit(function, *args)
         return self._worker_pool.submit(function, *args, may_run=ready.may_run, urgent=ready.urgent)
 
+    def start_soon(self, function: Callable[[], object]) -> None:
+        """A free thread runs the function soon, or none does: nobody waits for it."""
+        if self.has_threads:
+            self._worker_pool.submit(function, urgent=True)
+
     def after(self, function: Callable[[], object], others: Sequence[After], urgent: bool) -> After:
         """A `ready` for `submit`: a function that runs when others have run; urgent: others wait for it."""
         return After(function, others, self._worker_pool.wake, urgent)

@@ -17,8 +17,8 @@ class Pairs(FrameTypes):
 
     instances: ClassVar[list] = []
 
-    def __init__(self, config, slices, warn=None, copies=True):
-        super().__init__(config, slices, warn, copies)
+    def __init__(self, config, slices, warn=None, copies=True, start=None):
+        super().__init__(config, slices, warn, copies, start)
         self.added = self.coded = self.idr = self.frame_num = 0
         self.gop, self.references, self.held, self.lumas, self.flushed = -1, [], [], [], 0
         Pairs.instances.append(self)

@@ -8,6 +8,7 @@ import numpy as np
 from ...scheduler.frame_spec import MOST_ENTRIES, FrameSpec, I, P
 from ...scheduler.frames.held_sources import HeldSource
 from ...scheduler.lookahead.questions import NOTHING_READ, Costs
+from ...scheduler.threads.after import Starter
 from ..settings.config import Config
 from ..settings.requests import IDR
 from .fixed_types import FixedTypes, TypeSource
@@ -30,14 +31,17 @@ class FrameTypes:
     """
 
     def __init__(
-        self, config: Config, slices: Slices, warn: Callable[[str], None] | None = None, copies: bool = True
-    ) -> None:
-        """warn: see Requests; copies: the luma of frames is copied where it is read later; else see `reads_from`."""
+        self, config: Config, slices: Slices, warn: Callable[[str], None] | None = None, copies: bool = True,
+        start: Starter | None = None,
+    ) -> None:  # fmt: skip
+        """warn: see Requests; copies: the luma of frames is copied where it is read later; else see `reads_from`; start: see
+        FrameCosts.
+        """
         self._config, self._slices = config, slices
         self.requests = Requests(config, warn)
         self._last: FrameSpec | None = None
         by_costs = (config.b_adapt or config.scenecut) and config.first_pass is None
-        costs = _costs_of(config, copies) if config.decides_by_samples else None
+        costs = _costs_of(config, copies, start) if config.decides_by_samples else None
         self._all_costs = costs
         self._qps = None if config.crf is None or costs is None else _qps_of(config, costs, self.requests)
         self._costs = None if by_costs else costs  # which AdaptiveTypes adds to else
@@ -149,11 +153,11 @@ def _adaptive_types(config: Config, costs: Costs | None) -> "AdaptiveTypes":
     return AdaptiveTypes.of(config, config.b_pyramid != "none", costs)
 
 
-def _costs_of(config: Config, copies: bool) -> Costs:
+def _costs_of(config: Config, copies: bool, start: Starter | None) -> Costs:
     """See lookahead.costs_of."""
     from .lookahead import costs_of
 
-    return costs_of(config, copies)
+    return costs_of(config, copies, start)
 
 
 def _qps_of(config: Config, costs: Costs, requests: Requests) -> "QpSource":

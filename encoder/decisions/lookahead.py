@@ -6,6 +6,7 @@ on threads. Every pair of frames is searched once, when it is first asked for.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from ...scheduler.executor import bands
 from ...scheduler.lookahead.front import Lookahead
 from ...scheduler.lookahead.levels import levels_between
 from ...scheduler.lookahead.questions import NOTHING_READ, Costs, Luma, Question, TreeFrame, UsedMotion, position_between
+from ...scheduler.threads.after import Once, Starter
 from ..settings.config import Config
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
@@ -32,14 +34,14 @@ _SHARE = 4  # of the threads of an encode, one for so many: its costs are about 
 Motion = tuple[np.ndarray, np.ndarray]  # vectors int16[n_mb, 2], source samples; costs uint16[n_mb]
 
 
-def costs_of(config: Config, copies: bool) -> Costs:
-    """The costs of an encode: on its first GPU, if it has one. copies: see GpuCosts."""
+def costs_of(config: Config, copies: bool, start: Starter | None = None) -> Costs:
+    """The costs of an encode: on its first GPU, if it has one. copies: see GpuCosts; start: see FrameCosts."""
     size, threads, quick = (config.width, config.height), config.threads, config.subme <= QUICK
     if config.device == "cpu" and config.decides_beside:
         threads = max(1, threads // _SHARE)  # beside those of the loop
     ordinals = [int(name.partition(":")[2] or 0) for name in config.devices if name != "cpu"]
     if not ordinals:
-        return FrameCosts(*size, threads, quick=quick)
+        return FrameCosts(*size, threads, quick=quick, start=start)
 
     def on_host(first: int) -> FrameCosts:
         return FrameCosts(*size, threads, first, quick)
@@ -53,9 +55,11 @@ class FrameCosts:
     Those of a frame are sums over its macroblocks without those at the border, which predict worse than they will.
     """
 
-    def __init__(self, width: int, height: int, threads: int = 1, first: int = 0, quick: bool = False) -> None:
+    def __init__(
+        self, width: int, height: int, threads: int = 1, first: int = 0, quick: bool = False, start: Starter | None = None
+    ) -> None:  # fmt: skip
         """width, height: of the display, in luma samples; threads: over rows; first: number of the first frame; quick: fewer
-        vectors are tried.
+        vectors are tried; start: for searches that free threads may do ahead.
         """
         self._quick = quick
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
@@ -65,7 +69,8 @@ class FrameCosts:
         self._first = self._count = first  # frames that are kept: from _first on, before _count
         self._frames: dict[int, HalfSize] = {}
         self._intra: dict[int, np.ndarray] = {}
-        self._motions: dict[tuple[int, int], Motion] = {}  # by frame and reference
+        self._start = start
+        self._motions: dict[tuple[int, int], Once[Motion]] = {}  # by frame and reference
         self._sums: dict[Question, int] = {}  # of pairs and triples
 
     def add(self, luma: Luma) -> None:
@@ -79,7 +84,15 @@ class FrameCosts:
         self._count += 1
 
     def ahead(self, questions: list[Question]) -> None:
-        """See Costs: each is computed when it is asked for."""
+        """See Costs: each is computed when it is asked for, if not before by free threads."""
+        if self._start is None:
+            return
+        for question in questions:
+            frame = question[-1]
+            pairs = [(frame, reference) for reference in question[:-1]]
+            for pair in [*pairs, (question[1], question[0])] if len(question) == 3 else pairs:
+                if pair not in self._motions and pair[0] != pair[1]:
+                    self._start(self._once(*pair))
 
     def wait(self) -> None:
         """See Costs: nothing is under way."""
@@ -163,10 +176,12 @@ class FrameCosts:
         return frames, position_between(earlier, later, frame), motions
 
     def _motion(self, frame: int, reference: int) -> Motion:
-        key = frame, reference
-        if key not in self._motions:
-            self._motions[key] = self._search(self._frames[frame], self._frames[reference])
-        return self._motions[key]
+        return (self._motions.get((frame, reference)) or self._once(frame, reference))()
+
+    def _once(self, frame: int, reference: int) -> Once[Motion]:
+        once = Once(partial(self._search, self._frames[frame], self._frames[reference]))
+        self._motions[frame, reference] = once
+        return once
 
     def _search(self, frame: HalfSize, reference: HalfSize) -> Motion:
         n_mb = self._mb_width * self._mb_height

@@ -1,6 +1,11 @@
 """Work that waits for other such work: frames in flight beside each other, for those that they refer to; decisions."""
 
+import threading
 from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value")
+Starter = Callable[[Callable[[], object]], object]  # takes a function that a free thread may run
 
 
 class After:
@@ -37,6 +42,23 @@ class After:
             raise
         finally:
             self._wake()
+
+
+class Once(Generic[Value]):
+    """A value that the first thread computes that comes: one that is free, or one that needs it; others wait for that."""
+
+    __slots__ = ("_function", "_lock", "_value")
+
+    def __init__(self, function: Callable[[], Value]) -> None:
+        self._function: Callable[[], Value] | None = function
+        self._lock = threading.Lock()
+
+    def __call__(self) -> Value:
+        with self._lock:
+            if self._function is not None:
+                self._value = self._function()
+                self._function = None
+            return self._value
 
 
 def _nothing() -> None:

@@ -22,8 +22,8 @@ from .arrive import arrive
 from .lazy_task import LazyTask, QueuedTask, Task
 
 ROUNDS = 2_000  # reads of a counter in one call, about 0.1 ms, without the interpreter's lock
-IDLE_ROUNDS = 10_000  # the same between lists: a return to Python delays the threads that have work
 PATIENCE = 0.002  # seconds of polling before a thread sleeps
+BRIEFLY = 0.0002  # the same where all work is tasks, which take milliseconds: threads that poll delay those that work
 NAP = 0.0001  # seconds of sleep inside a step
 LINE = 8  # the counter of each step is on a cache line of its own
 
@@ -140,8 +140,8 @@ def _work(shared: _Shared) -> None:
             continue
         if shared.caller_works:
             _help(shared)
-        limit = time.monotonic() + PATIENCE
-        while not shared.closing and not wait_until(shared.posted, 0, seen + 1, IDLE_ROUNDS):
+        limit = time.monotonic() + (PATIENCE if shared.caller_works else BRIEFLY)
+        while not shared.closing and not wait_until(shared.posted, 0, seen + 1, ROUNDS):
             if time.monotonic() > limit:
                 shared.sleep(seen)
 
@@ -211,13 +211,15 @@ class WorkerPool:
             return LazyTask(lambda: True, function, *args)
         task = QueuedTask(function, *args, may_run=may_run)
         (self._shared.urgent if urgent else self._shared.tasks).append(task)
-        self._shared.post(1)
+        if may_run is None or may_run():
+            self._shared.post(1)
         return task
 
     def wake(self) -> None:
         """Tasks may run that could not before."""
-        if self._threads:
-            self._shared.post(len(self._threads))
+        waiting = *self._shared.urgent, *self._shared.tasks
+        if ready := sum(task.may_run is None or task.may_run() for task in waiting):
+            self._shared.post(ready)
 
     def result(self, task: Task) -> Any:
         """The result of a task. A caller that works runs queued tasks while it waits."""
@@ -228,9 +230,10 @@ class WorkerPool:
     def close(self) -> None:
         """Wait for running tasks and end the threads; queued tasks are cancelled."""
         self._shared.closing = True
-        for tasks in (self._shared.urgent, self._shared.tasks):
-            while tasks:
-                tasks.pop().cancel()
+        with self._shared.lock:  # no thread takes one meanwhile
+            for tasks in (self._shared.urgent, self._shared.tasks):
+                while tasks:
+                    tasks.pop().cancel()
         self._shared.notify()
         for thread in self._threads:
             thread.join()

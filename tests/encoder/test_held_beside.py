@@ -3,8 +3,10 @@
 import threading
 import time
 
+import numpy as np
 import pytest
 from h264lite.encoder import held_beside
+from h264lite.encoder.decisions.lookahead import FrameCosts
 from h264lite.encoder.held_beside import HeldBeside
 from h264lite.encoder.held_frames import HeldFrames
 from h264lite.scheduler.executor import Executor
@@ -13,7 +15,7 @@ from h264lite.scheduler.executor import Executor
 class Held(HeldFrames):
     """Decides about a frame when three later ones are there."""
 
-    def __init__(self, config, warn=None):
+    def __init__(self, config, warn=None, start=None):
         self.is_decided = self._have_left = True
         self.log, self.at_once, self.lock, self.fails_at = [], 0, threading.Lock(), config
         self._waiting, self._free = [], []
@@ -88,3 +90,21 @@ def test_no_decision_follows_one_that_was_interrupted(executor):
     held._held.is_decided = False  # as an interrupt leaves it
     held.enter(1)
     assert not held.is_whole and held._held._waiting == [0]
+
+
+@pytest.mark.parametrize("start", (lambda work: work(), lambda work: None, "threads"), ids=("at once", "never", "threads"))
+def test_costs_are_the_same_when_other_threads_search_ahead(executor, start):
+    """Whoever searches a pair: a thread that is free, or the one that asks."""
+    rng = np.random.default_rng(3)
+    base = rng.integers(0, 256, (80, 96), dtype=np.uint8)
+    frames = [np.roll(base, (k, 2 * k), (0, 1)) for k in range(7)]
+    plain = FrameCosts(96, 80)
+    costs = FrameCosts(96, 80, start=executor.start_soon if start == "threads" else start)
+    for n, luma in enumerate(frames):
+        plain.add(luma)
+        costs.add(luma)
+        questions = [(n - 1, n), (0, n), (0, n, n // 2), (n - 1, n, n)] if n > 1 else []
+        costs.ahead(questions)
+        for question in questions[:3]:
+            ask = "p" if len(question) == 2 else "b"
+            assert getattr(costs, ask)(*question) == getattr(plain, ask)(*question), question

@@ -4,7 +4,7 @@ import threading
 from functools import partial
 
 import pytest
-from h264lite.scheduler.threads.after import After
+from h264lite.scheduler.threads.after import After, Once
 from h264lite.scheduler.threads.pool import WorkerPool
 
 
@@ -101,3 +101,36 @@ def test_closing_cancels_what_waits():
     threading.Timer(0.1, gate.set).start()
     pool.close()
     assert task.done() and later.done()
+
+
+def test_a_value_is_computed_once_by_whoever_comes_first():
+    runs, gate = [], threading.Event()
+
+    def value():
+        runs.append(threading.get_ident())
+        gate.wait(20)
+        return 7
+
+    once, found = Once(value), []
+    threads = [threading.Thread(target=lambda: found.append(once())) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    gate.set()
+    for thread in threads:
+        thread.join()
+    assert found == [7] * 5 and len(runs) == 1 and once() == 7
+
+
+def test_a_value_whose_computation_failed_is_computed_again():
+    values = iter((ZeroDivisionError, 3))
+
+    def value():
+        found = next(values)
+        if found is ZeroDivisionError:
+            raise found
+        return found
+
+    once = Once(value)
+    with pytest.raises(ZeroDivisionError):
+        once()
+    assert once() == once() == 3
