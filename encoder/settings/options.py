@@ -130,9 +130,8 @@ COLOUR_MATRIX = {
 
 # Each row holds the changes from the row before. With CABAC "medium" equals the defaults of the table.
 PRESETS: dict[str, dict[str, Any]] = {
-    "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "p8x8", "trellis": 0, "no_deblock": True,
-                  "no_cabac": True, "no_8x8dct": True, "bframes": 0},
-    "superfast": {"subme": 2, "no_deblock": False, "no_cabac": False, "bframes": 3},
+    "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "p8x8", "trellis": 0, "no_8x8dct": True, "bframes": 0},
+    "superfast": {"subme": 2, "bframes": 3},
     "veryfast": {"merange": 8, "partitions": "p8x8,i8x8", "no_8x8dct": False, "trellis": 1},
     "faster": {"subme": 3},
     "fast": {"subme": 4, "partitions": "all"},

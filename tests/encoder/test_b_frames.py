@@ -34,7 +34,7 @@ TOOLS = (
 )  # fmt: skip
 GOLDEN = {
     "": "7ba755d0a89e77c4",
-    "bframes=1 preset=ultrafast": "00fcca706b12815f",
+    "bframes=1 preset=ultrafast": "313eb6fc4b9eb904",
     "bframes=3 preset=veryfast b_pyramid=none": "33b8f3f651ea7518",
     "bframes=3 no_cabac=1 slices=2": "4baf0fc6354ad09e",
     "bframes=7 b_pyramid=dyadic preset=slower": "b61e9f47cbbab8d7",
