@@ -204,5 +204,8 @@ def kernel_problems() -> list[str]:
 
 def _unusable(place: Path) -> list[str]:
     """Files of compiled kernels in a folder that are not loaded, each with the reason."""
-    paths = [path for path in place.iterdir() if ENDING in path.suffixes and path.suffix in (".nbi", ".nbc", ".nbd")]
+    try:
+        paths = [path for path in place.iterdir() if ENDING in path.suffixes and path.suffix in (".nbi", ".nbc", ".nbd")]
+    except OSError:  # that kernels are compiled again is said already
+        return []
     return [f"{path} {problem}" for path in paths if (problem := trust.problem_of(path))]
