@@ -18,9 +18,9 @@ from ..encoder.settings.config import Config
 from ..encoder.settings.tuned import unmet
 from ..encoder.warm_up import kernel_cache_folder, will_compile
 from ..jit import trust
-from ..jit.cache_folder import second_best
+from ..jit.cache_folder import find_cache_folder, second_best
 from ..jit.cache_root import ADVICE
-from ..jit.interfaces import why_ordinary
+from ..jit.direct import ENDING
 from ..jit.kernel import problems_on_disk
 from ..scheduler.devices import why_no_cuda
 from ..scheduler.planning.tuning_file import Machine, Tuning, TuningError, cache_file, load, may_exist
@@ -62,16 +62,26 @@ def _examine(tuning_file: str | None, problems: list[str]) -> dict[str, Any]:
         "libraries": {name: _version(name) for name in _LIBRARIES},
         "processor": {"name": machine.processor, "cores": machine.cores, "simd": machine.simd,
                       "simd_forced": os.environ.get("H264LITE_SIMD", ""), "compiled": not will_compile(),
-                      "kernel_folder": str(kernel_cache_folder().folder or ""), "why_ordinary": why_ordinary()},
+                      "kernel_folder": str(kernel_cache_folder().folder or ""), "why_ordinary": _why_ordinary()},
         "cuda": _cuda(problems),
         "tuning": _tuning(tuning_file, machine, problems),
         "would_use": {f"{w}x{h}": _would_use(w, h, tuning_file) for w, h in SIZES},
         "problems": problems,
     }  # fmt: skip
     _caches(problems)
-    if why_ordinary() and why_ordinary() not in problems:  # the first kernel that was imported may have told it before
-        problems.append(why_ordinary())
+    why = _why_ordinary()
+    if why and why not in problems:  # the first kernel that was imported may have told it before
+        problems.append(why)
     return found
+
+
+def _why_ordinary() -> str:
+    """See interfaces.why_ordinary. Kernels that are loaded without Numba were compiled by a version that is in order."""
+    if "numba" not in sys.modules:
+        return ""
+    from ..jit.interfaces import why_ordinary
+
+    return why_ordinary()
 
 
 def _version(name: str) -> str:
@@ -183,7 +193,19 @@ __all__ = ["examine", "lines", "run_doctor"]
 def kernel_problems() -> list[str]:
     """Stored kernels of encoder and decoder that are not loaded, and why."""
     root = Path(__file__).resolve().parent.parent
+    if "numba" not in sys.modules:
+        places = [place for name in ("cpu_simd", "decoder") for place in find_cache_folder(root / name).readable]
+        return sorted(problem for place in places for problem in _unusable(place))
     for folder in (root / "cpu_simd", root / "decoder"):
         for source in folder.glob("[a-z]*.py"):
             import_module(f"..{folder.name}.{source.stem}", __package__)
     return problems_on_disk()
+
+
+def _unusable(place: Path) -> list[str]:
+    """Files of compiled kernels in a folder that are not loaded, each with the reason."""
+    try:
+        paths = [path for path in place.iterdir() if ENDING in path.suffixes and path.suffix in (".nbi", ".nbc", ".nbd")]
+    except OSError:  # that kernels are compiled again is said already
+        return []
+    return [f"{path} {problem}" for path in paths if (problem := trust.problem_of(path))]

@@ -102,7 +102,7 @@ class Encoder:
         reader: FrameReader | None = None,
         make: Callable[[Config, bool], Any] | None = None,
     ) -> None:
-        from .make_pipeline import make_pipeline  # compiles nothing, but imports Numba
+        from .make_pipeline import make_pipeline  # compiles nothing
 
         self.config = config
         pass_file = PassFile(config) if config.pass_ in WRITING else None

@@ -241,33 +241,35 @@ def find(function: Any, described: tuple[Any, ...]) -> Callable[..., Any] | None
         return None
 
 
-def caller(function: Any, made: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
-    """A function that calls the version of a kernel for its arguments. made: Numba's dispatcher, which serves the others."""
-    defaults = function.__defaults__ or ()
-    count = function.__code__.co_argcount
-    by_key: dict[tuple[Any, ...], Callable[..., Any]] = {}
-    by_kind: dict[tuple[Any, ...], Callable[..., Any]] = {}
+class Versions:
+    """The versions of a kernel that are loaded. made: Numba's dispatcher, which serves arguments without one."""
 
-    def choose(key: tuple[Any, ...], arguments: tuple[Any, ...]) -> Callable[..., Any]:
+    def __init__(self, function: Any, made: Callable[[], Callable[..., Any]]) -> None:
+        self._function, self._made = function, made
+        self._by_key: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        self._by_kind: dict[tuple[Any, ...], Callable[..., Any]] = {}
+
+    def call(self, *arguments: Any, **named: Any) -> Any:
+        """A call of the kernel."""
+        return self._made()(*arguments, **named) if named else self.version(arguments)(*arguments)
+
+    def version(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """The version for arguments of these kinds."""
+        key = tuple(_key(arguments))
+        return self._by_key.get(key) or self._choose(key, arguments)
+
+    def _choose(self, key: tuple[Any, ...], arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        defaults, count = self._function.__defaults__ or (), self._function.__code__.co_argcount
         left_out = defaults[len(defaults) - count + len(arguments) :] if len(arguments) < count else ()
         try:
             described = (*map(describe, arguments), *map(describe_default, left_out))
         except _Unknown:
-            return made()
+            return self._made()
         with _lock:
-            found = by_kind.get(described)
+            found = self._by_kind.get(described) or find(self._function, described)
             if found is None:
-                found = find(function, described)
-                if found is None:
-                    return made()
-                by_kind[described] = found
-        by_key[key] = found if not left_out else lambda *given: found(*given, *left_out)
-        return by_key[key]
-
-    def call(*arguments: Any, **named: Any) -> Any:
-        if named:
-            return made()(*arguments, **named)
-        key = tuple(_key(arguments))
-        return (by_key.get(key) or choose(key, arguments))(*arguments)
-
-    return call
+                return self._made()
+            self._by_kind[described] = found
+        chosen = found if not left_out else lambda *given: found(*given, *left_out)
+        self._by_key[key] = chosen
+        return chosen

@@ -139,10 +139,16 @@ class Executor:
         """
         self.run_bound(self.bind(steps, state), seconds)
 
-    def bind(self, steps: Sequence[Step], state: Mapping[str, Any]) -> BoundSteps:
-        """The parts of steps with their arguments, for `run_bound`, as often as the arguments stay the same."""
+    def bind(
+        self, steps: Sequence[Step], state: Mapping[str, Any], versions: dict[str, Callable[..., Any]] | None = None
+    ) -> BoundSteps:
+        """The parts of steps with their arguments, for `run_bound`, as often as the arguments stay the same.
+
+        versions: see Stage.bind.
+        """
         times: list[tuple[str, float]] = []
-        return [self._split(names, {**state, **more} if more else state, times) for names, more in steps], times
+        states = (({**state, **more} if more else state) for _, more in steps)
+        return [self._split(names, of_step, times, None, versions) for (names, _), of_step in zip(steps, states)], times
 
     def run_bound(self, bound: BoundSteps, seconds: dict[str, float]) -> None:
         """`run` for the steps of `bind`. One thread at a time may run the same ones."""
@@ -158,7 +164,7 @@ class Executor:
 
     def _split(
         self, names: Sequence[str], state: Mapping[str, Any], times: list[tuple[str, float]],
-        spans: Mapping[str, list[Any]] | None = None,
+        spans: Mapping[str, list[Any]] | None = None, versions: dict[str, Callable[..., Any]] | None = None,
     ) -> list[Part]:  # fmt: skip
         """The parts of a step, over the whole frame or `spans`."""
         parts: list[Part] = []
@@ -166,7 +172,7 @@ class Executor:
         chain = []
         for name in names:
             stage = STAGES[name]
-            call = self._around(stage, state, stage.bind(state))
+            call = self._around(stage, state, stage.bind(state, versions))
             if stage.split == FRAME:
                 parts.append(_part([(name, call)], (), times, self._trace))
             else:

@@ -174,6 +174,22 @@ def test_no_kernel_is_parallel_or_inexact():
     assert not wrong
 
 
+# Files that are imported when a kernel is compiled; the decoder loads its kernels by Numba
+IMPORT_NUMBA = {
+    "jit/cache.py", "jit/dispatchers.py", "jit/interfaces.py", "jit/parts.py", "cpu_simd/simd/vector_type.py",
+    "decoder/unaligned.py",
+}  # fmt: skip
+
+
+def test_loading_a_kernel_imports_no_numba():
+    """Intrinsics are those of jit/intrinsics.py; see jit/direct.py."""
+    found = {name for name in SOURCES for node in tree(name).body
+             if isinstance(node, (ast.Import, ast.ImportFrom)) and not getattr(node, "level", 0)
+             for module in ([node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
+             if module.partition(".")[0] in ("numba", "llvmlite")}  # fmt: skip
+    assert found == IMPORT_NUMBA
+
+
 def test_architecture_names_every_file_and_nothing_else():
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     folder, named = "", []

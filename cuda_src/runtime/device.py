@@ -40,7 +40,7 @@ __all__ = [
 
 def _driver_calls(error: type[Exception]) -> Any:
     """DriverCalls: driver functions by address; None if they are not available."""
-    from .driver_calls import DriverCalls  # imports Numba
+    from .driver_calls import DriverCalls
 
     try:
         return DriverCalls(error)

@@ -239,6 +239,7 @@ class Loop:
         self._beside: dict[int, After] = {}  # the last frames, by slot
         self._last: list[After] = []  # the last one that is no B frame
         self._calls: dict[Hashable, Bound] = {}  # of stages on a CPU
+        self._versions: dict[Hashable, dict[str, Callable[..., Any]]] = {}  # of kernels, by kind of frame and stage
         self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
         self._before: PreviousFrame | None = None  # `previous` of the last frame
         self.previous: PreviousFrame | None = None  # the last frame; B frames may lie between a frame and what it continues
@@ -332,7 +333,7 @@ class Loop:
         if found is None:
             if len(self._calls) >= MOST_BOUND:
                 self._calls.clear()
-            found = executor.bind(*self._steps(frame, places)), self.arrays.deferred_write(frame)
+            found = executor.bind(*self._steps(frame, places), self._versions_of(spec)), self.arrays.deferred_write(frame)
             self._calls[key] = found
         return found
 
@@ -364,7 +365,16 @@ class Loop:
         """
         places.arrays.fill(frame, places.frame, places.frame is frame)
         steps, state = self._steps(frame, places, entropy_state)
-        self.executor.run(steps, state, frame.stage_seconds)
+        if isinstance(self.executor, Executor):
+            bound = self.executor.bind(steps, state, self._versions_of(frame.spec))
+            self.executor.run_bound(bound, frame.stage_seconds)
+        else:
+            self.executor.run(steps, state, frame.stage_seconds)
+
+    def _versions_of(self, spec: FrameSpec) -> dict[str, Callable[..., Any]]:
+        """See Stage.bind: frames of these kinds have arguments of the same types."""
+        kind = spec.n_ref > 0, spec.n_ref1, bool(spec.luma_weighted), spec.is_reference, bool(spec.mb_qp)
+        return self._versions.setdefault(kind, {})
 
     def _steps(
         self, frame: Frame, places: Places, entropy_state: Mapping[str, Any] | None = None

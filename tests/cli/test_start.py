@@ -1,5 +1,6 @@
 """The start of a command: what an encode does not need is not imported."""
 
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from h264lite.cli.cli import main
 code = main(sys.argv[1:])
 print(code, *sys.modules)
 """
+SERVED = sys.platform == "linux" and os.uname().machine == "x86_64"
 PLAIN = ("--profile", "baseline", "--qp", "27", "--quiet")
 # Imported only where an option asks for them
 OF_OPTIONS = {
@@ -45,7 +47,7 @@ def imported(folder, gpu, *options):
     return set(modules)
 
 
-@pytest.mark.skipif(sys.platform != "linux" or os.uname().machine != "x86_64", reason="see jit/direct.py")
+@pytest.mark.skipif(not SERVED, reason="see jit/direct.py")
 @pytest.mark.parametrize("device", ("cpu", "cuda"))
 def test_an_encode_with_compiled_kernels_imports_no_numba(tmp_path, device):
     options = (*PLAIN, "--device", device)
@@ -55,6 +57,17 @@ def test_an_encode_with_compiled_kernels_imports_no_numba(tmp_path, device):
     assert not found & OF_OPTIONS
     assert cli.main(["encode", str(tmp_path / "clip_48x32_25.yuv"), str(tmp_path / "here.264"), *options[:-1], "cpu"]) == 0
     assert (tmp_path / "here.264").read_bytes() == (tmp_path / "out.264").read_bytes()
+
+
+def test_doctor_imports_no_numba(tmp_path):
+    """With the kernels of default options compiled."""
+    code = "import sys\nfrom h264lite.cli.cli import main\n" \
+           "code = main(['doctor', '--json'])\nprint(code, 'numba' in sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    found = json.loads(done.stdout)
+    if not found["processor"]["compiled"]:
+        pytest.skip("kernels of default options are not compiled")
+    assert done.stderr.split()[-1] == str(not SERVED)
 
 
 def test_names_of_modules_are_true():

@@ -227,7 +227,7 @@ def test_whether_kernels_will_be_compiled(kernels, monkeypatch):
     assert not first_run.will_compile()
     (kernels / "stale.old-1.py311.nbi").write_bytes(b"left behind")
     assert not first_run.will_compile()
-    for name in (f"intra.one-7{direct.ENDING}.1.nbc", f"entropy.two-7{kernel_files._ENDING}.1.nbc"):
+    for name in (f"intra.one-7{direct.ENDING}.1.nbc", f"entropy.two-7{direct.ENDING}.1.nbc"):
         whole = (kernels / name).read_bytes()
         (kernels / name).write_bytes(whole[:-1])
         assert first_run.will_compile()
