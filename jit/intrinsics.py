@@ -63,3 +63,20 @@ def intrinsic(function: Any = None, **options: Any) -> Any:
     if function is None:
         return lambda function: Intrinsic(function, **options)
     return Intrinsic(function, **options)
+
+
+class _Function:
+    """A function of Numba that kernels call, found when such a kernel is compiled."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def _numba_type_(self) -> Any:
+        """By which Numba resolves a call."""
+        from numba.core.registry import cpu_target
+
+        return cpu_target.typing_context.resolve_value_type(getattr(import_module("numba"), self._name))
+
+
+carray = _Function("carray")

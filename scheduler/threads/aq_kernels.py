@@ -4,13 +4,12 @@ A Python thread takes that lock four times a frame, and the thread of the calls 
 """
 
 import numpy as np
-from numba import carray
 
 from ...cpu_simd.ac_energy import energies
 from ...cpu_simd.aq_offsets import find_offsets, find_worths
 from ...cpu_simd.bundles import Planes
 from ...jit.atomics import load_acquire, store_release
-from ...jit.intrinsics import intrinsic, ir, types
+from ...jit.intrinsics import carray, intrinsic, ir, types
 from ...jit.kernel import kernel, quick_kernel
 from .copy_kernels import call_with
 
