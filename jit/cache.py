@@ -132,9 +132,11 @@ def _described(kind):
 
 def _save_direct(function, signature, data):
     """Keeps the code for processes without Numba, unless it needs what only Numba prepares."""
-    library, environments = data.library, (data.environment, *data._find_referenced_environments())
-    if data.reload_init or any(other.consts for other in environments):
+    library = data.library
+    if data.reload_init:
         return
+    environments = {data.fndesc.env_name: data.environment.consts}
+    environments |= {other.env_name: other.consts for other in data._find_referenced_environments() if other.consts}
     try:
         described = [_described(kind) for kind in signature]
     except TypeError:
@@ -142,7 +144,7 @@ def _save_direct(function, signature, data):
     module = library._final_module
     needs = [found.name for found in (*module.functions, *module.global_variables) if found.is_declaration]
     direct.save(function, described, library._get_compiled_object(), data.fndesc.llvm_cpython_wrapper_name,
-                data.fndesc.env_name, needs)  # fmt: skip
+                environments, needs)  # fmt: skip
 
 
 class KernelCache(FunctionCache):

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..version import __version__
 from . import trust
 from .cache_root import ADVICE, ALONE, VARIABLE, cache_root, temporary_root
-from .numba_version import is_tested, numba_version
+from .numba_version import import_numba, is_tested, numba_version
 
 NUMBAS_VARIABLE = "NUMBA_CACHE_DIR"
 _ROOT = Path(__file__).resolve().parent.parent
@@ -61,6 +61,7 @@ def _candidates(sources: Path) -> list[Path]:
     numbas, beside, root = os.environ.get(NUMBAS_VARIABLE), sources / "__pycache__", cache_root()
     found = [Path(numbas).absolute() / _hashed(sources), beside] if numbas else [beside]
     if _is_ordinary():  # then Numba chooses
+        import_numba()
         from numba.misc.appdirs import AppDirs
 
         users = Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)

@@ -39,6 +39,7 @@ _OF_C = {"memcpy", "memmove", "memset", "sched_yield"}
 _SIMPLE = {int: "<i8", float: "<f8", bool: "|b1", type(None): "none"}
 _CHOOSE = 0x503  # flags of arrays: C or Fortran contiguous, aligned, writeable
 _lock = threading.RLock()
+Constants = dict[str, list[Any]]  # of environments, by the name of the pointer to each
 
 
 class _Unknown(Exception):
@@ -121,11 +122,13 @@ def _name(function: Any) -> tuple[Path, str]:
     return source, f"{source.stem}.{function.__qualname__}-{line}"
 
 
-def save(function: Any, arguments: Iterable[Any], code: bytes, wrapper: str, environment: str, needs: Iterable[str]) -> None:
+def save(
+    function: Any, arguments: Iterable[Any], code: bytes, wrapper: str, environments: Constants, needs: Iterable[str]
+) -> None:
     """Keep the code of a version for later processes, if they can load it. OSError if the file cannot be written.
 
-    arguments: as `describe` has them; wrapper, environment: names of the function for calls from Python and of the pointer to
-    its environment; needs: functions and data that the code does not define.
+    arguments: as `describe` has them; wrapper: name of the function for calls from Python; environments: of the function,
+    then of kernels that it calls; needs: functions and data that the code does not define.
     """
     if not _is_ordinary_machine():
         return
@@ -136,10 +139,11 @@ def save(function: Any, arguments: Iterable[Any], code: bytes, wrapper: str, env
     found, described = cache_folder(source.parent), tuple(arguments)
     if found.folder is not None and found.writable:
         made = (numba_version(), stamp(source), _host(), described)
-        trust.write(_file(found.folder, name, described), pickle.dumps((made, code, wrapper, environment)))
+        with suppress(pickle.PicklingError, TypeError, AttributeError):  # constants that are no plain objects
+            trust.write(_file(found.folder, name, described), pickle.dumps((made, code, wrapper, environments)))
 
 
-def _saved(function: Any, described: Any) -> tuple[bytes, str, str] | None:
+def _saved(function: Any, described: Any) -> tuple[bytes, str, Constants] | None:
     """What `save` has kept; None without a fresh and undamaged file."""
     source, name = _name(function)
     if changed(source, since=IMPORTED):
@@ -215,18 +219,21 @@ def _engine() -> Any:
     return binding.create_mcjit_compiler(empty, machine)
 
 
-def _load(function: Any, code: bytes, wrapper: str, environment: str) -> Callable[..., Any]:
+def _load(function: Any, code: bytes, wrapper: str, environments: Constants) -> Callable[..., Any]:
     """A function of the machine code."""
     from llvmlite import binding
 
     engine, maker = _engine(), _module("numba._dynfunc")
     engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    kept = maker.Environment({})
-    ctypes.py_object.from_address(engine.get_global_value_address(environment)).value = kept
-    home = sys.modules[function.__module__]
+    kept = []
+    for name, constants in environments.items():
+        kept.append(maker.Environment({}))
+        kept[-1].consts.extend(constants)
+        ctypes.py_object.from_address(engine.get_global_value_address(name)).value = kept[-1]
+    home, text = sys.modules[function.__module__], function.__doc__ or ""
     address = engine.get_function_address(wrapper)
-    made: Callable[..., Any] = maker.make_function(home, function.__name__, function.__doc__ or "", address, kept, (engine,))
+    made: Callable[..., Any] = maker.make_function(home, function.__name__, text, address, kept[0], (engine, *kept))
     return made
 
 

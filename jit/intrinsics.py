@@ -8,6 +8,8 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from .numba_version import import_numba
+
 
 class _Later:
     """A module that is imported at its first use."""
@@ -16,6 +18,8 @@ class _Later:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        if self._name.startswith("numba"):
+            import_numba()
         return getattr(import_module(self._name), attribute)
 
 
@@ -27,7 +31,7 @@ def setting(name: str) -> Any:
     touched = "numba" in sys.modules or os.path.exists(".numba_config.yaml")
     if not touched and not any(variable.startswith("NUMBA_") for variable in os.environ):
         return None
-    from numba.core import config
+    from numba import config
 
     return getattr(config, name, None)
 
@@ -43,6 +47,7 @@ class Intrinsic:
     @property
     def _numba_type_(self) -> Any:
         """By which Numba resolves a call."""
+        import_numba()
         from numba.core.registry import cpu_target
         from numba.extending import intrinsic
 
@@ -74,6 +79,7 @@ class _Function:
     @property
     def _numba_type_(self) -> Any:
         """By which Numba resolves a call."""
+        import_numba()
         from numba.core.registry import cpu_target
 
         return cpu_target.typing_context.resolve_value_type(getattr(import_module("numba"), self._name))

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import direct, trust
 from .cache_folder import find_cache_folder
-from .numba_version import numba_version
+from .numba_version import import_numba, numba_version
 from .sources import stamp
 
 _CHANGE_CODE = ("BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE")  # settings of Numba
@@ -19,7 +19,7 @@ _CHANGE_CODE = ("BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "OPT", "SL
 
 def code_key(codegen: Any) -> tuple[Any, ...]:
     """What the code of all kernels depends on: processor, and settings of Numba and of cpu_simd/simd/vector.py."""
-    from numba.core import config
+    from numba import config
 
     settings = (str(getattr(config, name, None)) for name in _CHANGE_CODE)
     return (codegen.magic_tuple(), os.environ.get("H264LITE_SIMD", ""), *settings)
@@ -92,6 +92,7 @@ class Layers:
 
 def _dumps(found: Any) -> bytes:
     """Numba's pickle, which knows functions; only kernels of cache.py are saved."""
+    import_numba()
     from numba.core.serialize import dumps
 
     return dumps(found)
@@ -131,6 +132,7 @@ def _found_in(folder: Path, sources: Path, wanted: Container[str]) -> Iterator[t
         names = os.listdir(folder)
     except OSError:
         return
+    import_numba()
     from numba.core.registry import cpu_target
 
     from .interfaces import why_ordinary

@@ -19,7 +19,8 @@ def numba_folder() -> Path | None:
 
 def numba_version() -> str:
     """As numba.__version__."""
-    return str(sys.modules["numba"].__version__) if "numba" in sys.modules else _version_on_disk() or _imported()
+    # another thread may be importing it, so that it has no version yet
+    return str(getattr(sys.modules.get("numba"), "__version__", "")) or _version_on_disk() or _imported()
 
 
 def is_tested(version: str) -> bool:
@@ -38,6 +39,11 @@ def _version_on_disk() -> str:
         return ""
     found = re.search(r'"version": "([^"]+)"', text)
     return found[1] if found else ""
+
+
+def import_numba() -> None:
+    """Before parts of it are imported: while one thread imports Numba, and another one a part, the import fails."""
+    import numba  # noqa: F401
 
 
 def _imported() -> str:

@@ -150,6 +150,6 @@ def test_machine_code_that_needs_more_is_left_to_numba(tmp_path, monkeypatch):
     monkeypatch.setattr(direct, "_is_ordinary_machine", lambda: True)
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path))
     for needs, count in ((["memcpy", "PyErr_SetString", "NRT_Free", "llvm.ctlz.i64"], 1), (["fmod"], 0), (["NRT_other"], 0)):
-        direct.save(run, (), b"", "wrapper", "environment", needs)
+        direct.save(run, (), b"", "wrapper", {"environment": []}, needs)
         assert len(kept) == count, needs
         kept.clear()
