@@ -15,7 +15,6 @@ import numpy as np
 from ..cpu_simd.layout import KINDS
 from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.stages import TABLE
-from .decisions.aq_ahead import AqAhead
 from .encoder import Encoder
 from .settings.config import Config
 from .warm_up import choosing, load_writers
@@ -49,6 +48,8 @@ def load_converters() -> None:
 
 def adapt_ahead() -> None:
     """Adaptive quantisation of a tiny frame in the thread that an encode on a GPU has for it."""
+    from .decisions.aq_ahead import AqAhead
+
     ahead = AqAhead(replace(Config.from_options(width=32, height=32, device="cpu"), device="cuda"))
     ahead.see([np.zeros(size, np.uint8) for size in ((32, 32), (16, 16), (16, 16))])
     ahead.take(0)()

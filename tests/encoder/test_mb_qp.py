@@ -3,7 +3,7 @@
 import h264lite
 import numpy as np
 import pytest
-from h264lite.encoder import pipeline
+from h264lite.encoder.decisions import adaptive_quantisation
 from h264lite.encoder.errors import OptionError
 from h264lite.encoder.settings.config import Config
 from h264lite.standard.macroblock import I_PCM
@@ -42,7 +42,7 @@ def mapped(request, monkeypatch):
         rng = np.random.default_rng(spec.display_index)
         return spec._replace(mb_qp=MAPS[request.param](rng, energy.size).astype(np.uint8).tobytes())
 
-    monkeypatch.setattr(pipeline, "with_mb_qp", with_map)
+    monkeypatch.setattr(adaptive_quantisation, "with_mb_qp", with_map)
     return request.param
 
 
@@ -99,7 +99,7 @@ def test_some_frames_on_the_gpu(gpu, monkeypatch):  # noqa: F811
         qps = np.random.default_rng(spec.display_index).integers(20, 40, energy.size).astype(np.uint8)
         return spec._replace(mb_qp=qps.tobytes()) if spec.display_index % 3 else spec
 
-    monkeypatch.setattr(pipeline, "with_mb_qp", with_map)
+    monkeypatch.setattr(adaptive_quantisation, "with_mb_qp", with_map)
     clip = round_trip.noise_clip(34, 18, 5, 4)
     compare([clip[n % 5] for n in range(24)], 34, 18, aq_mode=1, subme=2, merange=4, partitions="none")
 
