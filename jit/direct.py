@@ -130,12 +130,12 @@ def save(
     arguments: as `describe` has them; wrapper: name of the function for calls from Python; environments: of the function,
     then of kernels that it calls; needs: functions and data that the code does not define.
     """
-    if not _is_ordinary_machine():
+    source, name = _name(function)
+    if not _is_ordinary_machine() or changed(source, since=IMPORTED):
         return
     known = _helpers()
     if not all(name in known or name in _OF_C or name.startswith(("Py", "_Py", "llvm.")) for name in needs):
         return
-    source, name = _name(function)
     found, described = cache_folder(source.parent), tuple(arguments)
     if found.folder is not None and found.writable:
         made = (numba_version(), stamp(source), _host(), described)
