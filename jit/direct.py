@@ -2,8 +2,9 @@
 
 `import numba` takes a fifth to a third of a second, and a process whose kernels are all in the cache needs none of it.
 For each version of a kernel cache.py leaves a second file, FILE.KERNEL-LINE.py3XX.HASH.nbd, of plain Python objects: the
-kinds of its arguments, the machine code and two names in it. As long as Numba is not imported, a kernel calls the version for
-the kinds of its arguments; without such a file, or for arguments that are described in no file, Numba is imported.
+kinds of its arguments, the machine code, names in it and constants. As long as Numba is not imported, a kernel calls the
+version for the kinds of its arguments; without such a file, or for arguments that are described in no file, Numba is
+imported.
 
 The code calls CPython and a few functions of Numba's C modules `_helperlib` and `_nrt_python`. These modules and
 `_dynfunc`, which makes a function of an address, are loaded by their file names, since `import numba._dynfunc` imports

@@ -197,7 +197,7 @@ class Executor:
         return self._worker_pool.submit(function, *args, may_run=ready.may_run, urgent=ready.urgent)
 
     def start_soon(self, function: Callable[[], object]) -> None:
-        """A free thread runs the function soon, or none does: nobody waits for it."""
+        """A free thread runs the function soon, or none does; no thread waits for it."""
         if self.has_threads:
             self._worker_pool.submit(function, urgent=True)
 

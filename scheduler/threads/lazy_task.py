@@ -52,7 +52,7 @@ class QueuedTask:
     __slots__ = ("_args", "_done", "_error", "_function", "_over", "_value", "by_asker", "may_run")
 
     def __init__(self, function: Callable[..., Any], *args: Any, may_run: Callable[[], bool] | None = None) -> None:
-        """may_run: whether a thread may take it from the queue; whoever asks for the result knows that it is so."""
+        """may_run: whether a thread may take it from the queue; a thread that asks for the result does so when it may run."""
         self._function, self._args, self.may_run = function, args, may_run
         self._value: Any = None
         self._error: BaseException | None = None

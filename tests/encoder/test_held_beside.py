@@ -94,7 +94,7 @@ def test_no_decision_follows_one_that_was_interrupted(executor):
 
 @pytest.mark.parametrize("start", (lambda work: work(), lambda work: None, "threads"), ids=("at once", "never", "threads"))
 def test_costs_are_the_same_when_other_threads_search_ahead(executor, start):
-    """Whoever searches a pair: a thread that is free, or the one that asks."""
+    """A pair is searched by a free thread, or by the one that asks: the same costs."""
     rng = np.random.default_rng(3)
     base = rng.integers(0, 256, (80, 96), dtype=np.uint8)
     frames = [np.roll(base, (k, 2 * k), (0, 1)) for k in range(7)]
