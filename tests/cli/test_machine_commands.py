@@ -659,8 +659,9 @@ def test_doctor_says_so_where_it_cannot_print(monkeypatch, tmp_path, capfd):
     assert b"problem: q\\udcff.toml: No such file" in strict.buffer.getvalue()
 
 
-@pytest.mark.parametrize("words", [["doctor"], ["tune"], ["encode", "in_16x16.yuv", "out.264"]])
+@pytest.mark.parametrize("words", [["doctor"], ["tune"], ["encode", "in_16x16.yuv", "out.264", "--quiet"]])
 def test_a_wrong_name_of_instructions_is_told_in_one_line(tmp_path, words):
+    (tmp_path / "in_16x16.yuv").write_bytes(bytes(384))
     environment = os.environ | {"H264LITE_SIMD": "sse9"}
     done = subprocess.run([sys.executable, "-m", "h264lite", *words], env=environment, cwd=tmp_path, capture_output=True,
                           text=True, timeout=60)  # fmt: skip
