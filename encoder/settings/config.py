@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from ...scheduler.frame_spec import MOST_DUPLICATES, MOST_ENTRIES
 from ...scheduler.planning.tuning_place import cores
-from ...standard.levels import Level, profile_name
+from ...standard.levels import profile_name
 from ...standard.syntax_sps import BASELINE, HIGH, MAIN
 from ..errors import OptionError
 from .bitrate import with_rate_factor
 from .buffer import Buffer, asked_buffer, buffer_of, nal_factor
 from .device import choose_device, choose_devices
-from .levels import choose_level
-from .options import ALIASES, ALL, API, BY_NAME, OPTIONS, Option, read_options
+from .options import ALL, API, OPTIONS, Option, read_options
 from .pass_file import READING, WRITING, FirstPass, check_pass, read_pass
 from .pyramid import MOST_LATER, dpb_frames, reference_levels, reordered_frames
 from .requests import Request, Zone, read_qpfile
-from .scaling_lists import FLAT, PARTS, ScalingLists, scaling_lists, with_parts
+from .scaling_lists import FLAT, ScalingLists
+from .settle import gops_for, settle_deblocking, settle_level, settle_profile, settle_psy, settle_qps, settle_types
 from .tuned import find_tuning
 from .tunes import ZERO_LATENCY, split
 
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
-_SCENECUT = 40  # default where frames are looked at anyway
-_MOST_QP = 51
-_QP_OF_HEADERS = 26  # pic_init_qp with a rate factor, whose QPs are not known in advance
 MB_A_THREAD = 100  # macroblocks of a frame for each thread: with fewer an encode gets slower
 MOST_IN_TEAM = 8  # threads that share a frame: each takes the interpreter's lock in each step
 _BESIDE = 2  # threads beside them
@@ -318,10 +315,10 @@ class Config:
         for name in ("width", "height"):
             if values[name] is None:
                 raise OptionError(f"{name} is missing")
-        _settle_deblocking(values, options)
-        _settle_qps(values, options)
-        _settle_profile(values, options)
-        _settle_psy(values, options)
+        settle_deblocking(values, options)
+        settle_qps(values, options)
+        settle_profile(values, options)
+        settle_psy(values, options)
         check_pass(values, options)
         values["bits_by_kind"] = values["bits_by_kind"] or values["pass_"] in WRITING
         values["zones"] = values["zones"] or ()
@@ -332,8 +329,8 @@ class Config:
         mb_width, mb_height = -(-width // 16), -(-height // 16)
         rate, size = asked_buffer(values, options)
         high = values["transform_8x8_mode"] or values["scaling_lists"] != FLAT
-        level = _settle_level(values, options, (rate, size, nal_factor(high)))
-        _settle_types(values, options)
+        level = settle_level(values, options, (rate, size, nal_factor(high)))
+        settle_types(values, options)
         if rate or (values["bitrate"] and values["pass_"] not in READING):
             values["gops"] = 1
         if values["slices"] > mb_height:
@@ -360,7 +357,7 @@ class Config:
         else:
             named, reason = choose_devices(named, values["me"], values["subme"], values["cabac"])
             asked, devices, device = "", named, named[0].partition(":")[0]
-            values["gops"] = _gops_for(values["gops"], named)
+            values["gops"] = gops_for(values["gops"], named)
         threads_by_user = values["threads"] > 0
         values["threads"] = values["threads"] or (tuning and tuning.value("threads")) or cores()
         config = cls(
@@ -391,130 +388,6 @@ def check_fields(rows: Iterable[Option]) -> None:
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:
         raise TypeError(f"options without a field of the same name in Config (encoder/settings/config.py): {missing}")
-
-
-def _settle_deblocking(values: dict[str, Any], options: dict[str, Any]) -> None:
-    """Turn no_deblock and deblock into `deblock`, `deblock_alpha`, `deblock_beta`; refuse both at once.
-
-    Offsets of the user override no_deblock of a preset.
-    """
-    offsets, off = values["deblock"], values.pop("no_deblock")
-    asked = options.get("deblock") is not None
-    if asked and options.get("no_deblock") and offsets is not False:
-        raise OptionError("contradicts deblock: give one of them", "no-deblock")
-    if asked:
-        off = offsets is False
-    if isinstance(offsets, bool):
-        offsets = BY_NAME["deblock"].default_value
-    values["deblock"] = not off
-    values["deblock_alpha"], values["deblock_beta"] = offsets
-
-
-def _is_given(name: str, options: Mapping[str, Any]) -> bool:
-    """Whether the user has set an option, under any of its names."""
-    return any(options.get(given) is not None for given in (name, *(alias for alias in ALIASES if ALIASES[alias] == name)))
-
-
-def _settle_level(values: dict[str, Any], options: dict[str, Any], rates: tuple[int, int, int]) -> Level:
-    """The level to declare; rates: see choose_level.
-
-    A preset's B frames are left out where each frame is an IDR frame, and their pyramid where the level has no room for its
-    references: each level has room for two.
-    """
-    given = _is_given("bframes", options)
-    if values["keyint"] == 1 and not given:
-        values["bframes"] = 0
-
-    def chosen() -> Level:
-        pyramid = values["ref"], values["bframes"], values["b_pyramid"]
-        size = values["width"], values["height"]
-        return choose_level(*size, values["fps"], *pyramid, values["merange"], values["level"], rates)
-
-    try:
-        return chosen()
-    except OptionError:
-        if given or not values["bframes"] or options.get("b_pyramid") is not None:
-            raise
-        values["b_pyramid"] = "none"
-        return chosen()
-
-
-def _settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
-    """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off.
-
-    Intra 8x8 needs the 8x8 transform. cqm and PARTS are read into `scaling_lists`. A preset's weightp and bframes give way to
-    the profile; the user's are refused.
-    """
-    for name, tool in (("weightp", "weighted prediction is a tool"), ("bframes", "B frames are a tool")):
-        if values["profile"] == "baseline" and values[name]:
-            if _is_given(name, options):
-                raise OptionError(f"{values[name]}: {tool} of Main and High profile", name)
-            values[name] = 0
-    for name in ("cqm", *PARTS):
-        if values["profile"] != "high" and values[name] not in ("flat", None):
-            raise OptionError(f"{values[name]}: scaling matrices are a tool of High profile", name)
-    values["scaling_lists"] = with_parts(scaling_lists(values["cqm"]), values)
-    without_cabac, without_8x8 = values.pop("no_cabac"), values.pop("no_8x8dct")
-    values["cabac"] = values["profile"] != "baseline" and not without_cabac
-    values["transform_8x8_mode"] = values["profile"] == "high" and not without_8x8
-    if not values["transform_8x8_mode"]:
-        values["partitions"] -= {"i8x8"}
-
-
-def _settle_types(values: dict[str, Any], options: dict[str, Any]) -> None:
-    """Turn no_scenecut and the default of scenecut into `scenecut`, no_weightb into `weightb`; resolve min_keyint.
-
-    At a constant QP without B frames the default is no scene cuts. Without B frames b_adapt decides nothing.
-    """
-    values["weightb"] = not values.pop("no_weightb") and values["bframes"] > 0
-    if values.pop("no_scenecut"):
-        if values["scenecut"]:
-            raise OptionError("contradicts scenecut: give one of them", "no-scenecut")
-        values["scenecut"] = 0
-    if values["scenecut"] is None:
-        values["scenecut"] = _SCENECUT if values["bframes"] or values["crf"] is not None else 0
-    if not values["bframes"]:
-        values["b_adapt"] = 0
-    keyint, least = values["keyint"], values["min_keyint"]
-    if least > keyint:
-        raise OptionError(f"{least}: not in 0..{keyint} (IDR frames are at most --keyint {keyint} apart)", "min-keyint")
-    values["min_keyint"] = least or max(1, min(keyint // 10, int(values["fps"])))
-
-
-def _settle_qps(values: dict[str, Any], options: dict[str, Any]) -> None:
-    """Turn no_mbtree into `mbtree`, of rate factors with frames ahead; resolve qp, crf and qpmax.
-
-    Refuse a constant QP beside a rate factor, limits of a constant QP unless they limit nothing, and limits that leave no QP.
-    """
-    values["qpmax"] = min(_MOST_QP, values["qpmax"])
-    if options.get("qp") is None:
-        values["qp"] = _QP_OF_HEADERS
-    elif options.get("crf") is None:
-        values["crf"] = None
-    has_tree = values["crf"] is not None and values["rc_lookahead"] > 0 and values["qcomp"] < 1 and values["keyint"] > 1
-    values["mbtree"] = not values.pop("no_mbtree") and has_tree
-    if values["crf"] is not None:
-        if options.get("qp") is not None:
-            raise OptionError("contradicts qp: give one of them", "crf")
-    elif values["qpmin"] > 0 or values["qpmax"] < _MOST_QP:
-        raise OptionError("has no effect with --qp", "qpmin" if values["qpmin"] > 0 else "qpmax")
-    if values["qpmin"] > values["qpmax"]:
-        raise OptionError(f"{values['qpmin']}: not in 0..{values['qpmax']} (--qpmax)", "qpmin")
-
-
-def _settle_psy(values: dict[str, Any], options: dict[str, Any]) -> None:
-    """Turn no_psy into a psy_rd of 0."""
-    if values.pop("no_psy"):
-        if options.get("psy_rd") is not None and values["psy_rd"]:
-            raise OptionError("contradicts psy-rd: give one of them", "no-psy")
-        values["psy_rd"] = 0.0
-
-
-def _gops_for(gops: int, devices: tuple[str, ...]) -> int:
-    """The number of GOPs at once, at least one for each device; 0 = auto."""
-    if 0 < gops < len(devices):
-        raise OptionError(f"{gops}: not in {len(devices)}.. (each of {len(devices)} devices takes at least one)", "gops")
-    return gops
 
 
 check_fields(OPTIONS)
