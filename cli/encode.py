@@ -30,6 +30,7 @@ from . import on_ray
 from .inputs import check_colours_of_images, notes
 from .interrupt import Interrupted, StopSignals
 from .keeping import Clock, DisplayOrder, keyint_of, open_sound, told_after, told_before
+from .memory import lines, memory
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -409,7 +410,8 @@ def _write(run: Run, finished: list[Any]) -> None:
 def _finish(run: Run) -> None:
     """Print the summary and write the files that hold it."""
     stats, seconds = run.encoder.stats, max(1e-9, run.progress.seconds)
-    for line in [*stats.lines(), *(stats.why() if run.verbose else ())]:
+    used = memory(run.encoder.config.device != "cpu")
+    for line in [*stats.lines(), *([*stats.why(), *lines(used)] if run.verbose else ())]:
         run.info(line)
     if run.planned is not None and stats.frames:
         run.info(compare(run.planned, seconds / stats.frames, bool(run.encoder.lanes)))
@@ -417,7 +419,7 @@ def _finish(run: Run) -> None:
         say("")
         say(f"encoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s")
     summary = {"encode_seconds": seconds, "encode_fps": stats.frames / seconds, **_settings(run.encoder.config),
-               **stats.summary()}
+               **stats.summary(), **used}
     run.progress.event("end", **summary)
     if run.sinks.timeline and run.trace:
         run.sinks.timeline.write(run.trace.to_json())

@@ -4,7 +4,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..cuda_src.runtime.compiler import is_kept, why_no_kernels
-from ..cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost, available, count, first_gpu
+from ..cuda_src.runtime.device import (
+    Device,
+    DeviceMemoryError,
+    DeviceUnavailable,
+    GpuLost,
+    available,
+    count,
+    first_gpu,
+    held_bytes,
+)
 from ..cuda_src.runtime.driver import is_real
 from .cuda_executor import CudaExecutor
 from .executor import Executor
@@ -26,6 +35,7 @@ __all__ = [
     "count_gpus",
     "cuda_kernels_will_compile",
     "gpu_name",
+    "held_bytes",
     "make_executor",
     "why_no_cuda",
 ]  # fmt: skip

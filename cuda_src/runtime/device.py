@@ -7,6 +7,7 @@ come from pools: after the first frames of an encoder nothing is allocated.
 
 import math
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -34,8 +35,10 @@ from .recording import KERNEL, NO_BUFFERS, HostBuffers, Recording, handle, numbe
 
 __all__ = [
     "Device", "DeviceArray", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "available", "count", "first_gpu",
-    "load_driver", "use_driver",
+    "held_bytes", "load_driver", "use_driver",
 ]  # fmt: skip
+
+_in_use: "weakref.WeakSet[Device]" = weakref.WeakSet()
 
 
 def _driver_calls(error: type[Exception]) -> Any:
@@ -46,6 +49,12 @@ def _driver_calls(error: type[Exception]) -> Any:
         return DriverCalls(error)
     except (OSError, AttributeError):
         return None
+
+
+def held_bytes() -> tuple[int, int]:
+    """(bytes of GPU memory, bytes of page-locked memory) that this process has allocated, on all GPUs together."""
+    held = [gpu.held_bytes for gpu in list(_in_use)]
+    return sum(memory for memory, _ in held), sum(host for _, host in held)
 
 
 def _record(event: Any, stream: Any) -> None:
@@ -91,6 +100,7 @@ class Device:
         self._streams = Pool()
         self._events = {False: Pool(), True: Pool()}  # by timing
         self._kept: dict[tuple, DeviceArray] = {}
+        _in_use.add(self)
 
     # ---- context
     def __enter__(self) -> "Device":

@@ -190,7 +190,8 @@ OPTIONS: tuple[Option, ...] = (
            "smallest that fits", choices=LEVELS),
 
     Option("keyint", "Frame types", read_keyint, 250, "largest distance of IDR frames, or infinite", "INT", short="I"),
-    Option("ref", "Frame types", read_int, 1, "reference frames of a P frame (slower)", "INT", 1, 16, short="r"),
+    Option("ref", "Frame types", read_int, 1, "reference frames of a P frame (slower); fewer than the preset's if the level "
+           "has no room", "INT", 1, 16, short="r"),
     Option("bframes", "Frame types", read_int, 3, "most B frames between two others, a tool of Main and High profile: 0 in "
            "Baseline", "INT", 0, 16, short="b"),
     Option("b_pyramid", "Frame types", read_grid, "normal", "which B frames are references: none; normal, the middle one "

@@ -4,6 +4,7 @@ A step takes `values`, every option with its value or default, which it changes,
 """
 
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 from ...standard.levels import Level
@@ -42,25 +43,28 @@ def _is_given(name: str, options: Mapping[str, Any]) -> bool:
 def settle_level(values: dict[str, Any], options: dict[str, Any], rates: tuple[int, int, int]) -> Level:
     """The level to declare; rates: see choose_level.
 
-    A preset's B frames are left out where each frame is an IDR frame, and their pyramid where the level has no room for its
-    references: each level has room for two.
+    A preset's B frames are left out where each frame is an IDR frame. Where the level, the highest or the user's, has no room
+    for the references of a preset, there are fewer; where it has none for those of a pyramid either, there is no pyramid.
     """
     given = _is_given("bframes", options)
     if values["keyint"] == 1 and not given:
         values["bframes"] = 0
-
-    def chosen() -> Level:
-        pyramid = values["ref"], values["bframes"], values["b_pyramid"]
-        size = values["width"], values["height"]
-        return choose_level(*size, values["fps"], *pyramid, values["merange"], values["level"], rates)
-
-    try:
-        return chosen()
-    except OptionError:
-        if given or not values["bframes"] or options.get("b_pyramid") is not None:
-            raise
-        values["b_pyramid"] = "none"
-        return chosen()
+    counts = [values["ref"]] if _is_given("ref", options) else range(values["ref"], 0, -1)
+    pyramids = [values["b_pyramid"]]
+    if values["bframes"] and not given and options.get("b_pyramid") is None:
+        pyramids.append("none")
+    first: OptionError | None = None
+    for pyramid, ref in product(pyramids, counts):
+        size, references = (values["width"], values["height"]), (ref, values["bframes"], pyramid)
+        try:
+            level = choose_level(*size, values["fps"], *references, values["merange"], values["level"], rates)
+        except OptionError as error:
+            first = first or error
+            continue
+        values["ref"], values["b_pyramid"] = ref, pyramid
+        return level
+    assert first is not None
+    raise first
 
 
 def settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:

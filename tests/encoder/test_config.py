@@ -93,6 +93,20 @@ def test_levels_refuse_pyramids():
         config(8192, 4320, bframes=16, b_pyramid="dyadic")
 
 
+def test_references_of_a_preset_fit_the_level():
+    """Those of the user are refused; a pyramid needs two references and one that stays."""
+    def refs(**options):
+        found = config(1920, 1080, **{"preset": "veryslow", "bframes": None, **options})
+        return found.ref, found.b_pyramid, found.level_idc
+
+    assert refs() == (6, "normal", 50) and refs(level="4.1") == (4, "normal", 41) and refs(level="4", preset="slow")[0] == 2
+    assert config(8192, 4320, preset="veryslow").ref == 5
+    with pytest.raises(OptionError, match=r"level 4\.1: does not allow 5 reference frames \(at most 4\)"):
+        refs(level="4.1", ref=5)
+    with pytest.raises(OptionError, match=r"level 4: does not allow 9000 macroblocks a frame.*; 6 reference frames"):
+        config(1920, 1200, preset="veryslow", level="4")
+
+
 def test_a_level_that_is_asked_for_is_kept_or_refused():
     assert config(level="4.1").level_idc == 41
     with pytest.raises(OptionError, match=r"level 1\.2: does not allow .*macroblocks a second"):

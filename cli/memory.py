@@ -1,0 +1,37 @@
+"""Memory of an encode, for the summary: what the process had at most, what it has allocated on GPUs."""
+
+import sys
+from typing import Any
+
+from ..scheduler.devices import held_bytes
+
+_MIB = 1 << 20
+
+
+def peak_bytes() -> int | None:
+    """Most bytes of memory that the process had at once (ru_maxrss); None where the system does not count them."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def memory(on_gpu: bool) -> dict[str, Any]:
+    """Of this process, not of its workers, in MiB: the most of the host; with a GPU what is allocated there, and page-locked
+    memory of the host.
+    """
+    peak = peak_bytes()
+    found: dict[str, Any] = {} if peak is None else {"peak_memory_mib": -(-peak // _MIB)}
+    if on_gpu:
+        there, page_locked = held_bytes()
+        found |= {"gpu_memory_mib": -(-there // _MIB), "page_locked_mib": -(-page_locked // _MIB)}
+    return found
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    """The line of --verbose about `memory`; none where nothing is known."""
+    names = {"peak_memory_mib": "the process at most", "gpu_memory_mib": "allocated on GPUs",
+             "page_locked_mib": "page-locked"}  # fmt: skip
+    parts = [f"{found[key]} MiB {name}" for key, name in names.items() if key in found]
+    return ["memory: " + ", ".join(parts)] if parts else []
