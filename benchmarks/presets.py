@@ -1,11 +1,12 @@
 """Processor time and rate of the presets, compared with x264's presets; options around each preset.
 
     H264LITE_SEQUENCES=... python -m h264lite.benchmarks.presets [--profile high] [--frames 24] [--rounds 3]
-        [--p-frames] [--around] [--json FILE] [CLIP ...]
+        [--threads 1] [--p-frames] [--around] [--json FILE] [CLIP ...]
 
 One thread of a CPU, constant QP. Rate: BD-rate (PCHIP, luma PSNR of FFmpeg's decode, four quantisers) against x264 with
 Baseline's tools of benchmarks/x264.py (SAME_TOOLS), mean over the clips. Speed: frames a second of processor time at QP 27,
-the best of the rounds, in which all rows alternate, as a ratio to the same x264; geometric mean.
+the best of the rounds, in which all rows alternate, as a ratio to the same x264; geometric mean. With --threads so many on
+both sides, and seconds of the clock in place of processor time.
 B frames as in the presets, with --p-frames none. --around also measures each
 preset with one option changed, and says what is on the convex hull of time and bits; `h264lite plot presets` draws the file
 of --json.
@@ -40,16 +41,16 @@ Points = tuple[list[float], list[float]]  # kbit/s, dB
 Encode = Callable[[clips.Clip, list, int], bytes]
 
 
-def ours(**options: Any) -> Encode:
+def ours(threads: int = 1, **options: Any) -> Encode:
     """h264lite with options."""
     return lambda clip, _, qp: h264lite.encode(
-        clip.pictures, width=clip.width, height=clip.height, fps=clip.fps, qp=qp, threads=1, device="cpu", **options
+        clip.pictures, width=clip.width, height=clip.height, fps=clip.fps, qp=qp, threads=threads, device="cpu", **options
     )
 
 
-def theirs(preset: str, **tools: str) -> Encode:
+def theirs(preset: str, threads: int = 1, **tools: str) -> Encode:
     """x264 with a preset and options."""
-    return lambda clip, frames, qp: x264.run(clip, frames, qp, 1, preset, **tools)[0]
+    return lambda clip, frames, qp: x264.run(clip, frames, qp, threads, preset, **tools)[0]
 
 
 def shortened(name: str, frames: int) -> clips.Clip:
@@ -111,7 +112,9 @@ def hull(rows: dict[str, tuple[float, float]]) -> list[str]:
     return [name for _, _, name in corners[: lowest + 1]]
 
 
-def measure(clip: clips.Clip, rows: dict[str, Encode], rounds: int) -> tuple[dict[str, float], dict[str, float]]:
+def measure(
+    clip: clips.Clip, rows: dict[str, Encode], rounds: int, clock: Callable[[], float] = time.process_time
+) -> tuple[dict[str, float], dict[str, float]]:
     """Speed beside BASE and BD-rate against it, by row."""
     frames = x264.video_frames(clip)
     reference = points(clip, [rows[BASE](clip, frames, qp) for qp in QPS])
@@ -121,9 +124,9 @@ def measure(clip: clips.Clip, rows: dict[str, Encode], rounds: int) -> tuple[dic
     seconds: dict[str, float] = dict.fromkeys(rows, 1e9)
     for _ in range(rounds):
         for name, encode in rows.items():
-            start = time.process_time()
+            start = clock()
             encode(clip, frames, 27)
-            seconds[name] = min(seconds[name], time.process_time() - start)
+            seconds[name] = min(seconds[name], clock() - start)
     return {name: seconds[BASE] / spent for name, spent in seconds.items()}, rates
 
 
@@ -133,6 +136,7 @@ def main() -> None:
     parser.add_argument("--profile", default="high")
     parser.add_argument("--frames", type=int, default=24, help="of CIF; fewer of larger clips")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--p-frames", action="store_true", help="without B frames")
     parser.add_argument("--around", action="store_true")
     parser.add_argument("--json", metavar="FILE", help="for `h264lite plot presets`")
@@ -142,16 +146,17 @@ def main() -> None:
     named: dict[str, dict[str, Any]] = {f"h264lite {preset}": {"preset": preset, **limit, **ours_too} for preset in PRESETS}
     if args.around:
         named |= around(args.profile)
-    rows = {BASE: theirs("medium", **x264.SAME_TOOLS["baseline"])} | {
-        name: ours(**options) for name, options in named.items()
+    rows = {BASE: theirs("medium", args.threads, **x264.SAME_TOOLS["baseline"])} | {
+        name: ours(args.threads, **options) for name, options in named.items()
     }
-    rows |= {f"x264 {preset}": theirs(preset, **theirs_too, **limit) for preset in X264_PRESETS}
+    rows |= {f"x264 {preset}": theirs(preset, args.threads, **theirs_too, **limit) for preset in X264_PRESETS}
+    clock = time.perf_counter if args.threads > 1 else time.process_time
 
     speeds: dict[str, list[float]] = {name: [] for name in rows}
     rates: dict[str, list[float]] = {name: [] for name in rows}
     for clip_name in args.clips:
         clip = shortened(clip_name, args.frames)
-        for found, values in zip(measure(clip, rows, args.rounds), (speeds, rates)):
+        for found, values in zip(measure(clip, rows, args.rounds, clock), (speeds, rates)):
             for name, value in found.items():
                 values[name].append(value)
     result = {name: (statistics.geometric_mean(speeds[name]), statistics.mean(rates[name])) for name in rows}
