@@ -4,7 +4,7 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import B_SKIP, BLOCK_TO_RASTER, I_PCM, LAST_INTRA, P_SKIP
-from .cabac_bits import B_SLICE, P_SLICE, LUMA_4x4, fill_bits
+from .cabac_bits import B_SLICE, P_SLICE, LUMA_4x4
 from .decisions import (
     CHOICE_NEAR,
     DEAD_ZONE_INTER,
@@ -39,7 +39,7 @@ from .residual_range import leaves_16_bits
 from .simd.vector import load_u8x16, splat_u16x8, splat_u16x16, store
 from .transform import Lists, chroma_qp, quantise_strips, reconstruct_strips
 from .transform_8x8 import QUADRANT_8x8, quantise_8x8, reconstruct_8x8, scan_8x8
-from .transform_choice import N_CHOICE_BITS, fill_choice_bits, luma_cost
+from .transform_choice import N_CHOICE_BITS, N_QPS, luma_cost, table_of_qp
 from .trellis import LONGEST
 
 # Bit masks (raster) of the 4x4 blocks of the quadrants
@@ -205,6 +205,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
+    kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     kind, dead_zone = rounding_kind(tools, BY_CAVLC), np.int64(tools.dead_zone_inter)
     rounding = Rounding(kind, dead_zone, np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), bits, lists, tools.cabac)
     values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(768, np.int16)
@@ -223,9 +224,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
             store_chroma(predicted, rec_u, rec_v, x0 // 2, y0 // 2)
             continue
         if (tools.cabac or tools.transform_8x8_mode) and q != bits_qp:
-            fill_bits(bits, B_SLICE if references.n_ref1 else P_SLICE, q)
-            if tools.transform_8x8_mode:
-                fill_choice_bits(bits)
+            known = table_of_qp(bits, B_SLICE if references.n_ref1 else P_SLICE, q, kept, known)
             bits_qp = q
         may_be_8x8 = bool(tools.transform_8x8_mode) and only_8x8_partitions(sub_mb_type, mb, mb_type[mb])
         q_c = chroma_qp(q, chroma_qp_offset)

@@ -7,7 +7,7 @@ from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA, I_4x4, I_8x8, I_16x16
 from ..standard.tables import ZIGZAG_4x4
 from .bit_costs import i_frame_mode_bits, mode_4x4_bits
-from .cabac_bits import I_SLICE, N_BITS, P_SLICE, LUMA_AC_16x16, LUMA_DC_16x16, fill_bits
+from .cabac_bits import I_SLICE, P_SLICE, LUMA_AC_16x16, LUMA_DC_16x16
 from .cost import strip_satd
 from .decisions import BY_COST, BY_COST_INTRA, DEAD_ZONE_INTRA, LAMBDA, TRELLIS_INTRA, AS_8x8, AS_16x16, BITS_4x4
 from .intra_8x8 import KEPT, code_8x8, keep_luma, restore_luma
@@ -56,6 +56,7 @@ from .transform import (
     scale_luma_dc,
     transform_luma_dc,
 )
+from .transform_choice import N_CHOICE_BITS, N_QPS, table_of_qp
 from .trellis import LONGEST, choose_dc
 
 
@@ -296,7 +297,8 @@ def intra(
     own, out, edge = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(EDGE_8x8, np.uint8)
     predicted, predictions = np.zeros(384, np.uint8), np.zeros(1024, np.uint8)
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
-    bits, bits_qp = np.zeros(N_BITS, np.int32), np.int64(-1)
+    bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
+    kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     kind = rounding_kind(tools, AS_ROUNDED)
     by_cost = bool(tools.cabac) and not bool(has_lists) and kind == BY_CABAC
     by_cost = by_cost and tools.subme >= (BY_COST_INTRA if n_ref > 0 else BY_COST)
@@ -320,7 +322,7 @@ def intra(
         q = np.int64(qp[mb])
         lam = LAMBDA[q]
         if by_cabac(rounding) and q != bits_qp:
-            fill_bits(bits, scale.slice_type, q)
+            known = table_of_qp(bits, scale.slice_type, q, kept, known)
             bits_qp = q
 
         load_macroblock(source, x0, y0, own)

@@ -10,7 +10,7 @@ from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4x8, SUB_8x4, SUB_8x8
 from .bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
 from .bundles import Motion
-from .cabac_bits import ONE_BIT, P_SLICE, fill_bits
+from .cabac_bits import ONE_BIT, P_SLICE
 from .decisions import (
     LAMBDA,
     NOT_WORTH,
@@ -31,7 +31,7 @@ from .mv_cache import Area, inside
 from .psy import luma_energy
 from .rd_cost import Residue, chroma_of, luma_of
 from .transform import Lists, chroma_qp
-from .transform_choice import N_CHOICE_BITS, fill_choice_bits
+from .transform_choice import N_CHOICE_BITS, N_QPS, table_of_qp
 
 FAR = 1 << 30
 WHOLE, UPPER, LEFT, QUARTERS = range(4)  # divisions: 16x16, 16x8, 8x16, 8x8
@@ -213,6 +213,7 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
         np.zeros((0, 4), np.int8), np.zeros((0, 16, 2), np.int16),
     )  # fmt: skip
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
+    kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     residue = Residue(
         np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(768, np.int16), np.zeros(96, np.int32),
         np.zeros(16, np.int32), np.zeros(8, np.int64), np.zeros(64, np.int16), bits, lists,
@@ -226,8 +227,7 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
         q_y = np.int64(qp[mb])
         q_c, lam = chroma_qp(q_y, chroma_qp_offset), LAMBDA[q_y]
         if q_y != bits_qp:
-            fill_bits(bits, P_SLICE, q_y)
-            fill_choice_bits(bits)
+            known = table_of_qp(bits, P_SLICE, q_y, kept, known)
             bits_qp = q_y
         scale = q_y, q_c, lam, np.int64(tools.transform_8x8_mode)
         load_macroblock(source, x0, y0, residue.source)

@@ -11,7 +11,7 @@ from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import B_8x8, B_8x16, B_16x8, B_16x16
 from .bit_costs import mvd_bits, ref_idx_bits
 from .bundles import Motion
-from .cabac_bits import B_SLICE, ONE_BIT, fill_bits
+from .cabac_bits import B_SLICE, ONE_BIT
 from .cost import strip_satd
 from .decisions import LAMBDA, NOT_WORTH, RD_B_BITS, RD_B_BOTH, RD_B_SKIP, RD_BITS_INTRA, RD_GATE, RD_MOST
 from .layout import (
@@ -36,7 +36,7 @@ from .rd_cost import Residue, chroma_of
 from .simd.lanes import sum_of_lanes
 from .simd.vector import load_u8x16, sub, widen
 from .transform import Lists, chroma_qp
-from .transform_choice import N_CHOICE_BITS, fill_choice_bits
+from .transform_choice import N_CHOICE_BITS, N_QPS, table_of_qp
 
 NOWHERE = -1  # address of a neighbour outside of the frame
 
@@ -205,6 +205,7 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
         np.zeros((1, 4), np.int8), np.zeros((1, 16, 2), np.int16),
     )  # fmt: skip
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
+    kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     residue = Residue(
         np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(768, np.int16), np.zeros(96, np.int32),
         np.zeros(16, np.int32), np.zeros(8, np.int64), np.zeros(64, np.int16), bits, lists,
@@ -218,8 +219,7 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
         q_y = np.int64(qp[mb])
         q_c, lam = chroma_qp(q_y, chroma_qp_offset), LAMBDA[q_y]
         if q_y != bits_qp:
-            fill_bits(bits, B_SLICE, q_y)
-            fill_choice_bits(bits)
+            known = table_of_qp(bits, B_SLICE, q_y, kept, known)
             bits_qp = q_y
         load_macroblock(source, x0, y0, residue.source)
         if settings.psy_rd:

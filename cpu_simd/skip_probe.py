@@ -21,11 +21,12 @@ def probe_tables(qp, quant, worth, tables):
     shift = 15 + qp // 6
     rounding = (DEAD_ZONE_INTER << shift) // ROUNDING
     for y in range(4):
-        for x in range(16):
-            factor = np.int64(quant[qp % 6, 4 * y + (x & 3)])
-            tables[0, y, x] = min(32767, ((1 << shift) - rounding - 1) // factor)
-            tables[1, y, x] = min(32767, ((2 << shift) - rounding - 1) // factor)
-            tables[2, y, x] = worth[y, x & 3]
+        for x in range(4):
+            factor = np.int64(quant[qp % 6, 4 * y + x])
+            zero = min(32767, ((1 << shift) - rounding - 1) // factor)
+            one = min(32767, ((2 << shift) - rounding - 1) // factor)
+            for block in range(0, 16, 4):
+                tables[0, y, block + x], tables[1, y, block + x], tables[2, y, block + x] = zero, one, worth[y, x]
 
 
 @helper

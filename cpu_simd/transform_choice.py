@@ -10,7 +10,7 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_LUMA
 from ..standard.macroblock import BLOCK_TO_RASTER
-from .cabac_bits import N_BITS, LUMA_4x4, LUMA_8x8, levels_bits
+from .cabac_bits import N_BITS, LUMA_4x4, LUMA_8x8, fill_bits, levels_bits
 from .decisions import CHOICE_DISTORTION, CHOICE_MOST_RATIO
 from .simd.blocks import load_block, zigzag
 from .simd.lanes import bit_length, nonzero_lanes, squares_of_pairs
@@ -21,6 +21,7 @@ from .transform_8x8 import QUADRANT_8x8, SCAN_8x8, nonzero_8x8
 # Elements of a table of bits after those of cabac_bits.fill_bits, see fill_choice_bits
 MEANS = N_BITS  # coded_block_flag 0, 1 of a 4x4 block, bit 0, 1 of coded_block_pattern: each the mean of its four contexts
 N_CHOICE_BITS = MEANS + 4
+N_QPS = 52
 
 
 @helper
@@ -41,6 +42,23 @@ def fill_choice_bits(bits):
         for context in range(first, first + 4):
             total += np.int64(bits[2 * context + (k & 1)])
         bits[MEANS + k] = total >> 2
+
+
+@helper
+def table_of_qp(bits, slice_type, qp, kept, known):
+    """fill_bits and fill_choice_bits, or a copy of what they have given before: a tenth of the time. Returns `known` with qp.
+
+    bits: int32[N_CHOICE_BITS]; kept: int32[N_QPS, N_CHOICE_BITS], scratch, the tables of QPs whose bit in `known` is set.
+    """
+    if known >> qp & 1:
+        for k in range(N_CHOICE_BITS):
+            bits[k] = kept[qp, k]
+        return known
+    fill_bits(bits, slice_type, qp)
+    fill_choice_bits(bits)
+    for k in range(N_CHOICE_BITS):
+        kept[qp, k] = bits[k]
+    return known | np.int64(1) << qp
 
 
 @helper

@@ -93,6 +93,13 @@ def shifted(spec: FrameSpec, by: int, low: int, high: int, qp_by: str) -> FrameS
         return spec
     if not spec.mb_qp:
         return spec._replace(qp=min(high, max(low, spec.qp + by)), qp_by=qp_by)
-    qps = np.clip(np.frombuffer(spec.mb_qp, np.uint8).astype(np.int64) + by, low, high)
-    mean = (2 * int(qps.sum()) + qps.size) // (2 * qps.size)
-    return spec._replace(qp=mean, mb_qp=qps.astype(np.uint8).tobytes(), qp_by=qp_by)
+    mb_qp = spec.mb_qp.translate(_translation(by, low, high))
+    total, count = int(np.frombuffer(mb_qp, np.uint8).sum(dtype=np.uint32)), len(mb_qp)
+    return spec._replace(qp=(2 * total + count) // (2 * count), mb_qp=mb_qp, qp_by=qp_by)
+
+
+def _translation(by: int, low: int, high: int) -> bytes:
+    """For bytes.translate: QPs higher by `by`."""
+    by = min(256, max(-256, by))
+    within = bytes([low]) * (256 + low) + bytes(range(low, high)) + bytes([high]) * (512 - high)  # of -256 .. 511
+    return within[256 + by : 512 + by]

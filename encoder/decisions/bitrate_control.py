@@ -13,12 +13,13 @@ from .fixed_point import LOG2_SHIFT, log2_fixed
 from .size_feedback import RATE_LAG
 from .size_model import SizeModel
 
+_ONE = 1 << LOG2_SHIFT
 _QPS = 51
 _MOST_STEP = 2  # of the shift from a frame to the next one; faster steps and a quicker model swing
 _FIRST_STEP, _FIRST_FRAMES = 8, 2 * RATE_LAG  # until the model has learned
 _INERTIA = 12  # of the model
 _REPAID = 3  # seconds in which a deviation is made good, at ratetol 1
-_LEAST, _MOST = Fraction(1, 8), 4  # bits of the frames ahead, of those that the rate gives them
+_LEAST, _MOST = 8, 4  # bits of the frames ahead: one part of so many, and so many times, those that the rate gives them
 
 
 class BitrateControl:
@@ -51,7 +52,8 @@ class BitrateControl:
             settled, planned = self._waiting.popleft(), self._planned_waiting.popleft()
             self._model.learn(settled, bits)
             self._bits += bits
-            self._unshifted += _changed(bits, settled.qp - planned.qp)
+            if self._is_first_pass:
+                self._unshifted += _unshifted(bits, settled.qp - planned.qp)
         frames = (spec, *ahead)
         if self._is_first_pass:
             frames = (*self._planned_waiting, *frames)
@@ -67,12 +69,13 @@ class BitrateControl:
 
     def _budget(self, frames: int, is_end: bool) -> int:
         """Bits of the next frames; is_end: none follows them."""
-        spent = self._bits + sum(self._model.sizes(self._waiting, _QPS)(0))
-        left = self._each * self._count - spent
+        spent = self._bits + int(SizeModel.bits_of(self._model.log2_bits(self._waiting)).sum())
+        bits, over = self._each.as_integer_ratio()  # numerators below: a Fraction takes longer for each step
+        left, usual = bits * self._count - spent * over, bits * frames
         if not is_end:
-            left = left * frames / max(frames, self._repaid)
-        usual = self._each * frames
-        return int(max(usual * _LEAST, min(usual * _MOST, usual + left)))
+            repaid = max(frames, self._repaid)
+            left, usual, over = left * frames, usual * repaid, over * repaid
+        return max(usual // (_LEAST * over), min(usual * _MOST // over, (usual + left) // over))
 
     def _best_shift(self, frames: Sequence[FrameSpec], budget: int, before: int = 0) -> int:
         """The shift whose predicted bits are nearest to the budget, as a ratio; near to that of the frame before.
@@ -80,28 +83,27 @@ class BitrateControl:
         before: bits of other frames that share the budget, without a shift: the first pass looks for the one shift with which
         the whole stream would have its rate, so that its QPs are near to those of the second one.
         """
-        logs = np.array([self._model.log2_bits(frame) for frame in frames], np.int64)
-        qps = np.array([frame.qp for frame in frames], np.int64)
-        free = np.array([not frame.is_qp_asked for frame in frames], np.int64)
-
-        def bits(shift: int) -> int:
-            change = free * (np.clip(qps + shift, self._qpmin, self._qpmax) - qps)
-            return int(SizeModel.bits_of(logs - change * (1 << LOG2_SHIFT) // 6).sum()) + _changed(before, -shift)
-
-        low, high, most = -_QPS, _QPS, _QPS
+        low, high = -_QPS, _QPS
         if self._count:
             most = _FIRST_STEP if self._count < _FIRST_FRAMES else _MOST_STEP
             low, high = self._shift - most, self._shift + most
-        while low < high:  # the least that does not exceed the budget
-            middle = (low + high) // 2
-            low, high = (low, middle) if bits(middle) <= budget else (middle + 1, high)
-        more, fewer = bits(low - 1), bits(low)
-        return low - 1 if more * fewer < budget * budget and (not self._count or low > self._shift - most) else low
+        shifts = np.arange(low - 1, high + 1)[:, np.newaxis]
+        qps = np.array([frame.qp for frame in frames], np.int64)
+        free = np.array([not frame.is_qp_asked for frame in frames], np.int64)
+        change = free * (np.minimum(np.maximum(qps + shifts, self._qpmin), self._qpmax) - qps)
+        bits = SizeModel.bits_of(self._model.log2_bits(frames) - change * _ONE // 6).sum(axis=1)
+        if before:
+            bits += SizeModel.bits_of(log2_fixed(before) + -shifts[:, 0] * _ONE // 6)
+        # the least that does not exceed the budget, or the one before: bits fall with the shift
+        place = 1 + int(np.searchsorted(-bits[1:-1], -budget))
+        more, fewer = int(bits[place - 1]), int(bits[place])
+        is_above = more * fewer < budget * budget and (place > 1 or not self._count)
+        return low - 1 + place - is_above
 
     def _shifted(self, spec: FrameSpec) -> FrameSpec:
         return spec if spec.is_qp_asked else shifted(spec, self._shift, self._qpmin, self._qpmax, "bitrate")
 
 
-def _changed(bits: int, qps: int) -> int:
+def _unshifted(bits: int, qps: int) -> int:
     """Bits as they would be at a QP that is lower by `qps`."""
-    return int(SizeModel.bits_of(np.array([log2_fixed(bits) + (qps << LOG2_SHIFT) // 6]))[0]) if bits else 0
+    return int(SizeModel.bits_of(np.array([log2_fixed(bits) + qps * _ONE // 6]))[0]) if bits else 0

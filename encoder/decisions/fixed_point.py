@@ -43,16 +43,16 @@ def scaled(number: int, by: int, shift: int) -> int:
 
 
 def log2_array(values: np.ndarray) -> np.ndarray:
-    """int64[n]: log2 of integers 1 .. 2^31 - 1, in 1 / 65536, within 2 of these."""
+    """int64, as values: log2 of integers 1 .. 2^31 - 1, in 1 / 65536, within 2 of these."""
     return _of_each(logarithms.log2_values, values)
 
 
 def exp2_array(values: np.ndarray) -> np.ndarray:
-    """int64[n]: 2^value in 1 / 65536, within 5 of these; values: 0 .. 3 * 65536, in 1 / 65536."""
+    """int64, as values: 2^value in 1 / 65536, within 5 of these; values: 0 .. 3 * 65536, in 1 / 65536."""
     return _of_each(logarithms.exp2_values, values)
 
 
 def _of_each(kernel: Callable[[np.ndarray, np.ndarray], None], values: np.ndarray) -> np.ndarray:
-    found = np.empty(values.shape, np.int64)
-    kernel(values.astype(np.int64), found)
-    return found
+    found = np.empty(values.size, np.int64)
+    kernel(values.astype(np.int64).reshape(-1), found)
+    return found.reshape(values.shape)

@@ -28,6 +28,7 @@ from ...scheduler.lookahead.levels import levels_between
 from ...scheduler.lookahead.questions import NOTHING_READ, Costs, Luma, Question, TreeFrame, UsedMotion, position_between
 from ...scheduler.threads.after import Once, Starter
 from ..settings.config import Config
+from .adaptive_types import FAST
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
 _SHARE = 4  # of the threads of an encode, one for so many: its costs are about a tenth of all work
@@ -41,7 +42,8 @@ def costs_of(config: Config, copies: bool, start: Starter | None = None) -> Cost
         threads = max(1, threads // _SHARE)  # beside those of the loop
     ordinals = [int(name.partition(":")[2] or 0) for name in config.devices if name != "cpu"]
     if not ordinals:
-        return FrameCosts(*size, threads, quick=quick, start=start)
+        # of all ways to divide many frames the motion would fill the memory
+        return FrameCosts(*size, threads, quick=quick, start=start, keeps_used=config.mbtree and config.b_adapt == FAST)
 
     def on_host(first: int) -> FrameCosts:
         return FrameCosts(*size, threads, first, quick)
@@ -56,10 +58,12 @@ class FrameCosts:
     """
 
     def __init__(
-        self, width: int, height: int, threads: int = 1, first: int = 0, quick: bool = False, start: Starter | None = None
+        self, width: int, height: int, threads: int = 1, first: int = 0, quick: bool = False, start: Starter | None = None,
+        keeps_used: bool = False,
     ) -> None:  # fmt: skip
         """width, height: of the display, in luma samples; threads: over rows; first: number of the first frame; quick: fewer
-        vectors are tried; start: for searches that free threads may do ahead.
+        vectors are tried; start: for searches that free threads may do ahead; keeps_used: used_of_b will follow most calls
+        of b.
         """
         self._quick = quick
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
@@ -72,6 +76,7 @@ class FrameCosts:
         self._start = start
         self._motions: dict[tuple[int, int], Once[Motion]] = {}  # by frame and reference
         self._sums: dict[Question, int] = {}  # of pairs and triples
+        self._used: dict[Question, UsedMotion] | None = {} if keeps_used else None  # of triples
 
     def add(self, luma: Luma) -> None:
         """The next frame, uint8[H, W]; it is not kept."""
@@ -111,6 +116,8 @@ class FrameCosts:
         self._first = before
         self._motions = {pair: motion for pair, motion in self._motions.items() if min(pair) >= before}
         self._sums = {frames: cost for frames, cost in self._sums.items() if min(frames) >= before}
+        if self._used is not None:
+            self._used = {frames: used for frames, used in self._used.items() if min(frames) >= before}
 
     @property
     def reads_from(self) -> int:
@@ -137,8 +144,12 @@ class FrameCosts:
         """The frame as B between two others."""
         key = earlier, later, frame
         if key not in self._sums:
-            cost = np.empty(self._mb_width * self._mb_height, np.uint16)
-            self._by_rows(lookahead_both, self._between(*key), (cost,))
+            if self._used is not None:
+                self._used[key] = self._used_of_b(key)
+                cost = self._used[key].cost
+            else:
+                cost = np.empty(self._mb_width * self._mb_height, np.uint16)
+                self._by_rows(lookahead_both, self._between(*key), (cost,))
             self._sums[key] = self._sum(cost)
         return self._sums[key]
 
@@ -152,10 +163,8 @@ class FrameCosts:
 
     def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
         """See Costs."""
-        n_mb = self._mb_width * self._mb_height
-        used = UsedMotion(np.empty(n_mb, np.uint16), np.empty((n_mb, 4), np.int16), np.empty(n_mb, np.uint8))
-        self._by_rows(lookahead_used, self._between(earlier, later, frame), used)
-        return used
+        key = earlier, later, frame
+        return (self._used or {}).get(key) or self._used_of_b(key)
 
     @property
     def has_tree(self) -> bool:
@@ -168,6 +177,12 @@ class FrameCosts:
 
     def tree(self, wait: bool) -> None:
         """See Costs."""
+
+    def _used_of_b(self, key: tuple[int, int, int]) -> UsedMotion:
+        n_mb = self._mb_width * self._mb_height
+        used = UsedMotion(np.empty(n_mb, np.uint16), np.empty((n_mb, 4), np.int16), np.empty(n_mb, np.uint8))
+        self._by_rows(lookahead_used, self._between(*key), used)
+        return used
 
     def _between(self, earlier: int, later: int, frame: int) -> tuple[Any, ...]:
         """The first arguments of lookahead_both."""

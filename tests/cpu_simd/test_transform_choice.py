@@ -6,6 +6,7 @@ from h264lite.cpu_simd import cabac_bits, transform_choice
 from h264lite.cpu_simd.decisions import CHOICE_DISTORTION, CHOICE_MOST_RATIO
 from h264lite.cpu_simd.transform import RATIOS, quantise_strips
 from h264lite.cpu_simd.transform_8x8 import quantise_8x8
+from h264lite.jit.kernel import closed_kernel
 from h264lite.standard import tables
 from h264lite.standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_LUMA
 
@@ -66,3 +67,25 @@ def test_cost(qp):
                 assert got == definition(levels, ratios, is_8x8, bits)
                 patterns.add(got[1])
     assert len(patterns) >= 2
+
+
+@closed_kernel
+def call_tables(qps, tables):
+    kept, known = np.full((transform_choice.N_QPS, transform_choice.N_CHOICE_BITS), -7, np.int32), np.int64(0)
+    for k in range(qps.size):
+        known = transform_choice.table_of_qp(tables[k], cabac_bits.P_SLICE, np.int64(qps[k]), kept, known)
+
+
+@closed_kernel
+def call_fills(qps, tables):
+    for k in range(qps.size):
+        cabac_bits.fill_bits(tables[k], cabac_bits.P_SLICE, np.int64(qps[k]))
+        transform_choice.fill_choice_bits(tables[k])
+
+
+def test_kept_tables_are_those_that_are_made():
+    qps = np.array([30, 31, 30, 0, 51, 31, 0, 51, 30], np.uint8)
+    kept, made = (np.zeros((qps.size, transform_choice.N_CHOICE_BITS), np.int32) for _ in range(2))
+    call_tables(qps, kept)
+    call_fills(qps, made)
+    assert np.array_equal(kept, made)

@@ -116,3 +116,30 @@ def test_an_encode_of_one_frame_and_of_none():
     assert h264lite.encode(clip("texture", 1), width=WIDTH, height=HEIGHT, bitrate=100)
     with h264lite.Encoder(WIDTH, HEIGHT, bitrate=100) as encoder:
         assert not encoder.flush()
+
+
+def least_distance(control, specs, budget, low, high):
+    """The shift in low .. high by the definition of BitrateControl._best_shift: one after another, each frame by itself."""
+
+    def bits(shift):
+        settled = [spec._replace(qp=spec.qp if spec.is_qp_asked else min(44, max(12, spec.qp + shift))) for spec in specs]
+        return sum(control._model.bits(spec) for spec in settled)
+
+    shift = next((shift for shift in range(low, high) if bits(shift) <= budget), high)
+    return shift - 1 if bits(shift - 1) * bits(shift) < budget**2 and shift > low else shift
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_shift_is_the_one_of_the_definition(seed):
+    rng = np.random.default_rng(seed)
+    config = Config.from_options(width=64, height=64, device="cpu", bitrate=100, qpmin=12, qpmax=44)
+    control = BitrateControl(config)
+    specs = [FrameSpec(n, n, 0, "IPB"[n % 3], n == 0, n % 2 == 0, n, 2 * n, 0, int(rng.integers(12, 45)), 0, (), (), (),
+                       cost=int(rng.integers(0, 5000)), is_qp_asked=bool(rng.random() < 0.2)) for n in range(9)]  # fmt: skip
+    for spec in specs[:3]:
+        control._model.learn(spec, int(rng.integers(1, 20000)))
+    control._count, control._shift = 20, int(rng.integers(-9, 10))
+    usual = sum(control._model.bits(spec) for spec in specs)
+    for budget in (1, usual // 2, usual, int(1.3 * usual), 2 * usual, 1 << 40):
+        expected = least_distance(control, specs, budget, control._shift - 2, control._shift + 2)
+        assert control._best_shift(specs, budget) == expected

@@ -93,7 +93,7 @@ def test_streams_keep_the_buffer(options):
 def too_small(monkeypatch):
     """Predicted sizes are an eighth of what they should be, so that many frames do not fit at first."""
     predicted = SizeModel.log2_bits
-    monkeypatch.setattr(SizeModel, "log2_bits", lambda model, spec: predicted(model, spec) - (3 << LOG2_SHIFT))
+    monkeypatch.setattr(SizeModel, "log2_bits", lambda model, specs: predicted(model, specs) - (3 << LOG2_SHIFT))
 
 
 def test_frames_are_coded_again_until_they_fit(too_small):
@@ -308,6 +308,8 @@ def test_higher_qps_reach_all_macroblocks_and_stop_at_qpmax():
     spec = FrameSpec(*(0,) * 8, 0, 30, 0, (), (), (), mb_qp=bytes([28, 30, 32, 44]))
     assert list(shifted(spec, 5, 0, 45, "buffer").mb_qp) == [33, 35, 37, 45] and shifted(spec, 5, 0, 45, "buffer").qp == 38
     assert shifted(spec, 0, 0, 45, "buffer") is spec
+    for by in (-300, -29, -1, 1, 300):
+        assert list(shifted(spec, by, 10, 45, "buffer").mb_qp) == [min(45, max(10, qp + by)) for qp in spec.mb_qp]
     one_qp = spec._replace(mb_qp=b"")
     assert shifted(one_qp, 5, 0, 45, "buffer").qp == 35 and shifted(one_qp, 40, 0, 45, "buffer").qp == 45
 

@@ -108,3 +108,18 @@ def test_costs_are_the_same_when_other_threads_search_ahead(executor, start):
         for question in questions[:3]:
             ask = "p" if len(question) == 2 else "b"
             assert getattr(costs, ask)(*question) == getattr(plain, ask)(*question), question
+
+
+def test_motion_that_is_kept_is_the_same():
+    """What the macroblock tree uses of B frames whose costs were asked for before, and of others."""
+    rng = np.random.default_rng(4)
+    base = rng.integers(0, 256, (80, 96), dtype=np.uint8)
+    plain, keeping = FrameCosts(96, 80), FrameCosts(96, 80, keeps_used=True)
+    for k in range(5):
+        luma = np.clip(np.roll(base, (k, 2 * k), (0, 1)) + rng.integers(-9, 10, base.shape), 0, 255).astype(np.uint8)
+        plain.add(luma)
+        keeping.add(luma)
+    assert plain.b(0, 4, 2) == keeping.b(0, 4, 2)
+    for question in ((0, 4, 2), (0, 2, 1)):
+        expected, found = plain.used_of_b(*question), keeping.used_of_b(*question)
+        assert all(np.array_equal(*pair) for pair in zip(expected, found, strict=True)), question
