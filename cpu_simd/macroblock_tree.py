@@ -1,8 +1,9 @@
 """The macroblock tree: how much of later frames depends on each macroblock, and the QP offsets that follow from it.
 
-Not part of the standard: Garrett-Glaser, "A novel macroblock-tree algorithm for high-performance optimization of dependent
-video coding in H.264/AVC". Costs are those of lookahead.py, here in 1 / 16; sums are exact, so that no order of macroblocks
-counts.
+Not part of the standard. The way through the frames is that of Garrett-Glaser, "A novel macroblock-tree algorithm for
+high-performance optimization of dependent video coding in H.264/AVC"; amounts are of distortion: a macroblock is worth 1, and
+owes its reference the share of the reference's error that quantisation of the residual leaves in it. Costs are those of
+lookahead.py. Sums are exact, so that no order of macroblocks counts.
 """
 
 from math import log2
@@ -11,7 +12,10 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 
-COST_SHIFT = 4  # of costs
+AMOUNT_SHIFT = 12  # of amounts: 1 is what a macroblock without adaptive quantisation is worth
+COST_SHIFT = 4  # of `hidden`
+_SAVED_SHIFT = 2  # a saved cost hides a quarter as much
+_SHARE_SHIFT = 12  # of shares
 TREE_LOG2_SHIFT = 16  # of logarithms
 _WEIGHT_SHIFT = 6  # of the weight of list 1
 _MB_SHIFT = 4  # of source samples in macroblocks
@@ -39,23 +43,25 @@ def _give(amount, mb, x, y, mb_width, mb_height, gifts):
 
 
 @closed_kernel
-def tree_propagate(intra, own, used, weight1, mb_width, amount, gifts0, gifts1):
+def tree_propagate(intra, own, hidden, used, weight1, mb_width, amount, gifts0, gifts1):
     """What the macroblocks of a frame owe to its references is added to theirs.
 
-    intra: uint16[n_mb], costs; own: int64[n_mb], what each macroblock is worth by itself; used: cost, vectors and lists as in
-    UsedMotion (scheduler/lookahead/questions.py); weight1: int, of the later reference in a prediction from both, of 64;
-    amount: int64[n_mb], what later frames owe to this one; gifts0, gifts1 (in and out): int64[n_mb], the same of the earlier
-    and of the later reference.
+    intra: uint16[n_mb], costs; own: int64[n_mb], what each macroblock is worth by itself, in 1 / 2^AMOUNT_SHIFT; hidden:
+    int64[n_mb], cost of a residual half of which quantisation leaves out, in 1 / 2^COST_SHIFT, below 2^28; used: cost,
+    vectors and lists as in UsedMotion (scheduler/lookahead/questions.py); weight1: int, of the later reference in a
+    prediction from both, of 64; amount: int64[n_mb], what later frames owe to this one; gifts0, gifts1 (in and out):
+    int64[n_mb], the same of the earlier and of the later reference.
     """
     cost, vectors, lists = used
     n_mb = intra.size
     mb_height = n_mb // mb_width
     for mb in range(n_mb):
-        by_intra = np.int64(intra[mb])
-        saved = by_intra - np.int64(cost[mb])
+        saved = np.int64(intra[mb]) - np.int64(cost[mb])
         if saved <= 0:
             continue
-        owed = (own[mb] + amount[mb]) * saved // by_intra
+        left_out = hidden[mb] + (saved << (COST_SHIFT - _SAVED_SHIFT))
+        share = (left_out << _SHARE_SHIFT) // (left_out + (np.int64(cost[mb]) << COST_SHIFT))
+        owed = ((own[mb] + amount[mb]) * share) >> _SHARE_SHIFT
         second = owed if lists[mb] == 2 else (owed * weight1) >> _WEIGHT_SHIFT if lists[mb] == 3 else 0
         if lists[mb] != 2:
             _give(owed - second, mb, np.int64(vectors[mb, 0]), np.int64(vectors[mb, 1]), mb_width, mb_height, gifts0)

@@ -3,7 +3,10 @@
 // ticket in the order of jobs: a frame's turn comes when all frames that give to it have ended, which come before it.
 #include "simd.cuh"
 
-constexpr int THREADS = 128, COST_SHIFT = 4, WORTH_SHIFT = 20, WEIGHT_SHIFT = 6, LOG2_SHIFT = 16, TABLE_BITS = 10;
+constexpr int THREADS = 128, AMOUNT_SHIFT = 12, COST_SHIFT = 4, SAVED_SHIFT = 2, SHARE_SHIFT = 12, WEIGHT_SHIFT = 6,
+              LOG2_SHIFT = 16, TABLE_BITS = 10;
+constexpr int WORTH_SHIFT = 24, SQUARE_SHIFT = 16;  // of worths and of their squares
+constexpr long long MOST_HIDDEN = (1 << 28) - 1;
 
 // A row of the table of macroblock_tree.py; pointers may be null
 struct TreeJob {
@@ -15,15 +18,26 @@ struct TreeJob {
   const long long *amount;
   unsigned long long *gifts0, *gifts1;  // null: of a frame that has left
   int *offsets;
-  long long weight, strength, after, unused[4];  // after: jobs before it that must have ended
+  long long weight, strength, after, noise, unused[3];  // after: jobs before it that must have ended
 };
 
+// The square of the worth of an error of a macroblock
+DEVICE long long square_of(const TreeJob &job, int mb) {
+  if (!job.worth) return 1ll << SQUARE_SHIFT;
+  const long long worth = job.worth[mb] >> (WORTH_SHIFT - SQUARE_SHIFT), square = worth * worth >> SQUARE_SHIFT;
+  return square > 1 ? square : 1;
+}
+
 // What a macroblock is worth by itself
-DEVICE long long own_worth(const TreeJob &job, int mb) {
-  const long long cost = job.intra[mb];
-  if (!job.worth) return cost << COST_SHIFT;
-  const long long own = cost * job.worth[mb] >> WORTH_SHIFT;
+DEVICE long long own_worth(long long square) {
+  const long long own = square >> (SQUARE_SHIFT - AMOUNT_SHIFT);
   return own > 1 ? own : 1;
+}
+
+// Cost of a residual half of which quantisation leaves out
+DEVICE long long hidden_cost(long long noise, long long square) {
+  const long long hidden = (noise << SQUARE_SHIFT) / square;
+  return hidden < MOST_HIDDEN ? hidden : MOST_HIDDEN;
 }
 
 // To the up to four macroblocks that macroblock (mx, my) covers, moved by (x, y)
@@ -41,9 +55,12 @@ DEVICE void give(long long amount, int mx, int my, int x, int y, int mb_width, i
 
 // What a macroblock owes to the references of its frame
 DEVICE void propagate(const TreeJob &job, int mb, int mb_width, int mb_height) {
-  const int intra = job.intra[mb], saved = intra - int(job.cost[mb]);
+  const int cost = job.cost[mb], saved = int(job.intra[mb]) - cost;
   if (saved <= 0) return;
-  const long long owed = (own_worth(job, mb) + __ldcg(job.amount + mb)) * saved / intra;  // other blocks have added to it
+  const long long square = square_of(job, mb);
+  const long long left_out = hidden_cost(job.noise, square) + (saved << (COST_SHIFT - SAVED_SHIFT));
+  const long long share = (left_out << SHARE_SHIFT) / (left_out + ((long long)cost << COST_SHIFT));
+  const long long owed = (own_worth(square) + __ldcg(job.amount + mb)) * share >> SHARE_SHIFT;  // others have added to it
   const int lists = job.lists ? job.lists[mb] : 1, mx = mb % mb_width, my = mb / mb_width;
   const int16_t *vectors = job.vectors + (job.lists ? 4 : 2) * size_t(mb);
   const long long second = lists == 2 ? owed : lists == 3 ? (owed * job.weight) >> WEIGHT_SHIFT : 0;
@@ -88,6 +105,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) tree_offsets(const TreeJob
   const TreeJob &job = jobs[blockIdx.y];
   const int mb = int(blockIdx.x * blockDim.x + threadIdx.x);
   if (mb >= n_mb) return;
-  const long long own = own_worth(job, mb), gain = log2_of(own + job.amount[mb], table) - log2_of(own, table);
+  const long long own = own_worth(square_of(job, mb)), gain = log2_of(own + job.amount[mb], table) - log2_of(own, table);
   job.offsets[mb] = -int((gain * job.strength + (1 << (LOG2_SHIFT - 1))) >> LOG2_SHIFT);
 }

@@ -13,7 +13,8 @@ MOST_BLOCKS = 128  # of a launch: the encode beside it needs the others
 
 
 # words of a job: what its frame is, and what its place among the frames makes of it
-INTRA, WORTH, COST, VECTORS, LISTS, AMOUNT, GIFTS, OFFSETS, WEIGHT, STRENGTH, AFTER = 0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11
+INTRA, WORTH, COST, VECTORS, LISTS, AMOUNT, GIFTS = range(7)
+OFFSETS, WEIGHT, STRENGTH, AFTER, NOISE = range(8, 13)
 
 
 def tree_job(
@@ -22,6 +23,7 @@ def tree_job(
     motion: Motion | Used | None,  # of an I frame: None
     weight: int,
     strength: int,
+    noise: int,  # of hidden costs, where a worth is 1
 ) -> list[int]:
     """The row of a job as far as it depends on its frame alone. Arguments: see cpu_simd.macroblock_tree.
 
@@ -29,7 +31,8 @@ def tree_job(
     AFTER: jobs before it that must have ended.
     """
     row = [0] * WORDS
-    row[INTRA], row[WORTH], row[WEIGHT], row[STRENGTH] = intra.ptr, 0 if worth is None else worth.ptr, weight, strength
+    row[INTRA], row[WORTH], row[WEIGHT] = intra.ptr, 0 if worth is None else worth.ptr, weight
+    row[STRENGTH], row[NOISE] = strength, noise
     if isinstance(motion, Used):
         row[COST : LISTS + 1] = motion.cost.ptr, motion.vectors.ptr, motion.lists.ptr
     elif motion is not None:

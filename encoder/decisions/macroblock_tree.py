@@ -14,15 +14,19 @@ from typing import NamedTuple
 import numpy as np
 
 from ...cpu_simd.aq_offsets import MOST_WORTH_LOG2
-from ...cpu_simd.macroblock_tree import COST_SHIFT, tree_offsets, tree_propagate
+from ...cpu_simd.macroblock_tree import AMOUNT_SHIFT, tree_offsets, tree_propagate
 from ...scheduler.frame_spec import FrameSpec, I
 from ...scheduler.lookahead.questions import Costs, NotYet, Question, TreeFrame, UsedMotion
 from ..settings.config import Config
 from .aq_ahead import Adapted
-from .fixed_point import LOG2_SHIFT, QP_SHIFT, fixed, scaled
+from .fixed_point import LOG2_SHIFT, QP_SHIFT, exp2_array, fixed, scaled
+from .rate_factor import TREE_QPS
 
-_STRENGTH = 5  # QPs for an amount as large as the macroblock's own worth, at qcomp 0
-_WORTH_SHIFT = LOG2_SHIFT - COST_SHIFT + MOST_WORTH_LOG2
+_STRENGTH = 6  # QPs for an amount as large as the macroblock's own worth, at qcomp 0
+_NOISE = 12 << 4  # cost of a residual half of which quantisation leaves out at QP 0, in 1 / 16: as of tree_propagate
+_STEP = 6 << QP_SHIFT  # QPs that double the quantiser step
+_MOST_HIDDEN = (1 << 28) - 1
+_SQUARE_SHIFT = LOG2_SHIFT  # of squares of worths
 _GROUP = 4  # of the frames ahead this part leaves together, so that costs flow back once for all of them
 
 
@@ -31,11 +35,14 @@ class Flow(NamedTuple):
 
     intra: np.ndarray
     used: UsedMotion | None
-    own: np.ndarray  # int64[n_mb]: what each macroblock is worth by itself, in 1 / 2^COST_SHIFT
+    own: np.ndarray  # int64[n_mb]; as of tree_propagate, as is `hidden`
+    hidden: np.ndarray  # int64[n_mb]
 
 
 class Node:
     """A frame of the tree."""
+
+    noise = 0  # as `hidden` of tree_propagate, of a macroblock that adaptive quantisation leaves alone
 
     def __init__(self, spec: FrameSpec, qp: int, question: Question, adapt: Callable[[], Adapted] | None) -> None:
         """qp: before offsets, in 1 / 256; question: nearest references and frame; adapt: adaptive quantisation, may wait."""
@@ -65,9 +72,12 @@ class Node:
         used = None
         if len(self.question) > 1:
             used = (costs.used_of_p if len(self.question) == 2 else costs.used_of_b)(*self.question)
-        own = intra.astype(np.int64)
-        own = own << COST_SHIFT if self.worth is None else np.maximum(own * self.worth >> _WORTH_SHIFT, 1)
-        self.flow = Flow(intra, used, own)
+        if self.worth is None:
+            square = np.full(intra.size, 1 << _SQUARE_SHIFT, np.int64)
+        else:
+            square = np.maximum((self.worth >> MOST_WORTH_LOG2) ** 2 >> _SQUARE_SHIFT, 1)
+        own = np.maximum(square >> (_SQUARE_SHIFT - AMOUNT_SHIFT), 1)
+        self.flow = Flow(intra, used, own, np.minimum((self.noise << _SQUARE_SHIFT) // square, _MOST_HIDDEN))
 
     def with_tree(self, offsets: np.ndarray | None) -> np.ndarray | None:
         """Offsets of its macroblocks, with those of the tree."""
@@ -83,9 +93,9 @@ Settled = tuple[FrameSpec, int, np.ndarray | None]
 class MacroblockTree:
     """Holds the frames of a stream until `ahead` later ones are known, or one that no earlier frame is a reference of."""
 
-    def __init__(self, mb_width: int, ahead: int, strength: int, costs: Costs) -> None:
-        """strength: as of tree_offsets."""
-        self._mb_width, self._ahead, self._strength, self._costs = mb_width, ahead, strength, costs
+    def __init__(self, mb_width: int, ahead: int, strength: int, above: int, costs: Costs) -> None:
+        """strength: as of tree_offsets; above: QPs of frames before offsets over those with them, in 1 / 256."""
+        self._mb_width, self._ahead, self._strength, self._above, self._costs = mb_width, ahead, strength, above, costs
         self._group = max(1, ahead // _GROUP)
         self._nodes: deque[Node] = deque()
         self._leaving = self._window = 0  # the first frames that leave with the tree that a GPU grows, of so many first ones
@@ -94,14 +104,16 @@ class MacroblockTree:
     @classmethod
     def of(cls, config: Config, costs: Costs) -> "MacroblockTree":
         """For an encode."""
-        strength = scaled(_STRENGTH << QP_SHIFT, fixed(1 - Fraction(config.qcomp), LOG2_SHIFT), LOG2_SHIFT)
-        return cls(config.mb_width, config.rc_lookahead, strength, costs)
+        ease = fixed(1 - Fraction(config.qcomp), LOG2_SHIFT)
+        strength, above = (scaled(qps, ease, LOG2_SHIFT) for qps in (_STRENGTH << QP_SHIFT, fixed(TREE_QPS, QP_SHIFT)))
+        return cls(config.mb_width, config.rc_lookahead, strength, above, costs)
 
     def add(self, node: Node) -> Iterator[Settled]:
         """The next frame in coding order. Yields those that leave."""
         yield from self._ended(wait=False)
         if node.spec.frame_type == I:  # the nearest references of all later frames are this one or later ones
             yield from self._leave(len(self._nodes) - self._leaving)
+        node.noise = _noise(max(0, node.qp - self._above))
         if not self._costs.has_tree:
             node.load(self._costs)
         elif self.needed_from is None or min(node.question) < self.needed_from:
@@ -147,7 +159,7 @@ class MacroblockTree:
         found = []
         for node in self._nodes:
             gives = [places.get(index, -1) for index in node.nearest] or [-1]
-            found.append(TreeFrame(node.question, (gives[0], gives[-1]), node.weight, node.worth))
+            found.append(TreeFrame(node.question, (gives[0], gives[-1]), node.weight, node.worth, node.noise))
         return found
 
     def _offsets(self) -> list[np.ndarray | None]:
@@ -159,13 +171,13 @@ class MacroblockTree:
             if node.flow is None:
                 node.load(self._costs)
             assert node.flow is not None
-            intra, used, own = node.flow
+            intra, used, own, hidden = node.flow
             amount = amounts.pop(node.spec.coding_index, None)
             if amount is None:
                 amount = np.zeros_like(own)
             if used is not None:
                 gifts = [amounts.setdefault(index, np.zeros_like(own)) for index in node.nearest]
-                tree_propagate(intra, own, used, node.weight, self._mb_width, amount, gifts[0], gifts[-1])
+                tree_propagate(intra, own, hidden, used, node.weight, self._mb_width, amount, gifts[0], gifts[-1])
             if place < self._leaving:
                 found.append(self._offsets_of(own, amount) if node.spec.is_reference else None)
         return found[::-1]
@@ -174,3 +186,10 @@ class MacroblockTree:
         offsets = np.empty(own.size, np.int32)
         tree_offsets(own, amount, self._strength, offsets)
         return offsets
+
+
+def _noise(qp: int) -> int:
+    """See Node. qp: in 1 / 256; the noise is as large as the quantiser step."""
+    doubled, rest = divmod(qp, _STEP)
+    step = int(exp2_array(np.array([(rest << LOG2_SHIFT) // _STEP]))[0])
+    return (_NOISE * step << doubled) >> LOG2_SHIFT

@@ -15,7 +15,7 @@ _STEP = 6  # QPs that double the quantiser step
 _COST_P, _COST_B = 96, 136  # of a macroblock whose frame has QP CRF, in streams without and with B frames: bits as x264's
 _USUAL = Fraction(1, 25)  # seconds of a frame whose QP has no addition for its duration
 _SHORTEST, _LONGEST = Fraction(1, 100), Fraction(1)
-_TREE = Fraction(27, 2)  # QP of a frame with macroblock tree, which makes most macroblocks finer again, at qcomp 0
+TREE_QPS = Fraction(27, 2)  # QP of a frame with macroblock tree, which makes most macroblocks finer again, at qcomp 0
 _TREE_PB = 1.3  # as --pbratio, with macroblock tree, whose offsets are most of the distance
 _DECAY = 95, 100  # weight of a frame in the mean QP, against that of the next one
 _SUM_SHIFT = 16
@@ -85,7 +85,7 @@ class RateFactor:
         if frame_type == I and self._last_type not in ("", I):
             return self._sum // self._weight - rules.ip
         if rules.tree:
-            ease = scaled(fixed(_TREE, LOG2_SHIFT), rules.ease, LOG2_SHIFT)
+            ease = scaled(fixed(TREE_QPS, LOG2_SHIFT), rules.ease, LOG2_SHIFT)
             return rules.crf + _qps(ease + _STEP * scaled(-rules.log2_duration, rules.ease, LOG2_SHIFT))
         if not self._last_type:
             return rules.crf - rules.ip

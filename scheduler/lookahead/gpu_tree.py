@@ -102,7 +102,7 @@ class GpuTree:
                 np.copyto(held.landing, frame.worth)
                 worth = held.worth.put(held.landing, self._stream)
             motion = held.used if len(frame.question) == 3 else motions.get(frame.question)
-            held.job[:] = tree_job(intra(frame.question[-1]), worth, motion, frame.weight, strength)
+            held.job[:] = tree_job(intra(frame.question[-1]), worth, motion, frame.weight, strength, frame.noise)
             if len(frame.question) == 3:
                 new.append((frame, held))
         return new

@@ -40,7 +40,8 @@ class TreeFrame(NamedTuple):
     question: Question  # its nearest references and itself
     gives: tuple[int, int]  # places of the earlier and of the later one among the frames; -1: none, or one that has left
     weight: int  # of the later one in a prediction from both, of 64
-    worth: np.ndarray | None  # int64[n_mb], of a cost, in 1 / 2^24; None: 1
+    worth: np.ndarray | None  # int64[n_mb], of an error, in 1 / 2^24; None: 1
+    noise: int  # see Node
 
 
 class Costs(Protocol):

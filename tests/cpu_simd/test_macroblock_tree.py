@@ -10,12 +10,14 @@ SEED = 19
 SIZES = [(1, 1), (3, 2), (7, 5), (2, 9)]  # macroblocks
 
 
-def naive_propagate(intra, own, used, weight1, mb_width, amount, gifts):
+def naive_propagate(intra, own, hidden, used, weight1, mb_width, amount, gifts):
     cost, vectors, lists = used
     mb_height = len(intra) // mb_width
     for mb in range(len(intra)):
-        saved = max(0, int(intra[mb]) - int(cost[mb]))
-        owed = (int(own[mb]) + int(amount[mb])) * saved // int(intra[mb])
+        saved = int(intra[mb]) - int(cost[mb])
+        left_out = int(hidden[mb]) + 4 * saved
+        share = left_out * 4096 // (left_out + 16 * int(cost[mb])) if saved > 0 else 0
+        owed = (int(own[mb]) + int(amount[mb])) * share // 4096
         second = {1: 0, 2: owed, 3: owed * weight1 // 64}[int(lists[mb])]
         for given, (x, y), to in ((owed - second, vectors[mb, :2], gifts[0]), (second, vectors[mb, 2:], gifts[1])):
             left, top = 16 * (mb % mb_width) + int(x), 16 * (mb // mb_width) + int(y)
@@ -34,10 +36,11 @@ def test_what_is_owed_to_references(mb_width, mb_height, reach):
         intra = rng.integers(9, 65536, n_mb).astype(np.uint16)
         used = (rng.integers(4, 65536, n_mb).astype(np.uint16), rng.integers(-reach, reach + 1, (n_mb, 4)).astype(np.int16),
                 rng.integers(1, 4, n_mb).astype(np.uint8))  # fmt: skip
-        own, amount = intra.astype(np.int64) << 4, rng.integers(0, 1 << 38, n_mb)
+        own, amount = rng.integers(1, 1 << 28, n_mb), rng.integers(0, 1 << 38, n_mb)
+        hidden = rng.choice([0, 1, 3000, (1 << 28) - 1], n_mb)
         found, expected = np.zeros((2, 2, n_mb), np.int64)
-        tree_propagate(intra, own, used, weight1, mb_width, amount, found[0], found[1])
-        naive_propagate(intra, own, used, weight1, mb_width, amount, expected)
+        tree_propagate(intra, own, hidden, used, weight1, mb_width, amount, found[0], found[1])
+        naive_propagate(intra, own, hidden, used, weight1, mb_width, amount, expected)
         np.testing.assert_array_equal(found, expected)
     assert found.any() or n_mb == 1 or reach == 3000
 
@@ -45,15 +48,19 @@ def test_what_is_owed_to_references(mb_width, mb_height, reach):
 def test_nothing_is_owed_that_intra_prediction_gives():
     intra, gifts = np.full(4, 50, np.uint16), np.zeros(4, np.int64)
     used = np.full(4, 50, np.uint16), np.zeros((4, 4), np.int16), np.ones(4, np.uint8)
-    tree_propagate(intra, intra.astype(np.int64), used, 0, 2, np.full(4, 10**9), gifts, gifts)
+    tree_propagate(intra, intra.astype(np.int64), np.full(4, 9000), used, 0, 2, np.full(4, 10**9), gifts, gifts)
     assert not gifts.any()
 
 
-def test_a_still_frame_passes_everything_on():
-    intra, gifts = np.full(6, 160, np.uint16), np.zeros(6, np.int64)
-    used = np.full(6, 16, np.uint16), np.zeros((6, 4), np.int16), np.ones(6, np.uint8)
-    tree_propagate(intra, intra.astype(np.int64) << 4, used, 0, 3, np.arange(6) << 20, gifts, gifts)
-    np.testing.assert_array_equal(gifts, ((160 << 4) + (np.arange(6) << 20)) * 9 // 10)
+def test_shares_are_what_quantisation_leaves_out():
+    """All of a residual that costs nothing; half of one that costs as much as is hidden, and a quarter of what is saved."""
+    intra, amount = np.full(3, 160, np.uint16), np.arange(3) << 20
+    own, still = np.full(3, 1 << 12), (np.zeros((3, 4), np.int16), np.ones(3, np.uint8))
+    for cost, hidden, share in ((0, 0, 1), (0, 700, 1), (32, 0, 1 / 2), (40, 16 * 10, 1 / 2), (80, 16 * 220, 3 / 4)):
+        gifts = np.zeros(3, np.int64)
+        used = np.full(3, cost, np.uint16), *still
+        tree_propagate(intra, own, np.full(3, hidden), used, 0, 3, amount, gifts, gifts)
+        np.testing.assert_array_equal(gifts, (own + amount) * share)
 
 
 def test_offsets_are_logarithms():
