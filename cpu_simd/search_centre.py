@@ -76,6 +76,14 @@ def mean_of_16(plane, x, y):
     return total >> 4
 
 
+@helper
+def _repeat_row(coarse, row, first):
+    """Copies a row to the COARSE_PAD rows from `first` on, sample by sample: Numba compiles long for copies of whole rows."""
+    for y in range(first, first + COARSE_PAD):
+        for x in range(coarse.shape[1]):
+            coarse[y, x] = coarse[row, x]
+
+
 @closed_kernel
 def _subsample(plane, x0, y0, row0, row1, coarse):
     """Means of 4x4 samples of plane (frame's corner at (x0, y0)) for macroblock rows [row0, row1), borders extended."""
@@ -97,11 +105,9 @@ def _subsample(plane, x0, y0, row0, row1, coarse):
         row[:COARSE_PAD] = row[COARSE_PAD]
         row[COARSE_PAD + inner_width :] = row[COARSE_PAD + inner_width - 1]
     if row0 == 0:
-        for y in range(COARSE_PAD):
-            coarse[y] = coarse[COARSE_PAD]
+        _repeat_row(coarse, COARSE_PAD, 0)
     if 4 * row1 == inner_height:
-        for y in range(COARSE_PAD):
-            coarse[height - 1 - y] = coarse[COARSE_PAD + inner_height - 1]
+        _repeat_row(coarse, COARSE_PAD + inner_height - 1, height - COARSE_PAD)
 
 
 def subsample(source, reference, pad, row0, row1, coarse):

@@ -3,6 +3,7 @@
 python -m h264lite.encoder.compile_kernels [OPTIONS STAGES]    (a JSON object; names separated by commas)
 """
 
+import gc
 import json
 import sys
 import time
@@ -82,6 +83,7 @@ def _encode(options: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    gc.disable()  # it would find little to free before the end of this process
     if sys.argv[1:]:
         compile_stages(json.loads(sys.argv[1]), sys.argv[2].split(","))
     else:
