@@ -21,7 +21,7 @@ import h264lite
 import numpy as np
 from h264lite.benchmarks import clips, x264
 from h264lite.benchmarks.presets import bd_rate
-from h264lite.encoder.settings.options import PRESETS
+from h264lite.encoder.settings.presets import PRESETS
 
 CLIPS = ("BasketballPass_416x240_50", "city_704x576_30", "driving_1920x1080_30", "foreman_352x288_30", "mobile_352x288_30")
 QPS, CRF_BELOW = (22, 27, 32, 37), 4

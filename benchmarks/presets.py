@@ -25,7 +25,7 @@ import h264lite
 from h264lite.benchmarks import clips, x264
 from h264lite.benchmarks.rate_distortion import QPS, points
 from h264lite.encoder.settings.config import Config
-from h264lite.encoder.settings.options import PRESETS
+from h264lite.encoder.settings.presets import PRESETS
 
 CHOICE = ("foreman_352x288_30", "BasketballPass_416x240_50", "mobile_352x288_30", "crowd_run_1280x720_50")
 X264_PRESETS = ("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow")

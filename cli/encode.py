@@ -410,7 +410,7 @@ def _write(run: Run, finished: list[Any]) -> None:
 def _finish(run: Run) -> None:
     """Print the summary and write the files that hold it."""
     stats, seconds = run.encoder.stats, max(1e-9, run.progress.seconds)
-    used = memory(run.encoder.config.device != "cpu")
+    used = memory(any(name != "cpu" for name in run.encoder.config.devices))
     for line in [*stats.lines(), *([*stats.why(), *lines(used)] if run.verbose else ())]:
         run.info(line)
     if run.planned is not None and stats.frames:

@@ -18,13 +18,13 @@ def peak_bytes() -> int | None:
 
 
 def memory(on_gpu: bool) -> dict[str, Any]:
-    """Of this process, not of its workers, in MiB: the most of the host; with a GPU what is allocated there, and page-locked
-    memory of the host.
+    """Of this process, not of its workers, in MiB: the most of the host; with a GPU of its own what is allocated there, and
+    page-locked memory of the host.
     """
     peak = peak_bytes()
     found: dict[str, Any] = {} if peak is None else {"peak_memory_mib": -(-peak // _MIB)}
-    if on_gpu:
-        there, page_locked = held_bytes()
+    there, page_locked = held_bytes() if on_gpu else (0, 0)
+    if there:
         found |= {"gpu_memory_mib": -(-there // _MIB), "page_locked_mib": -(-page_locked // _MIB)}
     return found
 

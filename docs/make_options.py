@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 
 from h264lite.encoder.files.names import IMAGES
-from h264lite.encoder.settings.options import ALIASES, API, CAVLC_PRESETS, CLI, OPTIONS, PRESETS
+from h264lite.encoder.settings.options import ALIASES, API, CLI, OPTIONS
+from h264lite.encoder.settings.presets import CAVLC_PRESETS, PRESETS
 from h264lite.encoder.settings.tunes import TUNES, TUNES_WITH_RATE, WITH_RATE
 from h264lite.encoder.settings.unbuilt import UNBUILT, VALUES, Unbuilt
 

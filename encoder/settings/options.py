@@ -28,6 +28,7 @@ from .option_types import (
     read_text,
     read_tune,
 )
+from .presets import CAVLC_PRESETS, PRESETS, TOOLS_OF_PRESETS
 from .requests import read_zones
 from .tunes import OF_USE, TUNES, split, tuned
 from .unbuilt import UNBUILT, VALUES
@@ -126,36 +127,6 @@ TRANSFER = {
 COLOUR_MATRIX = {
     "undef": None, "bt709": 1, "fcc": 4, "bt470bg": 5, "smpte170m": 6, "smpte240m": 7, "YCgCo": 8, "bt2020nc": 9,
     "bt2020c": 10, "smpte2085": 11, "chroma-derived-nc": 12, "chroma-derived-c": 13, "ICtCp": 14,
-}
-
-# Each row holds the changes from the row before. With CABAC "medium" equals the defaults of the table.
-PRESETS: dict[str, dict[str, Any]] = {
-    "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "p8x8", "trellis": 0, "no_8x8dct": True, "bframes": 0},
-    "superfast": {"subme": 2, "bframes": 3},
-    "veryfast": {"merange": 8, "partitions": "p8x8,i8x8", "no_8x8dct": False, "trellis": 1},
-    "faster": {"subme": 3},
-    "fast": {"subme": 4, "partitions": "all"},
-    "medium": {"merange": 16, "subme": 6},
-    "slow": {"ref": 2},
-    "slower": {"ref": 3, "subme": 7},
-    "veryslow": {"ref": 6},
-    "placebo": {"ref": 8, "merange": 32},
-}
-# Those of a preset or a tune give way to x264's --cabac, --8x8dct, --weightb, --mbtree
-TOOLS_OF_PRESETS = ("no_cabac", "no_8x8dct", "no_weightb", "no_mbtree")
-# Streams without CABAC (Baseline profile, --no-cabac), whose decisions by bits cost more and are for the CPU alone
-CAVLC_PRESETS: dict[str, dict[str, Any]] = {
-    "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "none", "no_deblock": True,
-                  "trellis": 0, "bframes": 0},
-    "superfast": {"partitions": "p8x8,i8x8", "no_deblock": False, "bframes": 3},
-    "veryfast": {"merange": 8, "subme": 2, "partitions": "p8x8,i8x8,i4x4"},
-    "faster": {"subme": 3},
-    "fast": {"subme": 4, "partitions": "all", "trellis": 1},
-    "medium": {"merange": 16},
-    "slow": {"ref": 2},
-    "slower": {"ref": 3, "subme": 5, "merange": 24},
-    "veryslow": {"ref": 6},
-    "placebo": {"ref": 8, "merange": 32, "subme": 6},
 }
 
 LEVELS = _same(*"1 1.1 1.2 1.3 2 2.1 2.2 3 3.1 3.2 4 4.1 4.2 5 5.1 5.2 6 6.1 6.2".split())

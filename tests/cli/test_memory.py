@@ -39,4 +39,12 @@ def test_of_a_gpu(driver, clip, tmp_path, capfd):  # noqa: F811
     assert 0 < told["gpu_memory_mib"] < 100 and told["page_locked_mib"] >= 0
     said = re.search(r"(\d+) MiB allocated on GPUs", capfd.readouterr().err)
     assert int(said[1]) == told["gpu_memory_mib"]
-    assert "peak_memory_mib" not in memory.memory(True) or memory.memory(True)["gpu_memory_mib"] <= told["gpu_memory_mib"]
+
+
+def test_without_what_is_not_known(monkeypatch):
+    monkeypatch.setattr(memory, "peak_bytes", lambda: None)
+    monkeypatch.setattr(memory, "held_bytes", lambda: (5 << 20, 1))
+    assert memory.memory(False) == {} and memory.lines({}) == []
+    assert memory.memory(True) == {"gpu_memory_mib": 5, "page_locked_mib": 1}
+    monkeypatch.setattr(memory, "held_bytes", lambda: (0, 0))
+    assert memory.memory(True) == {}, "the GPUs are those of workers"

@@ -18,13 +18,12 @@ from h264lite.encoder.settings.options import (
     ALL,
     API,
     BY_NAME,
-    CAVLC_PRESETS,
     OPTIONS,
-    PRESETS,
     preset,
     read_options,
     unknown_option,
 )
+from h264lite.encoder.settings.presets import CAVLC_PRESETS, PRESETS
 from h264lite.encoder.settings.tunes import OF_USE, TUNES, TUNES_WITH_RATE, WITH_RATE, ZERO_LATENCY, Change
 from h264lite.encoder.settings.unbuilt import SHORT, UNBUILT, VALUES
 from h264lite.scheduler.stages import BY_BITS
