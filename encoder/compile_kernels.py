@@ -83,8 +83,8 @@ def _encode(options: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    gc.disable()  # it would find little to free before the end of this process
     if sys.argv[1:]:
+        gc.disable()  # this process compiles a part and ends soon; with all kernels it would grow to 2 GB
         compile_stages(json.loads(sys.argv[1]), sys.argv[2].split(","))
     else:
         compile_all()
