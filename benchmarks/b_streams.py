@@ -4,7 +4,7 @@
                                    [--streams 0,1,2,3,4] [--bframes 3] [--b-pyramid normal] [--subme 6] [--ref 3]
 
 Frames are in memory, synthetic unless --clip names one of benchmarks/clips.py. All are timed by turns; each line has the best
-and the median of the rounds, its share of the first line's median, and the recordings and graphs that the stream has.
+and the median of the rounds, its share of the first line's median, and the recordings that the stream has.
 0: all frames share one stream. The constant is B_STREAMS in scheduler/cuda_executor.py.
 """
 
@@ -27,8 +27,8 @@ from h264lite.scheduler.devices import why_no_cuda
 
 def encode(
     pictures: list[np.ndarray], width: int, height: int, count: int, streams: int, options: dict[str, Any]
-) -> tuple[float, str, tuple[int, int]]:
-    """(frames a second, digest of the stream, numbers of recordings and of those with graphs)."""
+) -> tuple[float, str, int]:
+    """(frames a second, digest of the stream, number of recordings)."""
     config = Config.from_options(width=width, height=height, device="cuda", **options)
     pipeline = Reordering(replace(config, gpu_choices={"b_streams": streams}))
     frames = [planes(picture, width, height) for picture in pictures]
@@ -43,7 +43,7 @@ def encode(
     seconds = time.perf_counter() - start
     executor = pipeline._pipeline.executor.loop.executor
     assert isinstance(executor, CudaExecutor)
-    found = len(executor._recordings), len(executor._fused)
+    found = len(executor._recordings)
     pipeline.close()
     for frame in done:
         digest.update(frame.data)
@@ -83,9 +83,9 @@ def main() -> int:
             digests.add(digest)
     first = statistics.median(next(iter(rates.values())))
     for streams, found in rates.items():
-        median, (recordings, graphs) = statistics.median(found), counts[streams]
+        median = statistics.median(found)
         print(f"{streams} streams: best {max(found):7.1f} median {median:7.1f} frames/s, {median / first:.3f}; "
-              f"{recordings} recordings, {graphs} with graphs")  # fmt: skip
+              f"{counts[streams]} recordings")  # fmt: skip
     print("the same bytes" if len(digests) == 1 else "THE BYTES DIFFER")
     return int(len(digests) != 1)
 

@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 
 _NOT_TIMED = nullcontext()
 B_STREAMS = 2  # streams for B frames that are no references, each with a workspace; 0: none
-# Replays with the same arrays before kernel launches are fused into CUDA graphs. With B frames there are many combinations of
-# arrays, most of which come a few times, and a graph costs as much as several replays without.
-OFTEN, OFTEN_WITH_B = 4, 16
-MOST_FUSED, MOST_COUNTED = 256, 4096  # combinations of arrays that have graphs, and whose replays are counted
 EVENTS = 5  # of a frame, which its host buffers follow
 LAST = ("extend_luma", "interpolate")  # last stages of a frame, on MAIN and on SIDE
 WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
@@ -54,7 +50,6 @@ class CudaExecutor(GpuMemory):
         self.serial = serial
         self.b_streams = 0 if serial or lists == 1 else B_STREAMS if b_streams is None else b_streams
         self.frames_on_device += self.b_streams
-        self._often = OFTEN if lists == 1 else OFTEN_WITH_B
         self._main = MAIN  # the stream of the coding loop of this frame
         mains = [MAIN, *(f"{MAIN} {k}" for k in range(1, 1 + self.b_streams))]
         self._mains = mains
@@ -81,8 +76,6 @@ class CudaExecutor(GpuMemory):
             self._download_events: dict[Hashable, Any] = {}  # download events that the host waits for, by slot
             self._host_buffers: dict[tuple[Hashable, int], HostBuffers] = {}  # by slot, and index of the frame's events
             self._recordings: dict[Hashable, Recording] = {}  # by kind
-            self._fused: dict[Hashable, Recording] = {}  # by all that tells arrays and kind
-            self._uses: dict[Hashable, int] = {}  # likewise
             for event in (*self._ended.values(), *self._uploaded, *self._coded, *self._downloaded):
                 gpu.record(event, self.streams[MAIN])  # the first frames wait for events that no frame has recorded
 
@@ -213,33 +206,17 @@ class CudaExecutor(GpuMemory):
         """Whether frames are recorded: unless they are timed."""
         return self._clock is None
 
-    def replay(self, kind: Hashable, where: Hashable, place: "FramePlace", addresses: Callable[[], tuple[int, ...]]) -> bool:
+    def replay(self, kind: Hashable, place: "FramePlace", addresses: Sequence[int]) -> bool:
         """Replay the recording of this kind; False if there is none.
 
-        kind: equal for frames with the same calls; where: for frames with the same arrays on the GPU, too; addresses: returns
-        those of the arrays that stand-ins are for (recording.py).
+        kind: equal for frames with the same calls; addresses: those of the arrays that stand-ins are for (recording.py).
         """
-        host_buffers = self._buffers_of(place)
-        fused = self._fused.get(where)
-        if fused is not None:
-            fused.rebind(host_buffers)
-            self.gpu.replay(fused)
-            return True
         recording = self._recordings.get(kind)
         if recording is None:
             return False
-        recording.rebind(host_buffers, addresses())
-        self._count(where, recording)
+        recording.rebind(self._buffers_of(place), addresses)
         self.gpu.replay(recording)
         return True
-
-    def _count(self, where: Hashable, recording: Recording) -> None:
-        """Fuse the launches of a recording with arrays with which it is replayed often: its next replay takes the graphs."""
-        self._uses[where] = uses = self._uses.get(where, 0) + 1
-        if uses == self._often and len(self._fused) < MOST_FUSED and (fused := self.gpu.fused(recording)) is not None:
-            self._fused[where] = fused
-        if len(self._uses) > MOST_COUNTED:
-            self._uses.clear()
 
     def _buffers_of(self, place: "FramePlace") -> HostBuffers:
         """The host buffers of a frame with its events."""
@@ -263,10 +240,10 @@ class CudaExecutor(GpuMemory):
 
     def drop_recordings(self) -> None:
         """Record frames anew."""
-        for recording in (*self._recordings.values(), *self._fused.values()):
+        for recording in self._recordings.values():
             recording.clear()
-        for kept in (self._recordings, self._fused, self._uses, self._host_buffers):
-            kept.clear()
+        self._recordings.clear()
+        self._host_buffers.clear()
 
     def download_of(self, slot: Hashable) -> "Download":
         """See Executor."""

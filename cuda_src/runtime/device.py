@@ -38,6 +38,8 @@ __all__ = [
     "held_bytes", "load_driver", "use_driver",
 ]  # fmt: skip
 
+OFTEN = 5  # replays of a recording before its kernel launches become graphs, which cost as much as some replays
+
 _in_use: "weakref.WeakSet[Device]" = weakref.WeakSet()
 
 
@@ -167,17 +169,12 @@ class Device:
             self._recording = None
         self.replay(recording)
 
-    def fused(self, recording: Recording) -> Recording | None:
-        """The recording with its present arrays, and CUDA graphs for runs of kernel launches; None without graphs."""
-        if self._driver_calls is None:
-            return None
-        found, calls = recording.subset(recording.settled()), self._driver_calls
-        found.set_commands(calls.copied(calls.joined(found.commands)))
-        return found
-
     def replay(self, recording: Recording) -> None:
-        """Do the calls of a recording."""
+        """Do the calls of a recording, from some replay on with graphs for runs of kernel launches."""
         self.check()
+        recording.replays += 1
+        if recording.replays == OFTEN and self._driver_calls is not None:
+            recording.set_commands(self._driver_calls.joined(recording.commands))
         what = ""
         try:
             for part, names in recording.parts():

@@ -19,7 +19,7 @@ import numpy as np
 from ...jit.intrinsics import intrinsic, ir, types
 from ...jit.kernel import kernel
 from .driver import LIBRARY
-from .graph import FEWEST, Graphs, Launch
+from .graph import FEWEST, NODE, Graphs, Launch, node_parameters
 from .pinned import PinnedMemory
 from .recording import KERNEL, Command, handle
 
@@ -107,7 +107,7 @@ class DriverCalls:
         self._graphs: Graphs | None = None
         with suppress(AttributeError):
             self._graphs = Graphs(self._library)
-            self._address["launch_graph"] = self._graphs.launch
+            self._address |= {"launch_graph": self._graphs.launch, "set_parameters": self._graphs.set_parameters}
         self._error = error
         self._events: list[Event] = []
         self._memory = Memory()
@@ -212,37 +212,32 @@ class DriverCalls:
         return self.call_record("launch", function, *grid, *block, shared, stream, pointers, 0), launch
 
     def joined(self, commands: Sequence[Command]) -> list[Command]:
-        """The same commands in fewer calls: consecutive kernels of a stream become one graph, if the driver can make it.
-
-        Kernels with arguments in host buffers stay single, because a graph has a copy of its arguments.
-        """
+        """The same commands in fewer calls: consecutive kernels of a stream become one graph, if the driver can make it."""
         found: list[Command] = []
 
         def graph_stream(command: Command) -> int | None:
-            return None if command.launch is None or command.patches else int(command.launch.stream)
+            return None if command.launch is None else int(command.launch.stream)
 
         for stream, subset in groupby(commands, graph_stream):
             neighbours = list(subset)
             found += neighbours if stream is None else self._as_graph(neighbours)
         return found
 
-    def copied(self, commands: Sequence[Command]) -> list[Command]:
-        """The same commands, with memory of their own for the arguments of launches."""
-        found = []
-        for command in commands:
-            if command.launch is not None:
-                call_record, launch = self._launch(command.launch, command.launch.arguments.tolist())
-                command = command._replace(call_record=call_record, launch=launch)
-            found.append(command)
-        return found
-
     def _as_graph(self, commands: list[Command]) -> list[Command]:
+        """A launch of their graph, behind a call for each kernel whose arguments differ between replays."""
         launches = [command.launch for command in commands]
-        made = self._graphs.chain(launches) if self._graphs is not None and len(commands) >= FEWEST else None
-        if made is None:
+        graph = self._graphs.chain(launches) if self._graphs is not None and len(commands) >= FEWEST else None
+        if graph is None:
             return commands
+        found = []
+        for command, node in zip(commands, graph.nodes):
+            if command.patches:
+                held, at, address = self._memory.take(NODE.size)
+                held[at : at + NODE.size] = np.frombuffer(node_parameters(command.launch), np.uint8)
+                call_record = self.call_record("set_parameters", graph.made, node, address)
+                found.append(command._replace(call=None, call_record=call_record))
         names = KERNEL + ", ".join(command.name.removeprefix(KERNEL) for command in commands)
-        return [Command(names, None, call_record=self.call_record("launch_graph", made, launches[0].stream))]
+        return [*found, Command(names, None, call_record=self.call_record("launch_graph", graph.made, launches[0].stream))]
 
     def replay(self, rows: np.ndarray) -> int:
         """See replay_rows."""

@@ -1,6 +1,7 @@
 """CUDA graphs of consecutive kernels of a stream: one graph launch costs the host as much as one kernel launch.
 
-Only kernels: events, copies and calls for other streams between them stay driver calls, in order.
+Only kernels: events, copies and calls for other streams between them stay driver calls, in order. A graph has a copy of the
+arguments of its kernels; a call for each kernel replaces them, a tenth of the cost of a launch.
 """
 
 import ctypes
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 FEWEST = 2  # minimum kernels of a graph
+MOST = 1024  # graphs at a time: an encode has some twenty
 # CUDA_KERNEL_NODE_PARAMS: function, grid, block, shared memory, a gap, arguments, more of them, kernel, context
 NODE = struct.Struct("Q7I4x4Q")
 # CUgraphEdgeData (from port, to port, type): EARLY is programmatic, the next may start while this ends
@@ -28,6 +30,18 @@ class Launch(NamedTuple):
     arguments: Any  # int64[n], the memory of the arguments
 
 
+class Graph(NamedTuple):
+    """made: CUgraphExec; nodes: CUgraphNode of each kernel."""
+
+    made: int
+    nodes: list[int]
+
+
+def node_parameters(launch: Launch) -> bytes:
+    """CUDA_KERNEL_NODE_PARAMS of a launch."""
+    return NODE.pack(launch.function, *launch.grid, *launch.block, launch.shared, launch.pointers, 0, 0, 0)
+
+
 class Graphs:
     """Makes graphs, and frees them in `close`; in the current context."""
 
@@ -37,39 +51,43 @@ class Graphs:
         self._add, self._connect = library.cuGraphAddKernelNode_v2, library.cuGraphAddDependencies_v2
         self._instantiate, self._give_back = library.cuGraphInstantiateWithFlags, library.cuGraphExecDestroy
         self.launch = ctypes.cast(library.cuGraphLaunch, ctypes.c_void_p).value or 0
+        self.set_parameters = ctypes.cast(library.cuGraphExecKernelNodeSetParams_v2, ctypes.c_void_p).value or 0
+        self._graphs: list[ctypes.c_void_p] = []
         self._made: list[ctypes.c_void_p] = []
 
-    def chain(self, launches: Sequence[Launch]) -> int | None:
-        """CUgraphExec of kernels in sequence; None if the driver cannot make it."""
+    def chain(self, launches: Sequence[Launch]) -> Graph | None:
+        """The graph of kernels in sequence; None if the driver cannot make it, or there are many."""
         graph, made = ctypes.c_void_p(), ctypes.c_void_p()
-        if self._create(ctypes.byref(graph), ctypes.c_uint(0)):
+        if len(self._made) >= MOST or self._create(ctypes.byref(graph), ctypes.c_uint(0)):
             return None
-        try:
-            if self._fill(graph, launches) or self._instantiate(ctypes.byref(made), graph, ctypes.c_ulonglong(0)):
-                return None
-        finally:
+        nodes = self._fill(graph, launches)
+        if nodes is None or self._instantiate(ctypes.byref(made), graph, ctypes.c_ulonglong(0)):
             self._destroy(graph)
+            return None
+        self._graphs.append(graph)  # the driver finds kernels of what it has made by nodes of the graph
         self._made.append(made)
-        return made.value
+        return Graph(made.value or 0, nodes)
 
-    def _fill(self, graph: ctypes.c_void_p, launches: Sequence[Launch]) -> int:
-        """Add the kernels to a graph. Returns 0, or the CUresult of the first call that failed."""
-        before = None
+    def _fill(self, graph: ctypes.c_void_p, launches: Sequence[Launch]) -> list[int] | None:
+        """Add the kernels to a graph. Returns their nodes; None where a call fails."""
+        nodes: list[int] = []
+        before = ctypes.c_void_p()
         for one in launches:
             node = ctypes.c_void_p()
-            sizes = (*one.grid, *one.block, one.shared)
-            code = self._add(ctypes.byref(node), graph, None, ctypes.c_size_t(0),
-                             NODE.pack(one.function, *sizes, one.pointers, 0, 0, 0))  # fmt: skip
-            if not code and before is not None:
-                edge = EARLY if one.early else AFTER_END
-                code = self._connect(graph, ctypes.byref(before), ctypes.byref(node), edge, ctypes.c_size_t(1))
-            if code:
-                return int(code)
+            if self._add(ctypes.byref(node), graph, None, ctypes.c_size_t(0), node_parameters(one)):
+                return None
+            edge = EARLY if one.early else AFTER_END
+            if nodes and self._connect(graph, ctypes.byref(before), ctypes.byref(node), edge, ctypes.c_size_t(1)):
+                return None
+            nodes.append(node.value or 0)
             before = node
-        return 0
+        return nodes
 
     def close(self) -> None:
         """Free the graphs, which must not be launched any more."""
         for made in self._made:
             self._give_back(made)
+        for graph in self._graphs:
+            self._destroy(graph)
         self._made.clear()
+        self._graphs.clear()

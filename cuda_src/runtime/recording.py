@@ -94,16 +94,13 @@ class Command(NamedTuple):
     # (index in `arguments`, what, offset) of arguments to replace. what: index in HostBuffers, or of a stand-in -1 - number
     patches: Sequence[tuple[int, int, int]] = ()
 
-    def of_host(self) -> list[tuple[int, int, int]]:
-        """The patches that are no stand-ins."""
-        return [patch for patch in self.patches if patch[1] >= 0]
-
 
 class Recording:
     """The driver calls of a frame, in order, bound to host buffers and to addresses of arrays on the GPU."""
 
     def __init__(self, buffers: HostBuffers = NO_BUFFERS, addresses: Sequence[int] = ()) -> None:
         self.commands: list[Command] = []
+        self.replays = 0
         self._buffers, self._addresses = buffers, addresses
         self._parts: list[tuple[Any, list[str]]] | None = None
         self._patches: list[Patches] = []
@@ -149,20 +146,6 @@ class Recording:
         other = Recording(self._buffers, self._addresses)
         other.commands = list(commands)
         return other
-
-    def settled(self) -> list[Command]:
-        """The commands with the present arrays, so that only host buffers are left to replace. Launches keep their memory."""
-        self.parts()
-        found = []
-        for command in self.commands:
-            arguments, call_record = list(command.arguments), command.call_record and list(command.call_record)
-            for k, what, offset in command.patches:
-                if what < 0:
-                    arguments[k] = self._addresses[-1 - what] + offset
-                    if call_record and command.launch is None:
-                        call_record[1 + k] = arguments[k]
-            found.append(command._replace(arguments=arguments, call_record=call_record, patches=command.of_host()))
-        return found
 
     def parts(self) -> list[tuple[Any, list[str]]]:
         """Runs of call records as one array each, other calls as callables; each with the names of its commands."""

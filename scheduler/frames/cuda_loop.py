@@ -65,14 +65,10 @@ class CudaLoop(Loop):
             stream, spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp),
             source is None, frame.keep_reconstruction, frame.pending_fence is None,
         )  # fmt: skip
-        where = kind, k, slot, lists, previous and previous.ref_idx.ptr
         place = FramePlace(frame.index, frame.ring_slot, frame.upload, frame.host_buffers)
-
-        def addresses() -> tuple[int, ...]:
-            return stand_ins.addresses(k, slot, lists, previous, spec.n_ref)
-
-        if not executor.replay(kind, where, place, addresses):
-            with executor.record(kind, place, addresses()):
+        addresses = stand_ins.addresses(k, slot, lists, previous, spec.n_ref)
+        if not executor.replay(kind, place, addresses):
+            with executor.record(kind, place, addresses):
                 entries = tuple(range(FIRST_ENTRY, FIRST_ENTRY - len(lists), -1))
                 params = stand_ins.input["frame_params"]
                 places = Places(stand_ins, stand_ins.frame, params, DECODED, entries, stand_ins.previous)

@@ -1,6 +1,6 @@
 """The driver's functions by address over an emulated GPU: whole encodes by rows of calls and graphs, as on a real one.
 
-A graph has a copy of the arguments that its kernels had when it was made.
+A graph has a copy of the arguments that its kernels had when it was made, until a call replaces them.
 """
 
 import ctypes
@@ -12,11 +12,17 @@ import numpy as np
 import pytest
 from h264lite.cuda_src.runtime.device import Device
 from h264lite.cuda_src.runtime.driver_calls import DriverCalls, Memory
+from h264lite.cuda_src.runtime.graph import NODE, Graph
 
 from .driver import Error, Event
 
 WORD = ctypes.c_uint64
 FAILED = 719  # CUresult
+
+
+def values_at(pointers: int, count: int) -> list[int]:
+    """The arguments of a kernel whose addresses are at an address."""
+    return [ctypes.c_int64.from_address(address).value for address in (WORD * count).from_address(pointers)]
 
 
 class NativeEvent(Event):
@@ -45,12 +51,19 @@ class KernelGraphs:
     """In place of Graphs."""
 
     def __init__(self) -> None:
-        self.made: dict[int, list[tuple[Any, list[int]]]] = {}
+        self.made: dict[int, list[list[Any]]] = {}  # by handle: kernels with their arguments
 
-    def chain(self, launches: Any) -> int:
+    def chain(self, launches: Any) -> Graph:
         handle = 1 + len(self.made)
-        self.made[handle] = [(launch, launch.arguments.tolist()) for launch in launches]
-        return handle
+        self.made[handle] = [[launch, launch.arguments.tolist()] for launch in launches]
+        return Graph(handle, list(range(len(launches))))
+
+    def set(self, handle: int, node: int, parameters: int) -> None:
+        """CUDA_KERNEL_NODE_PARAMS of another launch of a kernel, at an address."""
+        function, *sizes, pointers, _, _, _ = NODE.unpack(ctypes.string_at(parameters, NODE.size))
+        launch, values = self.made[handle][node]
+        assert [function, *sizes] == [launch.function, *launch.grid, *launch.block, launch.shared]
+        self.made[handle][node][1] = values_at(pointers, len(values))
 
     def close(self) -> None:
         self.made.clear()
@@ -67,6 +80,7 @@ class EmulatedCalls(DriverCalls):
         self._kept: list[Any] = []
         self._address = {
             "launch": self._callback(self._launch_kernel, 11), "launch_graph": self._callback(self._launch_graph, 2),
+            "set_parameters": self._callback(self._graphs.set, 3),
             "memcpy_htod_async": self._callback(lambda target, host, size, stream: self._copy(target, host, size), 4),
             "memcpy_dtoh_async": self._callback(lambda host, source, size, stream: self._copy(host, source, size), 4),
             "memset_d8_async": self._callback(lambda target, byte, size, stream: ctypes.memset(target, byte & 255, size), 4),
@@ -100,8 +114,7 @@ class EmulatedCalls(DriverCalls):
     def _launch_kernel(self, function: int, *rest: int) -> None:
         sizes, (shared, _, pointers, _) = rest[:6], rest[6:]
         count = len(self.objects[function].formats)
-        addresses = (WORD * count).from_address(pointers)
-        self._start(function, sizes, shared, [ctypes.c_int64.from_address(address).value for address in addresses])
+        self._start(function, sizes, shared, values_at(pointers, count))
 
     def _launch_graph(self, graph: int, stream: int) -> None:
         for launch, values in self._graphs.made[graph]:  # type: ignore[union-attr]

@@ -111,18 +111,29 @@ def test_the_first_failure_ends_it():
     assert seen == [10, 11, 12]
 
 
+def first_argument(pointers):
+    return ctypes.cast(pointers, ctypes.POINTER(ctypes.POINTER(ctypes.c_int64)))[0][0]
+
+
 class FakeGraphs:
     """The driver's graphs, noted: kernels of each as (function, sizes, arguments), and how each follows the one before."""
 
     def __init__(self, fails=""):
         self.fails, self.graphs, self.launched, self.gone, self.destroyed = fails, [], [], [], 0
+        self.given = []  # (what was made, node, function, first argument)
 
         @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
         def launch(graph, stream):
             self.launched.append((graph, stream))
             return 0
 
-        self.cuGraphLaunch = launch
+        @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+        def set_parameters(made, node, parameters):
+            function, *rest = struct.unpack("Q7I4x4Q", ctypes.string_at(parameters, 72))
+            self.given.append((made, node, function, first_argument(rest[7])))
+            return 0
+
+        self.cuGraphLaunch, self.cuGraphExecKernelNodeSetParams_v2 = launch, set_parameters
 
     def cuGraphCreate(self, graph, flags):
         self.graphs.append(([], []))
@@ -135,7 +146,7 @@ class FakeGraphs:
     def cuGraphAddKernelNode_v2(self, node, graph, before, count, parameters):
         function, *rest = struct.unpack("Q7I4x4Q", parameters)
         kernels = self.graphs[graph.value - 1][0]
-        kernels.append((function, rest[:7], ctypes.cast(rest[7], ctypes.POINTER(ctypes.POINTER(ctypes.c_int64)))[0][0]))
+        kernels.append((function, rest[:7], first_argument(rest[7])))
         assert rest[8:] == [0, 0, 0] and count.value == 0 and before is None
         node._obj.value = len(kernels)
         return 1 if self.fails == "node" else 0
@@ -156,7 +167,7 @@ class FakeGraphs:
 def native_with(library):
     native = DriverCalls.__new__(DriverCalls)
     native._memory, native._address, native._graphs = Memory(), {"launch": 1, "launch_ex": 2}, Graphs(library)
-    native._address["launch_graph"] = native._graphs.launch
+    native._address |= {"launch_graph": native._graphs.launch, "set_parameters": native._graphs.set_parameters}
     return native
 
 
@@ -223,8 +234,12 @@ def test_a_script_keeps_the_order():
 
 
 def test_a_script_is_given_for_another_place():
-    """Addresses of the host's arrays and events, in rows, in arguments of kernels and in calls of Python; nothing else."""
-    native = native_with(FakeGraphs())
+    """Addresses of the host's arrays and events, in rows, in arguments of kernels and in calls of Python; nothing else.
+
+    Kernels of a graph whose arguments change get them before it starts.
+    """
+    library = FakeGraphs()
+    native = native_with(library)
     events = (types.SimpleNamespace(handle=handle) for handle in (5, 6))
     here, there = (HostBuffers(event, np.zeros(40, np.uint8), np.zeros(50, np.uint8)) for event in events)
     stream, seen = types.SimpleNamespace(handle=7), []
@@ -238,16 +253,20 @@ def test_a_script_is_given_for_another_place():
     recording.add("an event", print, (done, stream), native.call_record("launch", 5, 7))
     things = [(1, source), (2, target)]
     recording.add("from Python", lambda *given: seen.append(given), (9, source, addresses[1]), host_arguments=things)
-    for shorter in (False, True):
-        if shorter:
+    for joined in (False, True):
+        if joined:
             recording.set_commands(native.joined(recording.commands))
         (rows, names), (call, _) = recording.parts()
-        assert len(names) == 5, "a kernel with an address of a place is in no graph, and what is beside it stays alone"
+        last = 3 if joined else 4  # a copy, kernels, or a call for one of them and their graph, and an event
+        assert len(names) == last + 1
         for place in (there, here):
             recording.rebind(place)
             first, second = (array.ctypes.data for array in place.buffers[1:])
-            assert rows[0, 1:4].tolist() == [12, first, 40] and rows[4, 1:3].tolist() == [place.buffers[0].handle, 7]
+            assert rows[0, 1:4].tolist() == [12, first, 40] and rows[last, 1:3].tolist() == [place.buffers[0].handle, 7]
             assert [command.launch.arguments.tolist() for command in recording.commands[1:4]] == [[5, 5], [second, 5], [6, 5]]
+            if joined:
+                assert replay_rows(rows[1:3]) == -1
+                assert library.given.pop() == (101, 2, 3, second) and library.launched.pop() == (101, 7)
             call()
             assert seen.pop()[0::2] == (9, second) and not seen
     recording.rebind(there)

@@ -197,5 +197,3 @@ def test_few_kinds_of_pictures_are_noted(driver, options):  # noqa: F811
         assert len(executor._recordings) == ref + len({n % period >= period - ref for n in range(period)})
         n_frames = len(pipeline.executor.ring.frames)
         assert len(executor._host_buffers) == math.lcm(n_frames, executor.frames_on_device)
-        repeated = math.lcm(executor.frames_on_device, ref + 1, period)
-        assert len(executor._uses) <= ref + repeated

@@ -7,7 +7,7 @@ import json
 import pytest
 from h264lite.cli.cli import main
 from h264lite.cuda_src.runtime import device as device_module
-from h264lite.scheduler import cuda_executor
+from h264lite.cuda_src.runtime.driver_calls import DriverCalls
 
 from .. import round_trip, sequences
 from ..cuda_emulator.fixtures import WAYS, gpu  # noqa: F401
@@ -74,22 +74,25 @@ def test_pictures_that_are_started_as_others_were(gpu, monkeypatch, options):  #
     "options", ({}, {"ref": 2, "slices": 2}, {"keyint": 6, "merange": 32}, {"qp": 2}, {"gops": 2, "keyint": 20}), ids=str
 )
 def test_pictures_whose_kernels_are_graphs(monkeypatch, options):
-    """On a real GPU alone: as soon as a frame comes again its kernels are joined; frames of a size that fills
+    """On a real GPU alone: as soon as a kind of frame comes again its kernels are joined; frames of a size that fills
     the GPU little, and of one where kernels overlap.
     """
     skip_without()
-    joined, fused = [], device_module.Device.fused
+    launches, joined = [], DriverCalls.joined
 
-    def count(device, recording):
-        found = fused(device, recording)
-        joined.append((sum(len(names) for _, names in found.parts()), len(recording.commands)))
+    def count(calls, commands):
+        found = joined(calls, commands)
+        launches.append([sum(command.call_record[0] in starts(calls) for command in given) for given in (found, commands)])
         return found
 
-    monkeypatch.setattr(cuda_executor, "OFTEN", 1)
-    monkeypatch.setattr(device_module.Device, "fused", count)
+    def starts(calls):
+        return [calls._address[name] for name in ("launch", "launch_ex", "launch_graph")]
+
+    monkeypatch.setattr(device_module, "OFTEN", 2)
+    monkeypatch.setattr(DriverCalls, "joined", count)
     for width, height, frames in ((66, 50, 60), (640, 352, 44)):
         compare(round_trip.noise_clip(width, height, frames, 4), width, height, **{"qp": 27, **options})
-    assert len(joined) >= 6 and all(calls < 0.85 * commands for calls, commands in joined), joined
+    assert len(launches) >= 2 and all(fewer < 0.7 * all_ for fewer, all_ in launches), launches
 
 
 def test_a_real_clip(gpu):  # noqa: F811
