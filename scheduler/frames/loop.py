@@ -232,7 +232,7 @@ class Loop:
         self.settings, self.config, self.executor = settings, settings.config, executor
         self.arrays = Arrays(settings, executor) if arrays is None else arrays
         self.references = self.arrays.references
-        self.dpb = DecodedPictureBuffer(self.arrays.slots, 1 + executor.b_streams) if dpb is None else dpb
+        self.dpb = DecodedPictureBuffer(self.arrays.slots) if dpb is None else dpb
         # of one thread, for B frames beside others on a CPU, see Executor.b_streams
         self._alone = executor.alone() if isinstance(executor, Executor) and executor.b_streams > 0 else None
         self._idle: list[Arrays] = []  # for these, with workspaces
@@ -258,7 +258,7 @@ class Loop:
                 coded = self._code(frame, slot, lists, previous)
                 ready = self.executor.download_of(frame.ring_slot)
         self.previous = PreviousFrame.of(coded, frame.spec.distances)
-        self.dpb.end(frame.spec, slot, lists if self._alone is not None else ())
+        self.dpb.end(frame.spec, slot, lists)
         return ready
 
     def _later(
