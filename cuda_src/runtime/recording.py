@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...jit.intrinsics import intrinsic, ir, types
+from ...jit.kernel import quick_kernel
+
 KERNEL = "the kernel "  # in messages, before its name
 STAND_IN, OFFSET_BITS = 1 << 62, 44  # a stand-in: STAND_IN + its number << OFFSET_BITS + an offset in its array
 
@@ -40,6 +43,24 @@ def numbers(arguments: Sequence[Any]) -> list[int]:
     for argument in arguments[:-1]:
         found.append(int(argument.ctypes.data) if isinstance(argument, np.ndarray) else int(argument))
     return [*found, *([] if size is None else [size]), handle(arguments[-1])]
+
+
+@intrinsic
+def _store(typingctx, address, value):  # type: ignore[no-untyped-def]
+    """An int64 at an address."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        builder.store(arguments[1], builder.inttoptr(arguments[0], ir.IntType(64).as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@quick_kernel
+def replace_numbers(patches, table):
+    """patches int64[n, 3]: address of an int64, which element of `table` it becomes, negative from the end, what is added."""
+    for k in range(patches.shape[0]):
+        _store(patches[k, 0], table[patches[k, 1]] + patches[k, 2])
 
 
 class HostBuffers:
@@ -95,6 +116,9 @@ class Command(NamedTuple):
     patches: Sequence[tuple[int, int, int]] = ()
 
 
+NO_PATCHES = np.zeros((0, 3), np.int64)
+
+
 class Recording:
     """The driver calls of a frame, in order, bound to host buffers and to addresses of arrays on the GPU."""
 
@@ -103,7 +127,7 @@ class Recording:
         self.replays = 0
         self._buffers, self._addresses = buffers, addresses
         self._parts: list[tuple[Any, list[str]]] | None = None
-        self._patches: list[Patches] = []
+        self._patches = NO_PATCHES
 
     def add(
         self, name: str, call: Any, arguments: Sequence[Any] = (), call_record: list[int] | None = None, launch: Any = None,
@@ -124,7 +148,7 @@ class Recording:
 
     def clear(self) -> None:
         """Drop all calls. They refer to streams, which end with their last reference, and parts to the recording itself."""
-        self.commands, self._parts, self._patches = [], None, []
+        self.commands, self._parts, self._patches = [], None, NO_PATCHES
 
     def rebind(self, buffers: HostBuffers, addresses: Sequence[int] = ()) -> None:
         """Bind the recording to other host buffers and arrays."""
@@ -134,12 +158,11 @@ class Recording:
 
     def _bind(self) -> None:
         """Replace all arguments that differ between frames."""
-        if self._patches:
+        if len(self._patches):
             table = self._buffers.numbers
             if self._addresses:
                 table = np.concatenate((table, np.array(self._addresses[::-1], np.int64)))
-            for memory, at, which, offsets in self._patches:
-                memory[at] = table[which] + offsets
+            replace_numbers(self._patches, table)
 
     def subset(self, commands: Iterable[Command]) -> "Recording":
         """A recording of some of these commands."""
@@ -155,15 +178,17 @@ class Recording:
 
     def set_commands(self, commands: Iterable[Command]) -> None:
         """Set the commands that a replay does instead of `self.commands`: the same work in fewer calls."""
-        self._parts, found = [], PatchLists()
+        self._parts, patches = [], []
         for is_record, neighbours in groupby(commands, lambda command: command.call_record is not None):
             subset = list(neighbours)
             if is_record:
-                self._parts.append((_rows(subset, found), [command.name for command in subset]))
+                rows = np.array([command.call_record for command in subset], np.int64)
+                self._parts.append((rows, [command.name for command in subset]))
+                patches += [patch for row, command in zip(rows, subset) for patch in _patches(row, command)]
             else:
                 others = (command for command in subset if command.call is not None)
                 self._parts += [(partial(self._call, command), [command.name]) for command in others]
-        self._patches = found.patches()
+        self._patches = np.array(patches, np.int64).reshape(-1, 3)
         self._bind()
 
     def _call(self, command: Command) -> None:
@@ -177,40 +202,8 @@ class Recording:
         command.call(*arguments)
 
 
-def _rows(commands: Sequence[Command], found: "PatchLists") -> np.ndarray:
-    """int64[n, m]: call records of commands; adds what is to be replaced in them, and in arguments of launches."""
-    rows = np.array([command.call_record for command in commands], np.int64)
-    for row, command in zip(rows, commands):
-        for k, what, offset in command.patches:
-            if command.launch is None:
-                found.add(row, 1 + k, what, offset)
-            else:
-                found.add(command.launch.arguments, k, what, offset)
-    return rows
-
-
-class Patches(NamedTuple):
-    """Numbers of one block of memory to replace: memory[at] = table[which] + offsets."""
-
-    memory: np.ndarray  # int64[n]
-    at: np.ndarray
-    which: np.ndarray  # index in host buffers, or, negative, in the addresses from their end
-    offsets: np.ndarray
-
-
-class PatchLists:
-    """Collects numbers to replace by the blocks of memory that hold them: one operation replaces all of a block."""
-
-    def __init__(self) -> None:
-        self._found: dict[int, tuple[np.ndarray, list[tuple[int, int, int]]]] = {}
-
-    def add(self, part: np.ndarray, k: int, which: int, offset: int) -> None:
-        """part: int64[n], a part of a block or all of it; see Patches."""
-        block = part if part.base is None else part.base
-        whole = block.reshape(-1).view(np.int64)
-        at = (part.ctypes.data - whole.ctypes.data) // whole.itemsize + k
-        self._found.setdefault(whole.ctypes.data, (whole, []))[1].append((at, which, offset))
-
-    def patches(self) -> list[Patches]:
-        """What was found."""
-        return [Patches(memory, *np.array(found, np.int64).T) for memory, found in self._found.values()]
+def _patches(row: np.ndarray, command: Command) -> Iterator[tuple[int, int, int]]:
+    """See replace_numbers: what is to be replaced in a call record, or in the arguments of a launch, which outlive it."""
+    memory = row[1:] if command.launch is None else command.launch.arguments
+    for k, what, offset in command.patches:
+        yield memory.ctypes.data + memory.itemsize * k, what, offset
