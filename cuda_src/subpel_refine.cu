@@ -1,19 +1,16 @@
 // Half- and quarter-sample refinement of all 41 vectors of a macroblock (not part of the standard).
 //
 // Seven layers of partitions cover a macroblock (4x4, 8x4, 4x8, 8x8, 16x8, 8x16, 16x16). A thread has one 4x4 block of one
-// layer and tries the vector and its eight neighbours; 16 lanes are a layer and add up the blocks of a partition by
-// exchange; 14 such groups, seven warps, are two macroblocks. Around any position the samples wanted lie in four patches:
-// C at the vector, H half a sample left and right, V above and below, D diagonal; the plane of each is that of C with the
-// bits of the half-sample directions turned over.
+// layer and tries the vector and its eight neighbours; the lanes of a partition add up its blocks by exchange. A unit is four
+// lanes, a quadrant of a layer; layers of larger partitions are four units side by side. A block lists the units of its
+// macroblocks that may still win, and its warps take eight of them at a time. Around any position the samples wanted lie in
+// four patches: C at the vector, H half a sample left and right, V above and below, D diagonal; the plane of each is that of C
+// with the bits of the half-sample directions turned over.
 #include "bit_costs.cuh"
 #include "partition_layers.cuh"
 
-constexpr int NT = 224;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-constexpr int SAD_THEN_SATD = 3;  // minimum blocks a multiprocessor: here four would leave the compiler too few registers
-#else
-constexpr int SAD_THEN_SATD = 4;
-#endif
+constexpr int NT = 256, MACROBLOCKS = 8;  // of a block
+constexpr int FIRST_LARGE = 4, UNITS = 4 * LAYERS;  // unit 4 * layer + quadrant
 
 // Rows of samples from any address on; the stride is whole words, so that all rows begin at the same place of a word
 struct Rows {
@@ -54,7 +51,7 @@ DEVICE unsigned distortion(const Current &current, const unsigned *a, const unsi
 
 // Read from another lane, so that the compiler cannot know that a byte is 0 or 1, and multiplies
 DEVICE void find_neighbours(Layer &layer) {
-  const unsigned bytes = pack4(layer.width > 1, layer.width > 2, layer.height > 1, layer.height > 2);
+  const unsigned bytes = pack4(layer.width > 1, layer.height > 1, layer.width > 2, layer.height > 2);
   layer.shared = __shfl_sync(FULL_WARP, bytes, int(threadIdx.x) & 31);
 }
 // Whether the partitions of this layer may still win by their integer costs; of the layers below 8x8, in this block's quadrant
@@ -163,49 +160,75 @@ DEVICE void step(const Current &current, const uint8_t *luma, unsigned plane_siz
   y += dy * STEP;
 }
 
+// The 4x4 block of lane `lane & 3` of a unit
+DEVICE int block_of(int unit, int lane) { return 8 * (unit >> 1 & 1) + 2 * (unit & 1) + 4 * (lane >> 1 & 1) + (lane & 1); }
+// Whether a block is the first one of its partition
+DEVICE bool is_first(const Layer &layer, int block) { return (block & 3) % layer.width == 0 && (block >> 2) % layer.height == 0; }
+
 template <bool QUARTER, int HALF_METRIC, int QUARTER_METRIC>
 DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int height, int pad, const short2 *predictor,
                    const uint8_t *__restrict__ qp, int partition_mask, int every, int quiet, int row0, int mb_width, int *cost,
                    short2 *mv) {
-  const int group = int(threadIdx.x) >> 4, block = threadIdx.x & 15;
-  const int which = group / 7, layer_number = group - 7 * which;
-  int mx = int(blockIdx.x) * 2 + which;
-  const bool live = mx < mb_width;
-  mx = min(mx, mb_width - 1);
-  const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx, lam = LAMBDA[load_before_the_wait(qp + mb)];
+  SHARED(uint8_t, listed, 2 * MACROBLOCKS * UNITS);  // units of large partitions, the others
+  SHARED(int, counts, 2);
   wait_for_the_kernel_before();
-  Layer layer = layer_of(layer_number, block);
-  const bool wanted = worth_refining(cost + mb * 41, lam, partition_mask, every, quiet, layer_number, block);
-  const bool first = live && (block & 3) % layer.width == 0 && (block >> 2) % layer.height == 0;  // first block of its partition
-  const int place = mb * 41 + layer.partition, result = first ? place : -1;  // a flag would cost one more register
-  __syncthreads();  // costs are replaced from here on
-  if (!__any_sync(FULL_WARP, wanted)) {
-    if (result >= 0) cost[result] = COST_NOT_REFINED;
-    return;
+  const int my = int(blockIdx.y) + row0, first_mb = my * mb_width + int(blockIdx.x) * MACROBLOCKS;
+  const int macroblocks = min(MACROBLOCKS, mb_width - int(blockIdx.x) * MACROBLOCKS), own = int(threadIdx.x);
+  if (own < 2) counts[own] = 0;
+  __syncthreads();
+  bool dropped = false;
+  if (own < macroblocks * UNITS) {
+    const int mb = first_mb + own / UNITS, unit = own % UNITS, layer = unit >> 2, large = layer >= FIRST_LARGE;
+    dropped = !worth_refining(cost + mb * 41, LAMBDA[qp[mb]], partition_mask, every, quiet, layer, block_of(unit, 0));
+    if (!dropped && !(large && unit & 3)) {
+      uint8_t *to = listed + (large ? 0 : MACROBLOCKS * UNITS) + atomicAdd(counts + !large, large ? 4 : 1);
+      for (int k = 0; k < (large ? 4 : 1); k++) to[k] = uint8_t(own + k);
+    }
   }
-  const int xs = mx * 16 + (block & 3) * 4, ys = my * 16 + (block >> 2) * 4;
-  Current current;
+  __syncthreads();
+  if (dropped) {
 #pragma unroll
-  for (int i = 0; i < 4; i++) current.rows[i] = __ldg(reinterpret_cast<const unsigned *>(source + size_t(ys + i) * mb_width * 16 + xs));
-  current.coefficients = transformed(current.rows);
-  find_neighbours(layer);
-  const short2 p = predictor[mb], start = mv[place];
-  int x = start.x, y = start.y, value = cost[place];
-  const unsigned plane_size = unsigned(width) * unsigned(height);
-  step<true, HALF_METRIC, HALF_METRIC != SAD>(current, luma, plane_size, width, xs + pad, ys + pad, layer, p.x, p.y, lam, x, y, value);
-  if (QUARTER)
-    step<false, QUARTER_METRIC, QUARTER_METRIC != HALF_METRIC>(current, luma, plane_size, width, xs + pad, ys + pad, layer, p.x,
-                                                               p.y, lam, x, y, value);
-  __syncwarp();
-  if (result >= 0) {
-    cost[result] = wanted ? value : COST_NOT_REFINED;
-    if (wanted) mv[result] = make_short2(short(x), short(y));
+    for (int k = 0; k < 4; k++) {
+      const int block = block_of(own % UNITS, k);
+      const Layer layer = layer_of(own % UNITS >> 2, block);
+      if (is_first(layer, block)) cost[(first_mb + own / UNITS) * 41 + layer.partition] = COST_NOT_REFINED;
+    }
+  }
+  const int large = counts[0], all = large + counts[1], lane = own & 31;
+#pragma unroll 1
+  for (int next = own >> 5 << 3; next < all; next += NT / 4) {
+    const int at = next + (lane >> 2);
+    const bool live = at < all;
+    const int place_in_list = live ? at : next;
+    const int listed_unit = listed[place_in_list < large ? place_in_list : MACROBLOCKS * UNITS + place_in_list - large];
+    const int mb = first_mb + listed_unit / UNITS, unit = listed_unit % UNITS, block = block_of(unit, lane), lam = LAMBDA[qp[mb]];
+    Layer layer = layer_of(unit >> 2, block);
+    const int place = mb * 41 + layer.partition;
+    const bool first = live && is_first(layer, block);
+    const int xs = (mb - my * mb_width) * 16 + (block & 3) * 4, ys = my * 16 + (block >> 2) * 4;
+    Current current;
+#pragma unroll
+    for (int i = 0; i < 4; i++) current.rows[i] = __ldg(reinterpret_cast<const unsigned *>(source + size_t(ys + i) * mb_width * 16 + xs));
+    current.coefficients = transformed(current.rows);
+    find_neighbours(layer);
+    const short2 p = predictor[mb], start = mv[place];
+    int x = start.x, y = start.y, value = cost[place];
+    const unsigned plane_size = unsigned(width) * unsigned(height);
+    step<true, HALF_METRIC, HALF_METRIC != SAD>(current, luma, plane_size, width, xs + pad, ys + pad, layer, p.x, p.y, lam, x, y, value);
+    if (QUARTER)
+      step<false, QUARTER_METRIC, QUARTER_METRIC != HALF_METRIC>(current, luma, plane_size, width, xs + pad, ys + pad, layer, p.x,
+                                                                 p.y, lam, x, y, value);
+    __syncwarp();
+    if (first) {
+      cost[place] = value;
+      mv[place] = make_short2(short(x), short(y));
+    }
   }
 }
 
 // source uint8[H, W]; luma uint8[4, height, width] with its border; predictor int16[n_mb, 2]; cost int32[n_mb, 41] and
-// mv int16[n_mb, 41, 2] in place; quiet: see QUIET, 0 above subme QUICK. Grid: pairs of macroblocks across, rows.
-// blocks: minimum blocks a multiprocessor; for four the last kernel lacks a few registers.
+// mv int16[n_mb, 41, 2] in place; quiet: see QUIET, 0 above subme QUICK. Grid: MACROBLOCKS across, rows.
+// blocks: minimum blocks a multiprocessor.
 #define REFINE(name, blocks, ...)                                                                                       \
   extern "C" __global__ void __launch_bounds__(NT, blocks) name(const uint8_t *__restrict__ source,                     \
       const uint8_t *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor,           \
@@ -214,7 +237,7 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
     refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, qp, partition_mask, every, quiet, row0, mb_width, cost,  \
                         mv);                                                                                            \
   }
-REFINE(refine_half_sad, 4, false, SAD, SAD)
-REFINE(refine_sad_sad, 4, true, SAD, SAD)
-REFINE(refine_sad_satd, SAD_THEN_SATD, true, SAD, SATD)
+REFINE(refine_half_sad, 3, false, SAD, SAD)
+REFINE(refine_sad_sad, 3, true, SAD, SAD)
+REFINE(refine_sad_satd, 3, true, SAD, SATD)
 REFINE(refine_satd_satd, 3, true, SATD, SATD)

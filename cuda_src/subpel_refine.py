@@ -6,7 +6,7 @@ from ..cpu_simd.bundles import SearchResult
 from ..cpu_simd.decisions import ALL_PARTITIONS, EVERY, QUICK, QUIET
 from .runtime.device import DeviceArray
 
-THREADS = 224
+THREADS, MACROBLOCKS = 256, 8  # of a block
 # By subme, 1 to 4 and higher; subme 0 keeps integer vectors
 KERNELS = ("", "refine_half_sad", "refine_sad_sad", "refine_sad_satd", "refine_satd_satd")
 
@@ -32,4 +32,4 @@ def subpel_refine(
     mb_width = source.shape[1] // 16
     every, quiet = int(subme >= EVERY), QUIET if subme <= QUICK else 0
     arguments = [source, luma, width, height, pad, predictor, qp, partition_mask, every, quiet, row0, mb_width, *found]
-    source.device.launch("subpel_refine", kernel, ((mb_width + 1) // 2, row1 - row0), (THREADS,), arguments, stream)
+    source.device.launch("subpel_refine", kernel, (-(-mb_width // MACROBLOCKS), row1 - row0), (THREADS,), arguments, stream)
