@@ -18,7 +18,7 @@ from .errors import DeviceLost
 from .settings.config import Config
 from .settings.requests import Request
 
-_SHARE = 8  # of the frames that are ready, this part leaves in addition to one
+_SHARE = 32  # of the frames that are ready, this part leaves in addition to one: the tree makes ten ready at once
 
 
 class HeldFrames:

@@ -31,6 +31,7 @@ _PAD_UNIT = 16
 MB_A_THREAD = 100  # macroblocks of a frame for each thread: with fewer an encode gets slower
 MOST_IN_TEAM = 8  # threads that share a frame: each takes the interpreter's lock in each step
 _BESIDE = 2  # threads beside them
+_MB_SIDE_BY_SIDE, _LEAST_SIDE_BY_SIDE = 500, 8  # the same where frames run beside each other, and threads that always pay
 
 
 @dataclass(frozen=True)
@@ -155,10 +156,13 @@ class Config:
 
     @property
     def stage_threads(self) -> int:
-        """Threads of an encode on the CPU: the requested number, or as many as have enough work: all with B frames, which run
+        """Threads of an encode on the CPU: the requested number, or as many as have enough work: more with B frames, which run
         side by side; else those of one frame, and beside them entropy coding and decisions.
         """
-        return self.threads if self.threads_by_user or self.lists == 2 else min(self.threads, self.team + _BESIDE)
+        if self.threads_by_user:
+            return self.threads
+        by_size = max(_LEAST_SIDE_BY_SIDE, self.mb_width * self.mb_height // _MB_SIDE_BY_SIDE)
+        return min(self.threads, by_size if self.lists == 2 else self.team + _BESIDE)
 
     @property
     def team(self) -> int:
