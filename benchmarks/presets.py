@@ -6,7 +6,7 @@
 One thread of a CPU, constant QP. Rate: BD-rate (PCHIP, luma PSNR of FFmpeg's decode, four quantisers) against x264 with
 Baseline's tools of benchmarks/x264.py (SAME_TOOLS), mean over the clips. Speed: frames a second of processor time at QP 27,
 the best of the rounds, in which all rows alternate, as a ratio to the same x264; geometric mean. With --threads so many on
-both sides, and seconds of the clock in place of processor time.
+both sides (0: as many as each takes by itself), and seconds of the clock in place of processor time.
 B frames as in the presets, with --p-frames none. --around also measures each
 preset with one option changed, and says what is on the convex hull of time and bits; `h264lite plot presets` draws the file
 of --json.
@@ -150,7 +150,7 @@ def main() -> None:
         name: ours(args.threads, **options) for name, options in named.items()
     }
     rows |= {f"x264 {preset}": theirs(preset, args.threads, **theirs_too, **limit) for preset in X264_PRESETS}
-    clock = time.perf_counter if args.threads > 1 else time.process_time
+    clock = time.process_time if args.threads == 1 else time.perf_counter
 
     speeds: dict[str, list[float]] = {name: [] for name in rows}
     rates: dict[str, list[float]] = {name: [] for name in rows}
