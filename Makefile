@@ -5,7 +5,7 @@
 #   make lint       ruff and mypy
 #   make bench      speed beside x264, if PyAV has it
 #   make kernels    the CUDA kernels compiled for all architectures, if nvcc is there (else at first use)
-#   make wheel      the package in dist/, with compiled kernels if nvcc is there
+#   make wheel      the package in dist/, with compiled kernels of the CPU, and of GPUs if nvcc is there
 #   make docs       docs/options.md from the table of options
 
 BASE_PYTHON ?= python3.11
@@ -47,7 +47,7 @@ kernels: $(VENV)/.ready
 	$(PYTHON) -m h264lite.cuda_src.runtime.compiler --if-nvcc
 
 wheel: $(VENV)/.ready
-	$(PYTHON) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .
+	H264LITE_KERNELS=1 $(PYTHON) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .
 
 docs: $(VENV)/.ready
 	$(PYTHON) docs/make_options.py docs/options.md

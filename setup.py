@@ -1,6 +1,7 @@
 """Building the package: its folders, and the kernels of the GPU where nvcc is; all else is in pyproject.toml.
 
 H264LITE_FATBIN: compute capabilities to compile for, as 80,90 (default: those that nvcc knows of ours); 0: none.
+H264LITE_KERNELS: 1: also the CPU's kernels, by the Numba of the Python that builds; they serve this version of both.
 """
 
 import os
@@ -26,6 +27,8 @@ class BuildWithKernels(build_py):
         if not self.editable_mode:
             shutil.rmtree(self.build_lib, ignore_errors=True)  # files of an earlier build that the sources no longer have
         super().run()
+        if not self.editable_mode and os.environ.get("H264LITE_KERNELS") == "1":
+            self._compile_for_cpu()
         wanted = os.environ.get("H264LITE_FATBIN", "")
         if self.editable_mode or wanted == "0":
             return
@@ -42,6 +45,14 @@ class BuildWithKernels(build_py):
         print("nvcc fails: the package is built without compiled CUDA kernels", file=sys.stderr)
         for part in library.rglob("*.fatbin"):
             part.unlink()
+
+    def _compile_for_cpu(self) -> None:
+        library = Path(self.build_lib).resolve()
+        # without pip's PYTHONPATH, which hides the packages of this Python
+        environment = {**os.environ, "PYTHONPATH": str(library), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "h264lite.jit.shipped"]
+        if subprocess.run(command, cwd=library, env=environment).returncode:
+            raise SystemExit("the kernels for H264LITE_KERNELS=1 cannot be compiled: they need NumPy, Numba and SciPy here")
 
 
 setup(cmdclass={"build_py": BuildWithKernels}, packages=["h264lite", *(f"h264lite.{name}" for name in FOLDERS)])

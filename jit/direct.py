@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from . import IMPORTED, trust
+from . import IMPORTED, shipped, trust
 from .cache_folder import NUMBAS_VARIABLE, cache_folder
 from .numba_version import is_tested, numba_folder, numba_version
 from .sources import changed, stamp
@@ -86,16 +86,14 @@ def _key(values: Iterable[Any]) -> list[Any]:
 
 # ---- files
 def _host() -> tuple[str, ...]:
-    """What machine code depends on beside its sources."""
-    return (*_processor(), os.environ.get("H264LITE_SIMD", ""))
+    """What machine code depends on beside its sources: the processor to compile for, and a setting."""
+    if chosen := shipped.chosen_class():
+        return _of_class(*chosen)
+    return (*shipped.processor(), os.environ.get("H264LITE_SIMD", ""))
 
 
-@cache
-def _processor() -> tuple[str, ...]:
-    from llvmlite import binding
-
-    features = binding.get_host_cpu_features().flatten()
-    return binding.get_process_triple(), binding.get_host_cpu_name(), features
+def _of_class(name: str, features: str) -> tuple[str, ...]:
+    return shipped.processor()[0], name, features, ""
 
 
 @cache
@@ -107,13 +105,14 @@ def is_possible() -> bool:
 def _is_ordinary_machine() -> bool:
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         return False
-    touched = any(name.startswith("NUMBA_") and name != NUMBAS_VARIABLE for name in os.environ)
+    known = {NUMBAS_VARIABLE, *(shipped.VARIABLES if shipped.chosen_class() else ())}
+    touched = any(name.startswith("NUMBA_") and name not in known for name in os.environ)
     return not touched and not os.path.exists(".numba_config.yaml") and is_tested(numba_version())
 
 
-def _file(folder: Path, name: str, described: Any) -> Path:
-    """name: FILE.KERNEL-LINE."""
-    key = hashlib.sha256(repr((_host(), described)).encode()).hexdigest()[:12]
+def _file(folder: Path, name: str, host: tuple[str, ...], described: Any) -> Path:
+    """name: FILE.KERNEL-LINE; host: see _host."""
+    key = hashlib.sha256(repr((host, described)).encode()).hexdigest()[:12]
     return folder / f"{name}{ENDING}.{key}.nbd"
 
 
@@ -141,7 +140,7 @@ def save(
     if found.folder is not None and found.writable:
         made = (numba_version(), stamp(source), _host(), described)
         with suppress(pickle.PicklingError, TypeError, AttributeError):  # constants that are no plain objects
-            trust.write(_file(found.folder, name, described), pickle.dumps((made, code, wrapper, environments)))
+            trust.write(_file(found.folder, name, _host(), described), pickle.dumps((made, code, wrapper, environments)))
 
 
 def _saved(function: Any, described: Any) -> tuple[bytes, str, Constants] | None:
@@ -149,24 +148,33 @@ def _saved(function: Any, described: Any) -> tuple[bytes, str, Constants] | None
     source, name = _name(function)
     if changed(source, since=IMPORTED):
         return None
-    made = (numba_version(), stamp(source), _host(), described)
-    for folder in cache_folder(source.parent).readable:
-        content = _content(_file(folder, name, described))
-        if content is not None and content[0] == made:
+    made = numba_version(), stamp(source)
+    for folder, host in _places(source.parent, cache_folder(source.parent).readable):
+        content = _content(_file(folder, name, host, described))
+        if content is not None and content[0] == (*made, host, described):
             return content[1], content[2], content[3]
     return None
+
+
+def _places(sources: Path, folders: Iterable[Path]) -> list[tuple[Path, tuple[str, ...]]]:
+    """(folder, what its code depends on): the cache's folders, then that of the package."""
+    host = _host()
+    places = [(folder, host) for folder in folders]
+    if found := shipped.class_folder(sources, host[2]):
+        places.append((found[0], _of_class(*found[1])))
+    return places
 
 
 def modules(sources: Path, folders: Iterable[Path], wanted: Collection[str]) -> set[str]:
     """Those of the `wanted` source files, named without ending, of which a kernel has a fresh file for this processor."""
     found: set[str] = set()
-    for folder in folders if is_possible() else ():
+    for folder, host in _places(sources, folders) if is_possible() else ():
         with suppress(OSError):
             for name in sorted(os.listdir(folder)):
                 file = name.partition(".")[0]
                 if name.endswith(".nbd") and file in wanted and file not in found:
                     content = _content(folder / name)
-                    if content is not None and content[0][:3] == (numba_version(), stamp(sources / f"{file}.py"), _host()):
+                    if content is not None and content[0][:3] == (numba_version(), stamp(sources / f"{file}.py"), host):
                         found.add(file)
     return found
 

@@ -7,7 +7,7 @@ python="${1:-python3.11}" root="$(cd "$(dirname "$0")/.." && pwd)" folder="$(mkt
 case "$python" in */*) python="$(cd "$(dirname "$python")" && pwd)/$(basename "$python")" ;; esac
 trap 'rm -rf "$folder"' EXIT
 chmod 755 "$folder"
-unset PYTHONPATH PYTHONHOME VIRTUAL_ENV NUMBA_CACHE_DIR H264LITE_CACHE H264LITE_BACKGROUND_COMPILE
+unset PYTHONPATH PYTHONHOME VIRTUAL_ENV NUMBA_CACHE_DIR H264LITE_CACHE H264LITE_BACKGROUND_COMPILE H264LITE_KERNELS
 export H264LITE_FATBIN="${H264LITE_FATBIN:-80}" PIP_DISABLE_PIP_VERSION_CHECK=1
 fail() { echo "installed.sh: $*" >&2; exit 1; }
 step() { echo "installed.sh: $*"; }
@@ -68,6 +68,22 @@ for options in "" "--preset ultrafast" "--preset placebo" "--me step"; do
 done
 counted "$two/python" "$root/tests/count_compilations.py" compile --cpu
 unset H264LITE_CACHE
+
+if grep -qw avx2 /proc/cpuinfo && [ "$(uname -m)" = x86_64 ]; then
+    step "a wheel with the CPU's kernels"
+    environment "$folder/three"
+    three="$folder/three/bin"
+    H264LITE_KERNELS=1 H264LITE_FATBIN=0 "$one/python" -m pip wheel -q --no-deps -w "$folder/shipped" "$source"
+    "$three/python" -m pip install -q "$folder"/shipped/*.whl
+    export H264LITE_CACHE="$folder/none"
+    for options in "" "--preset ultrafast" "--preset placebo" "--me step"; do
+        "$three/h264lite" encode clip_64x48.yuv three.264 --device cpu $options
+        [ -n "$options" ] || cmp three.264 clip.264
+        "$three/h264lite" decode three.264 three.yuv
+    done
+    [ -z "$(find "$folder/none" -name '*.nb?')" ] || fail "compiled: $(find "$folder/none" -name '*.nb?')"
+    unset H264LITE_CACHE
+fi
 
 # A user who can write neither to the package nor to a home folder; root may write everywhere, so it is another user.
 nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH=/usr/bin:/bin HOME=/nonexistent \
