@@ -15,8 +15,9 @@ from .size_model import SizeModel
 
 _ONE = 1 << LOG2_SHIFT
 _QPS = 51
-_MOST_STEP = 2  # of the shift from a frame to the next one; faster steps and a quicker model swing
+_MOST_STEP = 4  # of the shift from a frame to the next one
 _FIRST_STEP, _FIRST_FRAMES = 8, 2 * RATE_LAG  # until the model has learned
+_BEYOND = 12  # QPs that macroblocks differ from the QP of their frame
 _INERTIA = 12  # of the model
 _REPAID = 3  # seconds in which a deviation is made good, at ratetol 1
 _LEAST, _MOST = 8, 4  # bits of the frames ahead: one part of so many, and so many times, those that the rate gives them
@@ -32,7 +33,7 @@ class BitrateControl:
         self._qpmin, self._qpmax, self._planned = config.qpmin, config.qpmax, config.planned_frames
         self._repaid = max(1, round(_REPAID * Fraction(config.ratetol) * config.fps))  # frames
         self._has_buffer = config.buffer is not None
-        self._model = SizeModel(_INERTIA)
+        self._model = SizeModel(256 * config.mb_width * config.mb_height, _INERTIA)
         self._is_first_pass = config.pass_ == 1
         self._waiting: deque[FrameSpec] = deque()  # settled, sizes unknown
         self._planned_waiting: deque[FrameSpec] = deque()  # the same as they came
@@ -48,28 +49,34 @@ class BitrateControl:
 
         sizes: bits of the frames that have become known; ahead: frames that follow; fewer than planned: the stream ends.
         """
-        for bits in sizes:
+        for size in sizes:
             settled, planned = self._waiting.popleft(), self._planned_waiting.popleft()
-            self._model.learn(settled, bits)
-            self._bits += bits
+            self._model.learn(settled, size)
+            self._bits += size
             if self._is_first_pass:
-                self._unshifted += _unshifted(bits, settled.qp - planned.qp)
-        frames = (spec, *ahead)
+                self._unshifted += _unshifted(size, settled.qp - planned.qp)
+        waiting = self._planned_waiting if self._is_first_pass else self._waiting
+        start, frames = len(waiting), (*waiting, spec, *ahead)
+        least, bits = self._at_shifts(frames, 0 if self._is_first_pass else start)
         if self._is_first_pass:
-            frames = (*self._planned_waiting, *frames)
-            self._shift = self._best_shift(frames, int(self._each * (self._count + 1 + len(ahead))), self._unshifted)
+            # the one shift with which the whole stream would have its rate: QPs are near to those of the second pass
+            budget, totals = int(self._each * (self._count + 1 + len(ahead))), bits.sum(axis=1)
+            if self._unshifted:
+                shifts = np.arange(least, least + len(totals))
+                totals += SizeModel.bits_of(log2_fixed(self._unshifted) + -shifts * _ONE // 6)
         else:
-            self._shift = self._best_shift(frames, self._budget(len(frames), len(ahead) < self._planned))
-        settled = self._shifted(spec)
-        settled = settled._replace(predicted=self._model.bits(settled))
+            spent, totals = self._bits + int(bits[0, :start].sum()), bits[:, start:].sum(axis=1)
+            budget = self._budget(spent, 1 + len(ahead), len(ahead) < self._planned)
+        row = self._nearest(totals, budget)
+        self._shift = least + row
+        settled = self._shifted(spec)._replace(predicted=int(bits[row, start]))
         self._waiting.append(settled)
         self._planned_waiting.append(spec)
         self._count += 1
         return settled, tuple([self._shifted(frame) for frame in ahead]) if self._has_buffer else ()
 
-    def _budget(self, frames: int, is_end: bool) -> int:
-        """Bits of the next frames; is_end: none follows them."""
-        spent = self._bits + int(SizeModel.bits_of(self._model.log2_bits(self._waiting)).sum())
+    def _budget(self, spent: int, frames: int, is_end: bool) -> int:
+        """Bits of the next frames; spent: of all before; is_end: none follows them."""
         bits, over = self._each.as_integer_ratio()  # numerators below: a Fraction takes longer for each step
         left, usual = bits * self._count - spent * over, bits * frames
         if not is_end:
@@ -77,28 +84,32 @@ class BitrateControl:
             left, usual, over = left * frames, usual * repaid, over * repaid
         return max(usual // (_LEAST * over), min(usual * _MOST // over, (usual + left) // over))
 
-    def _best_shift(self, frames: Sequence[FrameSpec], budget: int, before: int = 0) -> int:
-        """The shift whose predicted bits are nearest to the budget, as a ratio; near to that of the frame before.
+    def _at_shifts(self, frames: Sequence[FrameSpec], start: int) -> tuple[int, np.ndarray]:
+        """The least shift that may be next, less one; int64[shifts, frames]: predicted bits with this and each greater one.
 
-        before: bits of other frames that share the budget, without a shift: the first pass looks for the one shift with which
-        the whole stream would have its rate, so that its QPs are near to those of the second one.
+        start: of the frames, the first that is shifted.
         """
         low, high = -_QPS, _QPS
+        qps = [frame.qp for frame in frames]
         if self._count:
             most = _FIRST_STEP if self._count < _FIRST_FRAMES else _MOST_STEP
             low, high = self._shift - most, self._shift + most
+        # none far beyond that which takes all QPs to a limit, from which it would be long in coming back
+        low = max(low, min(self._qpmin - max(qps[start:]) - _BEYOND, high))
+        high = min(high, max(self._qpmax - min(qps[start:]) + _BEYOND, low))
         shifts = np.arange(low - 1, high + 1)[:, np.newaxis]
-        qps = np.array([frame.qp for frame in frames], np.int64)
-        free = np.array([not frame.is_qp_asked for frame in frames], np.int64)
-        change = free * (np.minimum(np.maximum(qps + shifts, self._qpmin), self._qpmax) - qps)
-        bits = SizeModel.bits_of(self._model.log2_bits(frames) - change * _ONE // 6).sum(axis=1)
-        if before:
-            bits += SizeModel.bits_of(log2_fixed(before) + -shifts[:, 0] * _ONE // 6)
-        # the least that does not exceed the budget, or the one before: bits fall with the shift
-        place = 1 + int(np.searchsorted(-bits[1:-1], -budget))
-        more, fewer = int(bits[place - 1]), int(bits[place])
-        is_above = more * fewer < budget * budget and (place > 1 or not self._count)
-        return low - 1 + place - is_above
+        planned = np.array(qps, np.int64)
+        higher = np.minimum(np.maximum(planned + shifts, self._qpmin), self._qpmax) - planned
+        higher[:, :start] = 0
+        if any([frame.is_qp_asked for frame in frames]):
+            higher[:, [frame.is_qp_asked for frame in frames]] = 0
+        return low - 1, self._model.bits_at(self._model.steps(frames) - higher * _ONE // 6)
+
+    def _nearest(self, totals: np.ndarray, budget: int) -> int:
+        """The row of the shift whose bits are nearest to the budget, as a ratio. totals: of all, falling."""
+        place = 1 + int(np.searchsorted(-totals[1:-1], -budget))  # the first that does not exceed it
+        more, fewer = int(totals[place - 1]), int(totals[place])
+        return place - (more * fewer < budget * budget and (place > 1 or not self._count))
 
     def _shifted(self, spec: FrameSpec) -> FrameSpec:
         return spec if spec.is_qp_asked else shifted(spec, self._shift, self._qpmin, self._qpmax, "bitrate")

@@ -33,7 +33,7 @@ class BufferControl:
     def __init__(self, config: Config) -> None:
         assert config.buffer is not None
         self.buffer = CodedPictureBuffer(config.buffer, config.fps)
-        self._qpmax, self._model = config.qpmax, SizeModel()
+        self._qpmax, self._model = config.qpmax, SizeModel(256 * config.mb_width * config.mb_height)
         # QPs above those without a buffer
         self._most = int(Fraction(config.crf_max) - Fraction(config.crf or 0)) if config.crf_max else config.qpmax
         self._planned: FrameSpec  # as it came

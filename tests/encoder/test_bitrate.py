@@ -17,7 +17,7 @@ WIDTH, HEIGHT, FPS = 96, 80, 25
 
 
 def clip(kind, frames):
-    """Planes of a texture that moves, with what `kind` says."""
+    """Planes of a texture that moves, with what `kind` says; static: it stays, with grain; black: nothing is there."""
     rng = np.random.default_rng(5)
     base = np.cumsum(np.cumsum(rng.normal(0, 2, (HEIGHT + 64, WIDTH + 64)), 0), 1)
     base = (base - base.min()) / np.ptp(base) * 200
@@ -25,24 +25,40 @@ def clip(kind, frames):
     for n in range(frames):
         scene = n // 40 if kind == "cuts" else 0
         x, y = (3 * n + 11 * scene) % 60, (n + 29 * scene) % 60
+        if kind == "static":
+            x = y = 0
         luma = base[y : y + HEIGHT, x : x + WIDTH] * (0.3 + 0.7 * (scene % 2 == 0))
         if kind == "fade":
             luma = luma * abs(1 - 2 * n / frames)
-        luma = luma + rng.normal(0, 40 if kind == "noise" else 4, luma.shape)
+        luma = luma + rng.normal(0, {"noise": 40, "static": 2}.get(kind, 4), luma.shape)
+        if kind == "black":
+            luma = np.full(luma.shape, 16)
         chroma = np.full((HEIGHT // 2, WIDTH // 2), 128, np.uint8)
         found.append((np.clip(luma, 0, 255).astype(np.uint8), chroma, chroma))
     return found
 
 
+TEN_SECONDS = {"texture": (100, 150, 200, 300), "cuts": (100, 150, 250), "fade": (100, 120, 200), "noise": (100, 500),
+               "static": (150, 300)}  # fmt: skip
+TWO_SECONDS = {"texture": (100, 300, 500), "cuts": (500,), "fade": (300,), "noise": (200, 500), "static": (200, 300)}
+
+
 @pytest.mark.parametrize("bframes", (0, 3))
 @pytest.mark.parametrize(("kind", "rate", "frames", "within"), (
-    ("texture", 200, 260, 0.01), ("texture", 150, 260, 0.015), ("cuts", 250, 260, 0.01), ("fade", 120, 260, 0.015),
-    ("noise", 500, 260, 0.01), ("texture", 300, 50, 0.02), ("texture", 500, 50, 0.02),
+    *((kind, rate, 260, 0.01) for kind, rates in TEN_SECONDS.items() for rate in rates),
+    *((kind, rate, 50, 0.03) for kind, rates in TWO_SECONDS.items() for rate in rates),
 ))  # fmt: skip
 def test_the_rate_comes_out(kind, rate, frames, within, bframes):
     options = {"bframes": bframes, "bitrate": rate, "preset": "superfast", "threads": 1}
     data, _ = round_trip.encode(clip(kind, frames), WIDTH, HEIGHT, fps=FPS, **options)
     assert 8 * len(data) * FPS / frames / 1000 == pytest.approx(rate, rel=within)
+
+
+def test_a_black_picture_has_what_the_least_qp_gives_it():
+    """Fewer bits than the rate: no QP gives it more."""
+    with h264lite.Encoder(WIDTH, HEIGHT, FPS, preset="superfast", bitrate=100, aq_mode=0, threads=1) as encoder:
+        packets = [packet for planes in clip("black", 50) for packet in encoder.encode(planes)] + encoder.flush()
+    assert 8 * sum(len(packet.data) for packet in packets) < 100_000 and {packet.qp for packet in packets[10:]} == {0}
 
 
 OPTIONS = ({"bframes": 3}, {"bframes": 0, "no_mbtree": True}, {"bframes": 2, "vbv_maxrate": 200, "vbv_bufsize": 200},
@@ -119,12 +135,15 @@ def test_an_encode_of_one_frame_and_of_none():
 
 
 def least_distance(control, specs, budget, low, high):
-    """The shift in low .. high by the definition of BitrateControl._best_shift: one after another, each frame by itself."""
+    """The shift in low .. high by the definition of BitrateControl: one after another, each frame by itself."""
 
     def bits(shift):
         settled = [spec._replace(qp=spec.qp if spec.is_qp_asked else min(44, max(12, spec.qp + shift))) for spec in specs]
         return sum(control._model.bits(spec) for spec in settled)
 
+    qps = [spec.qp for spec in specs]
+    low = max(low, min(12 - max(qps) - 12, high))
+    high = min(high, max(44 - min(qps) + 12, low))
     shift = next((shift for shift in range(low, high) if bits(shift) <= budget), high)
     return shift - 1 if bits(shift - 1) * bits(shift) < budget**2 and shift > low else shift
 
@@ -141,5 +160,6 @@ def test_the_shift_is_the_one_of_the_definition(seed):
     control._count, control._shift = 20, int(rng.integers(-9, 10))
     usual = sum(control._model.bits(spec) for spec in specs)
     for budget in (1, usual // 2, usual, int(1.3 * usual), 2 * usual, 1 << 40):
-        expected = least_distance(control, specs, budget, control._shift - 2, control._shift + 2)
-        assert control._best_shift(specs, budget) == expected
+        expected = least_distance(control, specs, budget, control._shift - 4, control._shift + 4)
+        least, bits = control._at_shifts(specs, 0)
+        assert least + control._nearest(bits.sum(axis=1), budget) == expected

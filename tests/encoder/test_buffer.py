@@ -92,8 +92,8 @@ def test_streams_keep_the_buffer(options):
 @pytest.fixture
 def too_small(monkeypatch):
     """Predicted sizes are an eighth of what they should be, so that many frames do not fit at first."""
-    predicted = SizeModel.log2_bits
-    monkeypatch.setattr(SizeModel, "log2_bits", lambda model, specs: predicted(model, specs) - (3 << LOG2_SHIFT))
+    predicted = SizeModel.steps
+    monkeypatch.setattr(SizeModel, "steps", lambda model, specs: predicted(model, specs) - (3 << LOG2_SHIFT))
 
 
 def test_frames_are_coded_again_until_they_fit(too_small):

@@ -45,8 +45,8 @@ def scenes(width, height):
 @pytest.fixture
 def too_small(monkeypatch):
     """Predicted sizes are an eighth of what they should be, so that many frames do not fit at first."""
-    predicted = SizeModel.log2_bits
-    monkeypatch.setattr(SizeModel, "log2_bits", lambda model, specs: predicted(model, specs) - (3 << LOG2_SHIFT))
+    predicted = SizeModel.steps
+    monkeypatch.setattr(SizeModel, "steps", lambda model, specs: predicted(model, specs) - (3 << LOG2_SHIFT))
 
 
 @pytest.mark.parametrize(("tools", "made"), [*zip(ON_GPU, itertools.cycle(MAPS))], ids=str)

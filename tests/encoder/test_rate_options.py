@@ -291,7 +291,7 @@ def test_an_impossible_type_of_a_call_is_a_warning(options):
 
 def test_a_buffer_holds_with_requests():
     requests = {5: {"keyframe": True, "qp": 0}, 9: {"frame_type": "P", "qp": 51}}
-    packets = packets_of(requests=requests, bframes=2, crf=30, vbv_maxrate=150, vbv_bufsize=100)
+    packets = packets_of(requests=requests, bframes=2, crf=30, vbv_maxrate=150, vbv_bufsize=30)
     decoded(packets)
     qps = {packet.pts: packet.qp for packet in packets}
     assert letters(packets)[5] == "K" and qps[5] > 0 and qps[9] == 51, "the buffer wins over a QP"
