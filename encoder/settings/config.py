@@ -156,8 +156,8 @@ class Config:
 
     @property
     def stage_threads(self) -> int:
-        """Threads of an encode on the CPU: the requested number, or as many as have enough work: more with B frames, which run
-        side by side; else those of one frame, and beside them entropy coding and decisions.
+        """Threads of an encode on the CPU: the requested number, or as many as have enough work: more with B frames, which
+        run side by side; else those of one frame, and beside them entropy coding and decisions.
         """
         if self.threads_by_user:
             return self.threads
