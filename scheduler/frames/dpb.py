@@ -8,10 +8,11 @@ from ..frame_spec import FrameSpec
 class DecodedPictureBuffer:
     """Slots of reference frames by coding index; the samples lie in References, of each memory at the same slot."""
 
-    def __init__(self, n_slots: int) -> None:
+    def __init__(self, n_slots: int, n_busy: int = 1) -> None:
         """n_slots: one more than the frames that are references at the same time; more where others may be read, coded or
-        downloaded while the next ones are coded: a frame gets the slot that has not been used for longest.
+        downloaded while the next ones are coded; n_busy: the last frames that may be.
         """
+        self._n_busy = n_busy
         self._slots: dict[int, int] = {}  # by coding index
         self.distances: dict[int, tuple[int, ...]] = {}  # by slot: FrameSpec.distances of the last frame in it
         self._used = [0] * n_slots  # the last frame that wrote or read each, counted from 1
@@ -26,9 +27,12 @@ class DecodedPictureBuffer:
         return self._free_slot(), tuple([self._slots[index] for index in (*spec.list0, *spec.list1)])
 
     def _free_slot(self) -> int:
-        """Of the slots that no reference uses the one that has not been used for longest."""
-        free = set(range(len(self._used))).difference(self._slots.values())
-        return min(free, key=lambda slot: (self._used[slot], slot))
+        """Of those that neither a reference nor a busy frame uses the last one used, whose samples are in the cache; if there
+        is none, of those that no reference uses the one that has not been used for longest.
+        """
+        used = [(self._used[slot], slot) for slot in set(range(len(self._used))).difference(self._slots.values())]
+        idle = [last for last in used if not last[0] or last[0] <= self._count - self._n_busy]
+        return (max(idle) if idle else min(used))[1]
 
     def end(self, spec: FrameSpec, slot: int, lists: tuple[int, ...] = ()) -> None:
         """The frame in `slot` is coded: mark references as its spec says (8.2.5). lists: slots that it reads."""

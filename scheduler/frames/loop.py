@@ -232,7 +232,8 @@ class Loop:
         self.settings, self.config, self.executor = settings, settings.config, executor
         self.arrays = Arrays(settings, executor) if arrays is None else arrays
         self.references = self.arrays.references
-        self.dpb = DecodedPictureBuffer(self.arrays.slots) if dpb is None else dpb
+        n_busy = 1 + executor.b_streams + executor.frames_on_device
+        self.dpb = DecodedPictureBuffer(self.arrays.slots, n_busy) if dpb is None else dpb
         # of one thread, for B frames beside others on a CPU, see Executor.b_streams
         self._alone = executor.alone() if isinstance(executor, Executor) and executor.b_streams > 0 else None
         self._idle: list[Arrays] = []  # for these, with workspaces

@@ -275,7 +275,7 @@ def test_a_slot_used_again_at_once_is_found(ledger, monkeypatch, options):
 def test_one_slot_less_for_b_frames_is_found(ledger, monkeypatch, keep):
     """With one stream, two frames that are no references in a row: the second one overwrites the first one."""
     ledger.waits, make = False, DecodedPictureBuffer.__init__
-    monkeypatch.setattr(DecodedPictureBuffer, "__init__", lambda self, n_slots: make(self, n_slots - 1))
+    monkeypatch.setattr(DecodedPictureBuffer, "__init__", lambda self, n_slots, busy: make(self, n_slots - 1, busy))
     encode(7, keep=keep, bframes=2, b_pyramid="none", choices={"b_streams": 0}, **FIXED)
     assert any("deblock" in race for race in ledger.races)
 
