@@ -1,7 +1,8 @@
 """Building the package: its folders, and the kernels of the GPU where nvcc is; all else is in pyproject.toml.
 
 H264LITE_FATBIN: compute capabilities to compile for, as 80,90 (default: those that nvcc knows of ours); 0: none.
-H264LITE_KERNELS: 1: also the CPU's kernels, by the Numba of the Python that builds; they serve this version of both.
+H264LITE_KERNELS: classes of processors, as x86-64-v3,x86-64-v4, or 1 for those that this one has: the CPU's kernels too,
+compiled by the Numba of the Python that builds; they serve this version of both. Default 0: none.
 """
 
 import os
@@ -27,8 +28,9 @@ class BuildWithKernels(build_py):
         if not self.editable_mode:
             shutil.rmtree(self.build_lib, ignore_errors=True)  # files of an earlier build that the sources no longer have
         super().run()
-        if not self.editable_mode and os.environ.get("H264LITE_KERNELS") == "1":
-            self._compile_for_cpu()
+        classes = os.environ.get("H264LITE_KERNELS", "0")
+        if not self.editable_mode and classes not in ("", "0"):
+            self._compile_for_cpu(classes)
         wanted = os.environ.get("H264LITE_FATBIN", "")
         if self.editable_mode or wanted == "0":
             return
@@ -46,13 +48,13 @@ class BuildWithKernels(build_py):
         for part in library.rglob("*.fatbin"):
             part.unlink()
 
-    def _compile_for_cpu(self) -> None:
+    def _compile_for_cpu(self, classes: str) -> None:
         library = Path(self.build_lib).resolve()
         # without pip's PYTHONPATH, which hides the packages of this Python
         environment = {**os.environ, "PYTHONPATH": str(library), "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "h264lite.jit.shipped"]
+        command = [sys.executable, "-m", "h264lite.jit.shipped", *([] if classes == "1" else [classes])]
         if subprocess.run(command, cwd=library, env=environment).returncode:
-            raise SystemExit("the kernels for H264LITE_KERNELS=1 cannot be compiled: they need NumPy, Numba and SciPy here")
+            raise SystemExit(f"H264LITE_KERNELS={classes}: not compiled, which needs NumPy, Numba and SciPy in this Python")
 
 
 setup(cmdclass={"build_py": BuildWithKernels}, packages=["h264lite", *(f"h264lite.{name}" for name in FOLDERS)])

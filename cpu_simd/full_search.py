@@ -5,7 +5,7 @@ from collections import namedtuple
 import numpy as np
 
 from ..jit.inlining import inlined
-from ..jit.kernel import closed_kernel, helper, kernel
+from ..jit.kernel import closed_kernel, helper
 from .bit_costs import se_bits
 from .decisions import ALL_PARTITIONS, COST_NOT_REFINED, EVERY, LAMBDA, QUICK, QUIET, SMALL_PARTITIONS
 from .layout import PARTITIONS
@@ -18,6 +18,7 @@ from .simd.search import (
     arrange_row,
     arrange_row_portable,
     arranged_sads,
+    candidates,
     keep_smallest,
     row_sads,
     row_sads_portable,
@@ -35,8 +36,6 @@ from .simd.vector import (
     mul,
     shift_left,
     splat_like,
-    splat_u16x16,
-    splat_u16x32,
     store,
 )
 
@@ -348,9 +347,11 @@ def _is_quiet(source, at, reference, there, mb, lam, quiet, start, found):
     return True
 
 
-@kernel
-def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, limits, native, like):
-    """Implements full_search. limits: large_alone, and QUIET or 0; like: a vector with a lane a candidate of a step."""
+@closed_kernel
+def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, limits, native, wide):
+    """Implements full_search. limits: large_alone, and QUIET or 0; wide: steps of 32 candidates, for AVX-512; None: of 16."""
+    like = candidates(wide)
+    native = native or wide is not None  # known while compiling where it is wide: no portable code
     large, quiet = limits
     first = 0 if large is None else FIRST_LARGE
     centre, predictor = start
@@ -440,18 +441,6 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
             mv[mb, k, 1] = 4 * (cy + dy)
 
 
-@closed_kernel
-def _search_rows_16(source, reference, pad, start, qp, merange, row0, row1, found, limits, native):
-    """_search_rows with steps of sixteen candidates."""
-    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, limits, native, splat_u16x16(0))
-
-
-@closed_kernel
-def _search_rows_32(source, reference, pad, start, qp, merange, row0, row1, found, limits):
-    """_search_rows with steps of 32 candidates, for AVX-512."""
-    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, limits, True, splat_u16x32(0))
-
-
 def large_alone(partition_mask):
     """For kernels: 1 without 8x4, 4x8 and 4x4, which removes all code for them, else None."""
     return None if partition_mask & SMALL_PARTITIONS else 1
@@ -478,8 +467,5 @@ def full_search(
     without a row number.
     """
     limits = large_alone(partition_mask), QUIET if subme <= QUICK else 0
-    where = source, reference, pad, start, qp, merange, row0, row1, found, limits
-    if level == WIDE and merange >= 16:
-        _search_rows_32(*where)
-    else:
-        _search_rows_16(*where, level != PORTABLE)
+    wide = 1 if level == WIDE and merange >= 16 else None
+    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, limits, level != PORTABLE, wide)

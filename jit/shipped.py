@@ -1,7 +1,8 @@
 """Compiled kernels in a wheel: for classes of processors, made while it is built, loaded where no Numba is (direct.py).
 
-python -m h264lite.jit.shipped    compiles them into the package that this module belongs to, for each class that this
-processor has. They lie in compiled/CLASS beside the sources and serve the same sources, Python and version of Numba.
+python -m h264lite.jit.shipped [CLASS,...]    compiles them into the package that this module belongs to, for these classes
+or each that this processor has. They lie in compiled/CLASS beside the sources and serve the same sources, Python and version
+of Numba.
 """
 
 import os
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -64,10 +66,14 @@ def _is_safe(folder: Path) -> bool:
         return False
 
 
-def build() -> None:
-    """Compile all kernels of the CPU for the classes of this processor, each by a process of its own."""
-    for name in CLASSES:
+def build(wanted: Sequence[str]) -> None:
+    """Compile all kernels of the CPU for classes, each by a process of its own; none wanted: for those of this processor."""
+    for name in wanted or CLASSES:
+        if name not in CLASSES:
+            raise SystemExit(f"{name}: not a class of processors, as {', '.join(CLASSES)}")
         if not has(name, processor()[2]):
+            if wanted:
+                raise SystemExit(f"this processor has no {name}: kernels for it cannot be compiled here")
             print(f"this processor has no {name}: the package gets no kernels for it", file=sys.stderr)
             continue
         with tempfile.TemporaryDirectory() as folder:
@@ -82,4 +88,4 @@ def build() -> None:
 
 
 if __name__ == "__main__":
-    build()
+    build(sys.argv[1].split(",") if sys.argv[1:] else [])

@@ -70,10 +70,12 @@ counted "$two/python" "$root/tests/count_compilations.py" compile --cpu
 unset H264LITE_CACHE
 
 if grep -qw avx2 /proc/cpuinfo && [ "$(uname -m)" = x86_64 ]; then
-    step "a wheel with the CPU's kernels"
+    step "a wheel with the CPU's kernels, of the class of this processor"
+    class="$("$one/python" -c 'from h264lite.jit import shipped
+print([name for name in shipped.CLASSES if shipped.has(name, shipped.processor()[2])][-1])')"
     environment "$folder/three"
     three="$folder/three/bin"
-    H264LITE_KERNELS=1 H264LITE_FATBIN=0 "$one/python" -m pip wheel -q --no-deps -w "$folder/shipped" "$source"
+    H264LITE_KERNELS="$class" H264LITE_FATBIN=0 "$one/python" -m pip wheel -q --no-deps -w "$folder/shipped" "$source"
     "$three/python" -m pip install -q "$folder"/shipped/*.whl
     export H264LITE_CACHE="$folder/none"
     for options in "" "--preset ultrafast" "--preset placebo" "--me step"; do

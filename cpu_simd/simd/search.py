@@ -19,6 +19,17 @@ from .vector import (
 )
 
 
+@intrinsic
+def candidates(typingctx, wide):
+    """Zeros in a vector with a lane for each candidate of a step: u16x16 where `wide` is None, else u16x32."""
+    vec = u16x16 if isinstance(wide, types.NoneType) else u16x32
+
+    def codegen(context, builder, sig, args):
+        return _constant(vec.ir, [0] * vec.lanes)
+
+    return vec(wide), codegen
+
+
 def _abs_diff_sum(builder, window, block, window_lane, block_lane):
     """The portable mpsadbw: lane i = sum over k of |window[lane + i + k] - block[block_lane + k]|."""
     wide = ir.VectorType(ir.IntType(16), 16)

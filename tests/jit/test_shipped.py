@@ -82,3 +82,13 @@ def test_the_class_that_numba_is_told(monkeypatch):
     assert shipped.chosen_class() is None
     monkeypatch.delenv("NUMBA_CPU_FEATURES")
     assert shipped.chosen_class() is None
+
+
+def test_classes_that_cannot_be_built(monkeypatch, capsys):
+    with pytest.raises(SystemExit, match="x86-64-v9: not a class of processors"):
+        shipped.build(["x86-64-v9"])
+    monkeypatch.setattr(shipped, "processor", lambda: ("x86_64-linux", "nehalem", "+sse4.2,-avx2"))
+    with pytest.raises(SystemExit, match="this processor has no x86-64-v4"):
+        shipped.build(["x86-64-v4"])
+    shipped.build([])
+    assert capsys.readouterr().err.count("the package gets no kernels for it") == len(shipped.CLASSES)
