@@ -16,6 +16,9 @@ _COST_P, _COST_B = 96, 136  # of a macroblock whose frame has QP CRF, in streams
 _USUAL = Fraction(1, 25)  # seconds of a frame whose QP has no addition for its duration
 _SHORTEST, _LONGEST = Fraction(1, 100), Fraction(1)
 TREE_QPS = Fraction(27, 2)  # QP of a frame with macroblock tree, which makes most macroblocks finer again, at qcomp 0
+# the tree's offsets grow with the QP, so that bits fall by less than x264's from one rate factor to the next: QPs lie further
+# from this one by one part of so many
+_TREE_CRF, _FURTHER = 23, 16
 _TREE_PB = 1.3  # as --pbratio, with macroblock tree, whose offsets are most of the distance
 _DECAY = 95, 100  # weight of a frame in the mean QP, against that of the next one
 _SUM_SHIFT = 16
@@ -39,10 +42,13 @@ class CrfRules:
     def of(cls, config: Config) -> "CrfRules":
         """Those of an encode."""
         assert config.crf is not None
+        factor = fixed(config.crf, QP_SHIFT)
+        if config.mbtree:
+            factor += (factor - (_TREE_CRF << QP_SHIFT)) // _FURTHER
         duration = min(_LONGEST, max(_SHORTEST, 1 / config.fps)) / _USUAL
         usual = config.mb_width * config.mb_height * (_COST_B if config.bframes else _COST_P)
         return cls(
-            crf=fixed(config.crf, QP_SHIFT) if config.first_pass is None else rate_factor(config),
+            crf=factor if config.first_pass is None else rate_factor(config),
             ease=fixed(1 - Fraction(config.qcomp), LOG2_SHIFT),
             ip=_steps(log2_of(config.ipratio)),
             pb=_steps(log2_of(_TREE_PB if config.mbtree else config.pbratio)),

@@ -73,7 +73,7 @@ def agree(report, found):
 
 @pytest.mark.parametrize("options", [
     {}, {"nal_hrd": "cbr"}, {"bframes": 3, "keyint": 8}, {"bframes": 4, "b_pyramid": "dyadic", "nal_hrd": "cbr", "aud": True},
-    {"keyint": 1}, {"keyint": 5, "scenecut": 40, "no_cabac": True, "nal_hrd": "cbr"}, {"tune": "zerolatency"},
+    {"keyint": 1}, {"keyint": 5, "crf": 30, "no_cabac": True, "nal_hrd": "cbr", "scenecut": 40}, {"tune": "zerolatency"},
     {"aq_mode": 1, "bframes": 2, "slices": 2}, {"no_mbtree": True, "rc_lookahead": 5, "pic_struct": True, "info_sei": True},
     {"profile": "baseline", "vbv_init": 0.1}, {"vbv_bufsize": 7, "nal_hrd": "cbr"},
     {"fps": Fraction(30000, 1001), "keyint": 4},

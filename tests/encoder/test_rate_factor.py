@@ -56,7 +56,7 @@ class FloatModel:
             quantiser_step = (self.cost / self.count) ** (1 - config.qcomp) / self.usual ** (1 - config.qcomp)
             qp = config.crf + 6 * log2(quantiser_step)
             if config.mbtree:
-                qp = config.crf + (1 - config.qcomp) * (13.5 - 6 * log2(self.duration))
+                qp = config.crf + (config.crf - 23) / 16 + (1 - config.qcomp) * (13.5 - 6 * log2(self.duration))
             elif self.last is None:
                 qp = config.crf - self.ip
             if self.last is not None and kind == I != self.last:
