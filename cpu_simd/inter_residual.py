@@ -18,6 +18,7 @@ from .decisions import (
 from .layout import N_LEVEL_BLOCKS, SCALING_FINER, SCALING_SET
 from .macroblock_coding import (
     BY_CAVLC,
+    DECIMATE_MOST,
     Buffers,
     Rounding,
     by_cabac,
@@ -59,7 +60,7 @@ def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff, rounding):
     for quadrant in range(4):
         score = 0
         for block in range(4 * quadrant, 4 * quadrant + 4):
-            if (coded >> BLOCK_TO_RASTER[block]) & 1:
+            if score < DECIMATE_MOST and (coded >> BLOCK_TO_RASTER[block]) & 1:
                 score += decimate_score(mb, block, levels)
         if score >= least_8x8:
             cbp |= 1 << quadrant
@@ -106,7 +107,7 @@ def _code_either(mb, buffers, qp, rounding, residual):
     """
     source, predicted, out, quantised, dc, _, scratch, quantised_8x8 = buffers
     levels, total_coeff, bits, lists = residual.levels, residual.total_coeff, rounding.bits, rounding.lists
-    coded = quantise_strips(source, predicted, 0, 4, 0, qp, rounding.dead_zone, lists, quantised, dc)
+    coded = quantise_strips(source, predicted, 0, 4, 0, qp, rounding.dead_zone, True, lists, quantised, dc)
     coded_8x8 = quantise_8x8(source, predicted, qp, rounding.dead_zone, lists, quantised_8x8)
     if coded | coded_8x8 == 0:
         return 0
@@ -231,6 +232,8 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
         cbp[mb] = code_inter(mb, buffers, q, q_c, may_be_8x8, rounding, residual)
         store_luma(out, rec_y, x0, y0)
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
+        if cbp[mb] == 0:
+            continue
         if pcm_is_cheaper(mb, has_lists, residual) or leaves_16_bits(mb, q, q_c, lists, buffers, residual):
             mb_type[mb] = I_PCM
             _clear_motion(mb, motion.ref_idx, motion.mv)

@@ -12,6 +12,7 @@ from .decisions import FEW_LEVELS, PCM_BITS
 from .layout import CB_DC, LUMA_DC, N_LEVEL_BLOCKS
 from .rdo_quant import HALF, weigh_8x8, weigh_blocks
 from .simd.blocks import count_nonzero, high_8, join, less, load_block, low_8, nonzero_groups, zigzag
+from .simd.lanes import bit_length, nonzero_lanes
 from .simd.vector import absolute, load_u8x8, load_u8x16, load_u16x16, max_s, splat_u16x16, store
 from .transform import (
     CB,
@@ -40,6 +41,7 @@ Buffers = namedtuple("Buffers", (
 ))  # fmt: skip
 
 AS_ROUNDED, BY_CAVLC, BY_CABAC = range(3)
+DECIMATE_MOST = 9  # score of a level above one: more than any threshold
 
 # How levels are chosen, and their steps.
 Rounding = namedtuple("Rounding", (
@@ -73,7 +75,9 @@ def quantise_chosen(buffers, strip0, strip1, category, qp, rounding):
     source, predicted, _, quantised, dc, _, scratch, _ = buffers
     first = 0 if category == LUMA_4x4 else 1
     dead_zone = HALF if rounding.kind else rounding.chroma_dead_zone if category == CHROMA_AC else rounding.dead_zone
-    coded = quantise_strips(source, predicted, strip0, strip1, first, qp, dead_zone, rounding.lists, quantised, dc)
+    coded = quantise_strips(
+        source, predicted, strip0, strip1, first, qp, dead_zone, rounding.kind != AS_ROUNDED, rounding.lists, quantised, dc
+    )
     if rounding.kind == BY_CAVLC:
         return weigh_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, scratch)
     if by_cabac(rounding):
@@ -231,27 +235,21 @@ def code_block(source, predicted, qp, rounding, levels, levels_at, rec, rec_at, 
 
 @helper
 def decimate_score(mb, block, levels):
-    """Score of a block's levels: 9 if any magnitude exceeds 1, else a sum by the run of zeros before each level.
+    """Score of a block's levels: DECIMATE_MOST if any magnitude exceeds 1, else a sum by the run of zeros before each level.
 
     Not part of the standard. Isolated levels of one late in the scan cost many bits and reduce distortion little: 3, 2, 2,
     1, 1, 1 for runs of 0 to 5 zeros, 0 for longer runs.
     """
+    at = 16 * (N_LEVEL_BLOCKS * mb + block)
+    if nonzero_groups(less(splat_u16x16(1), absolute(load_u16x16(levels, at)))) != 0:
+        return DECIMATE_MOST
+    mask = nonzero_lanes(levels, at)
     score = 0
-    run = 0
-    for i in range(16):
-        level = abs(np.int64(levels[mb, block, i]))
-        if level > 1:
-            return 9
-        if level == 1:
-            if run == 0:
-                score += 3
-            elif run < 3:
-                score += 2
-            elif run < 6:
-                score += 1
-            run = 0
-        else:
-            run += 1
+    while mask != 0:
+        after = bit_length(mask)
+        mask ^= 1 << (after - 1)
+        run = after - 1 - bit_length(mask)  # zeros before this level
+        score += (3 if run == 0 else 2 if run < 3 else 1) if run < 6 else 0
     return score
 
 
@@ -320,8 +318,7 @@ def pcm_is_cheaper(mb, has_lists, residual):
     for k in range(24):
         count += np.int64(total_coeff[mb, k])
     for k in range(LUMA_DC, N_LEVEL_BLOCKS):
-        for i in range(16):
-            count += levels[mb, k, i] != 0
+        count += count_nonzero(load_u16x16(levels, 16 * (N_LEVEL_BLOCKS * mb + k)))
     given = bool(has_lists)
     first = 0 if given or residual.transform_8x8[mb] else LUMA_DC
     if _is_clipped(mb, first, N_LEVEL_BLOCKS, MAX_LEVEL - given, levels):

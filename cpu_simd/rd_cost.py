@@ -60,7 +60,7 @@ def luma_of(residue, qp, may_be_8x8):
     """Least cost of the luma with its part of coded_block_pattern, by either transform. may_be_8x8: whether both may be."""
     source, predicted, quantised = residue.source, residue.predicted, residue.quantised
     bits, lists = residue.bits, residue.lists
-    coded = quantise_strips(source, predicted, 0, 4, 0, qp, DEAD_ZONE_INTER, lists, quantised, residue.dc)
+    coded = quantise_strips(source, predicted, 0, 4, 0, qp, DEAD_ZONE_INTER, True, lists, quantised, residue.dc)
     quadrants = 0
     for q in range(4):
         quadrants |= (coded & BLOCKS_OF_QUADRANT[q] != 0) << q
@@ -112,7 +112,7 @@ def chroma_of(residue, qp, qp_c):
     """
     quantised, bits, lanes = residue.quantised, residue.bits, residue.lanes
     coded = quantise_strips(
-        residue.source, residue.predicted, 4, 6, 1, qp_c, DEAD_ZONE_INTER, residue.lists, quantised, residue.dc
+        residue.source, residue.predicted, 4, 6, 1, qp_c, DEAD_ZONE_INTER, True, residue.lists, quantised, residue.dc
     )
     distortions(quantised, 2, lanes)
     none, some, total = np.int64(0), np.int64(0), np.int64(0)

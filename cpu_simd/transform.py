@@ -125,12 +125,12 @@ def _clip(levels, first, end):
 
 
 @helper
-def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, lists, levels, dc):
+def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, with_ratios, lists, levels, dc):
     """Forward transform and quantisation of strips [strip0, strip1): source, predicted uint8[384] -> levels int16[768].
 
     The strips are all of luma or all of chroma. ac_only: 1 leaves the DC coefficients out (levels 0); dc int32[96] receives
-    them, strip * 16 + 4 * block. From element RATIOS on, levels receives |coefficient| / step. Returns a bit mask of the
-    blocks with levels, 4 * strip + block.
+    them, strip * 16 + 4 * block. with_ratios: whether levels receives |coefficient| / step, from element RATIOS on. Returns a
+    bit mask of the blocks with levels, 4 * strip + block.
     """
     shift = 15 + qp // 6 - lists.finer
     rounding = splat_i32x16((dead_zone << shift) // ROUNDING)
@@ -148,10 +148,11 @@ def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, l
         first = add(s, t)
         store(dc, 16 * strip, widen_signed(first))
         second, third, fourth = add(add(v, v), u), sub(s, t), sub(v, add(u, u))
-        store(levels, RATIOS + at, _ratios(first, f0, shift))
-        store(levels, RATIOS + at + 16, _ratios(second, f1, shift))
-        store(levels, RATIOS + at + 32, _ratios(third, f2, shift))
-        store(levels, RATIOS + at + 48, _ratios(fourth, f3, shift))
+        if with_ratios:
+            store(levels, RATIOS + at, _ratios(first, f0, shift))
+            store(levels, RATIOS + at + 16, _ratios(second, f1, shift))
+            store(levels, RATIOS + at + 32, _ratios(third, f2, shift))
+            store(levels, RATIOS + at + 48, _ratios(fourth, f3, shift))
         x0 = _quantise(first, f0, rounding, shift)
         x1 = _quantise(second, f1, rounding, shift)
         x2 = _quantise(third, f2, rounding, shift)

@@ -44,8 +44,8 @@ def test_strips_equal_the_definition(dead_zone, of, inter):
             source[:], predicted[:] = 255, 0
         buffer, dc = np.zeros(768, np.int16), np.zeros(96, np.int32)
         levels, out = buffer[:384], np.zeros(384, np.uint8)
-        coded = transform.quantise_strips(source, predicted, 0, 4, 0, qp, dead_zone, lists, buffer, dc)
-        coded |= transform.quantise_strips(source, predicted, 4, 6, 0, qp, dead_zone, lists, buffer, dc)
+        coded = transform.quantise_strips(source, predicted, 0, 4, 0, qp, dead_zone, True, lists, buffer, dc)
+        coded |= transform.quantise_strips(source, predicted, 4, 6, 0, qp, dead_zone, True, lists, buffer, dc)
         sums = dc.reshape(6, 4, 4)[:, :, 0].copy()
         dc[:] = 0
         transform.reconstruct_strips(levels, dc, predicted, 0, 4, qp, lists, out)

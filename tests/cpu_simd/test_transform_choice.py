@@ -56,7 +56,7 @@ def test_cost(qp):
             change = rng.normal(0, spread, 384) * (rng.random(384) < 0.3)
             source = np.clip(predicted + change, 0, 255).astype(np.uint8)
             buffer, other, dc = np.zeros(768, np.int16), np.zeros(768, np.int16), np.zeros(96, np.int32)
-            coded = quantise_strips(source, predicted, 0, 4, 0, qp, dead_zone, FLAT_LISTS, buffer, dc)
+            coded = quantise_strips(source, predicted, 0, 4, 0, qp, dead_zone, True, FLAT_LISTS, buffer, dc)
             coded = sum(1 << q for q, blocks in enumerate((0x33, 0xCC, 0x3300, 0xCC00)) if coded & blocks)
             coded_8x8 = quantise_8x8(source, predicted, qp, dead_zone, FLAT_LISTS, other)
             for is_8x8, mask, values in ((False, coded, buffer), (True, coded_8x8, other)):
