@@ -5,14 +5,11 @@ array. With NUMBA_BOUNDSCHECK, and without compilation, the plain definitions ru
 """
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import config
-from numba.core.extending import intrinsic
 
+from ..jit.intrinsics import intrinsic, ir, setting, types
 from ..jit.kernel import helper
 
-_PLAIN = bool(getattr(config, "DISABLE_JIT", False) or getattr(config, "BOUNDSCHECK", None))
+_PLAIN = bool(setting("DISABLE_JIT") or setting("BOUNDSCHECK"))
 
 
 def _address(context, builder, kind, array, at):  # type: ignore[no-untyped-def]
