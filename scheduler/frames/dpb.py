@@ -15,13 +15,13 @@ class DecodedPictureBuffer:
         self._n_busy = n_busy
         self._slots: dict[int, int] = {}  # by coding index
         self.distances: dict[int, tuple[int, ...]] = {}  # by slot: FrameSpec.distances of the last frame in it
-        self._used = [0] * n_slots  # the last frame that wrote or read each, counted from 1
+        self._used = [(0, False)] * n_slots  # the last frame that uses each, counted from 1, and whether it writes it
         self._count = 0
-        self._before = self._slots, self._used  # before the last frame
+        self._before = self._slots, self._used, self._count  # before the last frame
 
     def begin(self, spec: FrameSpec) -> tuple[int, tuple[int, ...]]:
         """(slot for a frame, slots of RefPicList0, then of RefPicList1)."""
-        self._before = self._slots, self._used.copy()
+        self._before = self._slots, self._used.copy(), self._count
         if spec.is_idr:
             self._slots = {}  # 8.2.5.1: an IDR picture marks all references unused
         return self._free_slot(), tuple([self._slots[index] for index in (*spec.list0, *spec.list1)])
@@ -30,22 +30,24 @@ class DecodedPictureBuffer:
         """Of those that neither a reference nor a busy frame uses the last one used, whose samples are in the cache; if there
         is none, of those that no reference uses the one that has not been used for longest.
         """
-        used = [(self._used[slot], slot) for slot in set(range(len(self._used))).difference(self._slots.values())]
-        idle = [last for last in used if not last[0] or last[0] <= self._count - self._n_busy]
-        return (max(idle) if idle else min(used))[1]
+        free = set(range(len(self._used))).difference(self._slots.values())
+        used = [(*self._used[slot], slot) for slot in free]
+        idle = [use for use in used if not use[0] or use[0] <= self._count - self._n_busy]
+        return (max(idle) if idle else min(used))[-1]
 
     def end(self, spec: FrameSpec, slot: int, lists: tuple[int, ...] = ()) -> None:
         """The frame in `slot` is coded: mark references as its spec says (8.2.5). lists: slots that it reads."""
         self._count += 1
-        for used in (slot, *lists):
-            self._used[used] = self._count
+        for read in lists:
+            self._used[read] = self._count, False
+        self._used[slot] = self._count, True
         self.distances[slot] = spec.distances
         held = self._slots | {spec.coding_index: slot}
         self._slots = {index: held[index] for index in spec.references_after}
 
     def rewind(self) -> None:
         """Be as before the last frame, which is coded again into the same slot."""
-        self._slots, self._used = self._before
+        self._slots, self._used, self._count = self._before
 
     @property
     def held(self) -> tuple[int, ...]:
@@ -56,4 +58,4 @@ class DecodedPictureBuffer:
         """Only these frames are references, in slots 0, 1, ..."""
         self._slots = {spec.coding_index: slot for slot, spec in enumerate(references)}
         self.distances = {slot: spec.distances for slot, spec in enumerate(references)}
-        self._used = [0] * len(self._used)
+        self._used = [(0, False)] * len(self._used)
