@@ -228,7 +228,7 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
 
 // source uint8[H, W]; luma uint8[4, height, width] with its border; predictor int16[n_mb, 2]; cost int32[n_mb, 41] and
 // mv int16[n_mb, 41, 2] in place; quiet: see QUIET, 0 above subme QUICK. Grid: MACROBLOCKS across, rows.
-// blocks: minimum blocks a multiprocessor.
+// blocks: minimum blocks a multiprocessor; for three the last kernel lacks a few registers.
 #define REFINE(name, blocks, ...)                                                                                       \
   extern "C" __global__ void __launch_bounds__(NT, blocks) name(const uint8_t *__restrict__ source,                     \
       const uint8_t *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor,           \
@@ -240,4 +240,4 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
 REFINE(refine_half_sad, 3, false, SAD, SAD)
 REFINE(refine_sad_sad, 3, true, SAD, SAD)
 REFINE(refine_sad_satd, 3, true, SAD, SATD)
-REFINE(refine_satd_satd, 3, true, SATD, SATD)
+REFINE(refine_satd_satd, 2, true, SATD, SATD)
