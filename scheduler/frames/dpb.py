@@ -27,13 +27,12 @@ class DecodedPictureBuffer:
         return self._free_slot(), tuple([self._slots[index] for index in (*spec.list0, *spec.list1)])
 
     def _free_slot(self) -> int:
-        """Of those that neither a reference nor a busy frame uses the last one used, whose samples are in the cache; if there
-        is none, of those that no reference uses the one that has not been used for longest.
+        """The first of those that neither a reference nor a busy frame uses, so that few are in use; if there is none, of
+        those that no reference uses the one that has not been used for longest.
         """
         free = set(range(len(self._used))).difference(self._slots.values())
-        used = [(*self._used[slot], slot) for slot in free]
-        idle = [use for use in used if not use[0] or use[0] <= self._count - self._n_busy]
-        return (max(idle) if idle else min(used))[-1]
+        idle = [slot for slot in free if not self._used[slot][0] or self._used[slot][0] <= self._count - self._n_busy]
+        return min(idle) if idle else min(free, key=lambda slot: (self._used[slot], slot))
 
     def end(self, spec: FrameSpec, slot: int, lists: tuple[int, ...] = ()) -> None:
         """The frame in `slot` is coded: mark references as its spec says (8.2.5). lists: slots that it reads."""
