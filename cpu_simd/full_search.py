@@ -4,6 +4,7 @@ from collections import namedtuple
 
 import numpy as np
 
+from ..jit.calls import Prepared
 from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import se_bits
@@ -446,6 +447,7 @@ def large_alone(partition_mask):
     return None if partition_mask & SMALL_PARTITIONS else 1
 
 
+@Prepared
 def full_search(
     source, reference, pad, start, qp, merange, row0, row1, found, partition_mask=ALL_PARTITIONS, subme=EVERY,
     level=SIMD_LEVEL,
@@ -468,4 +470,5 @@ def full_search(
     """
     limits = large_alone(partition_mask), QUIET if subme <= QUICK else 0
     wide = 1 if level == WIDE and merange >= 16 else None
-    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, limits, level != PORTABLE, wide)
+    arguments = source, reference, pad, start, qp, merange, row0, row1, found, limits, level != PORTABLE, wide
+    return [(_search_rows, arguments)]

@@ -6,6 +6,7 @@ nearly as good. Not part of the standard.
 
 import numpy as np
 
+from ..jit.calls import Prepared
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
 from .block_costs import Layers, fill_layers, predict_layers, satds
@@ -195,6 +196,7 @@ def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole
             whole_mv[mb, 0], whole_mv[mb, 1] = own.mv[0, 40, 0], own.mv[0, 40, 1]
 
 
+@Prepared
 def neighbour_vectors(
     source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, found, partition_mask=ALL_PARTITIONS
 ):  # fmt: skip
@@ -212,9 +214,17 @@ def neighbour_vectors(
     The undivided vector goes to whole_mv: int16[n_mb, 2], and not yet to found, where other threads read that of the search.
     """
     large = large_alone(partition_mask)
-    _rounds(source, luma, pad, qp, max_mv_y, 0, row0, row1, predictor, whole_mv, found, large)
+    return [(_rounds, (source, luma, pad, qp, max_mv_y, 0, row0, row1, predictor, whole_mv, found, large))]
 
 
+@closed_kernel
+def _undivided(first_mb, end_mb, whole_mv, mv):
+    """The undivided vectors of macroblocks [first_mb, end_mb) into those of their partitions, mv."""
+    for mb in range(first_mb, end_mb):
+        mv[mb, 40, 0], mv[mb, 40, 1] = whole_mv[mb, 0], whole_mv[mb, 1]
+
+
+@Prepared
 def neighbour_vectors_again(
     source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, found, partition_mask=ALL_PARTITIONS
 ):  # fmt: skip
@@ -228,7 +238,5 @@ def neighbour_vectors_again(
     large = large_alone(partition_mask)
     if large:
         mb_width = source.shape[1] // 16
-        rows = slice(row0 * mb_width, row1 * mb_width)
-        found.mv[rows, 40] = whole_mv[rows]
-        return
-    _rounds(source, luma, pad, qp, max_mv_y, 1, row0, row1, predictor, whole_mv, found, large)
+        return [(_undivided, (row0 * mb_width, row1 * mb_width, whole_mv, found.mv))]
+    return [(_rounds, (source, luma, pad, qp, max_mv_y, 1, row0, row1, predictor, whole_mv, found, large))]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..jit.calls import Prepared
 from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
@@ -110,13 +111,16 @@ def _subsample(plane, x0, y0, row0, row1, coarse):
         _repeat_row(coarse, COARSE_PAD + inner_height - 1, height - COARSE_PAD)
 
 
+@Prepared
 def subsample(source, reference, pad, row0, row1, coarse):
     """Coarse frames for search_centre (not part of the standard): means of 4x4 samples, with borders.
 
     source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad]; [row0, row1): macroblock rows; coarse: the bundle.
     """
-    _subsample(source, 0, 0, row0, row1, coarse.source)
-    _subsample(reference, pad, pad, row0, row1, coarse.reference)
+    return [
+        (_subsample, (source, 0, 0, row0, row1, coarse.source)),
+        (_subsample, (reference, pad, pad, row0, row1, coarse.reference)),
+    ]
 
 
 @helper

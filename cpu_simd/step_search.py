@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..jit.calls import Prepared
 from ..jit.kernel import closed_kernel, helper
 from .decisions import LAMBDA
 from .full_search import Costs, Smallest, motion_costs, search_weight
@@ -167,6 +168,7 @@ def _search_rows(source, reference, pad, start, qp, merange, grid, row0, row1, f
             mv[mb, k, 1] = 4 * (top + dy)
 
 
+@Prepared
 def step_search(source, reference, pad, start, qp, merange, grid, row0, row1, found, level=SIMD_LEVEL):
     """Integer search in steps with motion cost (not part of the standard).
 
@@ -176,4 +178,5 @@ def step_search(source, reference, pad, start, qp, merange, grid, row0, row1, fo
     replaces two (three) steps of grid 3 and tests more candidates. Each of the 41 partitions keeps the best of all tested
     candidates, on equal cost the earlier one.
     """
-    _search_rows(source, reference, pad, start, qp, merange, grid, row0, row1, found, _LANE, level != PORTABLE)
+    arguments = source, reference, pad, start, qp, merange, grid, row0, row1, found, _LANE, level != PORTABLE
+    return [(_search_rows, arguments)]

@@ -4,6 +4,7 @@ from collections import namedtuple
 
 import numpy as np
 
+from ..jit.calls import Prepared
 from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
@@ -305,6 +306,7 @@ def _refine_rows(
             refine_step(target, place, lam, wanted, step, neighbours, mb, found)
 
 
+@Prepared
 def subpel_refine(source, luma, pad, predictor, qp, subme, row0, row1, found, partition_mask=ALL_PARTITIONS):
     """Refines the integer vectors of full_search to half, then quarter samples (not part of the standard).
 
@@ -316,8 +318,8 @@ def subpel_refine(source, luma, pad, predictor, qp, subme, row0, row1, found, pa
     nothing.
     """
     if subme == 0:
-        return
+        return []
     effort = Effort(*_SUBME[min(subme, len(_SUBME) - 1)], subme >= EVERY, quiet_below(subme))
-    _refine_rows(
-        source, luma, pad, predictor, qp, effort, partition_mask, row0, row1, found, QUARTER_SAMPLES, NEIGHBOURS
-    )
+    rows = row0, row1
+    arguments = source, luma, pad, predictor, qp, effort, partition_mask, *rows, found, QUARTER_SAMPLES, NEIGHBOURS
+    return [(_refine_rows, arguments)]

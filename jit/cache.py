@@ -100,7 +100,7 @@ class _Results(CompileResultCacheImpl):
         state, about, environment, signature, objectmode, lifted, annotation, reload_init, environments = payload
         for function in reload_init:
             function()
-        library = _load(target_context.codegen(), state, {about.llvm_cpython_wrapper_name})
+        library = _load(target_context.codegen(), state, {about.llvm_cpython_wrapper_name, about.llvm_func_name})
         entry_point = target_context.get_executable(library, about, environment)
         for other in environments:
             library.codegen.set_env(other.env_name, other)

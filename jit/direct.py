@@ -36,11 +36,13 @@ ENDING = f".py{sys.version_info[0]}{sys.version_info[1]}"  # part of Numba's fil
 VARIABLE = "H264LITE_DIRECT"  # 0: Numba loads all kernels
 # Modules of Numba whose functions the code of a kernel may call, beside those of CPython and the C library, and their prefix
 _HELPERS = {"numba.core.runtime._nrt_python": "NRT_", "numba._helperlib": "numba_"}
-_OF_C = {"memcpy", "memmove", "memset", "sched_yield"}
+_OF_C = {"memcpy", "memmove", "memset", "sched_yield", "clock_gettime"}
 _SIMPLE = {int: "<i8", float: "<f8", bool: "|b1", type(None): "none"}
 _CHOOSE = 0x503  # flags of arrays: C or Fortran contiguous, aligned, writeable
 _lock = threading.RLock()
+_WRAPPER = "_ZN7cpython"  # how the name of a function for calls from Python begins; "_ZN" in the name of the kernel's own
 Constants = dict[str, list[Any]]  # of environments, by the name of the pointer to each
+Loaded = tuple[Callable[..., Any], int]  # a function, and the address of its code
 
 
 class _Unknown(Exception):
@@ -82,6 +84,11 @@ def _key(values: Iterable[Any]) -> list[Any]:
         elif kind not in _SIMPLE and isinstance(value, tuple):
             key += _key(value)
     return key
+
+
+def key_of(values: Iterable[Any]) -> tuple[Any, ...]:
+    """The same as a key of dictionaries."""
+    return tuple(_key(values))
 
 
 # ---- files
@@ -228,8 +235,8 @@ def _engine() -> Any:
     return binding.create_mcjit_compiler(empty, machine)
 
 
-def _load(function: Any, code: bytes, wrapper: str, environments: Constants) -> Callable[..., Any]:
-    """A function of the machine code."""
+def _load(function: Any, code: bytes, wrapper: str, environments: Constants) -> Loaded:
+    """A function of the machine code, and its address without the conversion of arguments."""
     from llvmlite import binding
 
     engine, maker = _engine(), _module("numba._dynfunc")
@@ -243,10 +250,11 @@ def _load(function: Any, code: bytes, wrapper: str, environments: Constants) -> 
     home, text = sys.modules[function.__module__], function.__doc__ or ""
     address = engine.get_function_address(wrapper)
     made: Callable[..., Any] = maker.make_function(home, function.__name__, text, address, kept[0], (engine, *kept))
-    return made
+    own = wrapper.removeprefix(_WRAPPER)
+    return made, engine.get_function_address(f"_ZN{own}") if own != wrapper else 0
 
 
-def find(function: Any, described: tuple[Any, ...]) -> Callable[..., Any] | None:
+def find(function: Any, described: tuple[Any, ...]) -> Loaded | None:
     """The version of a kernel for arguments of these kinds, loaded; None: Numba has to find or to compile it."""
     if "numba" in sys.modules or not is_possible():
         return None
@@ -262,30 +270,31 @@ class Versions:
 
     def __init__(self, function: Any, made: Callable[[], Callable[..., Any]]) -> None:
         self._function, self._made = function, made
-        self._by_key: dict[tuple[Any, ...], Callable[..., Any]] = {}
-        self._by_kind: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        self._by_key: dict[tuple[Any, ...], Loaded] = {}
+        self._by_kind: dict[tuple[Any, ...], Loaded] = {}
 
     def call(self, *arguments: Any, **named: Any) -> Any:
         """A call of the kernel."""
-        return self._made()(*arguments, **named) if named else self.version(arguments)(*arguments)
+        return self._made()(*arguments, **named) if named else self.version(arguments)[0](*arguments)
 
-    def version(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        """The version for arguments of these kinds."""
-        key = tuple(_key(arguments))
+    def version(self, arguments: tuple[Any, ...]) -> Loaded:
+        """The version for arguments of these kinds; address 0: Numba has it."""
+        key = key_of(arguments)
         return self._by_key.get(key) or self._choose(key, arguments)
 
-    def _choose(self, key: tuple[Any, ...], arguments: tuple[Any, ...]) -> Callable[..., Any]:
+    def _choose(self, key: tuple[Any, ...], arguments: tuple[Any, ...]) -> Loaded:
         defaults, count = self._function.__defaults__ or (), self._function.__code__.co_argcount
         left_out = defaults[len(defaults) - count + len(arguments) :] if len(arguments) < count else ()
         try:
             described = (*map(describe, arguments), *map(describe_default, left_out))
         except _Unknown:
-            return self._made()
+            return self._made(), 0
         with _lock:
             found = self._by_kind.get(described) or find(self._function, described)
             if found is None:
-                return self._made()
+                return self._made(), 0
             self._by_kind[described] = found
-        chosen = found if not left_out else lambda *given: found(*given, *left_out)
-        self._by_key[key] = chosen
-        return chosen
+        function, address = found
+        chosen = function if not left_out else lambda *given: function(*given, *left_out)
+        self._by_key[key] = chosen, address
+        return chosen, address

@@ -4,7 +4,7 @@ import functools
 import weakref
 
 from numba import njit
-from numba.core import event
+from numba.core import event, types
 
 from . import compiling, trust
 from .interfaces import why_ordinary
@@ -46,6 +46,18 @@ def helper(function):
     if not _is_compiled(dispatcher):
         return dispatcher
     return part(dispatcher, functools.cache(lambda: kernel(function)))
+
+
+def address(dispatcher, args):
+    """Where the code of a kernel for arguments of these kinds lies, compiled if need be; 0 if it is not ours."""
+    if why_ordinary() or not _is_compiled(dispatcher):
+        return 0
+    missing = dispatcher.py_func.__code__.co_argcount - len(args)
+    left_out = dispatcher.py_func.__defaults__[-missing:] if missing else ()
+    kinds = (*map(dispatcher.typeof_pyval, args), *map(types.Omitted, left_out))
+    dispatcher.compile(kinds)
+    found = dispatcher.overloads[kinds]
+    return found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
 
 
 def _is_compiled(dispatcher):

@@ -24,6 +24,7 @@ class Kernel:
     def __init__(self, function, kind):
         self.__name__, self.__module__, self.__doc__ = function.__name__, function.__module__, function.__doc__
         self._function, self._kind, self._made, self._versions = function, kind, None, None
+        self._addresses = {}  # by direct.key_of of the arguments
 
     def __call__(self, *args, **kws):
         if "numba" in sys.modules:
@@ -31,13 +32,19 @@ class Kernel:
         self._without_numba()
         return self(*args, **kws)
 
-    def version(self, *args):
-        """What a call with arguments of these kinds runs, for callers whose arguments keep their kinds: the choice takes 6 us
-        of a call with bundles, the call itself 0.8. With Numba imported the kernel, which chooses in each call.
-        """
-        if "numba" in sys.modules:
-            return self
-        return self._without_numba().version(args)
+    def address(self, *args):
+        """Where the code for arguments of these kinds lies, for jit/calls.py; 0 if it cannot be had."""
+        from . import direct
+
+        key = direct.key_of(args)
+        if key not in self._addresses:
+            found = 0 if "numba" in sys.modules else self._without_numba().version(args)[1]
+            if not found:
+                from . import dispatchers
+
+                found = dispatchers.address(self.made(), args)
+            self._addresses[key] = found
+        return self._addresses[key]
 
     def _without_numba(self):
         """direct.Versions of the kernel, which serve calls until its dispatcher is made."""

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..jit.compiling import clock
+from .chain import Chain
+from .chain import Part as Arguments
 from .check import compared, twin
 from .stages import CPU, EVEN, FRAME, ROWS, SLICES, STAGES, TICKETS, Stage, deferred_stages
 from .threads.after import After
@@ -23,9 +25,10 @@ LEAST_BAND = 40  # macroblocks: a smaller band costs more in the call than it ga
 WAITING = 2  # frames beyond one a thread that are in flight beside each other, so that threads find work
 # frames in flight beside each other, for memory: each takes a slot of the decoded picture buffer
 MOST_BESIDE, MOST_MACROBLOCKS, MOST_LARGE = 24, 140_000, 12  # at most; of so many macroblocks; of the largest frames
+SMALL = 4000  # macroblocks of a frame whose stages, in one thread, are one call: an interrupt waits for its end
 EVEN_BAND = 1000  # macroblocks a thread that justify a second band for it in EVEN stages
 Step = tuple[Sequence[str], Mapping[str, Any]]  # stages, and state for these stages only
-BoundSteps = tuple[list[list[Part]], list[tuple[str, float]]]  # the parts of each step, and the times of their stages
+Span = tuple[str, tuple[int, ...]]  # a stage, and the part of the frame that a call does
 
 
 def bands(n_rows: int, n_bands: int) -> list[tuple[int, int]]:
@@ -71,6 +74,7 @@ class Executor:
         self._trace = trace
         self.threads, self._mb_width = team or threads, slices[-1][1] // n_rows
         self.slices, self._n_rows = slices, n_rows
+        self._is_small = slices[-1][1] <= SMALL
         self._parts = self._parts_of(0, n_rows)
 
     @property
@@ -137,49 +141,37 @@ class Executor:
         of the step that its own band wrote; whole-frame stages run concurrently. The time of each stage is added to
         `seconds`, summed over threads.
         """
-        self.run_bound(self.bind(steps, state), seconds)
-
-    def bind(
-        self, steps: Sequence[Step], state: Mapping[str, Any], versions: dict[str, Callable[..., Any]] | None = None
-    ) -> BoundSteps:
-        """The parts of steps with their arguments, for `run_bound`, as often as the arguments stay the same.
-
-        versions: see Stage.bind.
-        """
         times: list[tuple[str, float]] = []
         states = (({**state, **more} if more else state) for _, more in steps)
-        return [self._split(names, of_step, times, None, versions) for (names, _), of_step in zip(steps, states)], times
-
-    def run_bound(self, bound: BoundSteps, seconds: dict[str, float]) -> None:
-        """`run` for the steps of `bind`. One thread at a time may run the same ones."""
-        steps, times = bound
-        times.clear()
-        self._worker_pool.run(steps)
+        self._worker_pool.run([self._split(names, of_step, times) for (names, _), of_step in zip(steps, states)])
         for name, spent in times:
             seconds[name] = seconds.get(name, 0.0) + spent
+
+    def run_chain(self, chain: Chain, parts: Sequence[Arguments], seconds: dict[str, float]) -> None:
+        """`run` for the calls of a kind of frame, with the arguments of a frame."""
+        run = self._worker_pool.run if self.has_threads else None
+        chain.run(parts, seconds, self._is_small, self._trace, run)
 
     def run_parts(self, parts: Sequence[Part]) -> None:
         """Run functions concurrently, and return when they are done."""
         self._worker_pool.run([parts])
 
+    def parts(self, names: Sequence[str], spans: Mapping[str, list[Any]] | None = None) -> list[list[Span]]:
+        """The parts of a step, over the whole frame or `spans`: its stages with their spans in order."""
+        spans = spans or self._parts
+        alone = [[(name, ())] for name in names if STAGES[name].split == FRAME]
+        chain = [name for name in names if STAGES[name].split != FRAME]
+        banded = [[(name, span) for name in chain] for span in spans[STAGES[chain[0]].split]] if chain else []
+        return [*alone, *banded]
+
     def _split(
         self, names: Sequence[str], state: Mapping[str, Any], times: list[tuple[str, float]],
-        spans: Mapping[str, list[Any]] | None = None, versions: dict[str, Callable[..., Any]] | None = None,
+        spans: Mapping[str, list[Any]] | None = None,
     ) -> list[Part]:  # fmt: skip
-        """The parts of a step, over the whole frame or `spans`."""
-        parts: list[Part] = []
-        spans = spans or self._parts
-        chain = []
-        for name in names:
-            stage = STAGES[name]
-            call = self._around(stage, state, stage.bind(state, versions))
-            if stage.split == FRAME:
-                parts.append(_part([(name, call)], (), times, self._trace))
-            else:
-                chain.append((name, call))
-        if chain:
-            parts += [_part(chain, span, times, self._trace) for span in spans[STAGES[chain[0][0]].split]]
-        return parts
+        """The parts of a step as functions; see `parts`."""
+        calls = {name: self._around(STAGES[name], state, STAGES[name].bind(state)) for name in names}
+        return [_part([(name, calls[name], span) for name, span in part], times, self._trace)
+                for part in self.parts(names, spans)]  # fmt: skip
 
     @property
     def is_compared(self) -> bool:
@@ -222,13 +214,12 @@ def deferred_call(name: str, state: Mapping[str, Any]) -> Callable[[], None]:
 
 
 def _part(
-    chain: Sequence[tuple[str, Callable[..., Any]]], span: tuple[int, ...], times: list[tuple[str, float]],
-    trace: Trace | None,
+    chain: Sequence[tuple[str, Callable[..., Any], tuple[int, ...]]], times: list[tuple[str, float]], trace: Trace | None
 ) -> Part:
-    """A part: bound stages on one span."""
+    """A part: bound stages, each on its span."""
 
     def run() -> None:
-        for name, call in chain:
+        for name, call, span in chain:
             start, begin = time.perf_counter(), clock()
             call(*span)
             spent = clock() - begin

@@ -89,24 +89,20 @@ class Stage:
         at = names.index(span[0]) if span else len(names)
         return getters(names[:at]), getters(names[at + len(span) :])
 
-    def bind(self, state: Mapping[str, Any], versions: dict[str, Callable[..., Any]] | None = None) -> Callable[..., Any]:
-        """The CPU function with all arguments bound to the state of their names, except the span.
+    def given(self, state: Mapping[str, Any], part: tuple[int, ...]) -> list[Any]:
+        """All arguments of a call for one span (`part`), from the state by their names."""
+        first, last = self._getters_around_span
+        return [*[get(state) for get in first], *part, *[get(state) for get in last]]
 
-        versions: of kernels by stage, for states whose arrays and numbers have the same types; filled at the first of them.
-        """
+    def bind(self, state: Mapping[str, Any]) -> Callable[..., Any]:
+        """The CPU function with all arguments bound to the state of their names, except the span."""
         function, (first, last) = self.cpu_function, self._getters_around_span
         before, after = [get(state) for get in first], [get(state) for get in last]
-        if versions is not None and hasattr(type(function), "version"):
-            found = versions.get(self.name)
-            if found is None:
-                found = versions[self.name] = function.version(*before, *[0] * len(self.span), *after)  # type: ignore[attr-defined]
-            function = found
         return lambda *part: function(*before, *part, *after)
 
     def launch(self, state: Mapping[str, Any], part: tuple[int, ...], stream: Any) -> None:
         """Start the stage on the GPU for one span (`part`)."""
-        first, last = self._getters_around_span
-        self.cuda_function(*[get(state) for get in first], *part, *[get(state) for get in last], stream=stream)
+        self.cuda_function(*self.given(state, part), stream=stream)
 
 
 TABLE = (

@@ -1,6 +1,6 @@
 """The coding loop: the stages of a frame in the order of their data, and the state that is kept between frames."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -12,11 +12,13 @@ from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING, SM
 from ...cpu_simd.layout import N_WEIGHTS
 from ...cpu_simd.scaling import scaling_table
 from ..arrays import INTRA_FILL, SECOND_FILL, Size
+from ..chain import MakePart, merged
 from ..cuda_executor import CudaExecutor
-from ..executor import BoundSteps, Executor, Step, deferred_call
+from ..executor import Executor, Step, deferred_call
 from ..frame_spec import MOST_ENTRIES, FrameSpec
-from ..stages import ENTROPY_STAGE, frame_steps
+from ..stages import ENTROPY_STAGE
 from ..threads.after import After
+from .chains import Chains, steps_of
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, References, Workspace
 from .params import decision_params, list_numbers, list_state, reference_params
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from ...encoder.settings.config import Config
 
 OneDevice = Executor | CudaExecutor
-Bound = tuple[BoundSteps, Callable[[], None]]  # the calls of a frame's stages; that of the entropy stage
-MOST_BOUND = 64
 
 BORDERS = ("extend_luma", "extend_cb", "extend_cr")
 BY_DEFAULT = 21, 11  # deadzone_inter, deadzone_intra
@@ -80,25 +80,38 @@ class Arrays:
         """Arguments of the stages by name; `device_frame`: the frame's arrays in this memory; `slot`: of the decoded
         frame; lists: slots of both lists; block: `decision_params` in this memory.
         """
-        previous = previous or PreviousFrame.of(device_frame, ())
-        state = self.constants | device_frame.arrays | self.workspace.arrays() | self.decoded_state(slot) | {
-            "n_ref": spec.n_ref,
-            "n_ref1": None,
-            "ref_luma": self.references.luma,
-            "ref_chroma": self.references.chroma,
-            "previous_ref_idx": previous.ref_idx,
-            "previous_mv": previous.mv,
-            "duplicates": spec.duplicates,
-            **list_state(block, spec.n_ref, spec.n_ref1),
-        }  # fmt: skip
-        return state | self._b_state(spec, slot, lists) if self.config.lists == 2 else state
+        return merged(self.parts(spec, device_frame, slot, lists, previous, block))
 
-    def _b_state(self, spec: FrameSpec, slot: int, lists: tuple[int, ...]) -> dict[str, Any]:
-        """The arguments that differ in streams with B frames: motion of references comes from the decoded picture buffer."""
-        found = {"n_ref1": spec.n_ref1, **self.kept(slot)}
-        if spec.n_ref1:  # no part of a B macroblock is smaller than 8x8 (bipredict)
-            found["partition_mask"] = self.constants["partition_mask"] & ~SMALL_PARTITIONS
-            found["colocated_still"] = self.kept(lists[spec.n_ref])["kept_still"]
+    def parts(
+        self, spec: FrameSpec, device_frame: Frame, slot: int, lists: tuple[int, ...], previous: "PreviousFrame | None",
+        block: Any,
+    ) -> list[MakePart]:  # fmt: skip
+        """The arguments of `state` in parts, by what their arrays depend on; in streams with B frames motion of references
+        comes from the decoded picture buffer.
+        """
+        previous = previous or PreviousFrame.of(device_frame, ())
+        motion = {"previous_ref_idx": previous.ref_idx, "previous_mv": previous.mv}
+        own, workspace, with_b = device_frame.arrays, self.workspace.arrays(), self.config.lists == 2
+        numbers = {
+            "n_ref": spec.n_ref, "n_ref1": spec.n_ref1 if with_b else None, "duplicates": spec.duplicates,
+            "ref_luma": self.references.luma, "ref_chroma": self.references.chroma,
+        }  # fmt: skip
+        if with_b and spec.n_ref1:  # no part of a B macroblock is smaller than 8x8 (bipredict)
+            numbers["partition_mask"] = self.constants["partition_mask"] & ~SMALL_PARTITIONS
+        found: list[MakePart] = [
+            (("constants",), lambda: self.constants),
+            (("frame", id(own)), lambda: own),
+            (("workspace", id(workspace)), lambda: workspace),
+            (("decoded", slot), lambda: self.decoded_state(slot)),
+            (("pools", spec.n_ref, spec.n_ref1, spec.duplicates), lambda: numbers),
+            (("motion", id(previous.mv)), lambda: motion),
+            (("lists", id(own), spec.n_ref, spec.n_ref1), lambda: list_state(block, spec.n_ref, spec.n_ref1)),
+        ]  # fmt: skip
+        if with_b:
+            found.append((("kept", slot), lambda: self.kept(slot)))
+        if with_b and spec.n_ref1:
+            colocated = lists[spec.n_ref]
+            found.append((("colocated", colocated), lambda: {"colocated_still": self.kept(colocated)["kept_still"]}))
         return found
 
     def planes(self, slot: int) -> tuple[Any, Any]:
@@ -132,11 +145,19 @@ class Arrays:
 
     def deferred_write(self, frame: Frame) -> Callable[[], None]:
         """The entropy stage as a function for a task; `frame` lies on the host, its planes are padded (`samples`)."""
-        frame_arrays = {
-            "n_ref": frame.spec.n_ref, "n_ref1": frame.spec.n_ref1 if self.config.lists == 2 else None,
+        return deferred_call(ENTROPY_STAGE, merged(self.entropy_parts(frame)))
+
+    def entropy_parts(self, frame: Frame) -> list[MakePart]:
+        """The arguments of the entropy stage in parts, as `parts`."""
+        spec, own = frame.spec, frame.arrays
+        more = {
+            "n_ref": spec.n_ref, "n_ref1": spec.n_ref1 if self.config.lists == 2 else None,
             "frame_params": frame.frame_params, "slice_data": frame.slice_data,
         }  # fmt: skip
-        return deferred_call(ENTROPY_STAGE, self.constants | frame.arrays | frame_arrays)
+        return [
+            (("constants",), lambda: self.constants), (("frame", id(own)), lambda: own),
+            (("data", id(own), spec.n_ref, spec.n_ref1), lambda: more),
+        ]  # fmt: skip
 
     def decoded_state(self, slot: int) -> dict[str, Any]:
         """The arguments for the decoded frame in `slot`."""
@@ -150,11 +171,21 @@ class Arrays:
 
     def reference_state(self, ref: int, spec: FrameSpec, lists: tuple[int, ...], block: Any) -> dict[str, Any]:
         """The arguments of the search in entry `ref` of both lists; lists: their slots; block: as in `state`."""
-        weighted, (luma, _) = ref in spec.luma_weighted, self.planes(self._searched(spec, lists)[ref])
-        search_arrays = {"reference_luma": luma, "reference_y": luma[0], **reference_params(block, ref, weighted)}
+        return merged(self.reference_parts(ref, spec, lists, block))
+
+    def reference_parts(
+        self, ref: int, spec: FrameSpec, lists: tuple[int, ...], block: Any, frame: Frame | None = None
+    ) -> list[MakePart]:
+        """The same in parts, as `parts`; frame: whose `block` it is."""
+        weighted, searched, workspace = ref in spec.luma_weighted, self._searched(spec, lists)[ref], self.workspace
+        found: list[MakePart] = [
+            (("reference", searched), lambda: _reference(self.planes(searched)[0])),
+            (("distance", frame and id(frame.arrays), ref, weighted), lambda: reference_params(block, ref, weighted)),
+            (("search", id(workspace.arrays()), ref), lambda: workspace.of_reference(ref)),
+        ]
         if weighted:
-            search_arrays["unweighted_luma"] = self.planes(lists[ref])[0]
-        return search_arrays | self.workspace.of_reference(ref)
+            found.append((("unweighted", lists[ref]), lambda: {"unweighted_luma": self.planes(lists[ref])[0]}))
+        return found
 
     def fill(self, frame: Frame, device_frame: Frame, qp: bool = True) -> None:
         """Initial values of all macroblocks; qp: whether to fill qp too (stages load_* fill it)."""
@@ -171,6 +202,10 @@ class Arrays:
         if self.config.lists == 2 and not frame.spec.n_ref1:
             for name, value in SECOND_FILL.items():
                 fill(device_frame.results[name], value)
+
+
+def _reference(luma: Any) -> dict[str, Any]:
+    return {"reference_luma": luma, "reference_y": luma[0]}
 
 
 class PreviousFrame(NamedTuple):
@@ -208,6 +243,14 @@ class Places(NamedTuple):
         block = decision_params(self.params)
         return [self.arrays.reference_state(ref, spec, self.lists, block) for ref in range(len(self.lists))]
 
+    def parts(self, spec: FrameSpec) -> list[list[MakePart]]:
+        """Both in parts: first those of `state`, then those of each entry."""
+        arrays, frame, params, slot, lists, previous = self
+        block, own = decision_params(params), frame.arrays
+        first = arrays.parts(spec, frame, slot, lists, previous, block)
+        found = [arrays.reference_parts(ref, spec, lists, block, frame) for ref in range(len(lists))]
+        return [[*first, (("params", id(own)), lambda: {"frame_params": params})], *found]
+
 
 class FrameLoop(Protocol):
     """Runs the stages of frames, one frame at a time, from source to results and reference."""
@@ -239,8 +282,7 @@ class Loop:
         self._idle: list[Arrays] = []  # for these, with workspaces
         self._beside: dict[int, After] = {}  # the last frames, by slot
         self._last: list[After] = []  # the last one that is no B frame
-        self._calls: dict[Hashable, Bound] = {}  # of stages on a CPU
-        self._versions: dict[Hashable, dict[str, Callable[..., Any]]] = {}  # of kernels, by kind of frame and stage
+        self._chains = Chains(self.config)
         self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
         self._before: PreviousFrame | None = None  # `previous` of the last frame
         self.previous: PreviousFrame | None = None  # the last frame; B frames may lie between a frame and what it continues
@@ -311,32 +353,15 @@ class Loop:
         if isinstance(frame, HostFrame):
             frame.mark_levels_dirty()
         places = Places(self.arrays, frame, frame.frame_params, slot, lists, previous)
-        if isinstance(frame, HostFrame) or self.config.lists == 2:  # with B frames hardly two frames are alike
+        run = self._chains.bind(self.executor, frame, places.parts(frame.spec), self.arrays.entropy_parts(frame))
+        if run is None:
             self._stages(frame, places)
             frame.write_slices = self.arrays.deferred_write(frame)
         else:
-            assert isinstance(self.executor, Executor)
-            steps, frame.write_slices = self._bound(self.executor, frame, places)
             self.arrays.fill(frame, frame)
-            self.executor.run_bound(steps, frame.stage_seconds)
+            run()
         self.executor.download_results(frame.index, self._decoded(frame, places), frame.ring_slot)
         return frame
-
-    def _bound(self, executor: Executor, frame: Frame, places: Places) -> Bound:
-        """The calls of all stages of a frame, made once for frames with the same arrays and entries: a small frame takes
-        hardly longer than to find its arguments.
-        """
-        spec = frame.spec
-        motion = None if places.previous is None else id(places.previous.mv)  # of an array that lives as long as the loop
-        of_spec = spec.n_ref, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp)
-        key = frame.ring_slot, places.slot, places.lists, motion, of_spec
-        found = self._calls.get(key)
-        if found is None:
-            if len(self._calls) >= MOST_BOUND:
-                self._calls.clear()
-            found = executor.bind(*self._steps(frame, places), self._versions_of(spec)), self.arrays.deferred_write(frame)
-            self._calls[key] = found
-        return found
 
     def _decoded(self, frame: Frame, places: Places) -> list[tuple[Any, np.ndarray]]:
         """(source, target) arrays for the copy of the decoded frame; empty if it is not needed on the host."""
@@ -366,16 +391,7 @@ class Loop:
         """
         places.arrays.fill(frame, places.frame, places.frame is frame)
         steps, state = self._steps(frame, places, entropy_state)
-        if isinstance(self.executor, Executor):
-            bound = self.executor.bind(steps, state, self._versions_of(frame.spec))
-            self.executor.run_bound(bound, frame.stage_seconds)
-        else:
-            self.executor.run(steps, state, frame.stage_seconds)
-
-    def _versions_of(self, spec: FrameSpec) -> dict[str, Callable[..., Any]]:
-        """See Stage.bind: frames of these kinds have arguments of the same types."""
-        kind = spec.n_ref > 0, spec.n_ref1, bool(spec.luma_weighted), spec.is_reference, bool(spec.mb_qp)
-        return self._versions.setdefault(kind, {})
+        self.executor.run(steps, state, frame.stage_seconds)
 
     def _steps(
         self, frame: Frame, places: Places, entropy_state: Mapping[str, Any] | None = None
@@ -383,11 +399,9 @@ class Loop:
         """The steps of a frame and their arguments by name; entropy_state: see `_stages`."""
         spec = frame.spec
         state, references = places.state(spec), places.reference_states(spec)
-        kind = self.config.me, self.for_download, self.config.subme, self.config.cabac, spec.luma_weighted
-        of_b = spec.n_ref1, spec.is_reference, self.config.lists == 2, bool(spec.mb_qp)
         steps: list[Step] = [
             (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
-            for names, ref in frame_steps(spec.n_ref, *kind, *of_b)
+            for names, ref in steps_of(self.config, spec, self.for_download)
         ]
         return steps, state
 

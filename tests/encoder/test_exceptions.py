@@ -143,14 +143,14 @@ def test_one_call_at_a_time():
     clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
     inside, leave, refused = threading.Event(), threading.Event(), []
     with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", threads=1, qp=26, bframes=0) as encoder:
-        run = encoder._pipeline.executor.loop.executor.run_bound
+        run = encoder._pipeline.executor.loop.executor.run_chain
 
         def slow(*given):
             inside.set()
             assert leave.wait(LIMIT)
             return run(*given)
 
-        encoder._pipeline.executor.loop.executor.run_bound = slow
+        encoder._pipeline.executor.loop.executor.run_chain = slow
         packets = []
         feeder = threading.Thread(target=lambda: packets.extend(encoder.encode(tuple(clip[0]))))
         feeder.start()

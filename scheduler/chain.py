@@ -1,0 +1,147 @@
+"""The stages of a frame on a CPU as calls in compiled code (jit/calls.py), without the interpreter between them.
+
+Frames of a kind have the same stages in the same order with the same numbers; only their arrays lie at other places. So the
+calls of a kind are made once. Arguments come in parts by what their arrays depend on: the frame, the slot of the decoded
+picture buffer, the workspace; the words of each part are made once, and those of a frame are gathered from its parts.
+"""
+
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..jit.calls import MOST_WORDS, calls_of, run_calls, words_of
+from .stages import Stage
+from .trace import HOST, Trace
+
+State = dict[str, Any]  # arguments of stages by name
+PartKey = tuple[Hashable, ...]
+MakePart = tuple[PartKey, Callable[[], State]]  # what the arrays of a part depend on, and the function that makes it
+Call = tuple[Stage, tuple[int, ...], Mapping[str, Any]]  # a stage, its span, its arguments
+
+
+class Part(NamedTuple):
+    """Arguments, and the words of those that are arrays."""
+
+    state: State
+    words: np.ndarray
+
+
+class Parts:
+    """The parts that were made, by key. They keep their arrays."""
+
+    def __init__(self) -> None:
+        self._made: dict[PartKey, Part] = {}
+
+    def of(self, wanted: Iterable[MakePart]) -> list[Part]:
+        """The parts of these keys."""
+        return [self._made.get(key) or self._make(key, make) for key, make in wanted]
+
+    def _make(self, key: PartKey, make: Callable[[], State]) -> Part:
+        state = make()
+        words = [word for value in state.values() if isinstance(value, np.ndarray) for word in words_of(value)]
+        part = self._made[key] = Part(state, np.array(words, np.int64))
+        return part
+
+
+def merged(makers: Iterable[MakePart]) -> State:
+    """The arguments of all parts; where two have a name, those of the later one."""
+    state: State = {}
+    for _, make in makers:
+        state |= make()
+    return state
+
+
+class Chain:
+    """The calls of a kind of frame: in steps, whose parts may run concurrently."""
+
+    def __init__(
+        self, make_steps: Callable[[Sequence[State]], Sequence[Sequence[Sequence[Call]]]], parts: Sequence[Part]
+    ) -> None:
+        """make_steps: the steps of a frame, in parts, by the states of its `parts`. ValueError if it cannot be called so."""
+        # views of their own: an array may be in several parts of this frame, and not of the next one
+        views = [{name: value[...] if isinstance(value, np.ndarray) else value for name, value in part.state.items()}
+                 for part in parts]  # fmt: skip
+        self._arrays = [value for state in views for value in state.values() if isinstance(value, np.ndarray)]
+        self._owners = {id(array.base) for array in self._arrays}
+        self._places: dict[int, range] = {}
+        at = 0
+        for array in self._arrays:
+            self._places[id(array)] = range(at, at + 5 + 2 * array.ndim)
+            at += 5 + 2 * array.ndim
+        self._first_constant, self._constants = at, [0]
+        self._names: list[str] = []
+        self._index: list[int] = []
+        self._held: list[np.ndarray] = []  # arrays that are constants of kernels
+        rows: list[tuple[int, int]] = []
+        self._steps = [[self._add(part, rows) for part in parts] for parts in make_steps(views)]
+        self._rows = np.array(rows, np.int64).reshape(-1, 2)
+        self._gather = np.array(self._index + [self._first_constant] * MOST_WORDS, np.intp)
+        self._constant = np.array(self._constants, np.int64)
+        del self._arrays, self._owners, self._places, self._index, self._constants
+
+    def _add(self, part: Sequence[Call], rows: list[tuple[int, int]]) -> tuple[int, int]:
+        """Add the calls of a part to `rows`, of which it has [first, end)."""
+        first = len(rows)
+        for stage, span, state in part:
+            calls = calls_of(stage.cpu_function, stage.given(state, span))
+            if calls is None:
+                raise ValueError(f"stage {stage.name} has no address")
+            for address, arguments in calls:
+                begin = len(self._index)
+                rows.append((address, begin))
+                self._names.append(stage.name)
+                for value in _leaves(arguments):
+                    self._index += self._places.get(id(value)) or self._constant_place(value)
+                if len(self._index) - begin > MOST_WORDS:
+                    raise ValueError(f"stage {stage.name} has too many arguments")
+        return first, len(rows)
+
+    def _constant_place(self, value: Any) -> range:
+        if isinstance(value, np.ndarray):
+            assert value.base is None or id(value.base) not in self._owners, "a part of an array of the frame"
+            self._held.append(value)
+        words, at = words_of(value), self._first_constant + len(self._constants)
+        self._constants += words
+        return range(at, at + len(words))
+
+    def run(
+        self, parts: Sequence[Part], seconds: dict[str, float], at_once: bool, trace: Trace | None,
+        run: Callable[[list[list[Callable[[], None]]]], None] | None = None,
+    ) -> None:  # fmt: skip
+        """Run the stages of a frame with these parts, whose arrays are kept. The time of each stage is added to `seconds`.
+
+        at_once: without a return to the interpreter, which delays interrupts. run: runs the parts of each step
+        concurrently; None: all run in this thread. RuntimeError if a stage fails.
+        """
+        words = np.concatenate([*[part.words for part in parts], self._constant])[self._gather]
+        times = np.zeros((len(self._rows), 2), np.int64)
+        call = partial(self._call, words, times, trace)
+        if run is not None:
+            run([[partial(call, first, end) for first, end in step] for step in self._steps])
+        elif at_once:
+            call(0, len(self._rows))
+        else:
+            for k in range(len(self._rows)):
+                call(k, k + 1)
+        for name, spent in zip(self._names, (times[:, 1] - times[:, 0]).tolist()):
+            seconds[name] = seconds.get(name, 0.0) + 1e-9 * spent
+
+    def _call(self, words: np.ndarray, times: np.ndarray, trace: Trace | None, first: int, end: int) -> None:
+        failed = run_calls(self._rows, words, first, end, times)
+        if failed >= 0:
+            raise MemoryError(f"stage {self._names[failed]}")
+        if trace is not None:
+            for name, (begin, done) in zip(self._names[first:end], times[first:end].tolist()):
+                trace.add(HOST, threading.current_thread().name, name, 1e-9 * begin, 1e-9 * (done - begin))
+
+
+def _leaves(arguments: Iterable[Any]) -> Iterator[Any]:
+    """Arguments with the members of tuples in place of these."""
+    for value in arguments:
+        if isinstance(value, tuple):
+            yield from _leaves(value)
+        else:
+            yield value
