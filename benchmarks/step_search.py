@@ -1,4 +1,4 @@
-"""`--me step` compared with the full search: time of the stage and of the encode, size and PSNR, for each grid.
+"""`--me dia`, `hex`, `umh` and `step` compared with the full search: time of the stage and of the encode, size and PSNR.
 
     H264LITE_SEQUENCES=... python benchmarks/step_search.py [--clip foreman_352x288_30] [--frames 60] [--merange 16,32]
 
@@ -12,7 +12,8 @@ import h264lite
 from h264lite.benchmarks import clips
 from h264lite.benchmarks.speed import encode
 
-VARIANTS = {"fsbm": {"me": "fsbm"}} | {f"step, {n} x {n}": {"me": "step", "step_grid": n} for n in (3, 7, 13)}
+VARIANTS = {me: {"me": me} for me in ("fsbm", "dia", "hex", "umh")}
+VARIANTS |= {f"step, {n} x {n}": {"me": "step", "step_grid": n} for n in (3, 7, 13)}
 
 
 def psnr(clip: clips.Clip, **options: object) -> float:
@@ -43,7 +44,7 @@ def main() -> None:
             for name, more in VARIANTS.items():
                 size[name], spent, stages = encode(clip, **common, **more)
                 seconds[name].append(spent)
-                stage[name].append(stages.get("full_search", 0.0) + stages.get("step_search", 0.0))
+                stage[name].append(sum(stages.get(f"{kind}_search", 0.0) for kind in ("full", "pattern", "step")))
         whole, part = ({name: statistics.median(v) for name, v in times.items()} for times in (seconds, stage))
         for name in VARIANTS:
             print(f"+-{merange} {name:14} stage {1e3 * part[name] / len(clip.pictures):6.2f} ms a frame, "

@@ -17,6 +17,24 @@ COARSE_X, COARSE_Y = 16, 10  # range of the coarse search: -COARSE_X .. COARSE_X
 MOST_DISTANCE = 16  # frames over which vectors of the frame before are continued
 SMALLEST_WINDOW = 12  # minimum range that full_search reads
 
+# ---- pattern_search
+DIA, HEX, UMH = 0, 1, 2
+UMH_ENOUGH = 160  # lambdas of a macroblock for which umh ends early
+# Candidates round the best so far, (x, y) in samples, in the order in which they are compared: a diamond; a hexagon, whose
+# points go round, with the last before the first and the first after the last; the eight neighbours and the others of 5x5;
+# the cross of umh, across and down, and its 16 points, both for scales
+SEARCH_POINTS = np.array([
+    (0, -1), (-1, 0), (1, 0), (0, 1),
+    (-1, -2), (-2, 0), (-1, 2), (1, 2), (2, 0), (1, -2), (-1, -2), (-2, 0),
+    (-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1),
+    (-2, -2), (-1, -2), (0, -2), (1, -2), (2, -2), (-2, -1), (2, -1), (-2, 0), (2, 0), (-2, 1), (2, 1), (-2, 2), (-1, 2),
+    (0, 2), (1, 2), (2, 2),
+    (-1, 0), (1, 0), (0, -1), (0, 1),
+    (0, -4), (-2, -3), (2, -3), (-4, -2), (4, -2), (-4, -1), (4, -1), (-4, 0), (4, 0), (-4, 1), (4, 1), (-4, 2), (4, 2),
+    (-2, 3), (2, 3), (0, 4),
+], np.int64)  # fmt: skip
+AT_DIAMOND, AT_HEXAGON, AT_SQUARE, AT_ACROSS, AT_DOWN, AT_MULTI_HEXAGON = 0, 4, 12, 36, 38, 40
+
 # ---- subpel_refine
 # Up to subme 4 a division of the macroblock (or quadrant) is refined if its integer vectors cost less than those of the
 # undivided one plus so many lambdas: 16x8 and 8x16; 8x8; 8x4 and 4x8; 4x4. Refinement favours the larger partitions.

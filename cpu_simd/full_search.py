@@ -330,7 +330,7 @@ def motion_costs(start, predictor, weight, size, bits, costs):
 
 
 @helper
-def _is_quiet(source, at, reference, there, mb, lam, quiet, start, found):
+def is_quiet(source, at, reference, there, mb, lam, quiet, start, found):
     """Whether a macroblock costs less than `quiet` lambdas at the centre of its window, which then is its only result.
 
     at, there: offsets of its samples in source and, at that vector, in reference.
@@ -389,7 +389,7 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
         rx = sx + cx + pad
         ry = sy + cy + pad
         at = sy * source_stride + sx
-        if quiet > 0 and _is_quiet(
+        if quiet > 0 and is_quiet(
             source, at, reference, (ry + merange) * reference_stride + rx + merange, mb, lam, quiet, start, found
         ):
             continue

@@ -33,7 +33,7 @@ def _halves_blocks(n):
     return [_block_lane((x + n * (w - 4)) // 4, (y + n * (h - 4)) // 4) for x, y, w, h in PARTITIONS[list(_HALVES)].tolist()]
 
 
-_LANE = np.array([*(_block_lane(b % 4, b // 4) for b in range(16)), *(16 + _HALVES.index(k) for k in range(16, 32)),
+LANE = np.array([*(_block_lane(b % 4, b // 4) for b in range(16)), *(16 + _HALVES.index(k) for k in range(16, 32)),
                   *range(32, 41)])  # lane of each partition  # fmt: skip
 _halves_a, _halves_b = make_shuffle(_halves_blocks(0)), make_shuffle(_halves_blocks(1))
 _quadrants_a, _quadrants_b = make_shuffle([0, 2, 8, 10]), make_shuffle([1, 3, 9, 11])
@@ -86,6 +86,31 @@ def digits_of(grid):
 
 
 @helper
+def sums_of_quadrants(quadrants):
+    """u16x16 for Smallest, vector 2: SADs of 8x8 (as given), of halves of the macroblock, of all of it."""
+    pairs = add(_pairs_a(quadrants, quadrants), _pairs_b(quadrants, quadrants))
+    whole = add(_whole_a(pairs, pairs), _whole_b(pairs, pairs))
+    return join(join(quadrants, pairs), whole)
+
+
+@helper
+def compare(arranged, reference, corner, x, y, costs, smallest_of, native):
+    """Compares candidate (x, y) with the best so far of all partitions, see `look`."""
+    stride = reference.shape[1]
+    best, position = smallest_of
+    at = corner + y * stride + x
+    upper = two_bands(arranged, 0, reference, at, stride, native)
+    lower = two_bands(arranged, 2, reference, at + 8 * stride, stride, native)
+    blocks = join(upper, lower)
+    halves = add(_halves_a(blocks, blocks), _halves_b(blocks, blocks))
+    quadrants = add(_quadrants_a(halves, halves), _quadrants_b(halves, halves))
+    motion, here = splat_u16x16(min(65535, costs.x[x] + costs.y[y])), splat_u16x16(y << 7 | x)
+    keep_smallest(best, position, 0, add_sat_u(blocks, motion), here)
+    keep_smallest(best, position, 1, add_sat_u(halves, motion), here)
+    keep_smallest(best, position, 2, add_sat_u(sums_of_quadrants(quadrants), motion), here)
+
+
+@helper
 def look(arranged, reference, corner, x, y, distance, reach, size, costs, smallest_of, native):
     """Compares candidates round (x, y), `distance` apart, `reach` on each side, with the best so far of all partitions.
 
@@ -93,8 +118,6 @@ def look(arranged, reference, corner, x, y, distance, reach, size, costs, smalle
     min(65535, SAD + cost), steps uint16[48]: 128 * y + x of its candidate.
     (x, y) itself is a candidate only if reach is 0.
     """
-    stride = reference.shape[1]
-    best, position = smallest_of
     for j in range(-reach, reach + 1):
         dy = y + j * distance
         if dy < 0 or dy >= size:
@@ -103,18 +126,7 @@ def look(arranged, reference, corner, x, y, distance, reach, size, costs, smalle
             dx = x + i * distance
             if dx < 0 or dx >= size or (i == 0 and j == 0 and reach > 0):
                 continue
-            at = corner + dy * stride + dx
-            upper = two_bands(arranged, 0, reference, at, stride, native)
-            lower = two_bands(arranged, 2, reference, at + 8 * stride, stride, native)
-            blocks = join(upper, lower)
-            halves = add(_halves_a(blocks, blocks), _halves_b(blocks, blocks))
-            quadrants = add(_quadrants_a(halves, halves), _quadrants_b(halves, halves))
-            pairs = add(_pairs_a(quadrants, quadrants), _pairs_b(quadrants, quadrants))
-            whole = add(_whole_a(pairs, pairs), _whole_b(pairs, pairs))
-            motion, here = splat_u16x16(min(65535, costs.x[dx] + costs.y[dy])), splat_u16x16(dy << 7 | dx)
-            keep_smallest(best, position, 0, add_sat_u(blocks, motion), here)
-            keep_smallest(best, position, 1, add_sat_u(halves, motion), here)
-            keep_smallest(best, position, 2, add_sat_u(join(join(quadrants, pairs), whole), motion), here)
+            compare(arranged, reference, corner, dx, dy, costs, smallest_of, native)
 
 
 @closed_kernel
@@ -178,5 +190,5 @@ def step_search(source, reference, pad, start, qp, merange, grid, row0, row1, fo
     replaces two (three) steps of grid 3 and tests more candidates. Each of the 41 partitions keeps the best of all tested
     candidates, on equal cost the earlier one.
     """
-    arguments = source, reference, pad, start, qp, merange, grid, row0, row1, found, _LANE, level != PORTABLE
+    arguments = source, reference, pad, start, qp, merange, grid, row0, row1, found, LANE, level != PORTABLE
     return [(_search_rows, arguments)]

@@ -22,9 +22,9 @@ from .warm_up import choosing, load_writers
 
 # Options that choose other kernels
 _VARIANTS: tuple[dict[str, Any], ...] = (
-    {}, {"profile": "baseline"}, {"bits_by_kind": True}, {"me": "step"}, {"subme": 4}, {"subme": 6, "profile": "baseline"},
-    {"subme": 6}, {"merange": 8}, {"weightp": 1}, {"aq_mode": 1}, {"bframes": 1}, {"bframes": 1, "subme": 6},
-    {"bframes": 1, "subme": 6, "no_cabac": True}, {"bframes": 1, "merange": 8},
+    {}, {"profile": "baseline"}, {"bits_by_kind": True}, {"me": "step"}, {"me": "hex"}, {"subme": 4},
+    {"subme": 6, "profile": "baseline"}, {"subme": 6}, {"merange": 8}, {"weightp": 1}, {"aq_mode": 1}, {"bframes": 1},
+    {"bframes": 1, "subme": 6}, {"bframes": 1, "subme": 6, "no_cabac": True}, {"bframes": 1, "merange": 8},
 )  # fmt: skip
 _STEADY = {"qp": 26, "bframes": 0}  # of the variants but for the first, so that each is of few kernels
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..jit.cache_folder import CacheFolder, find_cache_folder
 from ..jit.kernel_files import cached_modules
-from ..scheduler.stages import BY_BITS, CPU, ENTROPY_STAGE, files, load_launchers
+from ..scheduler.stages import BY_BITS, CPU, ENTROPY_STAGE, SEARCHES, files, load_launchers
 from .settings.config import Config
 
 _KERNELS = Path(__file__).resolve().parent.parent / "cpu_simd"
@@ -20,16 +20,17 @@ _present: set[str] = set()  # files whose kernels were found in the cache: looki
 
 # Stages that other processes compile while this one compiles those of an I frame, by process: P frames, B frames, bits
 IN_BACKGROUND = (
-    ("subsample", "camera", "search_centre", "full_search", "step_search", "subpel_refine", "neighbour_vectors",
-     "neighbour_vectors_again", "intra_estimate", "rd_candidates", "mode_decision", "rd_decision", "inter_residual",
-     "mark_skipped"),
+    ("subsample", "camera", "search_centre", "full_search", "pattern_search", "step_search", "subpel_refine",
+     "neighbour_vectors", "neighbour_vectors_again", "intra_estimate", "rd_candidates", "mode_decision", "rd_decision",
+     "inter_residual", "mark_skipped"),
     ("bipredict", "rd_candidates_b", "mode_decision_b", "explicit_motion", "keep_motion"),
     (ENTROPY_STAGE,),
 )  # fmt: skip
 # options that choose kernels of stages
 _CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bframes", "aq_mode", "bits_by_kind")
 # files of kernels that an option needs
-_ON_DEMAND = {"step_search", "neighbour_vectors", "rd_candidates", "rd_candidates_b", "rd_decision", "weighting", "settle_qp"}
+_ON_DEMAND = {"pattern_search", "step_search", "neighbour_vectors", "rd_candidates", "rd_candidates_b", "rd_decision",
+              "weighting", "settle_qp"}  # fmt: skip
 
 
 def will_compile(config: Config | None = None) -> bool:
@@ -48,7 +49,8 @@ def _needed(config: Config) -> set[str]:
     needed = files(CPU, config.lists) - _ON_DEMAND
     by_bits = config.subme >= BY_BITS
     options = (
-        ("step_search", config.me == "step"), ("neighbour_vectors", by_bits and config.cabac),
+        ("pattern_search", config.me not in SEARCHES), ("step_search", config.me == "step"),
+        ("neighbour_vectors", by_bits and config.cabac),
         ("rd_candidates", by_bits and config.cabac),
         ("rd_candidates_b", by_bits and config.cabac and config.lists == 2),
         ("rd_decision", by_bits and not config.cabac), ("weighting", config.weightp),

@@ -269,9 +269,10 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
 
 _PREDICTED = dict.fromkeys(("rd_candidates", "rd_candidates_b", "inter_residual"), ALL_ROWS)
 _PREDICTED_LUMA = {"bipredict": ALL_ROWS, **_PREDICTED}
+SEARCHES = ("full_search", "pattern_search", "step_search")  # one of these
 _VECTORS = dict.fromkeys(("subpel_refine", "neighbour_vectors", "neighbour_vectors_again"), ALL_ROWS)
 VIEWS: dict[str, View] = _by_name((
-    View("reference_y", (("luma", SEARCHED_REF),), dict.fromkeys(("search_centre", "full_search", "step_search"), ALL_ROWS)),
+    View("reference_y", (("luma", SEARCHED_REF),), dict.fromkeys(("search_centre", *SEARCHES), ALL_ROWS)),
     View("reference_luma", (("luma", SEARCHED_REF), ("half", SEARCHED_REF)), _VECTORS),
     View("unweighted_luma", (("luma", SEARCHED_REF), ("half", SEARCHED_REF))),
     View("ref_luma", (("luma", ALL_REFS), ("half", ALL_REFS)), _PREDICTED_LUMA),
@@ -300,6 +301,7 @@ CONSTANTS = {
     "chroma_height": "of the display area, chroma samples",
     "mb_width": "macroblocks a row",
     "merange": "range of the integer search, samples",
+    "pattern": "of pattern_search: DIA, HEX, UMH of cpu_simd/decisions.py; 0 with other searches",
     "step_grid": "candidates a side of a grid of step_search",
     "max_mv_y": "limit of vertical vectors, samples (Table A-1)",
     "subme": "the option",

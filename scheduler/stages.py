@@ -28,6 +28,7 @@ ROWS, EVEN, SLICES, FRAME, TICKETS = "macroblock rows", "even rows", "slices", "
 _SPAN = {SLICES: ("first_mb", "end_mb"), FRAME: ()} | dict.fromkeys((ROWS, EVEN, TICKETS), ("row0", "row1"))
 MAIN, SIDE, H2D, D2H = "main", "side", "upload", "download"  # streams of a GPU
 CPU, CUDA = "cpu_simd", "cuda_src"
+SEARCHES = {"fsbm": "full_search", "step": "step_search"}  # stages by --me; of others pattern_search
 BY_BITS = 6  # lowest subme with mode decision by bits: rd_candidates with CABAC, rd_decision with CAVLC
 
 
@@ -132,6 +133,12 @@ TABLE = (
         "full_search", "full_search.full_search", ROWS, "encoder",
         "source_y reference_y pad start qp merange row0 row1 found partition_mask subme",
         "found",
+    ),
+    Stage(
+        "pattern_search", "pattern_search.pattern_search", ROWS, "encoder",
+        "source_y reference_y pad start qp merange pattern row0 row1 found partition_mask subme",
+        "found",
+        optional=True,
     ),
     Stage(
         "step_search", "step_search.step_search", ROWS, "encoder",
@@ -362,7 +369,7 @@ def frame_steps(
     else:  # on a GPU, the other streams wait for extend_luma in any frame
         last = [("extend_luma",), results] if for_download else [results]
     steps: list[tuple[tuple[str, ...], int]] = []
-    search = ("search_centre", "step_search" if me == "step" else "full_search", "subpel_refine")
+    search = ("search_centre", SEARCHES.get(me, "pattern_search"), "subpel_refine")
     by_cost = subme >= BY_BITS and cabac
     for ref in range(n_ref + n_ref1):
         if ref in weighted:

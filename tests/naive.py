@@ -1,6 +1,7 @@
 """The slow, obvious version of what only an encoder does, in NumPy and plain Python: the reference of the tests."""
 
 import numpy as np
+from h264lite.cpu_simd.decisions import UMH_ENOUGH
 from h264lite.cpu_simd.layout import COARSE_PAD, PARTITIONS
 
 from . import naive_8x8
@@ -175,6 +176,67 @@ def step_search(source, reference, pad, centre, predictor, lam, merange, grid, m
         distance = max(1, distance // divisor)
     cost = np.array([value + (lam - lam // 2) * bits for value, _, _, bits in best])
     return cost, np.array([(4 * (cx + x), 4 * (cy + y)) for _, x, y, _ in best]), seen
+
+
+def pattern_search(source, reference, pad, centre, predictor, lam, merange, pattern, mb, mb_width):
+    """cost int[41], mv int[41, 2] of one macroblock, and the candidates looked at, in order, as [x, y].
+
+    pattern: "dia", "hex", "umh".
+    """
+    y0, x0 = mb // mb_width * 16, mb % mb_width * 16
+    block = source[y0 : y0 + 16, x0 : x0 + 16].astype(int)
+    (cx, cy), (px, py) = centre[mb].tolist(), predictor[mb].tolist()
+    best = [(65535, 0, 0)] * 41
+    seen = []
+
+    def bits(x, y):
+        return se_bits(4 * (cx + x) - px) + se_bits(4 * (cy + y) - py)
+
+    def look(points):
+        """Returns the best of 16x16 after all of them."""
+        for x, y in points:
+            if not (-merange <= x < merange and -merange <= y < merange):
+                continue
+            seen.append((x, y))
+            top, left = y0 + cy + y + pad, x0 + cx + x + pad
+            difference = abs(reference[top : top + 16, left : left + 16].astype(int) - block)
+            for k, (bx, by, w, h) in enumerate(PARTITIONS.tolist()):
+                value = min(65535, int(difference[by : by + h, bx : bx + w].sum()) + lam // 2 * bits(x, y))
+                if value < best[k][0]:
+                    best[k] = value, x, y
+        return best[40][1:]
+
+    def round_about(middle, points):
+        return look([(middle[0] + x, middle[1] + y) for x, y in points])
+
+    diamond = [(0, -1), (-1, 0), (1, 0), (0, 1)]
+    hexagon = [(-2, 0), (-1, 2), (1, 2), (2, 0), (1, -2), (-1, -2)]
+    square = sorted([(x, y) for y in (-1, 0, 1) for x in (-1, 0, 1) if (x, y) != (0, 0)], key=lambda v: v[::-1])
+    ring = [(x, y) for y in range(-2, 3) for x in range(-2, 3) if max(abs(x), abs(y)) == 2]
+    quarter, signs = ((4, 0), (4, 1), (4, 2), (2, 3), (0, 4)), (1, -1)
+    sixteen = sorted({(i * x, j * y) for x, y in quarter for i in signs for j in signs}, key=lambda v: v[::-1])
+    lead = look([(0, 0), (-cx, -cy)])
+    if pattern == "dia":
+        while (found := round_about(lead, diamond)) != lead:
+            lead = found
+    if pattern == "umh":
+        lead = round_about(lead, diamond)
+    if pattern == "umh" and best[40][0] >= UMH_ENOUGH * lam:
+        cross = [(sign * s, 0) for s in range(3, merange, 2) for sign in (-1, 1)]
+        lead = round_about(lead, cross + [(0, sign * s) for s in range(3, merange // 2, 2) for sign in (-1, 1)])
+        lead = round_about(lead, square + ring)
+        lead = round_about(lead, [(s * x, s * y) for s in range(1, merange // 4 + 1) for x, y in sixteen])
+    if pattern != "dia":
+        found = round_about(lead, hexagon)
+        while found != lead:
+            n = hexagon.index((found[0] - lead[0], found[1] - lead[1]))
+            lead, found = found, round_about(found, [hexagon[(n + i) % 6] for i in (-1, 0, 1)])
+        lead = round_about(lead, square)
+    for k in range(32, 36):
+        if best[k][1:] != lead:
+            round_about(best[k][1:], square)
+    cost = np.array([value + (lam - lam // 2) * bits(x, y) for value, x, y in best])
+    return cost, np.array([(4 * (cx + x), 4 * (cy + y)) for _, x, y in best]), seen
 
 
 def half_samples(plane):

@@ -243,9 +243,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("partitions", "Analysis", read_partitions, "all", "p8x8, p4x4, i8x8, i4x4, joined by commas; none; all. p8x8 "
            "stands for 16x8, 8x16 and 8x8 as well; i8x8 needs the 8x8 transform; Intra 4x4 is used in any case", "LIST",
            short="A"),
-    Option("me", "Analysis", read_choice, "fsbm", "motion search: fsbm (esa) is the full search with SAD reuse; step "
-           "looks at grids of candidates, ever finer (faster, CPU alone)",
-           choices={"fsbm": "fsbm", "esa": "fsbm", "step": "step"}),
+    Option("me", "Analysis", read_choice, "fsbm", "motion search: fsbm (esa) is the full search with SAD reuse; dia, "
+           "hex, umh follow patterns of few candidates (faster, more bits); step looks at grids of candidates, ever finer "
+           "(CPU alone)",
+           choices={"dia": "dia", "hex": "hex", "umh": "umh", "fsbm": "fsbm", "esa": "fsbm", "step": "step"}),
     Option("step_grid", "Analysis", read_grid, 7, "candidates along each side of a step's grid (slower): 3, 7 or 13",
            "INT", choices={"3": 3, "7": 7, "13": 13}),
     Option("merange", "Analysis", read_int, 16, "range of the motion search in samples (slower)", "INT", 4, 64),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING, SMALL_PARTITIONS
+from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, DIA, HEX, ROUNDING, SMALL_PARTITIONS, UMH
 from ...cpu_simd.layout import N_WEIGHTS
 from ...cpu_simd.scaling import scaling_table
 from ..arrays import INTRA_FILL, SECOND_FILL, Size
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 OneDevice = Executor | CudaExecutor
 
+PATTERNS = {"dia": DIA, "hex": HEX, "umh": UMH}  # by --me
 BORDERS = ("extend_luma", "extend_cb", "extend_cr")
 BY_DEFAULT = 21, 11  # deadzone_inter, deadzone_intra
 MASK_16x16, MASK_16x8, MASK_8x8, MASK_8x4, MASK_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
@@ -448,8 +449,9 @@ def _constants(config: "Config") -> dict[str, Any]:
         "pad": config.pad, "chroma_pad": config.pad // 2, "luma_unit": 16, "chroma_unit": 8,
         "width": config.width, "height": config.height,
         "chroma_width": (config.width + 1) // 2, "chroma_height": (config.height + 1) // 2,
-        "merange": config.merange, "step_grid": config.step_grid, "max_mv_y": config.max_mv_y, "subme": config.subme,
-        "mb_width": config.mb_width, "partition_mask": _partition_mask(config.partitions, config.max_mvs_per_2mb),
+        "merange": config.merange, "pattern": PATTERNS.get(config.me, 0), "step_grid": config.step_grid,
+        "max_mv_y": config.max_mv_y, "subme": config.subme, "mb_width": config.mb_width,
+        "partition_mask": _partition_mask(config.partitions, config.max_mvs_per_2mb),
         "chroma_qp_offset": config.chroma_qp_offset, "has_lists": 1 if config.has_lists else None, "trellis": config.trellis,
         "transform_8x8_mode": int(config.transform_8x8_mode) if beyond_baseline else None,
         "cabac": int(config.cabac) if beyond_baseline else None,

@@ -202,7 +202,8 @@ class Models:
 # a Xeon at 2.5 GHz with AVX-512 and an H200, 1080p, real video, preset medium (docs/cpu.md, docs/gpu.md).
 _GUESS_N = 8160
 _CORE = {
-    "full_search": 45_000, "step_search": 23_000, "subpel_refine": 35_000, "inter_residual": 24_200, "mode_decision": 9_900,
+    "full_search": 45_000, "pattern_search": 12_000, "step_search": 23_000, "subpel_refine": 35_000, "inter_residual": 24_200,
+    "mode_decision": 9_900,
     "search_centre": 8_500, "intra_estimate": 6_800, "deblock": 6_400, "interpolate": 2_300, "subsample": 2_100,
     "intra": 4_000, "mark_skipped": 200, "extend_luma": 300, "extend_cb": 80, "extend_cr": 80, "ssd_y": 530, "ssd_u": 140,
     "ssd_v": 140, "rd_decision": 300_000, "rd_candidates": 90_000, "neighbour_vectors": 25_000,
@@ -210,7 +211,8 @@ _CORE = {
     "camera": 1_900, "keep_motion": 700, "explicit_motion": 400, ENTROPY: 3_200, LOAD: 500, ISSUE: 200,
 }  # fmt: skip
 _GPU = {  # (launch and other constant time, time in proportion to the size)
-    "full_search": (5, 68), "subpel_refine": (5, 65), "inter_residual": (4, 32), "mode_decision": (60, 204),
+    "full_search": (5, 68), "pattern_search": (5, 60), "subpel_refine": (5, 65), "inter_residual": (4, 32),
+    "mode_decision": (60, 204),
     "search_centre": (5, 40), "intra_estimate": (3, 10), "deblock": (5, 33), "interpolate": (3, 9), "subsample": (3, 17),
     "rd_candidates": (5, 220), "neighbour_vectors": (5, 25), "neighbour_vectors_again": (5, 25),
     "intra": (60, 189), "mark_skipped": (2, 1), "extend_luma": (2, 6), "extend_cb": (2, 2), "extend_cr": (2, 2),

@@ -12,9 +12,9 @@ SPLITTING = tuple(stage.name for stage in TABLE if stage.split in (ROWS, EVEN) a
 SPLITS = tuple(name for name in SPLITTING if not STAGES[name].optional)
 # Each memory whose device reads references extends the borders itself, so that borders are not copied. By stage: readers
 EXTENDED = {
-    "extend_luma": ("search_centre", "full_search", "step_search", "subpel_refine", "neighbour_vectors",
-                    "neighbour_vectors_again", "rd_candidates", "mode_decision", "bipredict", "rd_candidates_b",
-                    "mode_decision_b", "rd_decision", "inter_residual", "interpolate"),
+    "extend_luma": ("search_centre", "full_search", "pattern_search", "step_search", "subpel_refine",
+                    "neighbour_vectors", "neighbour_vectors_again", "rd_candidates", "mode_decision", "bipredict",
+                    "rd_candidates_b", "mode_decision_b", "rd_decision", "inter_residual", "interpolate"),
     "extend_cb": ("rd_candidates", "rd_candidates_b", "rd_decision", "inter_residual"),
     "extend_cr": ("rd_candidates", "rd_candidates_b", "rd_decision", "inter_residual"),
 }  # fmt: skip

@@ -20,8 +20,8 @@ from .simulate import Prediction, Timeline, predict, simulate
 
 DECIDING, CODING = "mode_decision", "intra"  # stages that do not split
 DECIDERS = tuple(name for name in WHOLE if name != CODING)  # those of B frames too
-SEARCHING = ("subsample", "search_centre", "full_search", "subpel_refine", "neighbour_vectors", "neighbour_vectors_again",
-             "intra_estimate", "rd_candidates", "bipredict", "rd_candidates_b")  # fmt: skip
+SEARCHING = ("subsample", "search_centre", "full_search", "pattern_search", "subpel_refine", "neighbour_vectors",
+             "neighbour_vectors_again", "intra_estimate", "rd_candidates", "bipredict", "rd_candidates_b")  # fmt: skip
 REBUILDING = ("inter_residual", "explicit_motion", "mark_skipped", "keep_motion", "deblock", "ssd_y", "ssd_u", "ssd_v",
               "interpolate")  # fmt: skip
 PINNED_ROWS = {"rows_gpu", "rows_cpu"}

@@ -225,7 +225,7 @@ USAGE = [
     (("encode", "{clip}", "o", "--crf", "23", "--qp", "23"), "--crf contradicts qp"),
     (("encode", "{clip}", "o", "-B1000", "--qp", "20"), "--bitrate contradicts qp"),
     (("encode", "{clip}", "o", "--cabac", "--profile", "baseline"), "--cabac is not supported yet"),
-    (("encode", "{clip}", "o", "--me", "umh"), "--me umh is not supported yet: fsbm (esa) and step are built"),
+    (("encode", "{clip}", "o", "--me", "tesa"), "--me tesa is not supported yet: dia, hex, umh, fsbm (esa) and"),
     (("encode", "-o", "o", "--qblur", "2", "{clip}", "-b3", "--weightp=2", "-8", "--qq", "5", "--b-adapt", "2",
       "--profile=main"),
      "not supported yet: --output (the output is the second argument); "

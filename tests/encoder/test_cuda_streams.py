@@ -29,6 +29,7 @@ TOOLS = (
     {"qp": 24, "profile": "main", "slices": 3, "ref": 2, "trellis": 0},
     {"qp": 22, "profile": "high", "cqm": "jvt", "subme": 6, "chroma_qp_offset": 4, "slices": 2},
     {"qp": 2, "profile": "high", "cqm": "jvt", "no_cabac": True, "keyint": 2},  # I_PCM
+    {"qp": 27, "me": "hex", "ref": 2}, {"qp": 31, "me": "dia", "subme": 2}, {"qp": 24, "me": "umh", "merange": 24},
     {"qp": 1, "profile": "main", "keyint": 3, "trellis": 0},  # I_PCM between CABAC
 )
 SIZES = ((16, 16), (50, 34), (17, 33), (1, 1), (80, 64), (3, 65), (48, 80))

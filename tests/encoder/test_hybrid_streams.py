@@ -19,7 +19,7 @@ from .test_cuda_streams import TOOLS
 from .test_streams import planes
 
 MORE_TOOLS = ({"ref": 3, "slices": 3, "keyint": 4}, {"me": "step", "ref": 2}, {"subme": 6, "ref": 2, "profile": "baseline"},
-              {"profile": "high", "me": "step", "subme": 7})  # fmt: skip
+              {"profile": "high", "me": "step", "subme": 7}, {"me": "umh", "ref": 2})  # fmt: skip
 SPLITS = ("none", "one", "half", "all but one", "all")
 
 

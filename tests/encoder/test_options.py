@@ -140,7 +140,7 @@ BAD = [
     {"width": 8192, "height": 4320, "ref": 16},
     {"slices": 0},
     {"slices": 19},
-    {"me": "hex"},
+    {"me": "tesa"},
     {"me": ""},
     {"merange": 3},
     {"merange": 65},
@@ -384,11 +384,11 @@ def test_frame_types_are_settled():
 
 def test_all_refused_options_are_in_one_message():
     with pytest.raises(OptionError) as caught:
-        config(nr=2, qpstep=9, me="umh", mernge=4, qp=26, aq_mode=0)
+        config(nr=2, qpstep=9, me="tesa", mernge=4, qp=26, aq_mode=0)
     assert str(caught.value) == (
         "not supported yet: nr 2 (there is no noise reduction); "
         "qpstep (how a bit rate comes about is fixed, see --bitrate); "
-        "me umh (fsbm (esa) and step are built); unknown option 'mernge'; did you mean 'merange'?"
+        "me tesa (dia, hex, umh, fsbm (esa) and step are built); unknown option 'mernge'; did you mean 'merange'?"
     )
 
 
@@ -623,6 +623,7 @@ def test_a_device_that_is_asked_for_by_name_never_degrades(monkeypatch):
     missing[0] = None
     assert config(device="cuda").device == "cuda" and not config(device="cuda").may_change_device
     assert config(device="auto", me="step").device == "cpu" and "step" in config(me="step").device_reason
+    assert config(device="cuda", me="hex").me == "hex"
     with pytest.raises(OptionError, match="step exists for the CPU only") as caught:
         config(device="cuda", me="step")
     assert caught.value.option == "me"

@@ -252,7 +252,8 @@ def test_kernels_of_other_processors_and_settings_do_not_count(kernels, monkeypa
     assert first_run.will_compile()
 
 
-@pytest.mark.parametrize("options, file", [({"me": "step"}, "step_search"), ({"subme": 6}, "rd_candidates"),
+@pytest.mark.parametrize("options, file", [({"me": "step"}, "step_search"), ({"me": "hex"}, "pattern_search"),
+                                           ({"subme": 6}, "rd_candidates"),
                                            ({"subme": 6, "profile": "baseline"}, "rd_decision")])  # fmt: skip
 def test_kernels_that_an_option_needs(kernels, options, file):
     config = Config.from_options(width=64, height=64, device="cpu", **steady(options))

@@ -6,7 +6,7 @@ from h264lite.cli.cli import main
 from h264lite.cpu_simd.layout import COARSE_PAD
 from h264lite.encoder.errors import Error
 from h264lite.scheduler.check import Twin, flat, macroblock_row
-from h264lite.scheduler.stages import CUDA, ENTROPY_STAGE, STAGES
+from h264lite.scheduler.stages import CUDA, ENTROPY_STAGE, SEARCHES, STAGES
 
 from .. import round_trip
 from ..cuda_emulator.driver import Event, Stream
@@ -23,6 +23,7 @@ OPTIONS = [
     {"me": "step", "trellis": 0},
     {"subme": 6, "profile": "baseline"},
     {"subme": 6},
+    {"me": "umh"},
 ]
 
 
@@ -46,7 +47,8 @@ def test_the_same_bytes_beside_the_twins(options, monkeypatch):
     calls = called(monkeypatch)
     assert round_trip.encode(clip, WIDTH, HEIGHT, qp=24, device="cpu", **options)[0] == plain
     expected = {STAGES[name].function for name in CPU_STAGES}
-    expected.remove("full_search.full_search" if "me" in options else "step_search.step_search")
+    expected -= {"full_search.full_search", "step_search.step_search"}
+    expected |= {STAGES[SEARCHES.get(options.get("me", "fsbm"), "pattern_search")].function}
     by_cost, cavlc = options.get("subme", 6) == 6, options.get("profile") == "baseline"
     expected.remove("mode_decision.mode_decision" if by_cost and cavlc else "rd_decision.rd_decision")
     if by_cost and not cavlc:

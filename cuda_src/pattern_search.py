@@ -1,0 +1,34 @@
+"""Search along patterns on the GPU: launches pattern_search.cu."""
+
+from typing import Any
+
+from ..cpu_simd.bundles import SearchResult, SearchStart
+from ..cpu_simd.decisions import ALL_PARTITIONS, EVERY, QUICK, QUIET, SMALL_PARTITIONS
+from .runtime.device import DeviceArray
+
+WARPS = 4  # of the kernel
+
+
+def pattern_search(
+    source: DeviceArray,  # uint8[H, W]
+    reference: DeviceArray,  # uint8[H + 2 pad, W + 2 pad], integer samples
+    pad: int,
+    start: SearchStart,
+    qp: DeviceArray,  # uint8[n_mb]
+    merange: int,
+    pattern: int,
+    row0: int,
+    row1: int,
+    found: SearchResult,
+    partition_mask: int = ALL_PARTITIONS,
+    subme: int = EVERY,
+    stream: Any = None,
+) -> None:
+    """Not part of the standard: twin of cpu_simd.pattern_search.pattern_search, but for sizes not wanted."""
+    if not 1 <= merange <= 64:
+        raise ValueError(f"merange {merange}: 1 to 64")
+    mb_width = source.shape[1] // 16
+    n_mb = (row1 - row0) * mb_width
+    arguments = [source, source.shape[1], reference, reference.shape[1], pad, *start, qp, merange, pattern]
+    arguments += [int(not partition_mask & SMALL_PARTITIONS), QUIET if subme <= QUICK else 0, row0 * mb_width, n_mb, *found]
+    source.device.launch("pattern_search", "pattern_search", (-(-n_mb // WARPS),), (32 * WARPS,), arguments, stream)
