@@ -21,7 +21,7 @@ from ..standard.cabac_contexts import (
     UNIT,
 )
 from ..standard.macroblock import I_PCM, LAST_INTRA, I_4x4, I_16x16, P_16x16
-from .cabac import N_STATES, NEXT_STATE, RANGES, start_contexts
+from .cabac import CONTEXT_MASK, N_STATES, NEXT_STATE, PAIRED_BIT, RANGES, start_contexts
 from .cabac_macroblock import has_qp_delta, macroblock_bins, put_differences, put_end_of_slice
 from .cabac_slice import STATES_I
 from .cavlc import bit_position, open_sink
@@ -53,21 +53,21 @@ KIND_OF_CONTEXT = _kinds()
 
 @helper
 def _count_bins(bins, end, contexts, codi_range, kinds):
-    """Adds the bits of bins[0] .. bins[end - 1] to kinds, bypass bins with those before; returns codIRange after them."""
+    """Adds the bits of symbols 0 .. end - 1 to kinds, bypass bins with those before; returns codIRange after them."""
     kind = np.int64(OTHER)
     for i in range(end):
         symbol = np.int64(bins[i])
-        context = symbol >> 1
+        context = symbol >> 1 & CONTEXT_MASK
         if context == BYPASS:
             kinds[kind] += UNIT
             continue
         kind = np.int64(KIND_OF_CONTEXT[context])
         probability = np.int64(contexts[context])
         contexts[context] = NEXT_STATE[(probability << 1) | (symbol & 1)]
-        share = (np.int64(RANGES[probability >> 1]) >> ((codi_range >> 3) & 24)) & 255
+        share = RANGES[probability] >> (codi_range >> 2 & 48) & 255
         if (probability ^ symbol) & 1 == 0:
             share = codi_range - share
-        kinds[kind] += np.int64(LOG2[codi_range]) - np.int64(LOG2[share])
+        kinds[kind] += np.int64(LOG2[codi_range]) - np.int64(LOG2[share]) + UNIT * (symbol >> PAIRED_BIT & 1)
         codi_range = share << (9 - bit_length(share))
     return codi_range
 

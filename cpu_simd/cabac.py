@@ -1,10 +1,10 @@
 """CABAC: the arithmetic encoding engine (9.3.4.2 to 9.3.4.5) over bins in coding order.
 
-A bin is a uint16: ctxIdx << 1 | binVal, with BYPASS and TERMINATE in place of ctxIdx (layout.py). The engine is `state`
-int64[4]: codILow with the bits above it that are not stored yet, the number of these bits less FULL, codIRange, and the byte
-offset where they will be stored. codILow is kept twice as large as in the standard, so that bypass bins, which add codIRange
-after a shift, take the same steps as others. A carry goes into the bytes that are stored, so that no outstanding bits are
-counted. `contexts` uint8[N_STATES]: pStateIdx << 1 | valMPS by ctxIdx.
+A symbol is a uint16: ctxIdx << 1 | binVal, with TERMINATE in place of ctxIdx before end_of_slice_flag and I_PCM (layout.py).
+A bypass bin belongs to the symbol before it, since most are signs: PAIRED is set, and the bit above it is the bin. BYPASS in
+place of ctxIdx stands for no other bin. The engine is `state` int64[4]: codILow with the bits above it that are not stored,
+the number of these bits less FULL, codIRange, and the byte offset where they will be stored. A carry goes into the bytes that
+are stored, so that no outstanding bits are counted. `contexts` uint8[N_STATES]: pStateIdx << 1 | valMPS by ctxIdx.
 """
 
 import numpy as np
@@ -12,14 +12,16 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.cabac_contexts import INITIAL_M_N, N_CONTEXTS, NEXT_LPS, RANGE_LPS
 from .layout import BYPASS, TERMINATE
-from .simd.lanes import bit_length
 
 LOW, PENDING, RANGE, BYTE = range(4)
 N_STATES = TERMINATE + 1
 FULL = 32  # bits that are stored at once
-REGISTER = 11  # bits of codILow: ten in the standard, and twice that
+REGISTER = 10  # bits of codILow
+CONTEXT_MASK = 2047  # of symbol >> 1
+PAIRED_BIT = 12
+PAIRED = 1 << PAIRED_BIT
 
-# States besides those of Table 9-45: of BYPASS, where both bins leave codIRange; of TERMINATE (pStateIdx 63)
+# States besides those of Table 9-45: of BYPASS, an MPS that takes nothing of codIRange; of TERMINATE (pStateIdx 63)
 STATE_TERMINATE, STATE_BYPASS = 126, 128
 
 
@@ -35,9 +37,11 @@ def _next_states():
 
 
 def _ranges():
-    """uint32[65]: rangeTabLPS (Table 9-44) of a pStateIdx, a byte for each qCodIRangeIdx; 0 for BYPASS."""
-    result = np.zeros(65, np.uint32)
-    result[:64] = [sum(int(value) << 8 * q for q, value in enumerate(row)) for row in RANGE_LPS]
+    """int64[130] by state, 16 bits for each qCodIRangeIdx: rangeTabLPS (Table 9-44), above it the shift to renormalise it."""
+    result = np.zeros(130, np.int64)
+    for state in range(128):
+        for q, value in enumerate(RANGE_LPS[state >> 1].tolist()):
+            result[state] |= (value | (9 - value.bit_length()) << 8) << 16 * q
     return result
 
 
@@ -67,25 +71,29 @@ def start_engine(state, at):
 
 @helper
 def encode_bins(bins, end, contexts, state, out, last):
-    """9.3.4.2 to 9.3.4.5: encodes bins[0] .. bins[end - 1]; a terminating bin of 1 can only be the last, see finish_engine.
+    """9.3.4.2 to 9.3.4.5: encodes symbols 0 .. end - 1; a terminating bin of 1 can only be the last, see finish_engine.
 
     Bytes beyond out[last] + 4 are lost; state[BYTE] then exceeds `last`.
     """
     low, pending, codi_range, at = state[LOW], state[PENDING], state[RANGE], state[BYTE]
     for i in range(end):
         symbol = np.int64(bins[i])
-        probability = np.int64(contexts[symbol >> 1])
-        contexts[symbol >> 1] = NEXT_STATE[(probability << 1) | (symbol & 1)]
+        context = symbol >> 1 & CONTEXT_MASK
+        probability = np.int64(contexts[context])
+        contexts[context] = NEXT_STATE[(probability << 1) | (symbol & 1)]
+        step = RANGES[probability] >> (codi_range >> 2 & 48)
+        range_lps = step & 255
+        shift_lps = step >> 8 & 7
         is_lps = (probability ^ symbol) & 1
-        bypass = probability >> 7
-        range_lps = (np.int64(RANGES[probability >> 1]) >> ((codi_range >> 3) & 24)) & 255
         codi_range -= range_lps
-        low += (codi_range & -is_lps) << (1 - bypass)
-        codi_range += (range_lps - codi_range) & -(is_lps & ~bypass)
-        shift = 9 - bit_length(codi_range)
-        codi_range <<= shift
-        low <<= shift + bypass
-        pending += shift + bypass
+        low += codi_range & -is_lps
+        shift_mps = np.int64(codi_range < 256)
+        codi_range <<= shift_mps
+        codi_range = range_lps << shift_lps if is_lps else codi_range
+        shift = shift_lps if is_lps else shift_mps
+        shift += symbol >> PAIRED_BIT & 1
+        low = (low << shift) + (codi_range & -(symbol >> (PAIRED_BIT + 1)))
+        pending += shift
         if pending >= 0:
             word = low >> (pending + REGISTER)
             low &= (1 << (pending + REGISTER)) - 1
@@ -93,6 +101,16 @@ def encode_bins(bins, end, contexts, state, out, last):
             store_bytes(out, min(at, last), word, 4)
             at += 4
     state[LOW], state[PENDING], state[RANGE], state[BYTE] = low, pending, codi_range, at
+
+
+@helper
+def count_bins(bins, end):
+    """The number of bins in symbols 0 .. end - 1."""
+    count = np.int64(0)
+    for i in range(end):
+        symbol = np.int64(bins[i])
+        count += (symbol >> PAIRED_BIT & 1) + (symbol >> 1 & CONTEXT_MASK != BYPASS)
+    return count
 
 
 @helper

@@ -8,8 +8,7 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.cabac_contexts import CTX_MVD_X, CTX_MVD_Y, CTX_REF_IDX, CTX_SUB_MB_TYPE_P
 from ..standard.macroblock import LAST_INTRA, P_SKIP, P_8x8, SUB_4x4, SUB_8x4, SUB_8x8
-from .cabac_residual import put_bin, put_exp_golomb
-from .layout import BYPASS
+from .cabac_residual import put_bin, put_bypass, put_exp_golomb
 from .macroblock_syntax import partition_size, sub_partition_size
 from .mv_prediction import predict_mv
 
@@ -88,7 +87,7 @@ def put_mvd(bins, at, context, value, total):
         at = put_bin(bins, at, context + min(2 + size, 6), 0)
     else:
         at = put_exp_golomb(bins, at, size - MVD_PREFIX, 3)
-    return put_bin(bins, at, BYPASS, value < 0)
+    return put_bypass(bins, at, np.int64(value < 0))
 
 
 @helper

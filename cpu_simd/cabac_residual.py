@@ -13,9 +13,11 @@ from ..standard.cabac_contexts import (
     SIGNIFICANT_INC_8x8,
 )
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, I_16x16
+from .cabac import PAIRED, PAIRED_BIT
 from .cavlc import nonzero_levels
 from .layout import BYPASS, CB_AC, CB_DC, LUMA_DC
-from .simd.lanes import bit_length
+from .simd.lanes import bit_count, bit_length
+from .simd.vector import add, load_like, splat_u16x8, splat_u16x16, store
 
 # ctxBlockCat (Table 9-42)
 CAT_LUMA_DC, CAT_LUMA_AC, CAT_LUMA_4x4, CAT_CHROMA_DC, CAT_CHROMA_AC, CAT_LUMA_8x8 = range(6)
@@ -26,10 +28,41 @@ LEVEL_PREFIX = 14  # uCoff of coeff_abs_level_minus1 (Table 9-34)
 _FIRST, _DOWN = 9, 8
 
 
+def _maps(significant, last):
+    """uint16[n, 16, 8]: the symbols of four positions by their four significant_coeff_flag, as many as there are, in order.
+
+    significant, last: ctxIdx of both flags of all positions, four for each n.
+    """
+    result = np.zeros((len(significant) // 4, 16, 8), np.uint16)
+    for n in range(len(result)):
+        for pattern in range(16):
+            symbols = []
+            for k in range(4):
+                flag = pattern >> k & 1
+                symbols += [int(significant[4 * n + k]) << 1 | flag] + [int(last[4 * n + k]) << 1] * flag
+            result[n, pattern, : len(symbols)] = symbols
+    return result
+
+
+# Of 4x4 blocks with both contexts relative to that of the first significant_coeff_flag, alike in all categories; of 8x8
+# blocks, whose last position has no flags
+MAPS = _maps(np.arange(16), np.arange(16) + (LAST_BASE - SIGNIFICANT_BASE)[0])
+MAPS_8x8 = _maps(
+    SIGNIFICANT_BASE[CAT_LUMA_8x8] + np.r_[SIGNIFICANT_INC_8x8, 0], LAST_BASE[CAT_LUMA_8x8] + np.r_[LAST_INC_8x8, 0]
+)
+
+
 @helper
 def put_bin(bins, at, context, value):
-    """9.3.1: a bin with ctxIdx `context`, or BYPASS or TERMINATE."""
-    bins[at] = context << 1 | value
+    """9.3.1: a bin with ctxIdx `context` or TERMINATE."""
+    bins[np.uint64(at)] = context << 1 | value
+    return at + 1
+
+
+@helper
+def put_bypass(bins, at, value):
+    """9.3.1: a bypass bin."""
+    bins[np.uint64(at)] = BYPASS << 1 | PAIRED | value << (PAIRED_BIT + 1)
     return at + 1
 
 
@@ -37,31 +70,32 @@ def put_bin(bins, at, context, value):
 def put_exp_golomb(bins, at, value, k):
     """9.3.2.3: the suffix of a UEGk binarisation: Exp-Golomb code of order k, bypass bins."""
     while value >= 1 << k:
-        at = put_bin(bins, at, BYPASS, 1)
+        at = put_bypass(bins, at, 1)
         value -= 1 << k
         k += 1
-    at = put_bin(bins, at, BYPASS, 0)
+    at = put_bypass(bins, at, 0)
     while k > 0:
         k -= 1
-        at = put_bin(bins, at, BYPASS, value >> k & 1)
+        at = put_bypass(bins, at, value >> k & 1)
     return at
 
 
 @helper
 def put_level(bins, at, level, first, others):
-    """9.3.2.3: coeff_abs_level_minus1 and coeff_sign_flag; contexts: of the first bin, of the other bins of the prefix."""
+    """9.3.2.3: coeff_abs_level_minus1 and coeff_sign_flag; contexts: of the first bin, of the other bins of the prefix.
+
+    Writes sixteen symbols, more than it needs, in place of a loop.
+    """
     size = abs(level)
-    if size == 1:
-        at = put_bin(bins, at, first, 0)
-    else:
-        at = put_bin(bins, at, first, 1)
-        for _ in range(min(size - 2, LEVEL_PREFIX - 1)):
-            at = put_bin(bins, at, others, 1)
-        if size <= LEVEL_PREFIX:
-            at = put_bin(bins, at, others, 0)
-        else:
-            at = put_exp_golomb(bins, at, size - 1 - LEVEL_PREFIX, 0)
-    return put_bin(bins, at, BYPASS, level < 0)
+    sign = np.int64(level < 0)
+    store(bins, at, splat_u16x16(others << 1 | 1))
+    bins[np.uint64(at)] = first << 1 | 1
+    if size > LEVEL_PREFIX:
+        at = put_exp_golomb(bins, at + LEVEL_PREFIX, size - 1 - LEVEL_PREFIX, 0)
+        return put_bypass(bins, at, sign)
+    context = first if size == 1 else others
+    bins[np.uint64(at + size - 1)] = context << 1 | PAIRED | sign << (PAIRED_BIT + 1)
+    return at + size
 
 
 @helper
@@ -73,32 +107,53 @@ def level_contexts(category, ones, larger):
 
 
 @helper
-def put_block(bins, at, levels, mb, block, first, mask, most, category):
-    """7.3.5.3.3: residual_block_cabac() after coded_block_flag, of `most` levels from position `first` on.
-
-    mask: nonzero_levels of the block, not 0; category: ctxBlockCat, not that of 8x8 blocks.
-    """
-    outlined()
-    significant = np.int64(SIGNIFICANT_BASE[category])
-    last_one = np.int64(LAST_BASE[category])
-    last = bit_length(mask) - 1
-    for i in range(min(last + 1, most - 1)):
-        flag = mask >> i & 1
-        put_bin(bins, at, significant + i, flag)
-        put_bin(bins, at + 1, last_one + i, i == last)
-        at += 1 + flag
+def put_levels(bins, at, levels, mb, block, first, mask, category):
+    """7.3.5.3.3: the levels of a block, downwards; mask, category: see put_block. block: of an 8x8 block its first one."""
     ones = 0
     larger = 0
     while mask != 0:
         i = bit_length(mask) - 1
-        mask ^= 1 << i
-        level = np.int64(levels[mb, block, first + i])
+        mask ^= np.int64(1) << i
+        if category == CAT_LUMA_8x8:
+            level = np.int64(levels[mb, block + (i & 3), i >> 2])
+        else:
+            level = np.int64(levels[mb, block, first + i])
         context, others = level_contexts(category, ones, larger)
         at = put_level(bins, at, level, context, others)
         is_one = abs(level) == 1
         ones += is_one
         larger += not is_one
     return at
+
+
+@helper
+def end_map(bins, at, mask, end, last):
+    """7.3.5.3.3: the place after the significance map that begins at `at`, whose last_significant_coeff_flag is set.
+
+    end: the number of positions with flags: all up to `last`, but not the last one of the block.
+    """
+    at += end + bit_count(mask & ((np.int64(1) << end) - 1))
+    bins[np.uint64(at - 1)] |= np.int64(last < end)
+    return at
+
+
+@helper
+def put_block(bins, at, levels, mb, block, first, mask, most, category):
+    """7.3.5.3.3: residual_block_cabac() after coded_block_flag, of `most` levels from position `first` on.
+
+    mask: nonzero_levels of the block, not 0; category: ctxBlockCat, not that of 8x8 blocks.
+    """
+    outlined()
+    last = bit_length(mask) - 1
+    end = min(last + 1, most - 1)
+    place = at
+    for i in range(0, end, 4):
+        pattern = mask >> i & 15
+        contexts = splat_u16x8(np.int64(SIGNIFICANT_BASE[category]) << 1)
+        store(bins, place, add(load_like(contexts, MAPS, 32 * i + 8 * pattern), contexts))
+        place += 4 + bit_count(pattern)
+    at = end_map(bins, at, mask, end, last)
+    return put_levels(bins, at, levels, mb, block, first, mask, category)
 
 
 @helper
@@ -118,23 +173,14 @@ def put_block_8x8(bins, at, levels, mb, quadrant):
     for k in range(4):
         mask |= spread(nonzero_levels(levels, mb, 4 * quadrant + k, 0, 16)) << k
     last = bit_length(mask) - 1
-    for i in range(min(last + 1, 63)):
-        flag = mask >> i & 1
-        put_bin(bins, at, np.int64(SIGNIFICANT_BASE[CAT_LUMA_8x8]) + np.int64(SIGNIFICANT_INC_8x8[i]), flag)
-        put_bin(bins, at + 1, np.int64(LAST_BASE[CAT_LUMA_8x8]) + np.int64(LAST_INC_8x8[i]), i == last)
-        at += 1 + flag
-    ones = 0
-    larger = 0
-    while mask != 0:
-        i = bit_length(mask) - 1
-        mask ^= np.int64(1) << i
-        level = np.int64(levels[mb, 4 * quadrant + (i & 3), i >> 2])
-        context, others = level_contexts(CAT_LUMA_8x8, ones, larger)
-        at = put_level(bins, at, level, context, others)
-        is_one = abs(level) == 1
-        ones += is_one
-        larger += not is_one
-    return at
+    end = min(last + 1, 63)
+    place = at
+    for i in range(0, end, 4):
+        pattern = mask >> i & 15
+        store(bins, place, load_like(splat_u16x8(0), MAPS_8x8, 32 * i + 8 * pattern))
+        place += 4 + bit_count(pattern)
+    at = end_map(bins, at, mask, end, last)
+    return put_levels(bins, at, levels, mb, 4 * quadrant, 0, mask, CAT_LUMA_8x8)
 
 
 @helper

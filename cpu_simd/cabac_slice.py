@@ -11,12 +11,12 @@ import numpy as np
 from ..jit.inlining import inlined, outlined
 from ..jit.kernel import helper
 from ..standard.macroblock import I_PCM
-from .cabac import BYTE, encode_bins, finish_engine, start_contexts, start_engine
+from .cabac import BYTE, count_bins, encode_bins, finish_engine, start_contexts, start_engine
 from .cabac_macroblock import has_qp_delta, macroblock_bins, put_differences, put_end_of_slice
 from .layout import MOST_BINS
 from .macroblock_syntax import skip_type
 
-BATCH = 2048  # bins from which on the engine takes them
+BATCH = 2048  # symbols from which on the engine takes them
 BINS_ROOM = BATCH + MOST_BINS
 STATES_I = 3  # in place of cabac_init_idc: the initial states of I slices
 SPARE = 8  # bytes of a slice's place that stay free
@@ -84,7 +84,7 @@ def put_cabac_slice(out, header, first_mb, end_mb, mb_width, entries, frame_para
         if m.mb_type[mb] == I_PCM:
             if not put_pcm(out, last, n, mb, mb_width, source, scratch):
                 return np.int64(-1), np.int64(0)
-            count += n
+            count += count_bins(bins, n)
             n = 0
         after_delta = False
         if has_qp_delta(m, mb, skip_type(n_ref1)):
@@ -93,7 +93,7 @@ def put_cabac_slice(out, header, first_mb, end_mb, mb_width, entries, frame_para
         n = put_end_of_slice(bins, n, mb == end_mb - 1)
         if n >= BATCH or mb == end_mb - 1:
             encode_bins(bins, n, contexts, engine, out, last)
-            count += n
+            count += count_bins(bins, n)
             n = 0
             if engine[BYTE] > last:
                 return np.int64(-1), np.int64(0)

@@ -24,17 +24,19 @@ from .simd.blocks import (
     spread_4,
     store_columns,
 )
-from .simd.lanes import nonzero_lanes
+from .simd.lanes import equal_lanes, nonzero_lanes
 from .simd.vector import (
     absolute,
     add,
     clip_to_u8,
+    load_like,
     load_u8x8,
     load_u8x16,
     max_s,
     plus,
     shift_left,
     shift_right_s,
+    splat_i32x8,
     splat_u16x16,
     store,
     sub,
@@ -95,6 +97,33 @@ def _moved_in_lists(data, mb_p, p, mb_q, q):
 
 
 @helper
+def _moved_between(data, mb_p, p, mb_q, q):
+    """8.7.2.1: _moved or, in frames with two lists, _moved_in_lists."""
+    if data.n_ref1:
+        return _moved_in_lists(data, mb_p, p, mb_q, q)
+    return _moved(data.ref_idx, data.mv, data.duplicates, mb_p, p, mb_q, q)
+
+
+@helper
+def _is_uniform(ref_idx, mv, mb):
+    """Whether the blocks of macroblock mb all have the same entry and vector in a list."""
+    vector = splat_i32x8((np.int64(mv[mb, 0, 0]) & 0xFFFF) | np.int64(mv[mb, 0, 1]) << 16)
+    same = equal_lanes(load_like(vector, mv, 32 * mb), vector) & equal_lanes(load_like(vector, mv, 32 * mb + 16), vector)
+    entries = (ref_idx[mb, 0] == ref_idx[mb, 1]) & (ref_idx[mb, 0] == ref_idx[mb, 2]) & (ref_idx[mb, 0] == ref_idx[mb, 3])
+    return same == 255 and entries
+
+
+@helper
+def _moves_as_one(data, mb):
+    """Whether the blocks of an inter macroblock all have the same motion: no edge between them has bS 1."""
+    if not _is_uniform(data.ref_idx, data.mv, mb):
+        return False
+    if data.n_ref1:
+        return _is_uniform(data.ref_idx1, data.mv1, mb)
+    return True
+
+
+@helper
 def _coded_blocks(total_coeff, transform_8x8, mb):
     """8.7.2.1: bit mask (raster) of the 4x4 blocks of macroblock mb whose transform block has levels."""
     coded = nonzero_lanes(total_coeff, 24 * mb)
@@ -112,17 +141,18 @@ def strengths(mb, mb_width, strength_data, left, top, bs):
     transform_size_8x8_flag edges 1 and 3, which chroma has not, are no edges of transform blocks (8.7).
     """
     inlined()
-    mb_type, ref_idx, mv, total_coeff, transform_8x8, duplicates = strength_data[:6]
+    mb_type, total_coeff, transform_8x8 = strength_data.mb_type, strength_data.total_coeff, strength_data.transform_8x8
     for i in range(32):
         bs[i] = 0
     intra = mb_type[mb] <= LAST_INTRA
     every = 2 if transform_8x8[mb] else 1
     coded_q = _coded_blocks(total_coeff, transform_8x8, mb)
+    one_q = not intra and _moves_as_one(strength_data, mb)
     for direction in range(2):
         mb_before = mb - 1 if direction == 0 else mb - mb_width
         for edge in range(0, 4, every):
             at = 16 * direction + 4 * edge
-            mb_p, coded_p = mb, coded_q
+            mb_p, coded_p, one = mb, coded_q, one_q
             if edge == 0:
                 if not (left if direction == 0 else top):
                     continue
@@ -132,9 +162,13 @@ def strengths(mb, mb_width, strength_data, left, top, bs):
                         bs[at + k] = 4
                     continue
                 coded_p = _coded_blocks(total_coeff, transform_8x8, mb_p)
+                one = one_q and _moves_as_one(strength_data, mb_p)
             elif intra:
                 for k in range(4):
                     bs[at + k] = 3
+                continue
+            moved = one and edge == 0 and _moved_between(strength_data, mb_p, 0, mb, 0)
+            if one and not moved and coded_q | coded_p == 0:
                 continue
             for k in range(4):
                 q = 4 * k + edge if direction == 0 else 4 * edge + k
@@ -142,11 +176,8 @@ def strengths(mb, mb_width, strength_data, left, top, bs):
                 p = q - step if edge > 0 else q + 3 * step
                 if (coded_q >> q | coded_p >> p) & 1:
                     bs[at + k] = 2
-                elif strength_data.n_ref1:
-                    if _moved_in_lists(strength_data, mb_p, p, mb, q):
-                        bs[at + k] = 1
-                elif _moved(ref_idx, mv, duplicates, mb_p, p, mb, q):
-                    bs[at + k] = 1
+                else:
+                    bs[at + k] = moved if one else _moved_between(strength_data, mb_p, p, mb, q)
 
 
 @helper

@@ -42,14 +42,35 @@ def test_slices(case, mode_8x8):
 
 
 @closed_kernel
-def encoded(bins, contexts, engine, out, last, parts):
-    """The bins through the engine in `parts` calls from byte 1 on, ended; the bit position."""
+def encoded(symbols, contexts, engine, out, last, parts):
+    """The symbols through the engine in `parts` calls from byte 1 on, ended; the bit position."""
     cabac.start_contexts(contexts, 3, 20)
     cabac.start_engine(engine, 1)
     for k in range(parts):
-        part = bins[len(bins) * k // parts : len(bins) * (k + 1) // parts]
+        part = symbols[len(symbols) * k // parts : len(symbols) * (k + 1) // parts]
         cabac.encode_bins(part, len(part), contexts, engine, out, last)
     return cabac.finish_engine(engine, out, last)
+
+
+def symbols_of(bins, rng):
+    """Bins as the engine takes them: bypass bins by themselves or with the bin before; uint16[]."""
+    symbols = []
+    for symbol in bins.tolist():
+        if symbol >> 1 != BYPASS:
+            symbols.append(symbol)
+            continue
+        paired = cabac.PAIRED | (symbol & 1) << (cabac.PAIRED_BIT + 1)
+        if symbols and symbols[-1] < cabac.PAIRED and rng.random() < 0.8:
+            symbols[-1] |= paired
+        else:
+            symbols.append(BYPASS << 1 | paired)
+    return np.array(symbols, np.uint16)
+
+
+@closed_kernel
+def counted(symbols):
+    """The number of bins."""
+    return cabac.count_bins(symbols, len(symbols))
 
 
 def naive_bits(bins):
@@ -78,7 +99,10 @@ def test_engine(kind):
         bins = (context << 1 | np.where(context == TERMINATE, 0, value)).astype(np.uint16)
         bins = np.r_[bins, np.uint16(TERMINATE << 1 | 1)]
         out = np.zeros(length + 100, np.uint8)
-        position = encoded(bins, np.zeros(cabac.N_STATES, np.uint8), np.zeros(4, np.int64), out, length, min(7, length))
+        symbols = symbols_of(bins, rng)
+        assert counted(symbols) == len(bins)
+        scratch = np.zeros(cabac.N_STATES, np.uint8), np.zeros(4, np.int64)
+        position = encoded(symbols, *scratch, out, length, min(7, len(symbols)))
         text = "".join(format(byte, "08b") for byte in out[1:])
         assert text[: position - 8] == naive_bits(bins)
         assert "1" not in text[position - 8 :]

@@ -11,6 +11,13 @@ from h264lite.standard.macroblock import B_SKIP, LAST_INTRA, P_SKIP, B_8x8, P_16
 from ..naive_deblock import deblock_picture
 
 
+def unite(rng, state, names):
+    """Gives the blocks of half of the macroblocks the same motion."""
+    one = rng.random(len(state["mb_type"])) < 0.5
+    for name in names:
+        state[name][one] = state[name][one][:, :1]
+
+
 def random_state(rng, n_mb, intra_share, qp_low, qp_high):
     state = {
         "mb_type": rng.integers(P_16x16, P_SKIP + 1, n_mb).astype(np.uint8),
@@ -21,6 +28,7 @@ def random_state(rng, n_mb, intra_share, qp_low, qp_high):
         "qp": rng.integers(qp_low, qp_high + 1, n_mb).astype(np.uint8),
         "duplicates": int(rng.integers(3)),  # entries of the list after the first that are its first picture again
     }
+    unite(rng, state, ("ref_idx", "mv"))
     intra = rng.random(n_mb) < intra_share
     state["mb_type"][intra] = rng.integers(0, LAST_INTRA + 1, intra.sum())
     state["ref_idx"][intra] = -1
@@ -37,7 +45,9 @@ def random_b_state(rng, n_mb, *numbers):
     state["ref_idx1"] = rng.integers(-1, 3, (n_mb, 4)).astype(np.int8)
     one, both = rng.integers(0, 3, (n_mb, 4)), rng.integers(-1, 3, (n_mb, 4))
     state["ref_idx"] = np.where(state["ref_idx1"] < 0, one, both).astype(np.int8)
+    state["mv"] = rng.integers(-3, 4, (n_mb, 16, 2)).astype(np.int16)
     state["mv1"] = rng.integers(-3, 4, (n_mb, 16, 2)).astype(np.int16)
+    unite(rng, state, ("ref_idx", "mv", "ref_idx1", "mv1"))
     for refs, vectors in (("ref_idx", "mv"), ("ref_idx1", "mv1")):
         state[refs][~inter] = -1
         blocks = state[refs].reshape(n_mb, 2, 2).repeat(2, 1).repeat(2, 2).reshape(n_mb, 16)
