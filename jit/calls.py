@@ -22,7 +22,7 @@ IS_POSSIBLE = sys.platform == "linux" and sys.maxsize > 1 << 32 and sys.byteorde
 
 
 @intrinsic
-def _call(typingctx, address, words, at):  # type: ignore[no-untyped-def]
+def call_words(typingctx, address, words, at):  # type: ignore[no-untyped-def]
     """Calls the function at an address with MOST_WORDS words of an array, from the index `at` on; 0, or it has failed."""
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
@@ -37,7 +37,7 @@ def _call(typingctx, address, words, at):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def _nanoseconds(typingctx):  # type: ignore[no-untyped-def]
+def nanoseconds(typingctx):  # type: ignore[no-untyped-def]
     """The time of time.monotonic() in nanoseconds."""
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
@@ -61,12 +61,12 @@ def run_calls(calls, words, first, end, times):
     calls: int64[n, 2], the address of each and the index of its first word; words: int64, MOST_WORDS more than used; times
     (out): int64[n, 2], time.monotonic() in nanoseconds at begin and end of each call.
     """
-    now = _nanoseconds()
+    now = nanoseconds()
     for k in range(first, end):
         times[k, 0] = now
-        if _call(calls[k, 0], words, calls[k, 1]) != 0:
+        if call_words(calls[k, 0], words, calls[k, 1]) != 0:
             return k
-        now = _nanoseconds()
+        now = nanoseconds()
         times[k, 1] = now
     return -1
 

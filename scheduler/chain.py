@@ -7,13 +7,13 @@ picture buffer, the workspace; the words of each part are made once, and those o
 
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..jit.calls import MOST_WORDS, calls_of, run_calls, words_of
 from .stages import Stage
+from .threads.team import TeamSteps
 from .trace import HOST, Trace
 
 State = dict[str, Any]  # arguments of stages by name
@@ -76,7 +76,9 @@ class Chain:
         self._index: list[int] = []
         self._held: list[np.ndarray] = []  # arrays that are constants of kernels
         rows: list[tuple[int, int]] = []
-        self._steps = [[self._add(part, rows) for part in parts] for parts in make_steps(views)]
+        steps = [[self._add(part, rows) for part in parts] for parts in make_steps(views)]
+        self._part_ends = np.array([0, *(end for parts in steps for _, end in parts)], np.int64)
+        self._step_ends = np.cumsum([0, *map(len, steps)], dtype=np.int64)
         self._rows = np.array(rows, np.int64).reshape(-1, 2)
         self._gather = np.array(self._index + [self._first_constant] * MOST_WORDS, np.intp)
         self._constant = np.array(self._constants, np.int64)
@@ -109,23 +111,27 @@ class Chain:
 
     def run(
         self, parts: Sequence[Part], seconds: dict[str, float], at_once: bool, trace: Trace | None,
-        run: Callable[[list[list[Callable[[], None]]]], None] | None = None,
+        share: Callable[[TeamSteps], None] | None = None,
     ) -> None:  # fmt: skip
         """Run the stages of a frame with these parts, whose arrays are kept. The time of each stage is added to `seconds`.
 
-        at_once: without a return to the interpreter, which delays interrupts. run: runs the parts of each step
-        concurrently; None: all run in this thread. RuntimeError if a stage fails.
+        at_once: without a return to the interpreter, which delays interrupts. share: runs steps by several threads; None:
+        all run in this thread. MemoryError if a stage fails.
         """
         words = np.concatenate([*[part.words for part in parts], self._constant])[self._gather]
-        times = np.zeros((len(self._rows), 2), np.int64)
-        call = partial(self._call, words, times, trace)
-        if run is not None:
-            run([[partial(call, first, end) for first, end in step] for step in self._steps])
-        elif at_once:
-            call(0, len(self._rows))
+        if share is not None:
+            steps = TeamSteps(self._rows, words, self._part_ends, self._step_ends)
+            share(steps)
+            times = steps.times
+            if trace is not None:
+                for name, (begin, done, thread) in zip(self._names, times.tolist()):
+                    trace.add(HOST, steps.threads[thread], name, 1e-9 * begin, 1e-9 * (done - begin))
         else:
-            for k in range(len(self._rows)):
-                call(k, k + 1)
+            times = np.zeros((len(self._rows), 2), np.int64)
+            first = 0
+            for end in (len(self._rows),) if at_once else range(1, len(self._rows) + 1):
+                self._call(words, times, trace, first, end)
+                first = end
         for name, spent in zip(self._names, (times[:, 1] - times[:, 0]).tolist()):
             seconds[name] = seconds.get(name, 0.0) + 1e-9 * spent
 

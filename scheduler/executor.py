@@ -149,8 +149,8 @@ class Executor:
 
     def run_chain(self, chain: Chain, parts: Sequence[Arguments], seconds: dict[str, float]) -> None:
         """`run` for the calls of a kind of frame, with the arguments of a frame."""
-        run = self._worker_pool.run if self.has_threads else None
-        chain.run(parts, seconds, self._is_small, self._trace, run)
+        share = self._worker_pool.run_steps if self.has_threads else None
+        chain.run(parts, seconds, self._is_small, self._trace, share)
 
     def run_parts(self, parts: Sequence[Part]) -> None:
         """Run functions concurrently, and return when they are done."""

@@ -20,12 +20,9 @@ from ...jit.atomics import take, wait_until
 from ...start_threads import start_threads
 from .arrive import arrive
 from .lazy_task import LazyTask, QueuedTask, Task
+from .team import LINE, NAP, PATIENCE, ROUNDS, TeamSteps
 
-ROUNDS = 2_000  # reads of a counter in one call, about 0.1 ms, without the interpreter's lock
-PATIENCE = 0.002  # seconds of polling before a thread sleeps
 BRIEFLY = 0.0002  # the same where all work is tasks, which take milliseconds: threads that poll delay those that work
-NAP = 0.0001  # seconds of sleep inside a step
-LINE = 8  # the counter of each step is on a cache line of its own
 
 Part = Callable[[], None]
 
@@ -80,7 +77,7 @@ class _Shared:
 
     def __init__(self, caller_works: bool) -> None:
         self.caller_works = caller_works
-        self.steps: Steps | None = None
+        self.steps: Steps | TeamSteps | None = None
         self.posted = np.zeros(1, np.int64)  # step lists and tasks so far
         self.tasks: deque[QueuedTask] = deque()
         self.urgent: deque[QueuedTask] = deque()
@@ -181,13 +178,20 @@ class WorkerPool:
                 for part in parts:
                     part()
             return
-        work = Steps(steps, self._team - 1)
+        self.run_steps(Steps(steps, self._team - 1))
+
+    def run_steps(self, work: Steps | TeamSteps) -> None:
+        """The same for steps that are made, with at least one thread beside the caller."""
+        if isinstance(work, TeamSteps):
+            work.begin(self._team - 1)
         self._shared.steps = work
         self._shared.post(self._team - 1)
         try:
             work.work()
         except BaseException as error:  # for an interrupt between two parts
             work.error = error
+            if isinstance(work, TeamSteps):
+                work.stop()
             raise
         finally:
             if self._shared.steps is work:
