@@ -162,8 +162,9 @@ def _take_samples(source, at, stride, arranged, large):
 
 
 @closed_kernel
-def _search_rows(source, reference, pad, start, qp, merange, pattern, row0, row1, found, limits, lane, native):
+def _search_rows(source, reference, pad, start, qp, pattern, row0, row1, found, limits, lane, native):
     """Implements pattern_search. limits: large_alone, and QUIET or 0."""
+    kind, merange = pattern
     large, quiet = limits
     first = 0 if large is None else FIRST_LARGE
     centre, predictor = start
@@ -196,10 +197,10 @@ def _search_rows(source, reference, pad, start, qp, merange, pattern, row0, row1
         looking = Looking(arranged, reference, corner, size, costs, smallest)
         _look(looking, merange, merange, large, native)
         _look(looking, -left, -top, large, native)
-        if pattern == DIA:
+        if kind == DIA:
             _follow_diamonds(looking, large, native)
         else:
-            if pattern == UMH:
+            if kind == UMH:
                 _look_wide(looking, merange, UMH_ENOUGH * lam, large, native)
             _follow_hexagons(looking, large, native)
         _look_round_quadrants(looking, large, native)
@@ -216,13 +217,14 @@ def _search_rows(source, reference, pad, start, qp, merange, pattern, row0, row1
 
 @Prepared
 def pattern_search(
-    source, reference, pad, start, qp, merange, pattern, row0, row1, found, partition_mask=ALL_PARTITIONS, subme=EVERY,
+    source, reference, pad, start, qp, pattern, row0, row1, found, partition_mask=ALL_PARTITIONS, subme=EVERY,
     level=SIMD_LEVEL,
 ):  # fmt: skip
     """Integer search along a pattern with motion cost (not part of the standard).
 
     Arguments, window, costs, quiet macroblocks and sizes not wanted as in full_search, but only some candidates of the window
-    are compared: its centre and the vector 0, then by `pattern` (in rounds, each round the best so far for 16x16):
+    are compared: its centre and the vector 0, then rounds, each round the best so far for 16x16.
+    pattern: (kind, merange), by kind
     - DIA: its four neighbours (a diamond), until none is better;
     - HEX: the six points of a hexagon, then the three new ones of the hexagon round the best, until none is better; then its
       eight neighbours;
@@ -233,5 +235,5 @@ def pattern_search(
     of SEARCH_POINTS.
     """
     limits = large_alone(partition_mask), QUIET if subme <= QUICK else 0
-    arguments = source, reference, pad, start, qp, merange, pattern, row0, row1, found, limits, LANE, level != PORTABLE
+    arguments = source, reference, pad, start, qp, pattern, row0, row1, found, limits, LANE, level != PORTABLE
     return [(_search_rows, arguments)]

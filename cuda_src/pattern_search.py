@@ -15,8 +15,7 @@ def pattern_search(
     pad: int,
     start: SearchStart,
     qp: DeviceArray,  # uint8[n_mb]
-    merange: int,
-    pattern: int,
+    pattern: tuple[int, int],
     row0: int,
     row1: int,
     found: SearchResult,
@@ -25,10 +24,11 @@ def pattern_search(
     stream: Any = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.pattern_search.pattern_search, but for sizes not wanted."""
+    kind, merange = pattern
     if not 1 <= merange <= 64:
         raise ValueError(f"merange {merange}: 1 to 64")
     mb_width = source.shape[1] // 16
     n_mb = (row1 - row0) * mb_width
-    arguments = [source, source.shape[1], reference, reference.shape[1], pad, *start, qp, merange, pattern]
+    arguments = [source, source.shape[1], reference, reference.shape[1], pad, *start, qp, merange, kind]
     arguments += [int(not partition_mask & SMALL_PARTITIONS), QUIET if subme <= QUICK else 0, row0 * mb_width, n_mb, *found]
     source.device.launch("pattern_search", "pattern_search", (-(-n_mb // WARPS),), (32 * WARPS,), arguments, stream)

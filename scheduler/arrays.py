@@ -301,7 +301,7 @@ CONSTANTS = {
     "chroma_height": "of the display area, chroma samples",
     "mb_width": "macroblocks a row",
     "merange": "range of the integer search, samples",
-    "pattern": "of pattern_search: DIA, HEX, UMH of cpu_simd/decisions.py; 0 with other searches",
+    "pattern": "of pattern_search: DIA, HEX or UMH of cpu_simd/decisions.py, and the range",
     "step_grid": "candidates a side of a grid of step_search",
     "max_mv_y": "limit of vertical vectors, samples (Table A-1)",
     "subme": "the option",

@@ -80,6 +80,8 @@ class Chain:
         self._part_ends = np.array([0, *(end for parts in steps for _, end in parts)], np.int64)
         self._step_ends = np.cumsum([0, *map(len, steps)], dtype=np.int64)
         self._rows = np.array(rows, np.int64).reshape(-1, 2)
+        self._stages = list(dict.fromkeys(self._names))
+        self._stage_of = np.array([self._stages.index(name) for name in self._names], np.int64)
         self._gather = np.array(self._index + [self._first_constant] * MOST_WORDS, np.intp)
         self._constant = np.array(self._constants, np.int64)
         del self._arrays, self._owners, self._places, self._index, self._constants
@@ -132,8 +134,9 @@ class Chain:
             for end in (len(self._rows),) if at_once else range(1, len(self._rows) + 1):
                 self._call(words, times, trace, first, end)
                 first = end
-        for name, spent in zip(self._names, (times[:, 1] - times[:, 0]).tolist()):
-            seconds[name] = seconds.get(name, 0.0) + 1e-9 * spent
+        spent = np.bincount(self._stage_of, times[:, 1] - times[:, 0], len(self._stages))
+        for name, of_stage in zip(self._stages, (1e-9 * spent).tolist()):
+            seconds[name] = seconds.get(name, 0.0) + of_stage
 
     def _call(self, words: np.ndarray, times: np.ndarray, trace: Trace | None, first: int, end: int) -> None:
         failed = run_calls(self._rows, words, first, end, times)

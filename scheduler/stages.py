@@ -136,7 +136,7 @@ TABLE = (
     ),
     Stage(
         "pattern_search", "pattern_search.pattern_search", ROWS, "encoder",
-        "source_y reference_y pad start qp merange pattern row0 row1 found partition_mask subme",
+        "source_y reference_y pad start qp pattern row0 row1 found partition_mask subme",
         "found",
         optional=True,
     ),

@@ -39,7 +39,7 @@ def costs_of(config: Config, copies: bool, start: Starter | None = None) -> Cost
     """The costs of an encode: on its first GPU, if it has one. copies: see GpuCosts; start: see FrameCosts."""
     size, threads, quick = (config.width, config.height), config.threads, config.subme <= QUICK
     if config.device == "cpu" and config.decides_beside:
-        threads = max(1, threads // _SHARE)  # beside those of the loop
+        threads = max(1, config.stage_threads // _SHARE)  # beside those of the loop
     ordinals = [int(name.partition(":")[2] or 0) for name in config.devices if name != "cpu"]
     if not ordinals:
         # of all ways to divide many frames the motion would fill the memory

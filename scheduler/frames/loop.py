@@ -449,7 +449,7 @@ def _constants(config: "Config") -> dict[str, Any]:
         "pad": config.pad, "chroma_pad": config.pad // 2, "luma_unit": 16, "chroma_unit": 8,
         "width": config.width, "height": config.height,
         "chroma_width": (config.width + 1) // 2, "chroma_height": (config.height + 1) // 2,
-        "merange": config.merange, "pattern": PATTERNS.get(config.me, 0), "step_grid": config.step_grid,
+        "merange": config.merange, "pattern": (PATTERNS.get(config.me, DIA), config.merange), "step_grid": config.step_grid,
         "max_mv_y": config.max_mv_y, "subme": config.subme, "mb_width": config.mb_width,
         "partition_mask": _partition_mask(config.partitions, config.max_mvs_per_2mb),
         "chroma_qp_offset": config.chroma_qp_offset, "has_lists": 1 if config.has_lists else None, "trellis": config.trellis,

@@ -22,13 +22,14 @@ def both(device, where, qp, merange, pattern, splits=1, mask=ALL_PARTITIONS, sub
     n_mb, rows = len(centre), source.shape[0] // 16
     start = SearchStart(centre, predictor)
     found = SearchResult(np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16))
-    cpu.pattern_search(source, reference, pad, start, qp, merange, pattern, 0, rows, found, mask, subme)
+    cpu.pattern_search(source, reference, pad, start, qp, (pattern, merange), 0, rows, found, mask, subme)
     gpu_source, gpu_reference, gpu_qp = (device.upload(a) for a in (source, reference, qp))
     gpu_start, out = uploaded(device, start), blank(device, found)
     edges = [rows * k // splits for k in range(splits + 1)]
     for row0, row1 in pairwise(edges):
         if row1 > row0:
-            pattern_search(gpu_source, gpu_reference, pad, gpu_start, gpu_qp, merange, pattern, row0, row1, out, mask, subme)
+            kind = pattern, merange
+            pattern_search(gpu_source, gpu_reference, pad, gpu_start, gpu_qp, kind, row0, row1, out, mask, subme)
     first = 0 if mask & SMALL_PARTITIONS else 32  # what a GPU leaves in sizes not wanted is not read
     np.testing.assert_array_equal(out.cost.get()[:, first:], found.cost[:, first:])
     searched = found.cost < COST_NOT_REFINED  # vectors of others may be anything
@@ -81,4 +82,4 @@ def test_saturated_costs(device, pattern):  # noqa: F811
 def test_refused_by_name(device):  # noqa: F811
     a = device.array((16, 16), np.uint8)
     with pytest.raises(ValueError, match="merange 65"):
-        pattern_search(a, a, 0, SearchStart(a, a), a, 65, HEX, 0, 1, SearchResult(a, a))
+        pattern_search(a, a, 0, SearchStart(a, a), a, (HEX, 65), 0, 1, SearchResult(a, a))
