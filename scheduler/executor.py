@@ -74,7 +74,7 @@ class Executor:
         self._trace = trace
         self.threads, self._mb_width = team or threads, slices[-1][1] // n_rows
         self.slices, self._n_rows = slices, n_rows
-        self._is_small = slices[-1][1] <= SMALL
+        self._at_once = slices[-1][1] <= SMALL
         self._parts = self._parts_of(0, n_rows)
 
     @property
@@ -84,7 +84,9 @@ class Executor:
 
     def alone(self) -> "Executor":
         """One that runs all stages in the thread that calls it, for a frame beside others."""
-        return Executor(1, self._n_rows, self.slices, self._trace)
+        alone = Executor(1, self._n_rows, self.slices, self._trace)
+        alone._at_once = True  # its thread is no caller, which an interrupt would reach
+        return alone
 
     def _parts_of(self, row0: int, row1: int) -> dict[str, list[Any]]:
         """Parts of stages by kind of split, for macroblock rows [row0, row1); slices: those of the frame."""
@@ -150,7 +152,7 @@ class Executor:
     def run_chain(self, chain: Chain, parts: Sequence[Arguments], seconds: dict[str, float]) -> None:
         """`run` for the calls of a kind of frame, with the arguments of a frame."""
         share = self._worker_pool.run_steps if self.has_threads else None
-        chain.run(parts, seconds, self._is_small, self._trace, share)
+        chain.run(parts, seconds, self._at_once, self._trace, share)
 
     def run_parts(self, parts: Sequence[Part]) -> None:
         """Run functions concurrently, and return when they are done."""
