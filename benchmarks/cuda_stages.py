@@ -35,6 +35,7 @@ from h264lite.cpu_simd.bundles import (
     Searches,
     SearchResult,
     SearchStart,
+    SliceOrder,
     StrengthData,
 )
 from h264lite.cpu_simd.layout import COARSE_PAD, ENTRY_BYTES, HEADER_BITS
@@ -213,7 +214,7 @@ class Bench:
             coding = Quantiser(qp, 0), CodingTools(1, 0, 0), Planes(*rec), Residual(levels, total, flags, cbp)
             results = IntraChoice(types, modes, mode, chroma), *coding
             self.time(f"intra, {100 * share:.0f} % of macroblocks", lambda r=results, n_ref=n_ref: intra(
-                Planes(*planes), slices, n_ref, given, 0, n, *r, stream=stream
+                Planes(*planes), SliceOrder(slices, None), n_ref, given, 0, n, *r, stream=stream
             ))  # fmt: skip
         index, blocks = gpu.array((index_length(width, rows),), np.uint32), gpu.array((27 * n, 16), np.int16)
         self.time("compact", lambda: compact(types, cbp, total, levels, width, index, blocks, stream=stream))

@@ -134,6 +134,13 @@ Motion = namedtuple("Motion", (
     "mv1",  # int16[n_mb, 16, 2]
 ), defaults=(NO_REF_IDX, NO_MV))  # fmt: skip
 
+# Rows of slices in raster order, which threads take by ticket.
+SliceOrder = namedtuple("SliceOrder", (
+    "first_mb",  # int32[mb_height], address of the first macroblock of the slice that holds the row
+    # int64[1 + 2 mb_height], 0 at first: from 1 on macroblocks done in each row, then rows taken, at the first row of a slice
+    "progress",
+))  # fmt: skip
+
 # Types and prediction modes of intra macroblocks.
 IntraChoice = namedtuple("IntraChoice", (
     "mb_type",  # uint8[n_mb]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..jit.atomics import fetch_add, store_release
 from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA, I_4x4, I_8x8, I_16x16
@@ -44,6 +45,7 @@ from .macroblock_coding import (
 )
 from .macroblock_syntax import predicted_intra_mode
 from .residual_range import leaves_16_bits
+from .row_order import wait_for_above
 from .simd.lanes import block_satd, sums_of_4
 from .simd.vector import add, load_4_u8x4, load_u8x16, load_u16x16, splat_u16x16, store, sub, widen
 from .transform import (
@@ -277,15 +279,16 @@ def _by_cost(buffers, mb, around, mode, q, rounding, intra_choice, rec_y, predic
 
 @closed_kernel
 def intra(
-    source, slice_first_mb, n_ref, intra_modes, first_mb, end_mb, intra_choice, quantiser, tools, rec, residual
+    source, slice_order, n_ref, intra_modes, first_mb, end_mb, intra_choice, quantiser, tools, rec, residual
 ):  # fmt: skip
-    """8.3, 8.5: codes every intra macroblock of [first_mb, end_mb) in raster order.
+    """8.3, 8.5: codes every intra macroblock of the slice [first_mb, end_mb) in raster order, shared with all other threads
+    that call this with the same arguments: each takes rows, and stays behind the row above.
 
-    Bundles: Planes source and rec, IntraChoice, Quantiser, CodingTools, Residual. mb_type marks intra macroblocks on entry
-    (any intra type) and receives their final type, I_8x8 only with transform_8x8_mode and intra_8x8. In a P frame (n_ref >
-    0) type and luma modes come from intra_modes: uint8[n_mb, 16], see intra_estimate; other choices except I_PCM are made by
-    SATD + lam * bits. From subme BY_COST on (in P and B frames BY_COST_INTRA), if levels are chosen for CABAC and scaling
-    lists are flat, types and modes are chosen by true cost (intra_by_cost.py). Needs the reconstruction of inter
+    Bundles: Planes source and rec, SliceOrder, IntraChoice, Quantiser, CodingTools, Residual. mb_type marks intra macroblocks
+    on entry (any intra type) and receives their final type, I_8x8 only with transform_8x8_mode and intra_8x8. In a P frame
+    (n_ref > 0) type and luma modes come from intra_modes: uint8[n_mb, 16], see intra_estimate; other choices except I_PCM are
+    made by SATD + lam * bits. From subme BY_COST on (in P and B frames BY_COST_INTRA), if levels are chosen for CABAC and
+    scaling lists are flat, types and modes are chosen by true cost (intra_by_cost.py). Needs the reconstruction of inter
     macroblocks; slices are independent of each other.
     """
     mb_type, intra4x4_mode, _, intra_chroma_mode = intra_choice
@@ -311,58 +314,67 @@ def intra(
     of_modes = Predictions(predictions, edge, np.zeros(KEPT, np.uint8))
     scale = Scale(np.int64(P_SLICE if n_ref else I_SLICE), bits, np.zeros(64, np.int16), np.zeros(N_MODES_4x4, np.int64))
     given, large = n_ref > 0 and not by_cost, bool(tools.transform_8x8_mode) and tools.intra_8x8 != 0
-    for mb in range(first_mb, end_mb):
-        _set_modes_of_none(mb, intra_choice)
-        if mb_type[mb] > LAST_INTRA:
-            continue
-        mx, my = mb % mb_width, mb // mb_width
-        x0, y0 = 16 * mx, 16 * my
-        left, top = mx > 0, mb - mb_width >= slice_first_mb[my]
-        usable = 4 | (1 if top else 0) | (2 if left else 0) | (8 if left and top else 0)
-        q = np.int64(qp[mb])
-        lam = LAMBDA[q]
-        if by_cabac(rounding) and q != bits_qp:
-            known = table_of_qp(bits, scale.slice_type, q, kept, known)
-            bits_qp = q
-
-        load_macroblock(source, x0, y0, own)
-        clear_levels(mb, residual)
-        mode, cost, as_4x4, as_8x8 = 2, 1 << 30, True, large
-        if given:
-            as_4x4 = intra_modes[mb, 0] < AS_16x16
-            as_8x8 = bool(tools.transform_8x8_mode) and intra_modes[mb, 0] >= AS_8x8
-            mode = np.int64(intra_modes[mb, 0]) % AS_16x16
-            usable = 1 << mode
-        if not given or not (as_4x4 or as_8x8):
-            predict_16x16(rec_y, x0, y0, left, top, usable, predictions)
-            if not given:
-                mode, cost = _best_mode(own, 0, predictions, 4, usable, 1, lam)
-            for i in range(0, 256, 16):
-                store(predicted, i, load_u8x16(predictions, 256 * mode + i))
-        around = Around(left, top, top and mx + 1 < mb_width)
-        if by_cost:
-            luma = _by_cost(buffers, mb, around, mode, q, rounding, intra_choice, rec_y, of_modes, residual, scale, large)
-        else:
-            sizes = (1 if as_4x4 else 0) | (2 if as_8x8 else 0)
-            luma, mb_type[mb] = _code_nxn(
-                buffers, mb, around, cost, q, rounding, intra4x4_mode, rec_y, of_modes, residual, intra_modes,
-                sizes | 4 * given,
-            )  # fmt: skip
-            if luma < 0:
-                luma = _code_16x16_instead(mb, mode, buffers, q, rounding, intra_choice, rec_y, residual)
-        residual.transform_8x8[mb] = mb_type[mb] == I_8x8
-
-        predict_chroma(rec_u, rec_v, x0 // 2, y0 // 2, left, top, predictions)
-        usable = 1 | (2 if left else 0) | (4 if top else 0) | (8 if left and top else 0)
-        q_c = chroma_qp(q, chroma_qp_offset)
-        if by_cost:
-            mode, chroma = best_chroma(buffers, mb, usable, q, q_c, rounding, predictions, residual, scale)
-        else:
-            mode, chroma = _code_chroma(buffers, mb, usable, lam, q_c, rounding, predictions, residual)
-        intra_chroma_mode[mb] = mode
-        store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
-        cbp[mb] = luma + 16 * chroma
-        if pcm_is_cheaper(mb, has_lists, residual) or leaves_16_bits(mb, q, q_c, lists, buffers, residual):
+    slice_first_mb, progress = slice_order
+    row0 = first_mb // mb_width
+    taken = 1 + slice_first_mb.size + row0
+    my = row0 + fetch_add(progress, taken, 1)
+    while my * mb_width < end_mb:
+        for mx in range(mb_width):
+            mb = my * mb_width + mx
             _set_modes_of_none(mb, intra_choice)
-            mb_type[mb] = code_pcm(mb, own, x0, y0, rec, residual)
-            cbp[mb] = 47
+            if mb_type[mb] <= LAST_INTRA:
+                wait_for_above(progress, my, mx, mb_width, np.int64(slice_first_mb[my]), row0)
+                x0, y0 = 16 * mx, 16 * my
+                left, top = mx > 0, mb - mb_width >= slice_first_mb[my]
+                usable = 4 | (1 if top else 0) | (2 if left else 0) | (8 if left and top else 0)
+                q = np.int64(qp[mb])
+                lam = LAMBDA[q]
+                if by_cabac(rounding) and q != bits_qp:
+                    known = table_of_qp(bits, scale.slice_type, q, kept, known)
+                    bits_qp = q
+
+                load_macroblock(source, x0, y0, own)
+                clear_levels(mb, residual)
+                mode, cost, as_4x4, as_8x8 = 2, 1 << 30, True, large
+                if given:
+                    as_4x4 = intra_modes[mb, 0] < AS_16x16
+                    as_8x8 = bool(tools.transform_8x8_mode) and intra_modes[mb, 0] >= AS_8x8
+                    mode = np.int64(intra_modes[mb, 0]) % AS_16x16
+                    usable = 1 << mode
+                if not given or not (as_4x4 or as_8x8):
+                    predict_16x16(rec_y, x0, y0, left, top, usable, predictions)
+                    if not given:
+                        mode, cost = _best_mode(own, 0, predictions, 4, usable, 1, lam)
+                    for i in range(0, 256, 16):
+                        store(predicted, i, load_u8x16(predictions, 256 * mode + i))
+                around = Around(left, top, top and mx + 1 < mb_width)
+                if by_cost:
+                    luma = _by_cost(
+                        buffers, mb, around, mode, q, rounding, intra_choice, rec_y, of_modes, residual, scale, large
+                    )
+                else:
+                    sizes = (1 if as_4x4 else 0) | (2 if as_8x8 else 0)
+                    luma, mb_type[mb] = _code_nxn(
+                        buffers, mb, around, cost, q, rounding, intra4x4_mode, rec_y, of_modes, residual, intra_modes,
+                        sizes | 4 * given,
+                    )  # fmt: skip
+                    if luma < 0:
+                        luma = _code_16x16_instead(mb, mode, buffers, q, rounding, intra_choice, rec_y, residual)
+                residual.transform_8x8[mb] = mb_type[mb] == I_8x8
+
+                predict_chroma(rec_u, rec_v, x0 // 2, y0 // 2, left, top, predictions)
+                usable = 1 | (2 if left else 0) | (4 if top else 0) | (8 if left and top else 0)
+                q_c = chroma_qp(q, chroma_qp_offset)
+                if by_cost:
+                    mode, chroma = best_chroma(buffers, mb, usable, q, q_c, rounding, predictions, residual, scale)
+                else:
+                    mode, chroma = _code_chroma(buffers, mb, usable, lam, q_c, rounding, predictions, residual)
+                intra_chroma_mode[mb] = mode
+                store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
+                cbp[mb] = luma + 16 * chroma
+                if pcm_is_cheaper(mb, has_lists, residual) or leaves_16_bits(mb, q, q_c, lists, buffers, residual):
+                    _set_modes_of_none(mb, intra_choice)
+                    mb_type[mb] = code_pcm(mb, own, x0, y0, rec, residual)
+                    cbp[mb] = 47
+            store_release(progress, 1 + my, mx + 1)
+        my = row0 + fetch_add(progress, taken, 1)

@@ -8,7 +8,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..jit.atomics import fetch_add, give_way, load_acquire, pause, store_release
+from ..jit.atomics import fetch_add, store_release
 from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import (
@@ -47,6 +47,7 @@ from .decisions import (
 from .mv_cache import Area, commit_motion, fill_mv_cache, inside, load_mv_cache, predict
 from .mv_prediction import predict_skip_mv
 from .psy import predicted_difference
+from .row_order import wait_for_above
 from .simd.aligned import aligned
 from .simd.lanes import squares_of_pairs, sum_of_lanes
 from .simd.vector import add, load_u8x16, load_u16x16, splat_i32x8, store, widen
@@ -263,21 +264,6 @@ def find_distortions(mb, n_ref, lam, searches, first, end, distortion):
                 np.int64(search_mv[r, mb, k, 0]), np.int64(search_mv[r, mb, k, 1]),
                 np.int64(predictor[r, mb, 0]), np.int64(predictor[r, mb, 1]),
             )  # fmt: skip
-
-
-@helper
-def wait_for_above(progress, my, mx, mb_width, first_mb, row0):
-    """Waits until the macroblock above right of column mx, which may predict it, is decided."""
-    if my == row0 or my * mb_width <= first_mb:
-        return
-    needed = min(mx + 2, mb_width)
-    turns = 0
-    while load_acquire(progress, my) < needed:  # element my is of row my - 1
-        turns += 1
-        if turns % 256:
-            pause()
-        else:
-            give_way()
 
 
 @closed_kernel

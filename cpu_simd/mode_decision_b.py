@@ -42,9 +42,10 @@ from .layout import (
     B_EXTRA_8x16,
     B_EXTRA_16x8,
 )
-from .mode_decision import FAR, wait_for_above, whole_error
+from .mode_decision import FAR, whole_error
 from .mv_cache import commit_motion, fill_mv_cache, load_mv_cache, predict
 from .psy import predicted_difference
+from .row_order import wait_for_above
 from .simd.vector import load_u8x16, store, widen
 from .skip_probe import WORTH, probe_tables, quantises_to_zero
 

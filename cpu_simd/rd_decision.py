@@ -25,12 +25,12 @@ from .mode_decision import (
     choose_reference,
     choose_sub_type,
     find_distortions,
-    wait_for_above,
     whole_macroblock,
 )
 from .motion_compensation import predict_inter
 from .mv_cache import Area, commit_motion, fill_mv_cache, inside, load_mv_cache
 from .mv_prediction import predict_skip_mv
+from .row_order import wait_for_above
 from .simd.aligned import aligned
 from .simd.lanes import squares_of_pairs
 from .simd.vector import add, load_u8x16, splat_i32x8, store, sub, widen

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual
+from ..cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual, SliceOrder
 from ..cpu_simd.decisions import BY_COST, BY_COST_INTRA
 from .inter_residual import fraction
 from .runtime.device import DeviceArray
@@ -22,7 +22,7 @@ PACKETS, PACKET = 32, 18  # 32-bit words of `progress` before the packets of mac
 
 def intra(
     source: Planes,
-    slice_first_mb: DeviceArray,
+    slice_order: SliceOrder,  # `progress` is for the CPU; not used here
     n_ref: int,
     intra_modes: DeviceArray,  # uint8[n_mb, 16], used if n_ref > 0
     first_mb: int,  # whole rows of macroblocks
@@ -39,7 +39,7 @@ def intra(
     mb_width, mb_height = width // 16, height // 16
     row0, rows = first_mb // mb_width, (end_mb - first_mb) // mb_width
     progress = device.scratch("intra progress", (PACKETS + PACKET * mb_width * mb_height,), np.int32, stream, zeros=True)
-    arguments = [*source, slice_first_mb, quantiser.chroma_offset, fraction(tools.dead_zone_intra), int(n_ref > 0)]
+    arguments = [*source, slice_order.first_mb, quantiser.chroma_offset, fraction(tools.dead_zone_intra), int(n_ref > 0)]
     arguments += [intra_modes, row0, mb_width, *intra_choice, quantiser.qp, *rec, *residual, progress]
     weighed = bool(tools.trellis and tools.cabac)
     by_cost = weighed and not quantiser.has_lists and tools.subme >= (BY_COST_INTRA if n_ref else BY_COST)

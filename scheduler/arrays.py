@@ -242,6 +242,7 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
     ArrayRow("coarse_reference", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "the same", {"search_centre": (3, 3)},
              {"search_centre": ALL_ROWS}),  # around the motion of the camera
     ArrayRow("progress", TICKETS, Undivided(lambda size: (1 + size.mb_height,)), np.int64, "of the rows in mode_decision"),
+    ArrayRow("intra_progress", TICKETS, Undivided(lambda size: (1 + 2 * size.mb_height,)), np.int64, "of the rows in intra"),
     ArrayRow("centre", SEARCH, per_mb(2), np.int16, "of the search window, integer samples (x, y)"),
     ArrayRow("predictor", SEARCH, per_mb(2), np.int16, "of the vectors that are searched, quarter samples (x, y)"),
     ArrayRow("search_cost", SEARCH, per_mb(len(PARTITIONS)), np.int32, "least cost of each partition"),

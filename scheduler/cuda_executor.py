@@ -17,7 +17,23 @@ from ..cuda_src.runtime.recording import HostBuffers, Recording
 from .executor import Step
 from .frames.side_by_side import Waits
 from .gpu_memory import GpuMemory
-from .stages import CUDA, D2H, EVEN, FRAME, H2D, MAIN, ROWS, SIDE, SLICES, STAGES, TABLE, TICKETS, Stage, deferred_stages
+from .stages import (
+    CUDA,
+    D2H,
+    EVEN,
+    FRAME,
+    H2D,
+    MAIN,
+    ROWS,
+    SIDE,
+    SLICE_TICKETS,
+    SLICES,
+    STAGES,
+    TABLE,
+    TICKETS,
+    Stage,
+    deferred_stages,
+)
 from .threads.copy_kernels import READY
 from .threads.lazy_task import LazyTask, Task
 from .trace import GpuClock, Trace
@@ -55,7 +71,7 @@ class CudaExecutor(GpuMemory):
         self._mains = mains
         rows, macroblocks = (0, n_rows), (0, slices[-1][1])
         self._parts: dict[str, tuple[int, ...]] = {
-            ROWS: rows, EVEN: rows, TICKETS: rows, SLICES: macroblocks, FRAME: (),
+            ROWS: rows, EVEN: rows, TICKETS: rows, SLICES: macroblocks, SLICE_TICKETS: macroblocks, FRAME: (),
         }  # fmt: skip
         with gpu:
             first = gpu.stream()

@@ -15,7 +15,7 @@ from ..jit.compiling import clock
 from .chain import Chain
 from .chain import Part as Arguments
 from .check import compared, twin
-from .stages import CPU, EVEN, FRAME, ROWS, SLICES, STAGES, TICKETS, Stage, deferred_stages
+from .stages import CPU, EVEN, FRAME, ROWS, SLICE_TICKETS, SLICES, STAGES, TICKETS, Stage, deferred_stages
 from .threads.after import After
 from .threads.lazy_task import Task
 from .threads.pool import Part, WorkerPool
@@ -97,7 +97,12 @@ class Executor:
         return {
             ROWS: [(row0 + a, row0 + b) for a, b in rows], EVEN: [(row0 + a, row0 + b) for a, b in even],
             SLICES: self.slices, TICKETS: [(row0, row1)] * min(threads, len(rows)), FRAME: [()],
+            SLICE_TICKETS: [part for part in self.slices for _ in range(min(threads, self._most_at_once(*part)))],
         }  # fmt: skip
+
+    def _most_at_once(self, first_mb: int, end_mb: int) -> int:
+        """Rows of a slice that may be coded at once: each two macroblocks behind the one above."""
+        return min((end_mb - first_mb) // self._mb_width, (self._mb_width + 1) // 2)
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> Any:
         """An array of zeros in the memory of the stages."""

@@ -23,9 +23,14 @@ from typing import Any
 
 from .bundles import Getter, getters, members
 
-# EVEN: all rows take equally long. TICKETS: all threads call the stage with all rows, and take rows by ticket
+# EVEN: all rows take equally long. TICKETS: all threads call the stage with all rows, and take rows by ticket; SLICE_TICKETS:
+# for each slice
 ROWS, EVEN, SLICES, FRAME, TICKETS = "macroblock rows", "even rows", "slices", "whole frame", "rows by ticket"
-_SPAN = {SLICES: ("first_mb", "end_mb"), FRAME: ()} | dict.fromkeys((ROWS, EVEN, TICKETS), ("row0", "row1"))
+SLICE_TICKETS = "slices, rows by ticket"
+_OF_SLICES, _OF_ROWS = ("first_mb", "end_mb"), ("row0", "row1")
+_SPAN = {
+    SLICES: _OF_SLICES, SLICE_TICKETS: _OF_SLICES, FRAME: (), ROWS: _OF_ROWS, EVEN: _OF_ROWS, TICKETS: _OF_ROWS,
+}  # fmt: skip
 MAIN, SIDE, H2D, D2H = "main", "side", "upload", "download"  # streams of a GPU
 CPU, CUDA = "cpu_simd", "cuda_src"
 SEARCHES = {"fsbm": "full_search", "step": "step_search"}  # stages by --me; of others pattern_search
@@ -217,9 +222,9 @@ TABLE = (
         optional=True,
     ),
     Stage(
-        "intra", "intra.intra", SLICES, "8.3, 8.5",
-        "source slice_first_mb n_ref intra_modes first_mb end_mb intra_choice quantiser tools rec residual",
-        "intra_choice rec residual",
+        "intra", "intra.intra", SLICE_TICKETS, "8.3, 8.5",
+        "source slice_order n_ref intra_modes first_mb end_mb intra_choice quantiser tools rec residual",
+        "intra_progress intra_choice rec residual",
     ),
     Stage(  # of frames with a QP for each macroblock
         "settle_qp", "settle_qp.settle_qp", SLICES, "7.4.5",

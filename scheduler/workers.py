@@ -12,7 +12,7 @@ from .executor import Executor
 from .gpu_memory import GpuMemory
 from .planning.plan import HOST
 from .planning.route import Copy, Op, Run
-from .stages import D2H, EVEN, FRAME, H2D, MAIN, ROWS, SLICES, STAGES, TICKETS
+from .stages import D2H, EVEN, FRAME, H2D, MAIN, ROWS, SLICE_TICKETS, SLICES, STAGES, TICKETS
 from .trace import GpuClock, Trace
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class GpuWorker(GpuMemory):
         if isinstance(op, Run):
             stage = STAGES[op.stage]
             part = {ROWS: (op.row0, op.row1), EVEN: (op.row0, op.row1), TICKETS: (op.row0, op.row1),
-                    SLICES: self._slices, FRAME: ()}[stage.split]  # fmt: skip
+                    SLICES: self._slices, SLICE_TICKETS: self._slices, FRAME: ()}[stage.split]  # fmt: skip
             stage.launch(work.state(self.device, op.reference), part, stream)
         else:
             pairs = work.pairs(self.device, op)

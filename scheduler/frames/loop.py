@@ -195,9 +195,10 @@ class Arrays:
             device_frame.qp[:] = np.frombuffer(frame.spec.mb_qp, np.uint8)
         elif qp:
             fill(device_frame.qp, frame.spec.qp)
-        if frame.spec.n_ref and self.executor.tickets:
+        if self.executor.tickets:
             fill(self.workspace.arrays()["progress"], 0)
-        elif not frame.spec.n_ref:
+            fill(self.workspace.arrays()["intra_progress"], 0)
+        if not frame.spec.n_ref:
             for name, value in INTRA_FILL.items():
                 fill(device_frame.results[name], value)
         if self.config.lists == 2 and not frame.spec.n_ref1:

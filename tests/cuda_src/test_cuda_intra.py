@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 from h264lite.cpu_simd import intra as cpu
-from h264lite.cpu_simd.bundles import CodingTools, IntraChoice, Planes, Residual
+from h264lite.cpu_simd.bundles import CodingTools, IntraChoice, Planes, Residual, SliceOrder
 from h264lite.cuda_src.intra import intra
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_8x8, I_16x16, P_16x16
 
@@ -23,7 +23,8 @@ def both(
 ):  # fmt: skip
     """Runs the twins; parts: first and last macroblock of each call; given: modes of a P picture. Returns the CPU's state."""
     n_ref, given = (0, np.full((len(state["mb_type"]), 16), 99, np.uint8)) if given is None else (1, given)
-    modes, slices = device.upload(given), device.upload(slice_first_mb)
+    progress = np.zeros(1 + 2 * len(slice_first_mb), np.int64)
+    modes, slices = device.upload(given), SliceOrder(device.upload(slice_first_mb), None)
     gpu = {name: device.upload(a) for name, a in state.items()}
     source, out = uploaded(device, Planes(*planes)), uploaded(device, Planes(*rec))
 
@@ -34,7 +35,8 @@ def both(
 
     for first_mb, end_mb in parts:
         intra(source, slices, n_ref, modes, first_mb, end_mb, *changed(gpu, out, device.upload))
-    cpu.intra(Planes(*planes), slice_first_mb, n_ref, given, 0, len(state["mb_type"]), *changed(state, Planes(*rec)))
+    order, n_mb = SliceOrder(slice_first_mb, progress), len(state["mb_type"])
+    cpu.intra(Planes(*planes), order, n_ref, given, 0, n_mb, *changed(state, Planes(*rec)))
     for name in WRITTEN:
         np.testing.assert_array_equal(gpu[name].get(), state[name], err_msg=name)
     for name, a, b in zip("yuv", out, rec):
