@@ -277,6 +277,27 @@ def _by_cost(buffers, mb, around, mode, q, rounding, intra_choice, rec_y, predic
     return luma
 
 
+@helper
+def _code_pcm_instead(mb, own, x0, y0, rec, residual, intra_choice):
+    """code_pcm after other types take more bits, with type and modes."""
+    _set_modes_of_none(mb, intra_choice)
+    intra_choice.mb_type[mb] = code_pcm(mb, own, x0, y0, rec, residual)
+    residual.cbp[mb] = 47
+
+
+@helper
+def _given_modes(first, tools):
+    """Intra16x16PredMode, whether the macroblock may be Intra_4x4, whether Intra_8x8, by the first of its intra_modes."""
+    return first % AS_16x16, first < AS_16x16, bool(tools.transform_8x8_mode) and first >= AS_8x8
+
+
+@helper
+def _keep(predictions, at, predicted):
+    """Copies the prediction of a macroblock's luma."""
+    for i in range(0, 256, 16):
+        store(predicted, i, load_u8x16(predictions, at + i))
+
+
 @closed_kernel
 def intra(
     source, slice_order, n_ref, intra_modes, first_mb, end_mb, intra_choice, quantiser, tools, rec, residual
@@ -288,8 +309,7 @@ def intra(
     on entry (any intra type) and receives their final type, I_8x8 only with transform_8x8_mode and intra_8x8. In a P frame
     (n_ref > 0) type and luma modes come from intra_modes: uint8[n_mb, 16], see intra_estimate; other choices except I_PCM are
     made by SATD + lam * bits. From subme BY_COST on (in P and B frames BY_COST_INTRA), if levels are chosen for CABAC and
-    scaling lists are flat, types and modes are chosen by true cost (intra_by_cost.py). Needs the reconstruction of inter
-    macroblocks; slices are independent of each other.
+    scaling lists are flat, true cost chooses (intra_by_cost.py). Needs the reconstruction of inter macroblocks.
     """
     mb_type, intra4x4_mode, _, intra_chroma_mode = intra_choice
     qp, chroma_qp_offset, scaling, has_lists = quantiser
@@ -307,15 +327,14 @@ def intra(
     by_cost = by_cost and tools.subme >= (BY_COST_INTRA if n_ref > 0 else BY_COST)
     if n_ref > 0 and not by_cost:
         kind = np.int64(AS_ROUNDED)  # levels by bits gain 0.1 % alone
-    dead_zone, chroma_dead_zone = np.int64(tools.dead_zone_intra), np.int64(DEAD_ZONE_INTRA)
-    rounding = Rounding(kind, dead_zone, chroma_dead_zone, np.int64(TRELLIS_INTRA), bits, lists, tools.cabac)
+    dead_zones = np.int64(tools.dead_zone_intra), np.int64(DEAD_ZONE_INTRA)
+    rounding = Rounding(kind, *dead_zones, np.int64(TRELLIS_INTRA), bits, lists, tools.cabac)
     values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(768, np.int16)
     buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     of_modes = Predictions(predictions, edge, np.zeros(KEPT, np.uint8))
     scale = Scale(np.int64(P_SLICE if n_ref else I_SLICE), bits, np.zeros(64, np.int16), np.zeros(N_MODES_4x4, np.int64))
     given, large = n_ref > 0 and not by_cost, bool(tools.transform_8x8_mode) and tools.intra_8x8 != 0
-    slice_first_mb, progress = slice_order
-    row0 = first_mb // mb_width
+    (slice_first_mb, progress), row0 = slice_order, first_mb // mb_width
     taken = 1 + slice_first_mb.size + row0
     my = row0 + fetch_add(progress, taken, 1)
     while my * mb_width < end_mb:
@@ -327,26 +346,21 @@ def intra(
                 x0, y0 = 16 * mx, 16 * my
                 left, top = mx > 0, mb - mb_width >= slice_first_mb[my]
                 usable = 4 | (1 if top else 0) | (2 if left else 0) | (8 if left and top else 0)
-                q = np.int64(qp[mb])
-                lam = LAMBDA[q]
+                q, lam = np.int64(qp[mb]), LAMBDA[qp[mb]]
                 if by_cabac(rounding) and q != bits_qp:
                     known = table_of_qp(bits, scale.slice_type, q, kept, known)
                     bits_qp = q
-
                 load_macroblock(source, x0, y0, own)
                 clear_levels(mb, residual)
                 mode, cost, as_4x4, as_8x8 = 2, 1 << 30, True, large
                 if given:
-                    as_4x4 = intra_modes[mb, 0] < AS_16x16
-                    as_8x8 = bool(tools.transform_8x8_mode) and intra_modes[mb, 0] >= AS_8x8
-                    mode = np.int64(intra_modes[mb, 0]) % AS_16x16
+                    mode, as_4x4, as_8x8 = _given_modes(np.int64(intra_modes[mb, 0]), tools)
                     usable = 1 << mode
                 if not given or not (as_4x4 or as_8x8):
                     predict_16x16(rec_y, x0, y0, left, top, usable, predictions)
                     if not given:
                         mode, cost = _best_mode(own, 0, predictions, 4, usable, 1, lam)
-                    for i in range(0, 256, 16):
-                        store(predicted, i, load_u8x16(predictions, 256 * mode + i))
+                    _keep(predictions, 256 * mode, predicted)
                 around = Around(left, top, top and mx + 1 < mb_width)
                 if by_cost:
                     luma = _by_cost(
@@ -361,7 +375,6 @@ def intra(
                     if luma < 0:
                         luma = _code_16x16_instead(mb, mode, buffers, q, rounding, intra_choice, rec_y, residual)
                 residual.transform_8x8[mb] = mb_type[mb] == I_8x8
-
                 predict_chroma(rec_u, rec_v, x0 // 2, y0 // 2, left, top, predictions)
                 usable = 1 | (2 if left else 0) | (4 if top else 0) | (8 if left and top else 0)
                 q_c = chroma_qp(q, chroma_qp_offset)
@@ -373,8 +386,6 @@ def intra(
                 store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
                 cbp[mb] = luma + 16 * chroma
                 if pcm_is_cheaper(mb, has_lists, residual) or leaves_16_bits(mb, q, q_c, lists, buffers, residual):
-                    _set_modes_of_none(mb, intra_choice)
-                    mb_type[mb] = code_pcm(mb, own, x0, y0, rec, residual)
-                    cbp[mb] = 47
+                    _code_pcm_instead(mb, own, x0, y0, rec, residual, intra_choice)
             store_release(progress, 1 + my, mx + 1)
         my = row0 + fetch_add(progress, taken, 1)
