@@ -132,6 +132,8 @@ def test_short_clips_and_gops(keyint):
 def test_a_real_clip(qp):
     clip = sequences.clip("foreman_176x144_30")
     b_frames(planes(clip, 6), qp=qp, bframes=3, b_adapt=1)
+    for tools in ({"me": "dia", "subme": 2}, {"me": "hex", "ref": 2}, {"me": "umh", "merange": 24}):
+        b_frames(planes(clip, 6), qp=qp, bframes=2, **tools)
 
 
 @pytest.mark.slow

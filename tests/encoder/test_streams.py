@@ -46,7 +46,7 @@ def planes(clip: sequences.Clip, count: int, start: int = 0) -> list:
         {"me": "step", "merange": 24},
         {"me": "hex", "ref": 2},
         {"me": "umh", "merange": 32},
-        {"me": "dia", "subme": 2, "bframes": 2},
+        {"me": "dia", "subme": 2},
         {"subme": 6, "ref": 2},
         {"subme": 6, "ref": 2, "profile": "baseline"},
         {"slices": 2, "profile": "baseline"},
