@@ -60,6 +60,7 @@ class HeldBeside:
         decide = partial(self._decide, self._request, source, planes)
         self._last = [self._executor.after(decide, self._last, urgent=True)]
         self._pending.append(self._executor.submit(self._last[0], self._last[0]))
+        self._held.expect(self.count, planes)
         self.count += 1
 
     def leave(self, evenly: bool = True) -> Iterator[tuple[FrameSpec, Any]]:

@@ -69,6 +69,10 @@ class HeldFrames:
         self._plan(self._decided(lambda: self._types.add(planes)), self._planned)
         self.is_decided = True
 
+    def expect(self, number: int, planes: Sequence[np.ndarray] | HeldSource) -> None:
+        """Frame `number`, with its planes, will enter: see FrameTypes."""
+        self._types.expect(number, planes)
+
     def leave(self, evenly: bool = False) -> Iterator[tuple[FrameSpec, Any]]:
         """Yields the frames to be coded now, in coding order, each with its source.
 

@@ -77,6 +77,8 @@ class AdaptiveTypes:
         self._rules, self._costs = rules, costs
         self.needed_from = _NEVER
         self._count = 0  # frames added
+        self._expected = 0  # frames that are there, added or not
+        self._asked_ahead = 1  # the first frame of which its resemblance to the one before was not asked for
         self._settled = 0  # frames of which it is known whether they are IDR or I
         self._breaks: dict[int, str] = {}  # those that are, from _anchor on
         self._asked: dict[int, str] = {}  # types that are asked for, from _anchor on
@@ -89,6 +91,11 @@ class AdaptiveTypes:
     def of(cls, config: Config, pyramid: bool, costs: Costs) -> "AdaptiveTypes":
         """For an encode. pyramid: see TypeRules."""
         return cls(TypeRules.of(config, pyramid), costs)
+
+    def expect(self, number: int, luma: Luma) -> None:
+        """Frame `number` is there; `add` follows. In another thread than all else."""
+        self._costs.expect(number, luma)
+        self._expected = number + 1
 
     def add(self, luma: Luma | None, asked: str = "") -> list[str]:
         """See TypeSource. Raises TypeError without samples."""
@@ -135,19 +142,22 @@ class AdaptiveTypes:
         return True
 
     def _soon(self) -> list[Question]:
-        """What the decisions ask about the newest frame, probably: a GPU answers it before they do."""
-        rules, newest = self._rules, self._count - 1
+        """What the decisions ask about the newest frames, probably: a GPU answers it before they do, or free threads."""
+        rules, count = self._rules, max(self._count, self._expected)
         longest = rules.bframes + 1
-        if not newest or not (rules.scenecut or rules.bframes):
+        if not (rules.scenecut or rules.bframes):
             return []
-        found: list[Question] = [(newest - 1, newest)]
-        if rules.b_adapt == BEST:
-            for start in range(newest - 2, max(newest - longest, 0) - 1, -1):
-                found += self._questions(start, newest)
-        elif rules.b_adapt == FAST and self._anchor >= 0:  # runs are about as long as the last one
+        found: list[Question] = []
+        for newest in range(self._asked_ahead, count):
+            found.append((newest - 1, newest))
+            if rules.b_adapt == BEST:
+                for start in range(newest - 2, max(newest - longest, 0) - 1, -1):
+                    found += self._questions(start, newest)
+        self._asked_ahead = count
+        if rules.b_adapt == FAST and self._anchor >= 0:  # runs are about as long as the last one
             lengths = self._tried(range(1, min(longest, self._last_run + _PATIENCE) + 1))
             for to in (self._anchor + length for length in lengths[1:]):
-                found += self._questions(self._anchor, to) if to <= newest else []
+                found += self._questions(self._anchor, to) if to < count else []
         return found
 
     def _questions(self, start: int, to: int) -> list[Question]:

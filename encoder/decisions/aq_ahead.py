@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...scheduler.frames.held_sources import HeldSource
+from ...scheduler.threads.after import Once, Starter
 from ...scheduler.threads.aq_kernels import (
     MOST_JOBS,
     RING_SIZE,
@@ -33,12 +34,12 @@ class Adapted(NamedTuple):
 class AqAhead(NoGilThreads):
     """What adaptive quantisation makes of each frame, by display index."""
 
-    def __init__(self, config: Config) -> None:
-        # on a CPU the decisions share the threads with the loop anyway
+    def __init__(self, config: Config, start: Starter | None = None) -> None:
+        """start: on a CPU, for work that free threads of the loop may do."""
         super().__init__(np.zeros(RING_SIZE, np.int64), STOP, int(config.device != "cpu"), "aq")
         self._settings, self._width, self._with_worth = AqSettings.of(config), config.coded_width, config.mbtree
         self._n_mb = config.mb_width * config.mb_height
-        self._seen = 0
+        self._seen, self._begin_soon = 0, start
         self._found: dict[int, Callable[[], Adapted]] = {}
         self._used: list[Any] = [None] * MOST_JOBS  # by the thread: kept until a later job takes the place
 
@@ -54,8 +55,12 @@ class AqAhead(NoGilThreads):
     def _start(self, planes: Sequence[np.ndarray]) -> Callable[[], Adapted]:
         semaphore = self._begin(serve_adaptations)
         if not self._threads:
-            adapted = self._of_energies(energies(in_coded_width(planes, self._width)))
-            return lambda: adapted
+            adapted = Once(partial(self._of_planes, planes))
+            if self._begin_soon is None:
+                adapted()
+            else:
+                self._begin_soon(adapted)
+            return adapted
         sources = [np.ascontiguousarray(plane) for plane in planes]
         found = Adapted(np.empty(self._n_mb, np.int32), np.empty(self._n_mb, np.int64) if self._with_worth else None)
         numbers = *sources[0].shape, self._width, self._settings.mode, self._settings.strength, address(found.offsets)
@@ -70,6 +75,9 @@ class AqAhead(NoGilThreads):
         while adaptations_done(self._job_ring) <= ticket:
             time.sleep(_NAP)
         return found
+
+    def _of_planes(self, planes: Sequence[np.ndarray]) -> Adapted:
+        return self._of_energies(energies(in_coded_width(planes, self._width)))
 
     def _of_held(self, source: HeldSource) -> Callable[[], Adapted]:
         return lambda: self._of_energies(source.energies())

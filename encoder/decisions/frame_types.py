@@ -43,7 +43,7 @@ class FrameTypes:
         by_costs = (config.b_adapt or config.scenecut) and config.first_pass is None
         costs = _costs_of(config, copies, start) if config.decides_by_samples else None
         self._all_costs = costs
-        self._qps = None if config.crf is None or costs is None else _qps_of(config, costs, self.requests)
+        self._qps = None if config.crf is None or costs is None else _qps_of(config, costs, self.requests, start)
         self._costs = None if by_costs else costs  # which AdaptiveTypes adds to else
         self._given = None if config.first_pass is None else _given_types(config.first_pass.types, warn)
         self._adaptive = _adaptive_types(config, costs) if by_costs else None
@@ -68,6 +68,11 @@ class FrameTypes:
         if self._qps is not None:
             self._qps.see(planes)
         return self._ordered(self._types.add(luma, self.requests.enter()))
+
+    def expect(self, number: int, planes: Sequence[np.ndarray] | HeldSource) -> None:
+        """`add` of frame `number` follows, in another thread: what its decisions compare may be found meanwhile."""
+        if self._all_costs is not None and not isinstance(planes, HeldSource) and planes:
+            (self._adaptive or self._all_costs).expect(number, planes[0])
 
     def check_next(self) -> None:
         """InputError, before any change, if no frame can follow."""
@@ -160,8 +165,8 @@ def _costs_of(config: Config, copies: bool, start: Starter | None) -> Costs:
     return costs_of(config, copies, start)
 
 
-def _qps_of(config: Config, costs: Costs, requests: Requests) -> "QpSource":
+def _qps_of(config: Config, costs: Costs, requests: Requests, start: Starter | None) -> "QpSource":
     """Of a constant rate factor."""
     from .qp_source import CrfQps
 
-    return CrfQps(config, costs, requests)
+    return CrfQps(config, costs, requests, start)

@@ -1,7 +1,8 @@
 """Costs of source frames in half size, before they are coded: what the decisions about frame types compare.
 
 Not part of the standard. Integers that depend on two or three source frames alone: neither on the order of the questions nor
-on threads. Every pair of frames is searched once, when it is first asked for.
+on threads. Every frame is made half as large once, and every pair of frames searched once: by the thread that first needs it,
+or before by one that is free.
 """
 
 from collections.abc import Callable
@@ -31,15 +32,15 @@ from ..settings.config import Config
 from .adaptive_types import FAST
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
-_SHARE = 4  # of the threads of an encode, one for so many: its costs are about a tenth of all work
 Motion = tuple[np.ndarray, np.ndarray]  # vectors int16[n_mb, 2], source samples; costs uint16[n_mb]
+Halves, Motions = tuple[Once[HalfSize], ...], tuple[Once[Motion], ...]
+Both = tuple[Halves, int, Motions]  # the first arguments of lookahead_both
 
 
 def costs_of(config: Config, copies: bool, start: Starter | None = None) -> Costs:
     """The costs of an encode: on its first GPU, if it has one. copies: see GpuCosts; start: see FrameCosts."""
-    size, threads, quick = (config.width, config.height), config.threads, config.subme <= QUICK
-    if config.device == "cpu" and config.decides_beside:
-        threads = max(1, config.stage_threads // _SHARE)  # beside those of the loop
+    size, quick = (config.width, config.height), config.subme <= QUICK
+    threads = config.threads if start is None else 1  # free threads work on other pairs of frames
     ordinals = [int(name.partition(":")[2] or 0) for name in config.devices if name != "cpu"]
     if not ordinals:
         # of all ways to divide many frames the motion would fill the memory
@@ -62,8 +63,7 @@ class FrameCosts:
         keeps_used: bool = False,
     ) -> None:  # fmt: skip
         """width, height: of the display, in luma samples; threads: over rows; first: number of the first frame; quick: fewer
-        vectors are tried; start: for searches that free threads may do ahead; keeps_used: used_of_b will follow most calls
-        of b.
+        vectors are tried; start: for work that free threads may do ahead; keeps_used: used_of_b will follow most calls of b.
         """
         self._quick = quick
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
@@ -71,21 +71,28 @@ class FrameCosts:
         self._bands = bands(self._mb_height, threads)
         self._pool = ThreadPoolExecutor(threads - 1, "h264lite-lookahead") if threads > 1 else None
         self._first = self._count = first  # frames that are kept: from _first on, before _count
-        self._frames: dict[int, HalfSize] = {}
-        self._intra: dict[int, np.ndarray] = {}
+        self._frames: dict[int, Once[HalfSize]] = {}  # these two also of frames that are expected
+        self._intra: dict[int, Once[np.ndarray]] = {}
         self._start = start
         self._motions: dict[tuple[int, int], Once[Motion]] = {}  # by frame and reference
         self._sums: dict[Question, int] = {}  # of pairs and triples
-        self._used: dict[Question, UsedMotion] | None = {} if keeps_used else None  # of triples
+        self._keeps_used = keeps_used
+        self._between: dict[Question, Once[UsedMotion]] = {}  # of triples; without `keeps_used` the costs alone
+
+    def expect(self, number: int, luma: Luma) -> None:
+        """See Costs: free threads begin with the frame."""
+        assert isinstance(luma, np.ndarray)
+        half = self._frames.setdefault(number, Once(partial(self._half_size, luma)))
+        intra = self._intra.setdefault(number, Once(partial(self._intra_costs, half)))
+        if self._start is not None:
+            self._start(intra)
 
     def add(self, luma: Luma) -> None:
         """The next frame, uint8[H, W]; it is not kept."""
         assert isinstance(luma, np.ndarray)
-        frame = half_size_arrays(self._mb_width, self._mb_height)
-        half_size(np.ascontiguousarray(luma), 0, self._mb_height, frame)
-        intra = np.empty(self._mb_width * self._mb_height, np.uint16)
-        self._by_rows(lookahead_intra, (frame,), (intra,))
-        self._frames[self._count], self._intra[self._count] = frame, intra
+        half = self._frames.setdefault(self._count, Once(partial(self._half_size, luma)))
+        self._intra.setdefault(self._count, Once(partial(self._intra_costs, half)))
+        half()
         self._count += 1
 
     def ahead(self, questions: list[Question]) -> None:
@@ -93,11 +100,13 @@ class FrameCosts:
         if self._start is None:
             return
         for question in questions:
-            frame = question[-1]
+            frame, between = question[-1], len(question) == 3 and question[1] != question[2]
             pairs = [(frame, reference) for reference in question[:-1]]
-            for pair in [*pairs, (question[1], question[0])] if len(question) == 3 else pairs:
+            for pair in [*pairs, (question[1], question[0])] if between else pairs:
                 if pair not in self._motions and pair[0] != pair[1]:
-                    self._start(self._once(*pair))
+                    self._start(self._motion_of(*pair))
+            if between and question not in self._sums and question not in self._between:
+                self._start(self._between_of(question))
 
     def wait(self) -> None:
         """See Costs: nothing is under way."""
@@ -116,8 +125,7 @@ class FrameCosts:
         self._first = before
         self._motions = {pair: motion for pair, motion in self._motions.items() if min(pair) >= before}
         self._sums = {frames: cost for frames, cost in self._sums.items() if min(frames) >= before}
-        if self._used is not None:
-            self._used = {frames: used for frames, used in self._used.items() if min(frames) >= before}
+        self._between = {frames: used for frames, used in self._between.items() if min(frames) >= before}
 
     @property
     def reads_from(self) -> int:
@@ -126,45 +134,42 @@ class FrameCosts:
 
     def intra(self, frame: int) -> int:
         """The frame by intra prediction alone."""
-        return self._sum(self._intra[frame])
+        return self._sum(self._intra[frame]())
 
     def p(self, reference: int, frame: int) -> int:
         """The frame as P, each macroblock from the reference or by intra prediction."""
         key = reference, frame
         if key not in self._sums:
-            self._sums[key] = self._sum(np.minimum(self._motion(frame, reference)[1], self._intra[frame]))
+            self._sums[key] = self._sum(np.minimum(self._motion_of(frame, reference)()[1], self._intra[frame]()))
         return self._sums[key]
 
     def p_of_levels(self, reference: int, frame: int) -> int:
         """As p, from the reference with the frame's mean and contrast: fades and flashes cost what their motion costs."""
-        motion = self._search(self._frames[frame], _with_levels(self._frames[reference], self._frames[frame]))
-        return self._sum(np.minimum(motion[1], self._intra[frame]))
+        half = self._frames[frame]()
+        motion = self._search(half, _with_levels(self._frames[reference](), half))
+        return self._sum(np.minimum(motion[1], self._intra[frame]()))
 
     def b(self, earlier: int, later: int, frame: int) -> int:
         """The frame as B between two others."""
         key = earlier, later, frame
         if key not in self._sums:
-            if self._used is not None:
-                self._used[key] = self._used_of_b(key)
-                cost = self._used[key].cost
-            else:
-                cost = np.empty(self._mb_width * self._mb_height, np.uint16)
-                self._by_rows(lookahead_both, self._between(*key), (cost,))
-            self._sums[key] = self._sum(cost)
+            self._sums[key] = self._sum(self._between_of(key)().cost)
+            if not self._keeps_used:
+                del self._between[key]
         return self._sums[key]
 
     def intra_costs(self, frame: int) -> np.ndarray:
         """See Costs."""
-        return self._intra[frame]
+        return self._intra[frame]()
 
     def used_of_p(self, reference: int, frame: int) -> UsedMotion:
         """See Costs."""
-        return UsedMotion.of_p(*self._motion(frame, reference))
+        return UsedMotion.of_p(*self._motion_of(frame, reference)())
 
     def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
         """See Costs."""
         key = earlier, later, frame
-        return (self._used or {}).get(key) or self._used_of_b(key)
+        return self._between_of(key)() if self._keeps_used else self._use_both(True, *self._for_both(*key))
 
     @property
     def has_tree(self) -> bool:
@@ -178,25 +183,46 @@ class FrameCosts:
     def tree(self, wait: bool) -> None:
         """See Costs."""
 
-    def _used_of_b(self, key: tuple[int, int, int]) -> UsedMotion:
+    def _half_size(self, luma: np.ndarray) -> HalfSize:
+        frame = half_size_arrays(self._mb_width, self._mb_height)
+        half_size(np.ascontiguousarray(luma), 0, self._mb_height, frame)
+        return frame
+
+    def _intra_costs(self, half: Once[HalfSize]) -> np.ndarray:
+        costs = np.empty(self._mb_width * self._mb_height, np.uint16)
+        self._by_rows(lookahead_intra, (half(),), (costs,))
+        return costs
+
+    def _between_of(self, key: Question) -> Once[UsedMotion]:
+        found = self._between.get(key)
+        if found is None:
+            found = self._between[key] = Once(partial(self._use_both, self._keeps_used, *self._for_both(*key)))
+        return found
+
+    def _for_both(self, earlier: int, later: int, frame: int) -> Both:
+        sources = self._frames[frame], self._frames[earlier], self._frames[later]
+        motions = self._motion_of(frame, earlier), self._motion_of(frame, later), self._motion_of(later, earlier)
+        return sources, position_between(earlier, later, frame), motions
+
+    def _use_both(self, with_motion: bool, sources: Halves, position: int, motions: Motions) -> UsedMotion:
         n_mb = self._mb_width * self._mb_height
+        before = tuple(half() for half in sources), position, tuple(motion() for motion in motions)
         used = UsedMotion(np.empty(n_mb, np.uint16), np.empty((n_mb, 4), np.int16), np.empty(n_mb, np.uint8))
-        self._by_rows(lookahead_used, self._between(*key), used)
+        if with_motion:
+            self._by_rows(lookahead_used, before, used)
+        else:
+            self._by_rows(lookahead_both, before, (used.cost,))
         return used
 
-    def _between(self, earlier: int, later: int, frame: int) -> tuple[Any, ...]:
-        """The first arguments of lookahead_both."""
-        frames = self._frames[frame], self._frames[earlier], self._frames[later]
-        motions = self._motion(frame, earlier), self._motion(frame, later), self._motion(later, earlier)
-        return frames, position_between(earlier, later, frame), motions
+    def _motion_of(self, frame: int, reference: int) -> Once[Motion]:
+        found = self._motions.get((frame, reference))
+        if found is None:
+            found = Once(partial(self._search_once, self._frames[frame], self._frames[reference]))
+            self._motions[frame, reference] = found
+        return found
 
-    def _motion(self, frame: int, reference: int) -> Motion:
-        return (self._motions.get((frame, reference)) or self._once(frame, reference))()
-
-    def _once(self, frame: int, reference: int) -> Once[Motion]:
-        once = Once(partial(self._search, self._frames[frame], self._frames[reference]))
-        self._motions[frame, reference] = once
-        return once
+    def _search_once(self, frame: Once[HalfSize], reference: Once[HalfSize]) -> Motion:
+        return self._search(frame(), reference())
 
     def _search(self, frame: HalfSize, reference: HalfSize) -> Motion:
         n_mb = self._mb_width * self._mb_height

@@ -8,6 +8,7 @@ import numpy as np
 from ...scheduler.frame_spec import B, FrameSpec, I, P
 from ...scheduler.frames.held_sources import HeldSource
 from ...scheduler.lookahead.questions import Costs, NotYet, Question
+from ...scheduler.threads.after import Starter
 from ..settings.config import Config
 from .adaptive_quantisation import QP_ONE, mb_qps
 from .aq_ahead import AqAhead
@@ -42,13 +43,14 @@ class QpSource(Protocol):
 class CrfQps:
     """A QpSource: QPs of a constant rate factor. Frames wait for the macroblock tree alone."""
 
-    def __init__(self, config: Config, costs: Costs, requests: Requests) -> None:
+    def __init__(self, config: Config, costs: Costs, requests: Requests, start: Starter | None = None) -> None:
+        """start: see AqAhead."""
         self._requests = requests
         rules = CrfRules.of(config)
         self._costs, self._crf, self._factor = costs, rules.crf, RateFactor(rules)
         self._limits, self._in_passes = (config.qpmin, config.qpmax), config.pass_ > 0
         self._tree = MacroblockTree.of(config, costs) if config.mbtree else None
-        self._aq = AqAhead(config) if config.aq_mode else None
+        self._aq = AqAhead(config, start) if config.aq_mode else None
         self._predicts_b = config.buffer is not None or (config.bitrate > 0 and config.first_pass is None)
         self._shown: dict[int, int] = {}  # display index of each reference
         self._last_shown = 0

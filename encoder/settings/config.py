@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
-MB_A_THREAD = 100  # macroblocks of a frame for each thread: with fewer an encode gets slower
-MOST_IN_TEAM = 8  # threads that share a frame: each takes the interpreter's lock in each step
+MB_A_THREAD = 130  # macroblocks of a frame for each thread: with fewer an encode gets slower,
+_LEAST_USEFUL = 8  # but so many threads always find frames side by side
+MOST_IN_TEAM = 16  # threads that share a frame
+_SHARES_REFERENCES = 8  # threads from which B frames that are references are shared
 _BESIDE = 2  # threads beside them
-_MB_SIDE_BY_SIDE, _LEAST_SIDE_BY_SIDE = 500, 8  # the same where frames run beside each other, and threads that always pay
 
 
 @dataclass(frozen=True)
@@ -156,13 +157,12 @@ class Config:
 
     @property
     def stage_threads(self) -> int:
-        """Threads of an encode on the CPU: the requested number, or as many as have enough work: more with B frames, which
-        run side by side; else those of one frame, and beside them entropy coding and decisions.
+        """Threads of an encode on the CPU: the requested number, or as many as do not delay each other; by themselves without
+        B frames, which run side by side, those of one frame, and beside them entropy coding and decisions.
         """
-        if self.threads_by_user:
-            return self.threads
-        by_size = max(_LEAST_SIDE_BY_SIDE, self.mb_width * self.mb_height // _MB_SIDE_BY_SIDE)
-        return min(self.threads, by_size if self.lists == 2 else self.team + _BESIDE)
+        most = max(_LEAST_USEFUL, self.mb_width * self.mb_height // MB_A_THREAD)
+        by_itself = self.lists == 1 and not self.threads_by_user
+        return min(self.threads, self.team + _BESIDE if by_itself else most)
 
     @property
     def team(self) -> int:
@@ -172,7 +172,7 @@ class Config:
     @property
     def shares_references(self) -> bool:
         """Whether B frames that are references are shared too: they would take too long, and many frames wait meanwhile."""
-        return self.team == MOST_IN_TEAM
+        return self.team >= _SHARES_REFERENCES
 
     @property
     def display(self) -> tuple[tuple[int, int], ...]:

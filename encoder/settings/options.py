@@ -271,7 +271,7 @@ OPTIONS: tuple[Option, ...] = (
            "distances of their frames"),
     Option("no_8x8dct", "Analysis", read_flag, False, "no 8x8 transform in High profile"),
 
-    Option("threads", "Running", read_count, 0, "threads; 0 = one a core, fewer for the stages of small frames. The "
+    Option("threads", "Running", read_count, 0, "threads, fewer for small frames; 0 = one a core at most. The "
            "stream is the same for any number", "INT", 0, 256),
     Option("device", "Running", read_choice, "auto", "where to encode; auto chooses by this machine and reports it",
            choices=_same("auto", "cpu", "cuda", "hybrid")),

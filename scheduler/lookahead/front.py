@@ -37,6 +37,9 @@ class Lookahead:
             self._start()
         self._call("add", luma)
 
+    def expect(self, number: int, luma: Luma) -> None:
+        """See Costs: a GPU begins in `add`."""
+
     def ahead(self, questions: list[Question]) -> None:
         """See Costs."""
         self._call("ahead", questions)

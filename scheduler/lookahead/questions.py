@@ -53,6 +53,9 @@ class Costs(Protocol):
     def add(self, luma: Luma) -> None:
         """The next frame; frames on a GPU only if these costs are of that GPU."""
 
+    def expect(self, number: int, luma: Luma) -> None:
+        """A frame that `add` will follow for, in another thread than the questions: work may begin."""
+
     def ahead(self, questions: list[Question]) -> None:
         """These will be asked, probably."""
 

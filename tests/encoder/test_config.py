@@ -146,11 +146,11 @@ def test_a_small_picture_is_shared_by_fewer_threads(monkeypatch):
     monkeypatch.setattr("h264lite.encoder.settings.config.cores", lambda: 16)
     sizes = (16, 16), (352, 288), (1280, 720), (1920, 1080)
     made = [Config.from_options(width=w, height=h, device="cpu", bframes=0) for w, h in sizes]
-    assert [(c.team, c.stage_threads) for c in made] == [(2, 4), (3, 5), (8, 10), (8, 10)]
+    assert [(c.team, c.stage_threads) for c in made] == [(2, 4), (3, 5), (16, 16), (16, 16)]
     made = [Config.from_options(width=w, height=h, device="cpu", bframes=3) for w, h in sizes]
-    assert [(c.team, c.stage_threads) for c in made] == [(2, 8), (3, 8), (8, 8), (8, 16)]  # B frames side by side
-    asked = Config.from_options(width=16, height=16, device="cpu", bframes=0, threads=16)
-    assert (asked.team, asked.stage_threads) == (2, 16)
+    assert [(c.team, c.stage_threads) for c in made] == [(2, 8), (3, 8), (16, 16), (16, 16)]  # B frames side by side
+    made = [Config.from_options(width=w, height=h, device="cpu", bframes=0, threads=16) for w, h in sizes]
+    assert [(c.team, c.stage_threads) for c in made] == [(2, 8), (3, 8), (16, 16), (16, 16)]
 
 
 def test_a_config_is_frozen_and_complete():

@@ -18,7 +18,7 @@ class Held(HeldFrames):
     def __init__(self, config, warn=None, start=None):
         self.is_decided = self._have_left = True
         self.log, self.at_once, self.lock, self.fails_at = [], 0, threading.Lock(), config
-        self._waiting, self._free = [], []
+        self._waiting, self._free, self.expected = [], [], []
 
     def request(self, request):
         self.log.append(("request", request))
@@ -35,6 +35,9 @@ class Held(HeldFrames):
         self._waiting = self._waiting[-3:]
         self.lock.release()
         self.is_decided = True
+
+    def expect(self, number, planes):
+        self.expected.append(number)
 
     def leave(self, evenly=False):
         free, self._free = self._free, []
@@ -68,7 +71,7 @@ def test_frames_leave_in_order(executor):
         assert held.count == k + 1 and len(held._pending) <= held_beside._MOST
         found += held.leave()
     found += held.end()
-    assert found == list(range(50)) and held.is_whole
+    assert found == list(range(50)) == held._held.expected and held.is_whole
     assert [request for name, request in held._held.log if request is not None] == [4, 14, 24, 34, 44]
 
 
@@ -102,7 +105,10 @@ def test_costs_are_the_same_when_other_threads_search_ahead(executor, start):
     costs = FrameCosts(96, 80, start=executor.start_soon if start == "threads" else start)
     for n, luma in enumerate(frames):
         plain.add(luma)
+        if n % 3:  # others are added before they are expected
+            costs.expect(n, luma)
         costs.add(luma)
+        assert costs.intra(n) == plain.intra(n)
         questions = [(n - 1, n), (0, n), (0, n, n // 2), (n - 1, n, n)] if n > 1 else []
         costs.ahead(questions)
         for question in questions[:3]:
