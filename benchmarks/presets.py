@@ -1,15 +1,17 @@
-"""Processor time and rate of the presets, compared with x264's presets; options around each preset.
+"""Speed and rate of the presets, compared with x264's presets; options around each preset.
 
-    H264LITE_SEQUENCES=... python -m h264lite.benchmarks.presets [--profile high] [--frames 24] [--rounds 3]
-        [--threads 1] [--p-frames] [--around] [--json FILE] [CLIP ...]
+    H264LITE_SEQUENCES=... python -m h264lite.benchmarks.presets [--profile high] [--frames 24] [--timed-frames N]
+        [--rounds 3] [--threads 1] [--jobs 1] [--presets NAME ...] [--p-frames] [--around] [--rates FILE] [--json FILE]
+        [CLIP ...]
 
-One thread of a CPU, constant QP. Rate: BD-rate (PCHIP, luma PSNR of FFmpeg's decode, four quantisers) against x264 with
-Baseline's tools of benchmarks/x264.py (SAME_TOOLS), mean over the clips. Speed: frames a second of processor time at QP 27,
-the best of the rounds, in which all rows alternate, as a ratio to the same x264; geometric mean. With --threads so many on
-both sides (0: as many as each takes by itself), and seconds of the clock in place of processor time.
-B frames as in the presets, with --p-frames none. --around also measures each
-preset with one option changed, and says what is on the convex hull of time and bits; `h264lite plot presets` draws the file
-of --json.
+Constant QP. Rate: BD-rate (PCHIP, luma PSNR of FFmpeg's decode, four quantisers) against x264 with Baseline's tools of
+benchmarks/x264.py (SAME_TOOLS), mean over the clips; one thread each, --jobs of them at a time. --rates: a file of rates,
+which is read if it exists, else written: rates do not depend on the machine. Speed: frames a second of processor time at
+QP 27, the best of the rounds, in which all rows alternate, as a ratio to the same x264; geometric mean. With --threads so
+many on both sides (0: as many as each takes by itself), and seconds of the clock in place of processor time.
+--timed-frames: of a clip that runs forwards and backwards. B frames as in the presets, with --p-frames none. --around also
+measures each preset with one option changed, and says what is on the convex hull of time and bits; `h264lite plot presets`
+draws files of --json.
 """
 
 import argparse
@@ -17,9 +19,11 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h264lite
 from h264lite.benchmarks import clips, x264
@@ -37,26 +41,41 @@ LADDERS: dict[str, tuple[Any, ...]] = {
     "partitions": ("none", "p8x8,i8x8", "all"), "weightp": (0, 1), "no_deblock": (True, False), "no_8x8dct": (True, False),
     "no_cabac": (True, False),
 }  # fmt: skip
+LEAST_TIMED = 48  # so that threads have frames beside each other
 Points = tuple[list[float], list[float]]  # kbit/s, dB
-Encode = Callable[[clips.Clip, list, int], bytes]
 
 
-def ours(threads: int = 1, **options: Any) -> Encode:
-    """h264lite with options."""
-    return lambda clip, _, qp: h264lite.encode(
-        clip.pictures, width=clip.width, height=clip.height, fps=clip.fps, qp=qp, threads=threads, device="cpu", **options
-    )
+class Row(NamedTuple):
+    """An encoder with options."""
+
+    is_ours: bool
+    preset: str
+    options: dict[str, Any]
+
+    def encode(self, clip: clips.Clip, frames: list, qp: int, threads: int) -> bytes:
+        """frames: those of the clip for x264."""
+        if not self.is_ours:
+            return x264.run(clip, frames, qp, threads, self.preset, **self.options)[0]
+        return h264lite.encode(
+            clip.pictures, width=clip.width, height=clip.height, fps=clip.fps, qp=qp, threads=threads, device="cpu",
+            preset=self.preset, **self.options,
+        )  # fmt: skip
 
 
-def theirs(preset: str, threads: int = 1, **tools: str) -> Encode:
-    """x264 with a preset and options."""
-    return lambda clip, frames, qp: x264.run(clip, frames, qp, threads, preset, **tools)[0]
-
-
-def shortened(name: str, frames: int) -> clips.Clip:
-    """The first `frames` frames of a clip at CIF, fewer of a larger one."""
+def count_of(name: str, frames: int, least: int = 4) -> int:
+    """Frames of a clip where one of CIF has `frames`: fewer of a larger one; 0: all."""
     width, height = map(int, name.split("_")[-2].split("x"))
-    return clips.load(name, min(frames, max(4, frames * 352 * 288 // (width * height))))
+    return min(frames, max(least, frames * 352 * 288 // (width * height)))
+
+
+@lru_cache(2)
+def shortened(name: str, count: int, repeats: bool) -> tuple[clips.Clip, list]:
+    """The first frames of a clip; the same for x264. repeats: those that are missing are the others backwards and so on."""
+    clip = clips.load(name, count)
+    if repeats:
+        turn = clip.pictures + clip.pictures[-2:0:-1]
+        clip.pictures[:] = [turn[k % len(turn)] for k in range(count)]
+    return clip, x264.video_frames(clip)
 
 
 def bd_rate(reference: Points, found: Points) -> float:
@@ -112,53 +131,77 @@ def hull(rows: dict[str, tuple[float, float]]) -> list[str]:
     return [name for _, _, name in corners[: lowest + 1]]
 
 
-def measure(
-    clip: clips.Clip, rows: dict[str, Encode], rounds: int, clock: Callable[[], float] = time.process_time
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Speed beside BASE and BD-rate against it, by row."""
-    frames = x264.video_frames(clip)
-    reference = points(clip, [rows[BASE](clip, frames, qp) for qp in QPS])
-    rates = {
-        name: bd_rate(reference, points(clip, [encode(clip, frames, qp) for qp in QPS])) for name, encode in rows.items()
-    }
+def point(name: str, count: int, row: Row, qp: int) -> Points:
+    """Of one encode."""
+    clip, frames = shortened(name, count, False)
+    return points(clip, [row.encode(clip, frames, qp, 1)])
+
+
+def rates_of(names: list[str], rows: dict[str, Row], frames: int, jobs: int) -> dict[str, dict[str, float]]:
+    """BD-rate against BASE by row and clip."""
+    clips.require("bjontegaard")
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        found = {
+            (name, row): [pool.submit(point, name, count_of(name, frames), options, qp) for qp in reversed(QPS)]
+            for name in names for row, options in rows.items()
+        }  # fmt: skip
+        curves = {key: _curve([one.result() for one in ones]) for key, ones in found.items()}
+    return {row: {name: bd_rate(curves[name, BASE], curves[name, row]) for name in names} for row in rows}
+
+
+def _curve(found: list[Points]) -> Points:
+    return [rate for (rate,), _ in found], [psnr for _, (psnr,) in found]
+
+
+def speeds_of(name: str, rows: dict[str, Row], count: int, rounds: int, threads: int) -> dict[str, float]:
+    """Speed beside BASE, by row."""
+    clip, frames = shortened(name, count, True)
+    clock = time.process_time if threads == 1 else time.perf_counter
     seconds: dict[str, float] = dict.fromkeys(rows, 1e9)
     for _ in range(rounds):
-        for name, encode in rows.items():
+        for row, options in rows.items():
             start = clock()
-            encode(clip, frames, 27)
-            seconds[name] = min(seconds[name], clock() - start)
-    return {name: seconds[BASE] / spent for name, spent in seconds.items()}, rates
+            options.encode(clip, frames, 27, threads)
+            seconds[row] = min(seconds[row], clock() - start)
+    print(f"{name}, {count} frames:", ", ".join(f"{row} {count / spent:.1f}" for row, spent in seconds.items()), flush=True)
+    return {row: seconds[BASE] / spent for row, spent in seconds.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("clips", nargs="*", default=CHOICE, metavar="CLIP")
     parser.add_argument("--profile", default="high")
-    parser.add_argument("--frames", type=int, default=24, help="of CIF; fewer of larger clips")
+    parser.add_argument("--frames", type=int, default=24, help="of CIF; fewer of larger clips; 0: whole clips")
+    parser.add_argument("--timed-frames", type=int, help=f"the same for speed, but {LEAST_TIMED} and more")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="encodes at a time where rates are measured")
+    parser.add_argument("--presets", nargs="+", choices=tuple(PRESETS), default=tuple(PRESETS), metavar="NAME")
     parser.add_argument("--p-frames", action="store_true", help="without B frames")
     parser.add_argument("--around", action="store_true")
+    parser.add_argument("--rates", metavar="FILE", help="read rates, or write them where it does not exist")
     parser.add_argument("--json", metavar="FILE", help="for `h264lite plot presets`")
     args = parser.parse_args()
     limit = {"profile": args.profile}
     ours_too, theirs_too = ({"bframes": 0}, CONSTANT | P_FRAMES) if args.p_frames else ({}, CONSTANT)
-    named: dict[str, dict[str, Any]] = {f"h264lite {preset}": {"preset": preset, **limit, **ours_too} for preset in PRESETS}
+    named = {f"h264lite {preset}": Row(True, preset, limit | ours_too) for preset in args.presets}
     if args.around:
-        named |= around(args.profile)
-    rows = {BASE: theirs("medium", args.threads, **x264.SAME_TOOLS["baseline"])} | {
-        name: ours(args.threads, **options) for name, options in named.items()
-    }
-    rows |= {f"x264 {preset}": theirs(preset, args.threads, **theirs_too, **limit) for preset in X264_PRESETS}
-    clock = time.process_time if args.threads == 1 else time.perf_counter
+        named |= {name: Row(True, "medium", options) for name, options in around(args.profile).items()}
+    rows = {BASE: Row(False, "medium", x264.SAME_TOOLS["baseline"])} | named
+    rows |= {f"x264 {preset}": Row(False, preset, theirs_too | limit) for preset in X264_PRESETS if preset in args.presets}
 
+    if args.rates and Path(args.rates).exists():
+        by_clip = json.loads(Path(args.rates).read_text())
+    else:
+        by_clip = rates_of(args.clips, rows, args.frames, args.jobs)
+        if args.rates:
+            Path(args.rates).write_text(json.dumps(by_clip, indent=1))
+    rates = {row: [by_clip[row][clip] for clip in args.clips] for row in rows}
     speeds: dict[str, list[float]] = {name: [] for name in rows}
-    rates: dict[str, list[float]] = {name: [] for name in rows}
-    for clip_name in args.clips:
-        clip = shortened(clip_name, args.frames)
-        for found, values in zip(measure(clip, rows, args.rounds, clock), (speeds, rates)):
-            for name, value in found.items():
-                values[name].append(value)
+    for clip in args.clips:
+        count = count_of(clip, args.timed_frames, LEAST_TIMED) if args.timed_frames else count_of(clip, args.frames or 24)
+        for name, value in speeds_of(clip, rows, count, args.rounds, args.threads).items():
+            speeds[name].append(value)
     result = {name: (statistics.geometric_mean(speeds[name]), statistics.mean(rates[name])) for name in rows}
     best = hull({name: result[name] for name in named})
     print(f"{'':<32}{'speed':>8}{'BD-rate':>10}   ({', '.join(args.clips)})")

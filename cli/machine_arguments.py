@@ -78,7 +78,8 @@ def _add_plot(commands: Any) -> None:
                     "label, kbps and psnr, global or ssim. Encodes of a label are a curve [preset and tune]")  # fmt: skip
     rd.add_argument("--by", choices=("psnr", "global", "ssim"), default="psnr", help="quality [psnr]")
     presets = charts.add_parser("presets", help="presets of h264lite and x264 by speed and bits", allow_abbrev=False)
-    presets.add_argument("inputs", nargs=1, metavar="FILE", help="of python -m h264lite.benchmarks.presets --json")
+    presets.add_argument("inputs", nargs="+", metavar="[LABEL=]FILE",
+                         help="of python -m h264lite.benchmarks.presets --json, a diagram each")  # fmt: skip
     rate = charts.add_parser("rate", help="bits, QPs and buffer of the frames over time", allow_abbrev=False)
     rate.add_argument("inputs", nargs=1, metavar="FILE", help="of --csv")
     rate.add_argument("--fps", metavar="RATE", help="frames per second, for an axis of seconds [frames]")

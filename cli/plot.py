@@ -39,14 +39,19 @@ def run_plot(args: argparse.Namespace) -> int:
 def _rd(args: argparse.Namespace, kind: str) -> bytes:
     curves: dict[str, list[RatePoint]] = {}
     for argument in args.inputs:
-        label, equals, name = argument.partition("=")
-        label, name = (label, name) if equals else ("", argument)
+        label, name = _labelled(argument)
         for found, point in _rd_points(name, args.by):
             curves.setdefault(label or found, []).append(point)
     first, *_ = curves
     for name, percent in bd_rates(curves).items():
         say(f"{name}: {percent:+.2f} % bits beside {first} at equal {args.by} (BD-rate, PCHIP)")
     return draw_rd(curves, QUALITIES[args.by], args.title, kind)
+
+
+def _labelled(argument: str) -> tuple[str, str]:
+    """Label, maybe empty, and name of a file."""
+    label, equals, name = argument.partition("=")
+    return (label, name) if equals else ("", argument)
 
 
 def _rd_points(name: str, by: str) -> Iterator[tuple[str, RatePoint]]:
@@ -74,12 +79,15 @@ def _rd_points(name: str, by: str) -> Iterator[tuple[str, RatePoint]]:
 
 
 def _presets(args: argparse.Namespace, kind: str) -> bytes:
-    (name,) = args.inputs
-    try:
-        found = {row: _means(*values) for row, values in json.loads(_read(name)).items()}
-    except (ValueError, TypeError, AttributeError, ZeroDivisionError):
-        raise InputError(f"{name}: no file of `python -m h264lite.benchmarks.presets --json`") from None
-    return draw_presets(found, args.title, kind)
+    diagrams = []
+    for given in args.inputs:
+        label, name = _labelled(given)
+        try:
+            rows = {row: _means(*values) for row, values in json.loads(_read(name)).items()}
+        except (ValueError, TypeError, AttributeError, ZeroDivisionError):
+            raise InputError(f"{name}: no file of `python -m h264lite.benchmarks.presets --json`") from None
+        diagrams.append((label, rows))
+    return draw_presets(diagrams, args.title, kind)
 
 
 def _means(speeds: list[float], rates: list[float]) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 import importlib.util
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .chart import COLOURS, contents, new_figure
 
@@ -56,13 +56,29 @@ def draw_rd(curves: Mapping[str, Sequence[RatePoint]], quality: str, title: str 
     return contents(figure, kind, 120)
 
 
-def draw_presets(rows: Mapping[str, tuple[float, float]], title: str = "", kind: str = "png") -> bytes:
-    """The contents of a file: a curve of presets for each encoder.
+def draw_presets(
+    diagrams: Sequence[tuple[str, Mapping[str, tuple[float, float]]]], title: str = "", kind: str = "png"
+) -> bytes:
+    """The contents of a file: diagrams, two beside each other, each with a curve of presets for each encoder.
 
-    rows: speed and BD-rate in percent, both beside the base, by "ENCODER PRESET"; presets in the order of the curve.
+    diagrams: label, and rows: speed and BD-rate in percent, both beside the base, by "ENCODER PRESET"; presets in the order
+    of the curve.
     """
-    figure = new_figure(7.2, 4.2)
-    axes = figure.subplots()
+    columns = min(2, len(diagrams))
+    lines = -(-len(diagrams) // columns)
+    figure = new_figure(7.2 * columns, 4.2 * lines)
+    figure.suptitle(title or None)
+    for axes, (label, rows) in zip(figure.subplots(lines, columns, squeeze=False).flat, diagrams):
+        _draw_curves(axes, rows)
+        axes.set(xscale="log", xlabel="speed, x264 with Baseline's tools and full search = 1", ylabel="bits at equal PSNR, %",
+                 title=label)  # fmt: skip
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.grid(alpha=0.3)
+        axes.legend()
+    return contents(figure, kind, 120)
+
+
+def _draw_curves(axes: Any, rows: Mapping[str, tuple[float, float]]) -> None:
     encoders: dict[str, list[str]] = {}  # presets
     for encoder, _, preset in (name.partition(" ") for name in rows):
         if preset.isalpha():  # other rows are presets with another option, and the base
@@ -74,9 +90,3 @@ def draw_presets(rows: Mapping[str, tuple[float, float]], title: str = "", kind:
         offset, side = ((-4, -9), "right") if encoder == "h264lite" else ((4, 4), "left")
         for preset, point in zip(presets, found):
             axes.annotate(preset, point, offset, textcoords="offset points", fontsize=7, color=colour, ha=side)
-    axes.set(xscale="log", xlabel="speed, x264 with Baseline's tools and full search = 1", ylabel="bits at equal PSNR, %",
-             title=title)  # fmt: skip
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    return contents(figure, kind, 120)

@@ -33,7 +33,8 @@ from .adaptive_types import FAST
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
 Motion = tuple[np.ndarray, np.ndarray]  # vectors int16[n_mb, 2], source samples; costs uint16[n_mb]
-Halves, Motions = tuple[Once[HalfSize], ...], tuple[Once[Motion], ...]
+Halves = tuple[Once[HalfSize], ...]
+Motions = tuple[Once[Motion], ...]
 Both = tuple[Halves, int, Motions]  # the first arguments of lookahead_both
 
 

@@ -98,6 +98,12 @@ def test_presets(tmp_path):
     assert plot("presets", tmp_path / "a.json", "-o", tmp_path / "a.svg") == 0
     shown = texts(tmp_path / "a.svg")
     assert {"h264lite", "x264", "fast", "medium", "slow"} <= set(shown) and not {"same tools", "subme=3"} & set(shown)
+    rows["h264lite slower"] = [0.5], [-31.0]
+    (tmp_path / "b.json").write_text(json.dumps(rows))
+    files = f"2 threads={tmp_path / 'a.json'}", f"16 threads={tmp_path / 'b.json'}"
+    assert plot("presets", *files, "-o", tmp_path / "b.svg") == 0
+    found = texts(tmp_path / "b.svg")
+    assert {"2 threads", "16 threads"} <= set(found) and found.count("medium") == 2 and found.count("slower") == 1
 
 
 @pytest.mark.parametrize("kind", ("png", "svg", "pdf", "PNG"))
