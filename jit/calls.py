@@ -97,9 +97,12 @@ class Prepared:
             function(*arguments)
 
 
-def calls_of(function: Any, arguments: Iterable[Any]) -> list[tuple[int, tuple[Any, ...]]] | None:
-    """(address, arguments) of the calls that a kernel or Prepared function makes; None if one has no address."""
+def calls_of(function: Any, arguments: Iterable[Any]) -> Sequence[tuple[Any, tuple[Any, ...]]]:
+    """(kernel, arguments) of the calls that a kernel or Prepared function makes."""
     given = tuple(arguments)
-    calls = function.calls(*given) if isinstance(function, Prepared) else [(function, given)]
-    found = [(called.address(*own) if IS_POSSIBLE and hasattr(type(called), "address") else 0, own) for called, own in calls]
-    return found if all(address for address, _ in found) else None
+    return function.calls(*given) if isinstance(function, Prepared) else [(function, given)]
+
+
+def address_of(called: Any, arguments: tuple[Any, ...]) -> int:
+    """Where the code of a kernel for arguments of these kinds lies; 0: it has no address."""
+    return called.address(*arguments) if IS_POSSIBLE and hasattr(type(called), "address") else 0

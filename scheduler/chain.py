@@ -6,12 +6,12 @@ picture buffer, the workspace; the words of each part are made once, and those o
 """
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..jit.calls import MOST_WORDS, calls_of, run_calls, words_of
+from ..jit.calls import MOST_WORDS, address_of, calls_of, run_calls, words_of
 from .stages import Stage
 from .threads.team import TeamSteps
 from .trace import HOST, Trace
@@ -66,7 +66,10 @@ class Chain:
                  for part in parts]  # fmt: skip
         self._arrays = [value for state in views for value in state.values() if isinstance(value, np.ndarray)]
         self._owners = {id(array.base) for array in self._arrays}
-        self._places: dict[int, range] = {}
+        self._places: dict[int, Sequence[int]] = {}  # of arrays and tuples by their identity
+        self._numbers: dict[int, Sequence[int]] = {}
+        # arguments around the span, and addresses of the calls, by stage and identity of the state
+        self._given: dict[tuple[str, int], tuple[list[Any], list[Any], list[int]]] = {}
         at = 0
         for array in self._arrays:
             self._places[id(array)] = range(at, at + 5 + 2 * array.ndim)
@@ -74,7 +77,7 @@ class Chain:
         self._first_constant, self._constants = at, [0]
         self._names: list[str] = []
         self._index: list[int] = []
-        self._held: list[np.ndarray] = []  # arrays that are constants of kernels
+        self._held: list[Any] = []  # what `_places` knows by identity
         rows: list[tuple[int, int]] = []
         steps = [[self._add(part, rows) for part in parts] for parts in make_steps(views)]
         self._part_ends = np.array([0, *(end for parts in steps for _, end in parts)], np.int64)
@@ -84,29 +87,54 @@ class Chain:
         self._stage_of = np.array([self._stages.index(name) for name in self._names], np.int64)
         self._gather = np.array(self._index + [self._first_constant] * MOST_WORDS, np.intp)
         self._constant = np.array(self._constants, np.int64)
-        del self._arrays, self._owners, self._places, self._index, self._constants
+        del self._arrays, self._owners, self._places, self._numbers, self._given, self._index, self._constants
 
     def _add(self, part: Sequence[Call], rows: list[tuple[int, int]]) -> tuple[int, int]:
         """Add the calls of a part to `rows`, of which it has [first, end)."""
         first = len(rows)
         for stage, span, state in part:
-            calls = calls_of(stage.cpu_function, stage.given(state, span))
-            if calls is None:
-                raise ValueError(f"stage {stage.name} has no address")
-            for address, arguments in calls:
+            for address, arguments in self._calls(stage, span, state):
                 begin = len(self._index)
                 rows.append((address, begin))
                 self._names.append(stage.name)
-                for value in _leaves(arguments):
-                    self._index += self._places.get(id(value)) or self._constant_place(value)
+                for value in arguments:
+                    self._index += self._places_of(value)
                 if len(self._index) - begin > MOST_WORDS:
                     raise ValueError(f"stage {stage.name} has too many arguments")
         return first, len(rows)
 
-    def _constant_place(self, value: Any) -> range:
+    def _calls(self, stage: Stage, span: tuple[int, ...], state: State) -> Iterable[tuple[int, tuple[Any, ...]]]:
+        """Addresses and arguments; the spans of a state have the same addresses."""
+        key = stage.name, id(state)
+        if key not in self._given:
+            self._given[key] = *stage.around_span(state), []
+        before, after, addresses = self._given[key]
+        calls = calls_of(stage.cpu_function, [*before, *span, *after])
+        if not addresses:
+            addresses += [address_of(*call) for call in calls]
+            if not all(addresses):
+                raise ValueError(f"stage {stage.name} has no address")
+        return zip(addresses, [arguments for _, arguments in calls], strict=True)
+
+    def _places_of(self, value: Any) -> Sequence[int]:
+        if type(value) is int:
+            found = self._numbers.get(value)
+            if found is None:
+                found = self._numbers[value] = self._constant_place(value)
+            return found
+        found = self._places.get(id(value))
+        if found is None:
+            if isinstance(value, tuple):
+                found = [place for member in value for place in self._places_of(member)]
+            else:
+                found = self._constant_place(value)
+            self._held.append(value)
+            self._places[id(value)] = found
+        return found
+
+    def _constant_place(self, value: Any) -> Sequence[int]:
         if isinstance(value, np.ndarray):
             assert value.base is None or id(value.base) not in self._owners, "a part of an array of the frame"
-            self._held.append(value)
         words, at = words_of(value), self._first_constant + len(self._constants)
         self._constants += words
         return range(at, at + len(words))
@@ -145,12 +173,3 @@ class Chain:
         if trace is not None:
             for name, (begin, done) in zip(self._names[first:end], times[first:end].tolist()):
                 trace.add(HOST, threading.current_thread().name, name, 1e-9 * begin, 1e-9 * (done - begin))
-
-
-def _leaves(arguments: Iterable[Any]) -> Iterator[Any]:
-    """Arguments with the members of tuples in place of these."""
-    for value in arguments:
-        if isinstance(value, tuple):
-            yield from _leaves(value)
-        else:
-            yield value

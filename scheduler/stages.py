@@ -95,20 +95,20 @@ class Stage:
         at = names.index(span[0]) if span else len(names)
         return getters(names[:at]), getters(names[at + len(span) :])
 
-    def given(self, state: Mapping[str, Any], part: tuple[int, ...]) -> list[Any]:
-        """All arguments of a call for one span (`part`), from the state by their names."""
+    def around_span(self, state: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+        """The arguments before and after the span, from the state by their names."""
         first, last = self._getters_around_span
-        return [*[get(state) for get in first], *part, *[get(state) for get in last]]
+        return [get(state) for get in first], [get(state) for get in last]
 
     def bind(self, state: Mapping[str, Any]) -> Callable[..., Any]:
         """The CPU function with all arguments bound to the state of their names, except the span."""
-        function, (first, last) = self.cpu_function, self._getters_around_span
-        before, after = [get(state) for get in first], [get(state) for get in last]
+        function, (before, after) = self.cpu_function, self.around_span(state)
         return lambda *part: function(*before, *part, *after)
 
     def launch(self, state: Mapping[str, Any], part: tuple[int, ...], stream: Any) -> None:
         """Start the stage on the GPU for one span (`part`)."""
-        self.cuda_function(*self.given(state, part), stream=stream)
+        before, after = self.around_span(state)
+        self.cuda_function(*before, *part, *after, stream=stream)
 
 
 TABLE = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from h264lite.jit.calls import MOST_WORDS, Prepared, calls_of, run_calls, words_of
+from h264lite.jit.calls import MOST_WORDS, Prepared, address_of, calls_of, run_calls, words_of
 from h264lite.jit.kernel import closed_kernel
 
 Bundle = namedtuple("Bundle", ("array", "number", "nothing"))
@@ -55,26 +55,31 @@ def bundle():
     return Bundle(np.arange(60, dtype=np.int32).reshape(6, 10)[1:4, 2::3], 11, None)  # rows and columns apart
 
 
+def addressed(function, arguments):
+    """(address, arguments) of its calls."""
+    return [(address_of(called, given), given) for called, given in calls_of(function, arguments)]
+
+
 def test_they_do_what_calls_from_python_do():
     expected, found = np.zeros(2, np.int64), np.zeros(2, np.int64)
     twice(bundle(), 5, expected)
     given = bundle()  # words hold no reference
-    calls = calls_of(twice, (given, 5, found))
+    calls = addressed(twice, (given, 5, found))
     failed, times = run(calls)
     assert failed == -1 and expected.any() and (found == expected).all()
     assert (np.diff(times.reshape(-1)) >= 0).all() and (times > 0).all()
     again = np.zeros(2, np.int64)
-    assert run(calls_of(twice, (given, 5, again)), 1)[0] == -1 and again[0] != expected[0]  # the second call alone
+    assert run(addressed(twice, (given, 5, again)), 1)[0] == -1 and again[0] != expected[0]  # the second call alone
 
 
 def test_the_first_failure_ends_them():
     out, small = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    calls = [*calls_of(allocate, (5, small)), *calls_of(allocate, (FAR_TOO_MUCH, out)), *calls_of(allocate, (7, small))]
+    calls = [*addressed(allocate, (5, small)), *addressed(allocate, (FAR_TOO_MUCH, out)), *addressed(allocate, (7, small))]
     assert run(calls)[0] == 1 and small[0] == 5 and out[0] == 0
 
 
 def test_other_functions_have_no_address():
-    assert calls_of(lambda n: n, (3,)) is None
+    assert address_of(lambda n: n, (3,)) == 0
     with pytest.raises(ValueError, match="is no argument of a stage"):
         words_of(1.5)
 

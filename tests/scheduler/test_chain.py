@@ -7,6 +7,7 @@ import pytest
 from h264lite.jit import calls
 from h264lite.scheduler.chain import Chain, Parts
 from h264lite.scheduler.stages import STAGES
+from h264lite.scheduler.threads.pool import WorkerPool
 from h264lite.scheduler.trace import Trace
 
 from .. import round_trip
@@ -66,9 +67,25 @@ def test_an_array_in_two_parts_of_the_first_frame_alone():
     assert name == "ssd_y" and spent == pytest.approx(seconds["ssd_y"]) and begin >= trace.start
 
 
+def failing_chain(out):
+    """Two steps of three parts, of which the second part of the first step fails."""
+
+    def stage(size):
+        return SimpleNamespace(name=f"of {size}", cpu_function=allocate, around_span=lambda state: ([size, out], []))
+
+    parts = [[(stage(size), (), {})] for size in (5, FAR_TOO_MUCH, 6)]
+    return Chain(lambda states: [parts, parts[::2]], [])
+
+
 def test_a_stage_that_fails():
-    out = np.zeros(1, np.int64)
-    stage = SimpleNamespace(name="large", cpu_function=allocate, given=lambda state, span: [FAR_TOO_MUCH, out])
-    chain = Chain(lambda states: [[[(stage, (), {})]]], [])
-    with pytest.raises(MemoryError, match="stage large"):
-        chain.run([], {}, True, None)
+    with pytest.raises(MemoryError, match=f"stage of {FAR_TOO_MUCH}"):
+        failing_chain(np.zeros(1, np.int64)).run([], {}, True, None)
+
+
+def test_a_stage_that_fails_in_a_team():
+    pool = WorkerPool(3)
+    try:
+        with pytest.raises(MemoryError, match="call 1 of a frame"):
+            failing_chain(np.zeros(1, np.int64)).run([], {}, True, None, pool.run_steps)
+    finally:
+        pool.close()
