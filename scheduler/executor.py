@@ -24,7 +24,7 @@ from .trace import HOST, Trace
 LEAST_BAND = 40  # macroblocks: a smaller band costs more in the call than it gains
 WAITING = 2  # frames beyond one a thread that are in flight beside each other, so that threads find work
 # frames in flight beside each other, for memory: each takes a slot of the decoded picture buffer
-MOST_BESIDE, MOST_MACROBLOCKS, MOST_LARGE = 24, 140_000, 12  # at most; of so many macroblocks; of the largest frames
+MOST_BESIDE, MOST_MACROBLOCKS, MOST_LARGE = 28, 140_000, 12  # at most; of so many macroblocks; of the largest frames
 SMALL = 4000  # macroblocks of a frame whose stages, in one thread, are one call: an interrupt waits for its end
 EVEN_BAND = 1000  # macroblocks a thread that justify a second band for it in EVEN stages
 Step = tuple[Sequence[str], Mapping[str, Any]]  # stages, and state for these stages only

@@ -31,7 +31,7 @@ _PAD_UNIT = 16
 MB_A_THREAD = 130  # macroblocks of a frame for each thread: with fewer an encode gets slower,
 _LEAST_USEFUL = 8  # but so many threads always find frames side by side
 MOST_IN_TEAM = 16  # threads that share a frame
-_SHARES_REFERENCES = 8  # threads from which B frames that are references are shared
+_SHARES, _MB_SHARED = 8, 4000  # threads and macroblocks from which B frames that are references are shared
 _BESIDE = 2  # threads beside them
 
 
@@ -171,8 +171,8 @@ class Config:
 
     @property
     def shares_references(self) -> bool:
-        """Whether B frames that are references are shared too: they would take too long, and many frames wait meanwhile."""
-        return self.team >= _SHARES_REFERENCES
+        """Whether B frames that are references are shared too: of large frames fewer are in flight, and would wait for them."""
+        return self.team >= _SHARES and self.mb_width * self.mb_height >= _MB_SHARED
 
     @property
     def display(self) -> tuple[tuple[int, int], ...]:
