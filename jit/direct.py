@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from . import IMPORTED, shipped, trust
+from . import IMPORTED, llvm, shipped, trust
 from .cache_folder import NUMBAS_VARIABLE, cache_folder
 from .numba_version import is_tested, numba_folder, numba_version
 from .sources import changed, stamp
@@ -40,6 +40,7 @@ _OF_C = {"memcpy", "memmove", "memset", "sched_yield", "clock_gettime"}
 _SIMPLE = {int: "<i8", float: "<f8", bool: "|b1", type(None): "none"}
 _CHOOSE = 0x503  # flags of arrays: C or Fortran contiguous, aligned, writeable
 _lock = threading.RLock()
+_looked_at: dict[Path, Any] = {}  # what files hold that `modules` has read, for `_saved`
 _WRAPPER = "_ZN7cpython"  # how the name of a function for calls from Python begins; "_ZN" in the name of the kernel's own
 Constants = dict[str, list[Any]]  # of environments, by the name of the pointer to each
 Loaded = tuple[Callable[..., Any], int]  # a function, and the address of its code
@@ -96,11 +97,11 @@ def _host() -> tuple[str, ...]:
     """What machine code depends on beside its sources: the processor to compile for, and a setting."""
     if chosen := shipped.chosen_class():
         return _of_class(*chosen)
-    return (*shipped.processor(), os.environ.get("H264LITE_SIMD", ""))
+    return (*llvm.processor(), os.environ.get("H264LITE_SIMD", ""))
 
 
 def _of_class(name: str, features: str) -> tuple[str, ...]:
-    return shipped.processor()[0], name, features, ""
+    return llvm.processor()[0], name, features, ""
 
 
 @cache
@@ -157,7 +158,8 @@ def _saved(function: Any, described: Any) -> tuple[bytes, str, Constants] | None
         return None
     made = numba_version(), stamp(source)
     for folder, host in _places(source.parent, cache_folder(source.parent).readable):
-        content = _content(_file(folder, name, host, described))
+        path = _file(folder, name, host, described)
+        content = _looked_at.pop(path, None) or _content(path)
         if content is not None and content[0] == (*made, host, described):
             return content[1], content[2], content[3]
     return None
@@ -180,7 +182,7 @@ def modules(sources: Path, folders: Iterable[Path], wanted: Collection[str]) -> 
             for name in sorted(os.listdir(folder)):
                 file = name.partition(".")[0]
                 if name.endswith(".nbd") and file in wanted and file not in found:
-                    content = _content(folder / name)
+                    content = _looked_at[folder / name] = _content(folder / name)
                     if content is not None and content[0][:3] == (numba_version(), stamp(sources / f"{file}.py"), host):
                         found.add(file)
     return found
@@ -220,38 +222,25 @@ def _helpers() -> dict[str, int]:
 
 
 @cache
-def _engine() -> Any:
+def _engine() -> llvm.Engine:
     """LLVM's engine, with the functions that kernels call."""
-    from llvmlite import binding
-
-    for symbol, address in _helpers().items():
-        binding.add_symbol(symbol, address)
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    triple = binding.get_process_triple()
-    empty = binding.parse_assembly("")
-    empty.triple = triple
-    machine = binding.Target.from_triple(triple).create_target_machine(jit=True, reloc="default", codemodel="jitdefault")
-    return binding.create_mcjit_compiler(empty, machine)
+    return llvm.Engine(llvm.processor()[0], _helpers())
 
 
 def _load(function: Any, code: bytes, wrapper: str, environments: Constants) -> Loaded:
     """A function of the machine code, and its address without the conversion of arguments."""
-    from llvmlite import binding
-
     engine, maker = _engine(), _module("numba._dynfunc")
-    engine.add_object_file(binding.ObjectFileRef.from_data(code))
-    engine.finalize_object()
+    engine.add(code)
     kept = []
     for name, constants in environments.items():
         kept.append(maker.Environment({}))
         kept[-1].consts.extend(constants)
-        ctypes.py_object.from_address(engine.get_global_value_address(name)).value = kept[-1]
+        ctypes.py_object.from_address(engine.data(name)).value = kept[-1]
     home, text = sys.modules[function.__module__], function.__doc__ or ""
-    address = engine.get_function_address(wrapper)
+    address = engine.function(wrapper)
     made: Callable[..., Any] = maker.make_function(home, function.__name__, text, address, kept[0], (engine, *kept))
     own = wrapper.removeprefix(_WRAPPER)
-    return made, engine.get_function_address(f"_ZN{own}") if own != wrapper else 0
+    return made, engine.function(f"_ZN{own}") if own != wrapper else 0
 
 
 def find(function: Any, described: tuple[Any, ...]) -> Loaded | None:

@@ -6,16 +6,14 @@ of Numba.
 """
 
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from . import trust
 from .cache_root import ALONE, VARIABLE
+from .llvm import processor
 
 # Features of LLVM by class, the best last: the x86-64 psABI's levels, of which v4 is what AVX-512 of simd/vector.py needs
 _V3 = "+avx2,+bmi,+bmi2,+cx16,+f16c,+fma,+lzcnt,+movbe,+popcnt,+sahf,+xsave"
@@ -23,15 +21,6 @@ CLASSES = {"x86-64-v3": _V3, "x86-64-v4": f"{_V3},+avx512f,+avx512bw,+avx512cd,+
 VARIABLES = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")  # by which Numba compiles for another processor than this
 FOLDER = "compiled"
 _ROOT = Path(__file__).resolve().parent.parent
-
-
-@cache
-def processor() -> tuple[str, str, str]:
-    """(triple, name, features) of this processor, as LLVM has them."""
-    from llvmlite import binding
-
-    features = binding.get_host_cpu_features().flatten()
-    return binding.get_process_triple(), binding.get_host_cpu_name(), features
 
 
 def has(name: str, features: str) -> bool:
@@ -68,6 +57,10 @@ def _is_safe(folder: Path) -> bool:
 
 def build(wanted: Sequence[str]) -> None:
     """Compile all kernels of the CPU for classes, each by a process of its own; none wanted: for those of this processor."""
+    import shutil
+    import subprocess
+    import tempfile
+
     for name in wanted or CLASSES:
         if name not in CLASSES:
             raise SystemExit(f"{name}: not a class of processors, as {', '.join(CLASSES)}")

@@ -14,6 +14,7 @@ import errno
 import os
 
 from ...jit.intrinsics import cgutils, intrinsic, ir, setting, types
+from ...jit.llvm import processor
 
 
 class Vec:
@@ -49,12 +50,7 @@ def host_has(feature: str) -> bool:
     told = setting("CPU_FEATURES")
     if told is not None:
         return f"+{feature}" in told.split(",")
-    import llvmlite.binding as llvm
-
-    try:
-        return bool(llvm.get_host_cpu_features().get(feature, False))
-    except RuntimeError:
-        return False
+    return f"+{feature}" in processor()[2].split(",")
 
 
 AVX2 = host_has("avx2")
