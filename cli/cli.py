@@ -16,6 +16,7 @@ from ..encoder.settings.options import API, BY_NAME, OPTIONS, Option, check_name
 from ..encoder.settings.unbuilt import SHORT as UNBUILT_SHORT
 from ..encoder.settings.unbuilt import UNBUILT
 from ..jit import compiling, trust
+from ..start_threads import start_threads
 from ..version import __version__
 from .machine_arguments import add_parsers as add_machine_parsers
 
@@ -136,11 +137,15 @@ def _foreign(argument: str, remaining: Iterator[str]) -> dict[str, Any]:
 
 
 def _run_encode(args: argparse.Namespace) -> int:
+    from threading import Thread
+
     from ..cuda_src.runtime.context_warmup import ContextWarmup  # 4 ms of --help, for the ctypes module
+    from ..jit import llvm
 
     by_settings = args.qp is not None or args.pass_ is not None  # else samples decide, and there are no workers
     early = by_settings and args.devices is not None and _start_early(args.devices, args.input)
     waking = ContextWarmup([] if early else gpus_of(args.device, args.devices))  # in parallel with the import of the encoder
+    start_threads([Thread(target=llvm.prepare, name="h264lite loads LLVM", daemon=True)], [])
     try:
         with uncollected():
             from .encode import run_encode

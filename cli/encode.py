@@ -4,6 +4,7 @@ import csv
 import gc
 import io
 import json
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -172,7 +173,8 @@ def run_encode(
         with uncollected():
             encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace,
                                           total if _by_lanes(source, config) else None, total, make)
-        gc.freeze()  # what there is stays: collections take 15 ms of a short encode without
+        if "numba" not in sys.modules:  # its compiler leaves garbage
+            gc.freeze()  # what there is stays: collections take 15 ms of a short encode without
         run.encoder = stack.enter_context(encoder)
         has_device()
         progress.restart()

@@ -5,6 +5,7 @@ The functions are those that llvmlite.binding calls. Each caller holds the lock 
 
 import ctypes
 import os
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 
@@ -44,6 +45,12 @@ def _text(name: str) -> str:
     text = (out.value or b"").decode()
     _call("DisposeString", out)
     return text
+
+
+def prepare() -> None:
+    """Load the library, in a thread: it takes 5 ms, without the interpreter's lock. Failures occur again and are told then."""
+    with suppress(ImportError, OSError, AttributeError):
+        _library()
 
 
 @cache
