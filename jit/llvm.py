@@ -48,7 +48,7 @@ def _text(name: str) -> str:
 
 
 def prepare() -> None:
-    """Load the library, in a thread: it takes 5 ms, without the interpreter's lock. Failures occur again and are told then."""
+    """Load the library, in a thread: 5 ms without the interpreter's lock. Failures occur again and are told then."""
     with suppress(ImportError, OSError, AttributeError):
         _library()
 
