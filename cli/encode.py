@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..collector import uncollected
 from ..console import say
 from ..encoder.compile_kernels import compile_for
 from ..encoder.encoder import Encoder
@@ -170,9 +169,8 @@ def run_encode(
         tell_plan(run, config, reports["verbose"])
         make = None if reports["ray"] is None else on_ray.connect(
             config, option_texts, reports, source, source_names[0], total, stack, run.info, run.warn)
-        with uncollected():
-            encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace,
-                                          total if _by_lanes(source, config) else None, total, make)
+        encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace,
+                                      total if _by_lanes(source, config) else None, total, make)
         if "numba" not in sys.modules:  # its compiler leaves garbage
             gc.freeze()  # what there is stays: collections take 15 ms of a short encode without
         run.encoder = stack.enter_context(encoder)
