@@ -2,13 +2,12 @@
 
 import argparse
 import errno
-import gc
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
+from ..collector import uncollected
 from ..console import say, silence
 from ..encoder.errors import Error, OptionError
 from ..encoder.files.output import error_text
@@ -160,18 +159,6 @@ def _start_early(devices: str, inputs: Sequence[str]) -> bool:
     from ..encoder.workers.process import start_early
 
     return start_early(_names_of(devices), inputs)
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Disable the garbage collector for imports: they leave no garbage, and it would scan all of Numba repeatedly."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def gpus_of(device: str | None, devices: str | None) -> list[int]:

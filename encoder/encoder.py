@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from ..collector import uncollected
 from ..scheduler.frames.host_rgb import RgbFrame
 from .errors import InputError
 from .files.read_ahead import Read
@@ -102,14 +103,15 @@ class Encoder:
         reader: FrameReader | None = None,
         make: Callable[[Config, bool], Any] | None = None,
     ) -> None:
-        from .make_pipeline import make_pipeline  # compiles nothing
-
         self.config = config
         pass_file = PassFile(config) if config.pass_ in WRITING else None
         self._keep = keep_reconstruction
         try:
-            keep = keep_reconstruction or config.ssim
-            self._pipeline: Any = make(config, keep) if make else make_pipeline(config, keep, warn, trace, frames, length)
+            with uncollected():
+                from .make_pipeline import make_pipeline  # compiles nothing
+
+                keep = keep_reconstruction or config.ssim
+                self._pipeline: Any = make(config, keep) if make else make_pipeline(config, keep, warn, trace, frames, length)
         except BaseException:
             if pass_file is not None:
                 pass_file.close()

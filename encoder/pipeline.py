@@ -49,7 +49,7 @@ Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `public_error`
 _MOST_IN_FLIGHT = 24  # frames
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class EncodedFrame:
     """One access unit and its statistics."""
 

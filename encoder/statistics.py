@@ -142,7 +142,7 @@ def _both(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
     return min(first[0], second[0]), max(first[1], second[1])
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Sums:
     """Sums over the frames of one type, or all."""
 
@@ -192,7 +192,7 @@ class _Sums:
         )  # fmt: skip
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BufferTotals:
     """Sums of InBuffer over the frames; fullness in bits, after the removal of a frame."""
 

@@ -3,7 +3,6 @@
 import atexit
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -104,6 +103,8 @@ def _groups(count: int, b_frames: bool) -> list[tuple[str, ...]]:
 
 def _compile_beside(options: str, names: tuple[str, ...]) -> None:
     """Start a process that compiles these stages. If it cannot be started, this process compiles them when it needs them."""
+    import subprocess  # 2 ms of each start
+
     environment = os.environ | {"H264LITE_BACKGROUND_COMPILE": "0"}
     quiet = subprocess.DEVNULL
     command = [sys.executable, "-m", "h264lite.encoder.compile_kernels", options, ",".join(names)]

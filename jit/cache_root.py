@@ -3,7 +3,6 @@
 import os
 import stat
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,6 +33,8 @@ def temporary_root() -> Path | None:
     """A folder among the temporary files that only this user can read and write, kept for later processes; None if
     there is no safe one: then another user may have made it, or may replace it.
     """
+    import tempfile  # 1 ms of each start
+
     number = os.geteuid() if hasattr(os, "geteuid") else None  # on Windows each user has temporary files of his own
     try:
         around = Path(tempfile.gettempdir()).resolve()

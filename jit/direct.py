@@ -40,6 +40,7 @@ _OF_C = {"memcpy", "memmove", "memset", "sched_yield", "clock_gettime"}
 _SIMPLE = {int: "<i8", float: "<f8", bool: "|b1", type(None): "none"}
 _CHOOSE = 0x503  # flags of arrays: C or Fortran contiguous, aligned, writeable
 _lock = threading.RLock()
+_looked_at: dict[Path, Any] = {}  # what files hold that `modules` has read, for `_saved`
 _WRAPPER = "_ZN7cpython"  # how the name of a function for calls from Python begins; "_ZN" in the name of the kernel's own
 Constants = dict[str, list[Any]]  # of environments, by the name of the pointer to each
 Loaded = tuple[Callable[..., Any], int]  # a function, and the address of its code
@@ -157,7 +158,8 @@ def _saved(function: Any, described: Any) -> tuple[bytes, str, Constants] | None
         return None
     made = numba_version(), stamp(source)
     for folder, host in _places(source.parent, cache_folder(source.parent).readable):
-        content = _content(_file(folder, name, host, described))
+        path = _file(folder, name, host, described)
+        content = _looked_at.pop(path, None) or _content(path)
         if content is not None and content[0] == (*made, host, described):
             return content[1], content[2], content[3]
     return None
@@ -180,7 +182,7 @@ def modules(sources: Path, folders: Iterable[Path], wanted: Collection[str]) -> 
             for name in sorted(os.listdir(folder)):
                 file = name.partition(".")[0]
                 if name.endswith(".nbd") and file in wanted and file not in found:
-                    content = _content(folder / name)
+                    content = _looked_at[folder / name] = _content(folder / name)
                     if content is not None and content[0][:3] == (numba_version(), stamp(sources / f"{file}.py"), host):
                         found.add(file)
     return found

@@ -6,10 +6,7 @@ of Numba.
 """
 
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -68,6 +65,10 @@ def _is_safe(folder: Path) -> bool:
 
 def build(wanted: Sequence[str]) -> None:
     """Compile all kernels of the CPU for classes, each by a process of its own; none wanted: for those of this processor."""
+    import shutil
+    import subprocess
+    import tempfile
+
     for name in wanted or CLASSES:
         if name not in CLASSES:
             raise SystemExit(f"{name}: not a class of processors, as {', '.join(CLASSES)}")

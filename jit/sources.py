@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 
 _FOLDER = Path(__file__).resolve().parent
-_IMPORT = re.compile(r"^[ \t]*from[ \t]+(\.+)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]*)", re.MULTILINE)
+# Anywhere, since a look at the beginning of each line takes longer; an import in a comment adds a file, no more
+_IMPORT = re.compile(rb"from[ \t]+(\.+)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]*)")
 
 
 @cache
@@ -61,22 +62,23 @@ def _read(path: str) -> tuple[str, list[str], float]:
     """
     with open(path, "rb") as file:
         data, status = file.read(), os.fstat(file.fileno())
-    imports = [found for words in _IMPORT.findall(data.decode(errors="replace")) for found in _imported(path, *words)]
+    folder = os.path.dirname(path)
+    imports = [found for words in _IMPORT.findall(data) for found in _imported(folder, *words)]
     # of the entry in the folder too, where the system knows it: an installer may keep the time of the contents
     return hashlib.sha256(data).hexdigest(), imports, status.st_mtime if os.name == "nt" else status.st_ctime
 
 
-def _imported(path: str, dots: str, module: str, names: str) -> list[str]:
-    """The files of `from {dots}{module} import {names}`: a module, or modules of a folder."""
-    folder = path
-    for _ in dots:
+@cache
+def _imported(folder: str, dots: bytes, module: bytes, names: bytes) -> list[str]:
+    """The files of `from {dots}{module} import {names}` in a file of a folder: a module, or modules of a folder."""
+    for _ in dots[1:]:
         folder = os.path.dirname(folder)
-    place = os.path.join(folder, *filter(None, module.split(".")))
+    place = os.path.join(folder, *filter(None, module.decode().split(".")))
     parent, name = os.path.split(place)
     beside = _entries(parent)
     below = _entries(place) if name in beside else frozenset()
     found = [f"{place}.py"] if f"{name}.py" in beside else []
-    wanted = ("__init__.py", *(f"{name}.py" for name in re.findall(r"\w+", names))) if below else ()
+    wanted = ("__init__.py", *(f"{name}.py" for name in re.findall(r"\w+", names.decode(errors="replace")))) if below else ()
     return found + [os.path.join(place, name) for name in wanted if name in below]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,8 +56,7 @@ class Size:
         return self.mb_width * self.mb_height
 
 
-@dataclass(frozen=True)
-class PerMacroblock:
+class PerMacroblock(NamedTuple):
     """(n_mb, *elements)."""
 
     elements: tuple[int, ...] = ()
@@ -72,7 +71,6 @@ class PerMacroblock:
         return row0 * of_row, row1 * of_row
 
 
-@dataclass(frozen=True)
 class OfSecondList(PerMacroblock):
     """PerMacroblock in streams with B frames, else empty."""
 
@@ -81,7 +79,6 @@ class OfSecondList(PerMacroblock):
         return (size.n_mb if size.lists == 2 else 0, *self.elements)
 
 
-@dataclass(frozen=True)
 class PerRow:
     """(mb_height,)."""
 
@@ -94,8 +91,7 @@ class PerRow:
         return row0, row1
 
 
-@dataclass(frozen=True)
-class Plane:
+class Plane(NamedTuple):
     """Planes of a frame with a border. side: samples a side of a macroblock; padded: the border is Size.pad at 16 a side."""
 
     side: int
@@ -121,8 +117,7 @@ class Plane:
         return y0 * stride, y1 * stride
 
 
-@dataclass(frozen=True)
-class Undivided:
+class Undivided(NamedTuple):
     """An array that does not divide by rows: its shape by the size of the frame."""
 
     of: Callable[[Size], tuple[int, ...]]
@@ -136,7 +131,7 @@ class Undivided:
         return 0, prod(self.of(size))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ArrayRow:
     """A row of the table. halo: by stage, rows above and below its own that it reads; a stage that is missing reads none.
 

@@ -9,7 +9,6 @@ import atexit
 import functools
 import os
 import pickle
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -77,6 +76,8 @@ class Twin:
     """The other process."""
 
     def __init__(self) -> None:
+        import subprocess
+
         command = [sys.executable, "-c", f"from {__name__} import serve; serve()"]
         pipe, environment = subprocess.PIPE, os.environ | portable_environment()
         self._process = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, start_new_session=True)

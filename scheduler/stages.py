@@ -37,7 +37,7 @@ SEARCHES = {"fsbm": "full_search", "step": "step_search"}  # stages by --me; of 
 BY_BITS = 6  # lowest subme with mode decision by bits: rd_candidates with CABAC, rd_decision with CAVLC
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Stage:
     """A row of the table. writes: the arrays that the stage changes, in whole or in part."""
 

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -291,6 +290,8 @@ def nvcc_version(nvcc: str) -> str:
 
 
 def _ask_nvcc(nvcc: str) -> str:
+    import subprocess
+
     out = subprocess.run([nvcc, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
     found = re.search(r"V(\d+\.\d+\.\d+)", out)
     return found[1] if found else out.strip()
@@ -298,6 +299,8 @@ def _ask_nvcc(nvcc: str) -> str:
 
 def run_nvcc(name: str, target: list[str], output: Path, include: Path, extra: tuple[str, ...] = ()) -> str:
     """Compile one kernel file. Returns the output of nvcc (the resource report, if asked for)."""
+    import subprocess
+
     nvcc = find_nvcc()
     if nvcc is None:
         raise CompileError(_no_compiler())
@@ -431,6 +434,8 @@ def load_codes(names: Sequence[str], capability: tuple[int, int]) -> list[bytes]
 
 def known_architectures() -> tuple[str, ...]:
     """The ARCHITECTURES that the installed nvcc supports."""
+    import subprocess
+
     nvcc = find_nvcc()
     if nvcc is None:
         return ()

@@ -25,7 +25,7 @@ _NEVER = 1 << 62  # after all frames
 _PATIENCE = 2  # lengths of runs that are tried beyond the best one, see _fast_run
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class TypeRules:
     """Settings of the decisions; names are those of the options."""
 

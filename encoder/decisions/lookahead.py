@@ -6,7 +6,6 @@ or before by one that is free.
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -24,7 +23,6 @@ from ...cpu_simd.lookahead import (
     lookahead_used,
 )
 from ...scheduler.executor import bands
-from ...scheduler.lookahead.front import Lookahead
 from ...scheduler.lookahead.levels import levels_between
 from ...scheduler.lookahead.questions import NOTHING_READ, Costs, Luma, Question, TreeFrame, UsedMotion, position_between
 from ...scheduler.threads.after import Once, Starter
@@ -46,6 +44,7 @@ def costs_of(config: Config, copies: bool, start: Starter | None = None) -> Cost
     if not ordinals:
         # of all ways to divide many frames the motion would fill the memory
         return FrameCosts(*size, threads, quick=quick, start=start, keeps_used=config.mbtree and config.b_adapt == FAST)
+    from ...scheduler.lookahead.front import Lookahead
 
     def on_host(first: int) -> FrameCosts:
         return FrameCosts(*size, threads, first, quick)
@@ -70,7 +69,11 @@ class FrameCosts:
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
         threads = min(threads, self._mb_width * self._mb_height // _LEAST_BAND)
         self._bands = bands(self._mb_height, threads)
-        self._pool = ThreadPoolExecutor(threads - 1, "h264lite-lookahead") if threads > 1 else None
+        self._pool = None
+        if threads > 1:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pool = ThreadPoolExecutor(threads - 1, "h264lite-lookahead")
         self._first = self._count = first  # frames that are kept: from _first on, before _count
         self._frames: dict[int, Once[HalfSize]] = {}  # these two also of frames that are expected
         self._intra: dict[int, Once[np.ndarray]] = {}

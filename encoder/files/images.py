@@ -3,9 +3,8 @@
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +13,9 @@ from ..errors import InputError
 from .output import error_text
 from .times import FrameTimes
 from .video import Planes, VideoFormat
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 COLOURS: dict[str, str | None] = {"colorprim": "bt709", "transfer": "bt709", "colormatrix": "bt709"}  # after conversion
 THREADS = 4  # that decode images
@@ -39,6 +41,8 @@ class ImageSource:
 
     def frames(self, seek: int = 0, count: int = 0) -> Iterator[Planes]:
         """See Source. Later images are decoded by threads meanwhile."""
+        from concurrent.futures import ThreadPoolExecutor
+
         names = iter(self._names[seek : seek + count if count else None])
         pool = ThreadPoolExecutor(THREADS, "h264lite-image")
         try:

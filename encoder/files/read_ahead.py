@@ -19,7 +19,7 @@ Read = Callable[[np.ndarray], None]
 """Fills uint8[n], I420 of display size, with a frame; InputError if the frame is incomplete."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileReader:
     """Reads a frame of an open file from an offset in bytes into uint8[n]; InputError. name, number: for messages."""
 
@@ -37,7 +37,7 @@ class FileReader:
             raise InputError(f"{self.name}: it has become shorter; frame {number} is missing")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileRead:
     """A Read with the position of its frame, for threads that read without the GIL."""
 

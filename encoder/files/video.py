@@ -24,7 +24,7 @@ LONGEST_Y4M_LINE = 4096  # bytes: a longer header is refused
 _CHROMA_420 = ("420", "420jpeg", "420mpeg2", "420paldv")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class VideoFormat:
     """The format of a source; None = unknown."""
 

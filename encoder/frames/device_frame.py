@@ -14,7 +14,7 @@ from .samples import Samples
 MOST_BYTES = 2**31 - 1  # from row to row: kernels take 32-bit numbers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class DeviceFrame:
     """A frame on the GPU, as the arguments of the stage that reads it.
 

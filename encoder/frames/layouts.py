@@ -33,7 +33,7 @@ class Layout:
         return shape[self.axes.index("T")] if "T" in self.axes else 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Known:
     """What earlier frames, or the encoder, say about the next ones. format: "" for any; axes: layouts of earlier arrays."""
 

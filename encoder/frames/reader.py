@@ -20,7 +20,7 @@ Source = Planes | RgbFrame | DeviceFrame
 ALPHA = "the alpha of RGBA frames is dropped: H.264 video has none"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Chunk:
     """The frames of one array, or one frame of planes. samples: the array, or the planes in order."""
 

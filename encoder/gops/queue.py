@@ -24,7 +24,7 @@ BATCH = 8  # finished frames before the caller is woken: waking costs more than 
 Waiting = tuple[FrameSpec, np.ndarray | Read]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Gop:
     """The frames of a GOP, or of a part of several, that wait, and the number that a lane has taken; closed: a later one has
     begun; shown: the last frame in display order that was taken.

@@ -171,7 +171,7 @@ class Config:
 
     @property
     def shares_references(self) -> bool:
-        """Whether B frames that are references are shared too: of large frames fewer are in flight, and would wait for them."""
+        """Whether B frames that are references are shared too: of large frames few are in flight, and would wait for them."""
         return self.team >= _SHARES and self.mb_width * self.mb_height >= _MB_SHARED
 
     @property

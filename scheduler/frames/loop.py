@@ -34,7 +34,7 @@ BY_DEFAULT = 21, 11  # deadzone_inter, deadzone_intra
 MASK_16x16, MASK_16x8, MASK_8x8, MASK_8x4, MASK_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class LoopSettings:
     """slices: macroblock rows [row0, row1) of each."""
 

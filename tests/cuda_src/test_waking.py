@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from h264lite.cli import cli
 from h264lite.cli import encode as encode_command
+from h264lite.collector import uncollected
 from h264lite.cuda_src.runtime import context_warmup as waking
 from h264lite.cuda_src.runtime.driver import use_driver
 
@@ -131,7 +132,7 @@ def test_nobody_looks_for_garbage_of_imports():
     for before in (True, False):
         (gc.enable if before else gc.disable)()
         try:
-            with cli.uncollected():
+            with uncollected():
                 assert not gc.isenabled()
             assert gc.isenabled() == before
         finally:

@@ -294,7 +294,7 @@ def test_no_second_process_compiles_what_cannot_be_kept(monkeypatch):
     monkeypatch.setattr(first_run, "_begun", False)
     monkeypatch.delenv("H264LITE_BACKGROUND_COMPILE", raising=False)
     monkeypatch.setattr(first_run.os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(first_run.subprocess, "Popen", lambda *_, **__: started.append(1) or pytest.fail("started"))
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: started.append(1) or pytest.fail("started"))
     monkeypatch.setattr(first_run, "find_cache_folder", lambda sources: kernel_place.CacheFolder(None, False, ()))
     monkeypatch.setattr(first_run, "_present", set())
     first_run.compile_in_background(Config.from_options(width=32, height=32, device="cpu", qp=26, bframes=0))
