@@ -9,12 +9,11 @@ import numpy as np
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
 from .block_costs import Layers, fill_8x8_layers, satds_8x8
+from .coarse_search import VECTORS, Quads, coarse_vector, forget_quads, vector_costs
 from .cost import strip_satd
 from .decisions import (
     CAMERA_SCALE,
     COARSE_SCALE,
-    COARSE_X,
-    COARSE_Y,
     LOOK_BLOCK,
     LOOK_INTRA,
     LOOK_PAD,
@@ -23,7 +22,7 @@ from .decisions import (
 )
 from .intra_prediction_8x8 import EDGE_8x8, predict_8x8
 from .mv_prediction import median
-from .search_centre import COARSE_WINDOWS, clamp, coarse_vector, vector_costs, whole_motion
+from .search_centre import clamp, whole_motion
 from .simd.aligned import aligned
 from .simd.blocks import join, splat_i32x16
 from .simd.lanes import equal_lanes, sum_of_lanes, where_bits
@@ -131,7 +130,12 @@ def _search_rows(current, reference, camera, around, row0, row1, vector):
     planes, others = current.planes, reference.planes
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
     mb_height, mb_width = current.tiny.shape
-    cost, windows = aligned(8 * COARSE_Y * COARSE_X).view(np.uint16), aligned(COARSE_WINDOWS)
+    cost = aligned(2 * VECTORS).view(np.uint16)
+    quads = Quads(
+        aligned(2 * VECTORS * (mb_width + 1)).view(np.uint16), np.empty(mb_width + 1, np.int64),
+        aligned(4 * VECTORS).view(np.uint16), np.empty(2, np.int64),
+    )  # fmt: skip
+    forget_quads(quads)
     vector_costs(1, cost)
     layers, sums = Layers(aligned(0), aligned(512).view(np.int16)), np.empty(16, np.int32)
     for mb in range(row0 * mb_width, row1 * mb_width):
@@ -143,7 +147,7 @@ def _search_rows(current, reference, camera, around, row0, row1, vector):
             least += _NO_BITS
             # the macroblock stays within the frame there, so that the search stays within the borders
             cx, cy = clamp(camera[0], -4 * mx, 4 * (mb_width - 1 - mx)), clamp(camera[1], -4 * my, 4 * (mb_height - 1 - my))
-            x, y = coarse_vector(current.coarse, reference.coarse, mx, my, cost, windows, cx, cy)
+            x, y = coarse_vector(current.coarse, reference.coarse, mx, my, cost, quads, cx, cy)
             x, y = COARSE_SCALE * (cx + x), COARSE_SCALE * (cy + y)
             if x != 0 or y != 0:
                 value = _satd(block, others, _moved(origin, x, y, plane_size, stride), stride) + mvd_bits(2 * x, 2 * y, 0, 0)
