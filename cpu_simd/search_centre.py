@@ -24,7 +24,6 @@ from .simd.lanes import sum_of_lanes, sums_of_lanes
 from .simd.search import octet_sads
 from .simd.vector import (
     add,
-    load_2_u8x16,
     load_u8x16,
     load_u8x32,
     plus,
@@ -112,33 +111,18 @@ def subsample(source, reference, pad, row0, row1, coarse):
 
 
 @helper
-def _half_sad(source, a, stride, reference, b, reference_stride):
-    """SAD of 16x8 samples at two offsets, two rows at a time; every second row, so that it tells most of that of 16x16."""
-    total = octet_sads(load_2_u8x16(source, a, a + 2 * stride), load_2_u8x16(reference, b, b + 2 * reference_stride))
-    for _ in range(3):
-        a += 4 * stride
-        b += 4 * reference_stride
-        rows = load_2_u8x16(source, a, a + 2 * stride)
-        total = add(total, octet_sads(rows, load_2_u8x16(reference, b, b + 2 * reference_stride)))
-    return sum_of_lanes(total)
-
-
-@helper
-def block_sad(source, at, stride, reference, reference_at, reference_stride, limit):
-    """SAD of 16x16 samples at two offsets; from `limit` on at least `limit`."""
-    total = _half_sad(source, at, stride, reference, reference_at, reference_stride)
-    if total >= limit:
-        return total
-    return total + _half_sad(source, at + stride, stride, reference, reference_at + reference_stride, reference_stride)
+def macroblock_sad(block, reference, at, stride):
+    """SAD of a macroblock (load_layers) and that at reference[at]: of all samples, since a branch takes longer."""
+    inlined()
+    return sum_of_lanes(octets_of(block, load_layers(reference, at, stride)))
 
 
 @helper
 def _cost_at(block, reference, origin, x, y, lam):
-    """SAD of a macroblock (load_layers) at a vector in samples, and lam * its bits; of all samples: a branch takes longer."""
+    """SAD of a macroblock at a vector in samples and lam * bits of the vector."""
     inlined()
     stride = reference.shape[1]
-    predicted = load_layers(reference, origin + y * stride + x, stride)
-    return sum_of_lanes(octets_of(block, predicted)) + lam * mvd_bits(4 * x, 4 * y, 0, 0)
+    return macroblock_sad(block, reference, origin + y * stride + x, stride) + lam * mvd_bits(4 * x, 4 * y, 0, 0)
 
 
 @helper

@@ -113,7 +113,7 @@ def _sads_32(builder, at_source, windows):
     return sads
 
 
-_BYTES_64 = Vec(8, 64)
+_BYTES_64, _ROW_32 = Vec(8, 64), Vec(64, 4)
 _WINDOWS = {16: (_windows_16, _sads_16, u8x32), 32: (_windows_32, _sads_32, _BYTES_64)}  # by candidates
 
 
@@ -170,13 +170,13 @@ row_sads, arranged_sads = _make_row_sads(AVX2, False), _make_row_sads(AVX2, True
 row_sads_portable = _make_row_sads(False, False)  # also of arranged rows
 
 
-def _make_arrange_row(native, count):
+def _make_arrange_row(native):
     @intrinsic
     def arrange_row(typingctx, reference, reference_at, windows, to, like):
         def codegen(context, builder, sig, args):
             at_reference, at_window = (_place(context, builder, sig, args, n) for n in (0, 2))
             if native:
-                parts = enumerate(_WINDOWS[like.lanes][0](builder, at_reference)[:count])
+                parts = enumerate(_WINDOWS[like.lanes][0](builder, at_reference))
                 parts = [(n * part.type.count, part) for n, part in parts]
             else:
                 kinds = (0, ir.VectorType(ir.IntType(8), like.lanes)), (like.lanes - 1, u8x16.ir)
@@ -191,7 +191,28 @@ def _make_arrange_row(native, count):
     return arrange_row
 
 
-arrange_row, arrange_row_portable = _make_arrange_row(AVX2, 2), _make_arrange_row(False, 2)
+arrange_row, arrange_row_portable = _make_arrange_row(AVX2), _make_arrange_row(False)
+
+
+@intrinsic
+def arrange_two_rows(typingctx, reference, at, below, windows, to, like):
+    """arrange_row for sixteen candidates of the row at reference[at], then sixteen of that `below` further, of 32 lanes.
+
+    With 16 lanes the first ones alone.
+    """
+
+    def codegen(context, builder, sig, args):
+        at_window = _place(context, builder, sig, args, 3)
+        rows = [_address(context, builder, sig.args[0], args[0], at, _ROW_32.ir)
+                for at in (args[1], builder.add(args[1], args[2]))]  # fmt: skip
+        rows = [_load(builder, row) for row in rows]
+        for n, places in enumerate(((0, 1, 1, 2), (1, 2, 2, 3))):
+            both = [*places, *(4 + p for p in places)][: like.lanes // 4]
+            part = builder.shuffle_vector(*rows, _mask(both))
+            builder.store(part, at_window(8 * n * part.type.count, part.type)).align = 1
+        return context.get_dummy_value()
+
+    return types.void(reference, types.intp, types.intp, windows, types.intp, like), codegen
 
 
 @intrinsic
