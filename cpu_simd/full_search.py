@@ -12,14 +12,12 @@ from .block_costs import load_layers
 from .decisions import ALL_PARTITIONS, COST_NOT_REFINED, EVERY, LAMBDA, QUICK, QUIET, SMALL_PARTITIONS
 from .layout import PARTITIONS
 from .search_centre import macroblock_sad
+from .search_windows import COST_OUTSIDE, Shape, arrange_windows, candidate, column_keys, first_column, motion_keys
 from .simd.aligned import aligned
 from .simd.blocks import splat_i32x16
 from .simd.lanes import bit_length, first_where, smallest
 from .simd.search import (
     WINDOW,
-    arrange_row,
-    arrange_row_portable,
-    arrange_two_rows,
     arranged_sads,
     candidates,
     keep_smallest,
@@ -35,12 +33,10 @@ from .simd.vector import (
     lane_numbers_like,
     lanes_of,
     load_like,
-    load_u16x16,
     min_u,
     mul,
     shift_left,
     splat_like,
-    splat_u16x16,
     store,
 )
 
@@ -56,19 +52,6 @@ Smallest = namedtuple("Smallest", (
 Costs = namedtuple("Costs", (
     "x",  # int64[160], by column; in full_search COST_OUTSIDE behind the last one
     "y",  # int64[160], by row, the same
-))  # fmt: skip
-COST_OUTSIDE = 65535  # larger costs count as this
-
-
-# How the candidates of a window lie in vectors.
-Shape = namedtuple("Shape", (
-    "size",  # candidates a side
-    "quarter",  # rows of candidates in a quarter of the window
-    "across",  # candidates side by side in a vector: all its lanes, or sixteen, those of two rows
-    "shift",  # its logarithm
-    "rows",  # steps down a quarter; how far these two rows are apart
-    "groups",  # vectors side by side
-    "height",  # rows of the window
 ))  # fmt: skip
 
 
@@ -275,7 +258,7 @@ def exact_search(k, source, source_at, reference, first, size, costs, x_keys, sm
     left, top, width, height = PARTITIONS[k, 0], PARTITIONS[k, 1], PARTITIONS[k, 2], PARTITIONS[k, 3]
     for g in range(groups):
         for lane in range(lanes):
-            x_keys[g * lanes + lane] = min(COST_OUTSIDE, costs.x[_start(g, lanes, size) + lane])
+            x_keys[g * lanes + lane] = min(COST_OUTSIDE, costs.x[first_column(g, lanes, size) + lane])
     store(best, k * lanes, splat_like(like, 65535))
     store(position, k * lanes, splat_like(like, 0))
     for dy in range(size):
@@ -284,7 +267,7 @@ def exact_search(k, source, source_at, reference, first, size, costs, x_keys, sm
             total = splat_like(like, 0)
             for y in range(top, top + height):
                 at = source_at + y * source_stride
-                there = first + (dy + y) * reference_stride + _start(g, lanes, size)
+                there = first + (dy + y) * reference_stride + first_column(g, lanes, size)
                 if native:
                     a, b, c, d = row_sads(source, at, reference, there, like)
                 else:
@@ -301,13 +284,7 @@ def exact_search(k, source, source_at, reference, first, size, costs, x_keys, sm
             keep_smallest(best, position, k, key, splat_like(like, dy * groups + g))
     value, rank = first_smallest(smallest_of, k, lanes, lane_numbers_like(like))
     step = rank // lanes
-    return value, _start(step % groups, lanes, size) + rank % lanes, step // groups
-
-
-@helper
-def _start(g, across, size):
-    """The first column of group g of `across` candidates; the last group overlaps the one before."""
-    return max(0, min(g * across, size - across))
+    return value, first_column(step % groups, lanes, size) + rank % lanes, step // groups
 
 
 @helper
@@ -319,53 +296,6 @@ def first_smallest(smallest_of, k, across, places):
     key = smallest(keys)
     ranks = add(mul(load_like(places, position, k * lanes), splat_like(places, across)), places)
     return key, np.int64(first_where(keys, key, ranks))
-
-
-@helper
-def arrange_windows(reference, at, shape, windows, native, like):
-    """Arranges the rows of the window at reference[at] for each group of columns: uint8[groups * height * WINDOW].
-
-    Each row is part of sixteen rows of candidates. shape: Shape.
-    """
-    stride, last = reference.shape[1], shape.height - 1
-    for g in range(shape.groups):
-        for y in range(shape.height):
-            row, to = at + y * stride + _start(g, shape.across, shape.size), (g * shape.height + y) * WINDOW
-            if shape.across < lanes_of(like):
-                arrange_two_rows(reference, row, (min(y + shape.rows, last) - y) * stride, windows, to, like)
-            elif native:
-                arrange_row(reference, row, windows, to, like)
-            else:
-                arrange_row_portable(reference, row, windows, to, like)
-
-
-@helper
-def _column_keys(shape, x_cost, x_keys):
-    """The part of keys that is the motion costs of columns -> x_keys: uint16[256], by groups."""
-    for g in range(shape.groups):
-        for x in range(shape.across):
-            x_keys[g * shape.across + x] = min(COST_OUTSIDE, 4 * x_cost[_start(g, shape.across, shape.size) + x])
-
-
-@helper
-def _motion_keys(j, g, shape, x_keys, y_cost, lanes, motion):
-    """The motion costs of step (j, g) as parts of keys -> motion, see keep_partitions."""
-    for i in range(4):
-        for lane in range(0, lanes, 16):
-            down = shape.rows if lane >= shape.across else 0  # at most to the first row of the next quarter
-            y_key = min(COST_OUTSIDE, 4 * y_cost[i * shape.quarter + j + down] + i)
-            x_key = load_u16x16(x_keys, g * shape.across + (lane & (shape.across - 1)))
-            store(motion, i * lanes + lane, add_sat_u(x_key, splat_u16x16(y_key)))
-
-
-@helper
-def _candidate(key, rank, shape):
-    """(x, y) of a candidate by its key and rank."""
-    step, lane = rank >> shape.shift, rank & (shape.across - 1)
-    g = np.int64(0)
-    if shape.groups > 1:
-        g, step = step % shape.groups, step // shape.groups
-    return _start(g, shape.across, shape.size) + lane, (key & 3) * shape.quarter + step
 
 
 @helper
@@ -451,7 +381,7 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
             continue
         motion_costs(cx, int(predictor[mb, 0]), weight, size, x_bits, x_cost)
         motion_costs(cy, int(predictor[mb, 1]), weight, size, y_bits, y_cost)
-        _column_keys(shape, x_cost, x_keys)
+        column_keys(shape, x_cost, x_keys)
         for k in range(first, 41):
             store(best, k * lanes, splat_like(like, 65535))
             store(position, k * lanes, splat_like(like, 0))
@@ -460,7 +390,7 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
             for g in range(groups):
                 for i in range(4):
                     rows[i] = (g * height + min(i * quarter + j, size - 1)) * WINDOW
-                _motion_keys(j, g, shape, x_keys, y_cost, lanes, motion)
+                motion_keys(j, g, shape, x_keys, y_cost, lanes, motion)
                 if large is not None:
                     search_large(
                         source, at, source_stride, windows, rows, motion, j * groups + g, smallest_of, native, like
@@ -482,7 +412,7 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
                 )
             else:
                 value = key >> 2
-                dx, dy = _candidate(key, rank, shape)
+                dx, dy = candidate(key, rank, shape)
             cost[mb, k] = value + (lam - weight) * (x_bits[dx] + y_bits[dy])
             mv[mb, k, 0] = 4 * (cx + dx)
             mv[mb, k, 1] = 4 * (cy + dy)

@@ -22,7 +22,7 @@ from .decisions import (
 )
 from .intra_prediction_8x8 import EDGE_8x8, predict_8x8
 from .mv_prediction import median
-from .search_centre import clamp, whole_motion
+from .search_centre import MEANS_SLACK, clamp, whole_motion
 from .simd.aligned import aligned
 from .simd.blocks import join, splat_i32x16
 from .simd.lanes import equal_lanes, sum_of_lanes, where_bits
@@ -120,7 +120,12 @@ def lookahead_camera(current, reference, camera):
     current, reference: HalfSize. The least mean difference of what both frames have in common, which is at least half the
     width and height; the first on a tie, rows from above, with no motion before all.
     """
-    best_x, best_y = whole_motion(current.tiny, reference.tiny)
+    height, width = current.tiny.shape
+    means = np.empty((2, height * width + MEANS_SLACK), np.uint8)
+    for my in range(height):
+        for mx in range(width):
+            means[0, my * width + mx], means[1, my * width + mx] = current.tiny[my, mx], reference.tiny[my, mx]
+    best_x, best_y = whole_motion(means[0], means[1], height, width)
     camera[0], camera[1] = best_x * (CAMERA_SCALE // COARSE_SCALE), best_y * (CAMERA_SCALE // COARSE_SCALE)
 
 

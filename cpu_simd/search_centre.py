@@ -19,7 +19,7 @@ from .decisions import (
 )
 from .layout import COARSE_PAD
 from .simd.aligned import aligned
-from .simd.blocks import narrow
+from .simd.blocks import bit_and, narrow
 from .simd.lanes import sum_of_lanes, sums_of_lanes
 from .simd.search import octet_sads
 from .simd.vector import (
@@ -28,9 +28,14 @@ from .simd.vector import (
     load_u8x32,
     plus,
     shift_right_s,
+    splat_u64x4,
     store,
     widen,
 )
+
+MEANS_SLACK = 32  # samples that whole_motion may read behind a frame
+_ROWS_AT_ONCE = 6  # of whole_motion, which then looks whether it has more than the best so far
+_FIRST_LANES = np.array([255] * 32 + [0] * 32, np.uint8)  # masks of 0 to 32 lanes
 
 
 def coarse_shape(height, width):
@@ -126,48 +131,39 @@ def _cost_at(block, reference, origin, x, y, lam):
 
 
 @helper
-def _row_sad(a, at_a, b, at_b, n):
-    """SAD of n samples at two offsets; n: a multiple of 32."""
-    inlined()
-    total = np.int64(0)
-    for i in range(0, n, 32):
-        total += sum_of_lanes(octet_sads(load_u8x32(a, at_a + i), load_u8x32(b, at_b + i)))
-    return total
-
-
-@helper
 def clamp(value, low, high):
     """value limited to [low, high]; low if low > high."""
     return max(low, min(high, value))
 
 
 @helper
-def whole_motion(here, there):
-    """Motion between two frames of means, uint8[h, w]: the least mean difference of what both have in common.
+def whole_motion(here, there, height, width):
+    """Motion between two frames of means, uint8[height * width + MEANS_SLACK]: the least mean difference of what both share.
 
     That is at least half the width and height; on a tie the first, rows from above, no motion before all. Returns (x, y).
     """
-    height, width = here.shape
     range_x, range_y = min(CAMERA_X, width // 2), min(CAMERA_Y, height // 2)
-    best_x, best_y, least, area = 0, 0, np.int64(0), np.int64(height) * width
+    best_x, best_y, least, area = 0, 0, np.int64(0), np.int64(0)
+    x = y = 0
     for n in range((2 * range_y + 1) * (2 * range_x + 1) + 1):
-        x = (n - 1) % (2 * range_x + 1) - range_x if n else 0
-        y = (n - 1) // (2 * range_x + 1) - range_y if n else 0
-        x0, x1 = max(0, -x), min(width, width - x)
-        common = (np.int64(height) - abs(y)) * (x1 - x0)
-        most = (least * common + area - 1) // area if n else np.int64(1 << 40)  # a total from here on is not less
-        total = np.int64(0)
-        for v in range(max(0, -y), min(height, height - y)):
-            wide, row = (x1 - x0) & -32, np.int32(0)
-            if wide:
-                total += _row_sad(here, v * width + x0, there, (v + y) * width + x0 + x, wide)
-            for u in range(wide, x1 - x0):
-                row += abs(np.int32(here[v, x0 + u]) - np.int32(there[v + y, x0 + x + u]))
-            total += row
-            if total >= most:
-                break
-        if total < most:
+        x0, common = max(0, -x), (np.int64(height) - abs(y)) * (width - abs(x))
+        wide = (width - abs(x) - 1) & -32
+        of_rest = load_u8x32(_FIRST_LANES, 32 + wide - width + abs(x))
+        total, v, end = np.int64(0), max(0, -y), min(height, height - y)
+        while v < end and (n == 0 or total * area < least * common):
+            sums = splat_u64x4(0)
+            for row in range(v, min(v + _ROWS_AT_ONCE, end)):
+                at, to = row * width + x0, (row + y) * width + x0 + x
+                for u in range(0, wide, 32):
+                    sums = add(sums, octet_sads(load_u8x32(here, at + u), load_u8x32(there, to + u)))
+                a, b = load_u8x32(here, at + wide), load_u8x32(there, to + wide)
+                sums = add(sums, octet_sads(bit_and(a, of_rest), bit_and(b, of_rest)))
+            total, v = total + sum_of_lanes(sums), v + _ROWS_AT_ONCE
+        if n == 0 or total * area < least * common:
             best_x, best_y, least, area = x, y, total, common
+        x, y = (x + 1, y) if n else (-range_x, -range_y)
+        if x > range_x:
+            x, y = -range_x, y + 1
     return best_x, best_y
 
 
@@ -178,12 +174,12 @@ def camera(coarse, camera):
     coarse: the bundle, from subsample; camera (out): int16[2], coarse samples, a multiple of a macroblock's.
     """
     height, width = coarse.source.shape[0] // 4 - COARSE_PAD // 2, coarse.source.shape[1] // 4 - COARSE_PAD // 2
-    tiny = np.empty((2, height, width), np.uint8)
+    means = np.empty((2, height * width + MEANS_SLACK), np.uint8)
     for my in range(height):
         for mx in range(width):
-            tiny[0, my, mx] = mean_of_16(coarse.source, COARSE_PAD + 4 * mx, COARSE_PAD + 4 * my)
-            tiny[1, my, mx] = mean_of_16(coarse.reference, COARSE_PAD + 4 * mx, COARSE_PAD + 4 * my)
-    x, y = whole_motion(tiny[0], tiny[1])
+            means[0, my * width + mx] = mean_of_16(coarse.source, COARSE_PAD + 4 * mx, COARSE_PAD + 4 * my)
+            means[1, my * width + mx] = mean_of_16(coarse.reference, COARSE_PAD + 4 * mx, COARSE_PAD + 4 * my)
+    x, y = whole_motion(means[0], means[1], height, width)
     camera[0], camera[1] = x * (CAMERA_SCALE // COARSE_SCALE), y * (CAMERA_SCALE // COARSE_SCALE)
 
 
