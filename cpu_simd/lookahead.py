@@ -130,8 +130,14 @@ def lookahead_camera(current, reference, camera):
 
 
 @closed_kernel
-def _search_rows(current, reference, camera, around, row0, row1, vector):
-    """Implements lookahead_search. around: int64[n, 2], what is tried round the best vector."""
+def lookahead_search(current, reference, camera, row0, row1, vector, quick=False):
+    """First round for macroblock rows [row0, row1), from whole samples; all macroblocks at once.
+
+    current, reference: HalfSize; camera: of lookahead_camera; vector (out): int16[n_mb, 2], source samples. Candidates are
+    0, the best vector around that of the camera by SAD of quarter-size frames, then a half-size sample around the better one:
+    the least SATD + bits against 0, the first on a tie. quick: only four around it.
+    """
+    around = _BESIDE if quick else _AROUND
     planes, others = current.planes, reference.planes
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
     mb_height, mb_width = current.tiny.shape
@@ -168,16 +174,6 @@ def _search_rows(current, reference, camera, around, row0, row1, vector):
                 if value < least:
                     best_x, best_y, least = x, y, value
         vector[mb, 0], vector[mb, 1] = best_x, best_y
-
-
-def lookahead_search(current, reference, camera, row0, row1, vector, quick=False):
-    """First round for macroblock rows [row0, row1), from whole samples; all macroblocks at once.
-
-    current, reference: HalfSize; camera: of lookahead_camera; vector (out): int16[n_mb, 2], source samples. Candidates are
-    0, the best vector around that of the camera by SAD of quarter-size frames, then a half-size sample around the better one:
-    the least SATD + bits against 0, the first on a tie. quick: only four around it.
-    """
-    _search_rows(current, reference, camera, _BESIDE if quick else _AROUND, row0, row1, vector)
 
 
 @helper
@@ -219,8 +215,15 @@ def _collect(mb, mx, my, mb_width, mb_height, vector, neighbours, tried):
 
 
 @closed_kernel
-def _refine_rows(current, reference, vector, neighbours, around, row0, row1, mv, cost):
-    """Implements lookahead_refine. neighbours: int64[n, 2], whose vectors are tried; around: as in _search_rows."""
+def lookahead_refine(current, reference, vector, row0, row1, mv, cost, quick=False):
+    """Second round for macroblock rows [row0, row1), down to half samples; all macroblocks at once.
+
+    vector: int16[n_mb, 2], of lookahead_search for all rows. Out: mv int16[n_mb, 2], source samples; cost uint16[n_mb], SATD
+    + bits against the predictor of the first round's vectors. Candidates are 0, the own vector, those of the neighbours in
+    raster order, then a source sample around the best: the least cost, the first on a tie. quick: the neighbours
+    above and to the left alone, and four source samples around.
+    """
+    neighbours, around = (_BEFORE, _BESIDE) if quick else (_AROUND, _AROUND)
     planes, others = current.planes, reference.planes
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
     mb_height, mb_width = current.tiny.shape
@@ -260,18 +263,6 @@ def _refine_rows(current, reference, vector, neighbours, around, row0, row1, mv,
             least += (LOOK_VECTOR if best_x != 0 or best_y != 0 else 0) - _NO_BITS
         mv[mb, 0], mv[mb, 1] = best_x, best_y
         cost[mb] = least + LOOK_BLOCK
-
-
-def lookahead_refine(current, reference, vector, row0, row1, mv, cost, quick=False):
-    """Second round for macroblock rows [row0, row1), down to half samples; all macroblocks at once.
-
-    vector: int16[n_mb, 2], of lookahead_search for all rows. Out: mv int16[n_mb, 2], source samples; cost uint16[n_mb], SATD
-    + bits against the predictor of the first round's vectors. Candidates are 0, the own vector, those of the neighbours in
-    raster order, then a source sample around the best: the least cost, the first on a tie. quick: the neighbours
-    above and to the left alone, and four source samples around.
-    """
-    neighbours, around = (_BEFORE, _BESIDE) if quick else (_AROUND, _AROUND)
-    _refine_rows(current, reference, vector, neighbours, around, row0, row1, mv, cost)
 
 
 @helper

@@ -74,6 +74,7 @@ class FrameCosts:
         self._frames: dict[int, HalfSize] = {}
         self._intra: dict[int, np.ndarray] = {}
         self._start = start
+        self._kernels: dict[Callable[..., Any], Callable[..., Any]] = {}  # functions of kernels for the arrays of this size
         self._motions: dict[tuple[int, int], Once[Motion]] = {}  # by frame and reference
         self._sums: dict[Question, int] = {}  # of pairs and triples
         self._used: dict[Question, UsedMotion] | None = {} if keeps_used else None  # of triples
@@ -202,22 +203,30 @@ class FrameCosts:
         n_mb = self._mb_width * self._mb_height
         first, mv, cost = np.empty((n_mb, 2), np.int16), np.empty((n_mb, 2), np.int16), np.empty(n_mb, np.uint16)
         camera = np.empty(2, np.int16)
-        lookahead_camera(frame, reference, camera)
+        self._chosen(lookahead_camera, frame, reference, camera)(frame, reference, camera)
         self._by_rows(lookahead_search, (frame, reference, camera), (first, self._quick))
         self._by_rows(lookahead_refine, (frame, reference, first), (mv, cost, self._quick))
         return mv, cost
 
-    def _by_rows(self, kernel: Callable[..., Any], before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
+    def _chosen(self, kernel: Any, *arguments: Any) -> Callable[..., Any]:
+        """The function of a kernel, whose arguments are of the same kinds in every call."""
+        found: Callable[..., Any] | None = self._kernels.get(kernel)
+        if found is None:
+            found = self._kernels[kernel] = kernel.chosen(*arguments)
+        return found
+
+    def _by_rows(self, kernel: Any, before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
         """Call a kernel for all rows, which stand between its arguments `before` and `after`, on all threads."""
         own, *others = self._bands
+        function = self._chosen(kernel, *before, *own, *after)
         waiting = []
         for rows in others:
             assert self._pool is not None
             try:
-                waiting.append(self._pool.submit(kernel, *before, *rows, *after))
+                waiting.append(self._pool.submit(function, *before, *rows, *after))
             except RuntimeError:  # the system refuses another thread
-                kernel(*before, *rows, *after)
-        kernel(*before, *own, *after)
+                function(*before, *rows, *after)
+        function(*before, *own, *after)
         for call in waiting:
             call.result()
 
