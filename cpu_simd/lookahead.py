@@ -6,7 +6,7 @@ samples, which are half samples there. Costs are SATD + bits: a lambda of 1.
 
 import numpy as np
 
-from ..jit.kernel import closed_kernel, helper
+from ..jit.kernel import closed_kernel, helper, quick_kernel
 from .bit_costs import mvd_bits
 from .block_costs import Layers, fill_8x8_layers, satds_8x8
 from .coarse_search import VECTORS, Quads, coarse_vector, forget_quads, vector_costs
@@ -378,3 +378,14 @@ def lookahead_used(frames, position, motions, row0, row1, cost, vectors, lists):
                 first = scaled_direct(np.int64(direct[mb, i]), position)
                 second = first - np.int64(direct[mb, i])
             vectors[mb, i], vectors[mb, 2 + i] = first, second
+
+
+@quick_kernel
+def sum_inside(costs, others, mb_width):
+    """Sum of the lesser of two costs of each macroblock, uint16[n_mb]; without those at the border, if there are others."""
+    mb_height = costs.size // mb_width
+    border, total = 1 if mb_width > 2 and mb_height > 2 else 0, np.int64(0)
+    for y in range(border, mb_height - border):
+        for mb in range(y * mb_width + border, (y + 1) * mb_width - border):
+            total += min(np.int64(costs[mb]), np.int64(others[mb]))
+    return total

@@ -21,6 +21,7 @@ from ...cpu_simd.lookahead import (
     lookahead_refine,
     lookahead_search,
     lookahead_used,
+    sum_inside,
 )
 from ...scheduler.executor import bands
 from ...scheduler.lookahead.front import Lookahead
@@ -127,19 +128,19 @@ class FrameCosts:
 
     def intra(self, frame: int) -> int:
         """The frame by intra prediction alone."""
-        return self._sum(self._intra[frame])
+        return self._sum(self._intra[frame], self._intra[frame])
 
     def p(self, reference: int, frame: int) -> int:
         """The frame as P, each macroblock from the reference or by intra prediction."""
         key = reference, frame
         if key not in self._sums:
-            self._sums[key] = self._sum(np.minimum(self._motion(frame, reference)[1], self._intra[frame]))
+            self._sums[key] = self._sum(self._motion(frame, reference)[1], self._intra[frame])
         return self._sums[key]
 
     def p_of_levels(self, reference: int, frame: int) -> int:
         """As p, from the reference with the frame's mean and contrast: fades and flashes cost what their motion costs."""
         motion = self._search(self._frames[frame], _with_levels(self._frames[reference], self._frames[frame]))
-        return self._sum(np.minimum(motion[1], self._intra[frame]))
+        return self._sum(motion[1], self._intra[frame])
 
     def b(self, earlier: int, later: int, frame: int) -> int:
         """The frame as B between two others."""
@@ -151,7 +152,7 @@ class FrameCosts:
             else:
                 cost = np.empty(self._mb_width * self._mb_height, np.uint16)
                 self._by_rows(lookahead_both, self._between(*key), (cost,))
-            self._sums[key] = self._sum(cost)
+            self._sums[key] = self._sum(cost, cost)
         return self._sums[key]
 
     def intra_costs(self, frame: int) -> np.ndarray:
@@ -230,12 +231,9 @@ class FrameCosts:
         for call in waiting:
             call.result()
 
-    def _sum(self, costs: np.ndarray) -> int:
-        """Without the macroblocks at the border, if there are others."""
-        costs = costs.reshape(self._mb_height, self._mb_width)
-        if self._mb_width > 2 and self._mb_height > 2:
-            costs = costs[1:-1, 1:-1]
-        return int(costs.sum(dtype=np.int64))
+    def _sum(self, costs: np.ndarray, others: np.ndarray) -> int:
+        """See sum_inside."""
+        return int(self._chosen(sum_inside, costs, others, self._mb_width)(costs, others, self._mb_width))
 
 
 def _with_levels(reference: HalfSize, frame: HalfSize) -> HalfSize:
