@@ -135,13 +135,18 @@ def sads(layers, predicted):
 
 
 @helper
+def octets_of(a, b):
+    """sads_of_octets of two macroblocks by their layers."""
+    inlined()
+    upper = add(differences_of_octets(a[0], b[0]), differences_of_octets(a[1], b[1]))
+    return add(upper, add(differences_of_octets(a[2], b[2]), differences_of_octets(a[3], b[3])))
+
+
+@helper
 def sads_of_octets(layers, predicted):
     """i32x16: lane 4 s is the SAD of strip s (16x4), columns 0 to 7, lane 4 s + 2 of columns 8 to 15; the others are 0."""
     inlined()
-    samples, (p0, p1, p2, p3) = layers.samples, predicted
-    upper = add(differences_of_octets(p0, load_u8x64(samples, 0)), differences_of_octets(p1, load_u8x64(samples, 64)))
-    lower = add(differences_of_octets(p2, load_u8x64(samples, 128)), differences_of_octets(p3, load_u8x64(samples, 192)))
-    return add(upper, lower)
+    return octets_of(predicted, stored_layers(layers.samples))
 
 
 @helper

@@ -8,16 +8,16 @@ from ..jit.calls import Prepared
 from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import se_bits
+from .block_costs import load_layers
 from .decisions import ALL_PARTITIONS, COST_NOT_REFINED, EVERY, LAMBDA, QUICK, QUIET, SMALL_PARTITIONS
 from .layout import PARTITIONS
-from .search_centre import block_sad
+from .search_centre import macroblock_sad
+from .search_windows import COST_OUTSIDE, Shape, arrange_windows, candidate, column_keys, first_column, motion_keys
 from .simd.aligned import aligned
 from .simd.blocks import splat_i32x16
-from .simd.lanes import first_where, smallest
+from .simd.lanes import bit_length, first_where, smallest
 from .simd.search import (
     WINDOW,
-    arrange_row,
-    arrange_row_portable,
     arranged_sads,
     candidates,
     keep_smallest,
@@ -50,8 +50,8 @@ Smallest = namedtuple("Smallest", (
 
 # Motion costs of the candidates of a window.
 Costs = namedtuple("Costs", (
-    "x",  # int64[128], by column
-    "y",  # int64[128], by row
+    "x",  # int64[160], by column; in full_search COST_OUTSIDE behind the last one
+    "y",  # int64[160], by row, the same
 ))  # fmt: skip
 
 
@@ -245,12 +245,11 @@ def search_large(source, source_at, source_stride, windows, rows, motion, index,
 
 
 @helper
-def exact_search(k, source, source_at, reference, first, starts, size, costs, x_keys, smallest_of, native, like):
+def exact_search(k, source, source_at, reference, first, size, costs, x_keys, smallest_of, native, like):
     """Searches one partition row by row with keys without a row number, for costs too large for 16-bit keys with one.
 
     Returns (cost, dx, dy), dx, dy from 0. source_at: offset of the macroblock; first: offset of its first candidate;
-    starts: int64[8], first columns of the groups of candidates; size: candidates a side. Overwrites
-    x_keys: uint16[8, lanes] and row k of the Smallest.
+    size: candidates a side. Overwrites x_keys: uint16[256] and row k of the Smallest.
     """
     lanes = lanes_of(like)
     best, position = smallest_of
@@ -259,17 +258,16 @@ def exact_search(k, source, source_at, reference, first, starts, size, costs, x_
     left, top, width, height = PARTITIONS[k, 0], PARTITIONS[k, 1], PARTITIONS[k, 2], PARTITIONS[k, 3]
     for g in range(groups):
         for lane in range(lanes):
-            x = starts[g] + lane
-            x_keys[g, lane] = min(65535, costs.x[x]) if x < size else 65535
+            x_keys[g * lanes + lane] = min(COST_OUTSIDE, costs.x[first_column(g, lanes, size) + lane])
     store(best, k * lanes, splat_like(like, 65535))
     store(position, k * lanes, splat_like(like, 0))
     for dy in range(size):
-        y_key = splat_like(like, min(65535, costs.y[dy]))
+        y_key = splat_like(like, min(COST_OUTSIDE, costs.y[dy]))
         for g in range(groups):
             total = splat_like(like, 0)
             for y in range(top, top + height):
                 at = source_at + y * source_stride
-                there = first + (dy + y) * reference_stride + starts[g]
+                there = first + (dy + y) * reference_stride + first_column(g, lanes, size)
                 if native:
                     a, b, c, d = row_sads(source, at, reference, there, like)
                 else:
@@ -284,35 +282,20 @@ def exact_search(k, source, source_at, reference, first, starts, size, costs, x_
                     total = add(total, d)
             key = add_sat_u(total, add_sat_u(y_key, load_like(like, x_keys, g * lanes)))
             keep_smallest(best, position, k, key, splat_like(like, dy * groups + g))
-    value, step, lane = first_smallest(smallest_of, k, like)
-    return value, starts[step % groups] + lane, step // groups
+    value, rank = first_smallest(smallest_of, k, lanes, lane_numbers_like(like))
+    step = rank // lanes
+    return value, first_column(step % groups, lanes, size) + rank % lanes, step // groups
 
 
 @helper
-def first_smallest(smallest_of, k, like):
-    """(smallest key of a partition, the first step with this key, its lane)."""
+def first_smallest(smallest_of, k, across, places):
+    """(smallest key of a partition, its rank): the least step * across + place of its lane."""
     best, position = smallest_of
-    lanes = lanes_of(like)
-    keys = load_like(like, best, k * lanes)
+    lanes = lanes_of(places)
+    keys = load_like(places, best, k * lanes)
     key = smallest(keys)
-    ranks = add(mul(load_like(like, position, k * lanes), splat_like(like, lanes)), lane_numbers_like(like))
-    rank = first_where(keys, key, ranks)
-    return key, rank // lanes, rank % lanes
-
-
-@helper
-def arrange_windows(reference, at, starts, groups, windows, height, native, like):
-    """Arranges the `height` rows of the window at reference[at] for each group of columns: uint8[groups * height * WINDOW].
-
-    Each row is part of sixteen rows of candidates.
-    """
-    for g in range(groups):
-        for y in range(height):
-            row, to = at + y * reference.shape[1] + starts[g], (g * height + y) * WINDOW
-            if native:
-                arrange_row(reference, row, windows, to, like)
-            else:
-                arrange_row_portable(reference, row, windows, to, like)
+    ranks = add(mul(load_like(places, position, k * lanes), splat_like(places, across)), places)
+    return key, np.int64(first_where(keys, key, ranks))
 
 
 @helper
@@ -337,7 +320,7 @@ def is_quiet(source, at, reference, there, mb, lam, quiet, start, found):
     """
     x, y = 4 * int(start.centre[mb, 0]), 4 * int(start.centre[mb, 1])
     value = lam * (se_bits(x - int(start.predictor[mb, 0])) + se_bits(y - int(start.predictor[mb, 1])))
-    value += block_sad(source, at, source.shape[1], reference, there, reference.shape[1], quiet * lam - value)
+    value += macroblock_sad(load_layers(source, at, source.shape[1]), reference, there, reference.shape[1])
     if value >= quiet * lam:
         return False
     cost, mv = found
@@ -350,10 +333,12 @@ def is_quiet(source, at, reference, there, mb, lam, quiet, start, found):
 
 @closed_kernel
 def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, limits, native, wide):
-    """Implements full_search. limits: large_alone, and QUIET or 0; wide: steps of 32 candidates, for AVX-512; None: of 16."""
+    """Implements full_search. limits: large_alone, QUIET or 0, and candidates side by side; wide: steps of 32 candidates,
+    for AVX-512; None: of 16.
+    """
     like = candidates(wide)
     native = native or wide is not None  # known while compiling where it is wide: no portable code
-    large, quiet = limits
+    large, quiet, across = limits
     first = 0 if large is None else FIRST_LARGE
     centre, predictor = start
     cost, mv = found
@@ -363,22 +348,24 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
     reference_stride = reference.shape[1]
     size = 2 * merange
     quarter, height = (size + 3) // 4, size + 15  # of the window: rows of candidates of a macroblock
-    groups = (size + lanes - 1) // lanes
-    x_cost = np.empty(128, np.int64)
-    y_cost = np.empty(128, np.int64)
-    x_bits = np.empty(128, np.int64)
-    y_bits = np.empty(128, np.int64)
-    x_keys = np.empty((8, lanes), np.uint16)
+    groups, steps = (size + across - 1) // across, (quarter * across + lanes - 1) // lanes
+    shape = Shape(size, quarter, across, bit_length(across) - 1, steps, groups, height)
+    x_cost, y_cost = np.empty(160, np.int64), np.empty(160, np.int64)
+    for x in range(160):
+        x_cost[x] = y_cost[x] = COST_OUTSIDE
+    x_bits, y_bits = np.empty(128, np.int64), np.empty(128, np.int64)
+    costs = Costs(x_cost, y_cost)
+    x_keys = np.empty(256, np.uint16)
     motion = aligned(8 * lanes).view(np.uint16).reshape((4, lanes))
     sads = aligned(128 * lanes).view(np.uint16).reshape((4, 16, lanes))
     best = aligned(82 * lanes).view(np.uint16).reshape((41, lanes))
     position = aligned(82 * lanes).view(np.uint16).reshape((41, lanes))
-    smallest_of, costs = Smallest(best, position), Costs(x_cost, y_cost)
+    smallest_of = Smallest(best, position)
     windows = aligned(groups * height * WINDOW)
-    starts = np.empty(8, np.int64)
     rows = np.empty(4, np.int64)
-    for g in range(groups):
-        starts[g] = max(0, min(g * lanes, size - lanes))
+    places = np.empty(lanes, np.uint16)
+    for lane in range(lanes):
+        places[lane] = lane // across * steps * groups * across + lane % across
     for mb in range(row0 * mb_width, row1 * mb_width):
         lam = LAMBDA[qp[mb]]
         weight = search_weight(lam)
@@ -386,33 +373,24 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
         sy = mb // mb_width * 16
         cx = int(centre[mb, 0]) - merange
         cy = int(centre[mb, 1]) - merange
-        rx = sx + cx + pad
-        ry = sy + cy + pad
+        corner = (sy + cy + pad) * reference_stride + sx + cx + pad
         at = sy * source_stride + sx
         if quiet > 0 and is_quiet(
-            source, at, reference, (ry + merange) * reference_stride + rx + merange, mb, lam, quiet, start, found
+            source, at, reference, corner + merange * (reference_stride + 1), mb, lam, quiet, start, found
         ):
             continue
         motion_costs(cx, int(predictor[mb, 0]), weight, size, x_bits, x_cost)
         motion_costs(cy, int(predictor[mb, 1]), weight, size, y_bits, y_cost)
-        for g in range(groups):
-            for lane in range(lanes):
-                x = starts[g] + lane
-                x_keys[g, lane] = min(65535, 4 * x_cost[x]) if x < size else 65535
-        top = splat_like(like, 65535)
-        zero = splat_like(like, 0)
+        column_keys(shape, x_cost, x_keys)
         for k in range(first, 41):
-            store(best, k * lanes, top)
-            store(position, k * lanes, zero)
-        arrange_windows(reference, ry * reference_stride + rx, starts, groups, windows, height, native, like)
-        for j in range(quarter):
+            store(best, k * lanes, splat_like(like, 65535))
+            store(position, k * lanes, splat_like(like, 0))
+        arrange_windows(reference, corner, shape, windows, native, like)
+        for j in range(steps):
             for g in range(groups):
-                x_key = load_like(like, x_keys, g * lanes)
                 for i in range(4):
-                    dy = i * quarter + j
-                    y_key = min(65535, 4 * y_cost[dy] + i) if dy < size else 65535
-                    rows[i] = (g * height + min(dy, size - 1)) * WINDOW
-                    store(motion, i * lanes, add_sat_u(x_key, splat_like(like, y_key)))
+                    rows[i] = (g * height + min(i * quarter + j, size - 1)) * WINDOW
+                motion_keys(j, g, shape, x_keys, y_cost, lanes, motion)
                 if large is not None:
                     search_large(
                         source, at, source_stride, windows, rows, motion, j * groups + g, smallest_of, native, like
@@ -427,16 +405,14 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
             store(cost, 41 * mb, splat_i32x16(COST_NOT_REFINED))
             store(cost, 41 * mb + 16, splat_i32x16(COST_NOT_REFINED))
         for k in range(first, 41):
-            key, step, lane = first_smallest(smallest_of, k, like)
+            key, rank = first_smallest(smallest_of, k, across, load_like(like, places, 0))
             if key == 65535:
-                there = ry * reference_stride + rx
                 value, dx, dy = exact_search(
-                    k, source, at, reference, there, starts, size, costs, x_keys, smallest_of, native, like
+                    k, source, at, reference, corner, size, costs, x_keys, smallest_of, native, like
                 )
             else:
                 value = key >> 2
-                dy = (key & 3) * quarter + step // groups
-                dx = starts[step % groups] + lane
+                dx, dy = candidate(key, rank, shape)
             cost[mb, k] = value + (lam - weight) * (x_bits[dx] + y_bits[dy])
             mv[mb, k, 0] = 4 * (cx + dx)
             mv[mb, k, 1] = 4 * (cy + dy)
@@ -464,11 +440,13 @@ def full_search(
 
     Method: a key is 4 * cost + i in 16 bits, where i numbers four rows of candidates a quarter of the window apart, so
     that the minimum over the four rows includes the lowest row; the step (row in the quarter, group of columns) is stored
-    with it. Steps are in raster order, so the smallest key at its first step is the first candidate in raster order. A
+    with it. Steps are in raster order, so the smallest key at its first step is the first candidate in raster order. Where
+    rows of candidates are too short for a vector, it holds two, of the upper and the lower half of each quarter. A
     partition with no key below 65535 (costs above 16383, as after a cut from black to white) is searched again with keys
     without a row number.
     """
-    limits = large_alone(partition_mask), QUIET if subme <= QUICK else 0
-    wide = 1 if level == WIDE and merange >= 16 else None
+    wide = 1 if level == WIDE else None
+    across = 32 if level == WIDE and merange >= 16 else 16
+    limits = large_alone(partition_mask), QUIET if subme <= QUICK else 0, across
     arguments = source, reference, pad, start, qp, merange, row0, row1, found, limits, level != PORTABLE, wide
     return [(_search_rows, arguments)]

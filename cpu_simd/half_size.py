@@ -12,7 +12,7 @@ from .decisions import LOOK_PAD
 from .layout import COARSE_PAD
 from .search_centre import mean_of_16
 from .simd.lanes import make_shuffle
-from .simd.vector import average, load_u8x16, load_u8x32, store
+from .simd.vector import average, load_u8x16, load_u8x32, splat_u8x16, store
 
 _ROW_SLACK = 64  # samples behind a row that vectors may read
 _even, _odd = (make_shuffle([*range(first, 32, 2)]) for first in (0, 1))
@@ -26,6 +26,15 @@ def half_size_arrays(mb_width: int, mb_height: int) -> HalfSize:
 
 
 @helper
+def _fill(samples, at, count, value):
+    """`count` samples, at least sixteen, from samples[at] on become `value`."""
+    sixteen = splat_u8x16(np.int64(value))
+    for x in range(0, count - 15, 16):
+        store(samples, at + x, sixteen)
+    store(samples, at + count - 16, sixteen)
+
+
+@helper
 def _mean_row(luma, y, row):
     """Rounded means of rows y and y + 1 of luma, which continue beyond its edges -> row."""
     height, width = luma.shape
@@ -36,8 +45,7 @@ def _mean_row(luma, y, row):
         x += 16
     for i in range(x, width):
         row[i] = (np.int64(luma[min(y, height - 1), i]) + np.int64(luma[min(y + 1, height - 1), i]) + 1) >> 1
-    for i in range(width, row.size):
-        row[i] = row[width - 1]
+    _fill(row, width, row.size - width, row[width - 1])
 
 
 @helper
@@ -53,10 +61,8 @@ def _extend(plane, pad, y0, y1):
     """Continues rows [y0, y1) of a frame inside plane, which has a border of pad samples."""
     height, width = plane.shape
     for y in range(pad + y0, pad + y1):
-        left, right = plane[y, pad], plane[y, width - pad - 1]
-        for x in range(pad):
-            plane[y, x] = left
-            plane[y, width - pad + x] = right
+        _fill(plane, y * width, pad, plane[y, pad])
+        _fill(plane, y * width + width - pad, pad, plane[y, width - pad - 1])
     for y in range(pad):
         if y0 == 0:
             for x in range(width):

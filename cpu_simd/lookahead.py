@@ -6,15 +6,14 @@ samples, which are half samples there. Costs are SATD + bits: a lambda of 1.
 
 import numpy as np
 
-from ..jit.kernel import closed_kernel, helper
+from ..jit.kernel import closed_kernel, helper, quick_kernel
 from .bit_costs import mvd_bits
 from .block_costs import Layers, fill_8x8_layers, satds_8x8
+from .coarse_search import VECTORS, Quads, coarse_vector, forget_quads, vector_costs
 from .cost import strip_satd
 from .decisions import (
     CAMERA_SCALE,
     COARSE_SCALE,
-    COARSE_X,
-    COARSE_Y,
     LOOK_BLOCK,
     LOOK_INTRA,
     LOOK_PAD,
@@ -23,7 +22,7 @@ from .decisions import (
 )
 from .intra_prediction_8x8 import EDGE_8x8, predict_8x8
 from .mv_prediction import median
-from .search_centre import COARSE_WINDOWS, clamp, coarse_vector, vector_costs, whole_motion
+from .search_centre import MEANS_SLACK, clamp, whole_motion
 from .simd.aligned import aligned
 from .simd.blocks import join, splat_i32x16
 from .simd.lanes import equal_lanes, sum_of_lanes, where_bits
@@ -121,17 +120,33 @@ def lookahead_camera(current, reference, camera):
     current, reference: HalfSize. The least mean difference of what both frames have in common, which is at least half the
     width and height; the first on a tie, rows from above, with no motion before all.
     """
-    best_x, best_y = whole_motion(current.tiny, reference.tiny)
+    height, width = current.tiny.shape
+    means = np.empty((2, height * width + MEANS_SLACK), np.uint8)
+    for my in range(height):
+        for mx in range(width):
+            means[0, my * width + mx], means[1, my * width + mx] = current.tiny[my, mx], reference.tiny[my, mx]
+    best_x, best_y = whole_motion(means[0], means[1], height, width)
     camera[0], camera[1] = best_x * (CAMERA_SCALE // COARSE_SCALE), best_y * (CAMERA_SCALE // COARSE_SCALE)
 
 
 @closed_kernel
-def _search_rows(current, reference, camera, around, row0, row1, vector):
-    """Implements lookahead_search. around: int64[n, 2], what is tried round the best vector."""
+def lookahead_search(current, reference, camera, row0, row1, vector, quick=False):
+    """First round for macroblock rows [row0, row1), from whole samples; all macroblocks at once.
+
+    current, reference: HalfSize; camera: of lookahead_camera; vector (out): int16[n_mb, 2], source samples. Candidates are
+    0, the best vector around that of the camera by SAD of quarter-size frames, then a half-size sample around the better one:
+    the least SATD + bits against 0, the first on a tie. quick: only four around it.
+    """
+    around = _BESIDE if quick else _AROUND
     planes, others = current.planes, reference.planes
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
     mb_height, mb_width = current.tiny.shape
-    cost, windows = aligned(8 * COARSE_Y * COARSE_X).view(np.uint16), aligned(COARSE_WINDOWS)
+    cost = aligned(2 * VECTORS).view(np.uint16)
+    quads = Quads(
+        aligned(2 * VECTORS * (mb_width + 1)).view(np.uint16), np.empty(mb_width + 1, np.int64),
+        aligned(4 * VECTORS).view(np.uint16), np.empty(2, np.int64),
+    )  # fmt: skip
+    forget_quads(quads)
     vector_costs(1, cost)
     layers, sums = Layers(aligned(0), aligned(512).view(np.int16)), np.empty(16, np.int32)
     for mb in range(row0 * mb_width, row1 * mb_width):
@@ -143,7 +158,7 @@ def _search_rows(current, reference, camera, around, row0, row1, vector):
             least += _NO_BITS
             # the macroblock stays within the frame there, so that the search stays within the borders
             cx, cy = clamp(camera[0], -4 * mx, 4 * (mb_width - 1 - mx)), clamp(camera[1], -4 * my, 4 * (mb_height - 1 - my))
-            x, y = coarse_vector(current.coarse, reference.coarse, mx, my, cost, windows, cx, cy)
+            x, y = coarse_vector(current.coarse, reference.coarse, mx, my, cost, quads, cx, cy)
             x, y = COARSE_SCALE * (cx + x), COARSE_SCALE * (cy + y)
             if x != 0 or y != 0:
                 value = _satd(block, others, _moved(origin, x, y, plane_size, stride), stride) + mvd_bits(2 * x, 2 * y, 0, 0)
@@ -159,16 +174,6 @@ def _search_rows(current, reference, camera, around, row0, row1, vector):
                 if value < least:
                     best_x, best_y, least = x, y, value
         vector[mb, 0], vector[mb, 1] = best_x, best_y
-
-
-def lookahead_search(current, reference, camera, row0, row1, vector, quick=False):
-    """First round for macroblock rows [row0, row1), from whole samples; all macroblocks at once.
-
-    current, reference: HalfSize; camera: of lookahead_camera; vector (out): int16[n_mb, 2], source samples. Candidates are
-    0, the best vector around that of the camera by SAD of quarter-size frames, then a half-size sample around the better one:
-    the least SATD + bits against 0, the first on a tie. quick: only four around it.
-    """
-    _search_rows(current, reference, camera, _BESIDE if quick else _AROUND, row0, row1, vector)
 
 
 @helper
@@ -210,8 +215,15 @@ def _collect(mb, mx, my, mb_width, mb_height, vector, neighbours, tried):
 
 
 @closed_kernel
-def _refine_rows(current, reference, vector, neighbours, around, row0, row1, mv, cost):
-    """Implements lookahead_refine. neighbours: int64[n, 2], whose vectors are tried; around: as in _search_rows."""
+def lookahead_refine(current, reference, vector, row0, row1, mv, cost, quick=False):
+    """Second round for macroblock rows [row0, row1), down to half samples; all macroblocks at once.
+
+    vector: int16[n_mb, 2], of lookahead_search for all rows. Out: mv int16[n_mb, 2], source samples; cost uint16[n_mb], SATD
+    + bits against the predictor of the first round's vectors. Candidates are 0, the own vector, those of the neighbours in
+    raster order, then a source sample around the best: the least cost, the first on a tie. quick: the neighbours
+    above and to the left alone, and four source samples around.
+    """
+    neighbours, around = (_BEFORE, _BESIDE) if quick else (_AROUND, _AROUND)
     planes, others = current.planes, reference.planes
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
     mb_height, mb_width = current.tiny.shape
@@ -251,18 +263,6 @@ def _refine_rows(current, reference, vector, neighbours, around, row0, row1, mv,
             least += (LOOK_VECTOR if best_x != 0 or best_y != 0 else 0) - _NO_BITS
         mv[mb, 0], mv[mb, 1] = best_x, best_y
         cost[mb] = least + LOOK_BLOCK
-
-
-def lookahead_refine(current, reference, vector, row0, row1, mv, cost, quick=False):
-    """Second round for macroblock rows [row0, row1), down to half samples; all macroblocks at once.
-
-    vector: int16[n_mb, 2], of lookahead_search for all rows. Out: mv int16[n_mb, 2], source samples; cost uint16[n_mb], SATD
-    + bits against the predictor of the first round's vectors. Candidates are 0, the own vector, those of the neighbours in
-    raster order, then a source sample around the best: the least cost, the first on a tie. quick: the neighbours
-    above and to the left alone, and four source samples around.
-    """
-    neighbours, around = (_BEFORE, _BESIDE) if quick else (_AROUND, _AROUND)
-    _refine_rows(current, reference, vector, neighbours, around, row0, row1, mv, cost)
 
 
 @helper
@@ -378,3 +378,14 @@ def lookahead_used(frames, position, motions, row0, row1, cost, vectors, lists):
                 first = scaled_direct(np.int64(direct[mb, i]), position)
                 second = first - np.int64(direct[mb, i])
             vectors[mb, i], vectors[mb, 2 + i] = first, second
+
+
+@quick_kernel
+def sum_inside(costs, others, mb_width):
+    """Sum of the lesser of two costs of each macroblock, uint16[n_mb]; without those at the border, if there are others."""
+    mb_height = costs.size // mb_width
+    border, total = 1 if mb_width > 2 and mb_height > 2 else 0, np.int64(0)
+    for y in range(border, mb_height - border):
+        for mb in range(y * mb_width + border, (y + 1) * mb_width - border):
+            total += min(np.int64(costs[mb]), np.int64(others[mb]))
+    return total

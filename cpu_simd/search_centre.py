@@ -6,44 +6,36 @@ from ..jit.calls import Prepared
 from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
+from .block_costs import load_layers, octets_of
+from .coarse_search import VECTORS, Quads, coarse_vector, forget_quads, vector_costs
 from .decisions import (
     CAMERA_SCALE,
     CAMERA_X,
     CAMERA_Y,
     COARSE_SCALE,
-    COARSE_X,
-    COARSE_Y,
     LAMBDA,
     MOST_DISTANCE,
     SMALLEST_WINDOW,
 )
 from .layout import COARSE_PAD
 from .simd.aligned import aligned
-from .simd.blocks import narrow
-from .simd.lanes import first_where, lanes_below, smallest, sum_of_lanes, sums_of_lanes
-from .simd.search import WINDOW, arrange_half_row, arranged_sads, octet_sads
+from .simd.blocks import bit_and, narrow
+from .simd.lanes import sum_of_lanes, sums_of_lanes
+from .simd.search import octet_sads
 from .simd.vector import (
-    SIMD_LEVEL,
-    WIDE,
     add,
-    add_sat_u,
-    lane_numbers_like,
-    lanes_of,
-    load_2_u8x16,
-    load_like,
     load_u8x16,
     load_u8x32,
     plus,
     shift_right_s,
-    splat_u16x16,
-    splat_u16x32,
+    splat_u64x4,
     store,
     widen,
 )
 
-widest = splat_u16x32 if SIMD_LEVEL == WIDE else splat_u16x16  # of a candidate in each lane
-COARSE_ROWS = 2 * COARSE_Y + 7  # of a window of the coarse search
-COARSE_WINDOWS = COARSE_ROWS * WINDOW * (2 * COARSE_X // (32 if SIMD_LEVEL == WIDE else 16))  # bytes of its arranged rows
+MEANS_SLACK = 32  # samples that whole_motion may read behind a frame
+_ROWS_AT_ONCE = 6  # of whole_motion, which then looks whether it has more than the best so far
+_FIRST_LANES = np.array([255] * 32 + [0] * 32, np.uint8)  # masks of 0 to 32 lanes
 
 
 def coarse_shape(height, width):
@@ -124,86 +116,18 @@ def subsample(source, reference, pad, row0, row1, coarse):
 
 
 @helper
-def vector_costs(lam, cost):
-    """cost: uint16[2 * COARSE_Y * 2 * COARSE_X]: lam * bits of each vector of the coarse search; favours 0 in flat areas."""
-    for dy in range(-COARSE_Y, COARSE_Y):
-        for dx in range(-COARSE_X, COARSE_X):
-            cost[(dy + COARSE_Y) * 2 * COARSE_X + dx + COARSE_X] = lam * mvd_bits(dx, dy, 0, 0)
-
-
-@helper
-def _every_second_row(source, at, stride, windows, to, first, total):
-    """total plus the SADs of rows first, first + 2 ... of 8x8 samples at as many candidates side by side as it has lanes."""
-    for y in range(first, 8, 2):
-        a, b, _, _ = arranged_sads(source, at + y * stride, windows, to + y * WINDOW, total)
-        total = add_sat_u(total, add(a, b))
-    return total
-
-
-@helper
-def coarse_vector(source, reference, mx, my, cost, windows, centre_x=0, centre_y=0):
-    """Returns the best vector (x, y), in coarse samples, of the 8x8 coarse samples round macroblock (mx, my).
-
-    The search window lies at (centre_x, centre_y), from where the vector is counted; cost: from vector_costs; windows:
-    scratch, uint8[COARSE_WINDOWS]. The first of equal candidates wins, rows from above.
-    """
-    stride = source.shape[1]
-    lanes = lanes_of(widest(0))
-    at = (COARSE_PAD + 4 * my - 2) * stride + COARSE_PAD + 4 * mx - 2
-    corner = at + (centre_y - COARSE_Y) * stride + centre_x - COARSE_X
-    limit, rank = np.int64(65536), np.int64(0)
-    for g in range(0, 2 * COARSE_X, lanes):
-        first = g // lanes * COARSE_ROWS * WINDOW
-        for y in range(COARSE_ROWS):
-            arrange_half_row(reference, corner + y * stride + g, windows, first + y * WINDOW, widest(0))
-        # the middle row first: few of the others can cost less
-        total = load_like(widest(0), cost, COARSE_Y * 2 * COARSE_X + g)
-        total = _every_second_row(source, at, stride, windows, first + COARSE_Y * WINDOW, 0, total)
-        total = _every_second_row(source, at, stride, windows, first + COARSE_Y * WINDOW, 1, total)
-        limit = min(limit, np.int64(smallest(total)) + 1)
-    for dy in range(2 * COARSE_Y):
-        for g in range(0, 2 * COARSE_X, lanes):
-            place, there = dy * 2 * COARSE_X + g, (g // lanes * COARSE_ROWS + dy) * WINDOW
-            total = load_like(widest(0), cost, place)
-            total = _every_second_row(source, at, stride, windows, there, 0, total)
-            if lanes_below(total, limit) == 0:
-                continue
-            total = _every_second_row(source, at, stride, windows, there, 1, total)
-            if lanes_below(total, limit) != 0:
-                limit = np.int64(smallest(total))
-                rank = place + np.int64(first_where(total, limit, lane_numbers_like(total)))
-    return rank % (2 * COARSE_X) - COARSE_X, rank // (2 * COARSE_X) - COARSE_Y
-
-
-@helper
-def _half_sad(source, a, stride, reference, b, reference_stride):
-    """SAD of 16x8 samples at two offsets, two rows at a time; every second row, so that it tells most of that of 16x16."""
-    total = octet_sads(load_2_u8x16(source, a, a + 2 * stride), load_2_u8x16(reference, b, b + 2 * reference_stride))
-    for _ in range(3):
-        a += 4 * stride
-        b += 4 * reference_stride
-        rows = load_2_u8x16(source, a, a + 2 * stride)
-        total = add(total, octet_sads(rows, load_2_u8x16(reference, b, b + 2 * reference_stride)))
-    return sum_of_lanes(total)
-
-
-@helper
-def block_sad(source, at, stride, reference, reference_at, reference_stride, limit):
-    """SAD of 16x16 samples at two offsets; from `limit` on at least `limit`."""
-    total = _half_sad(source, at, stride, reference, reference_at, reference_stride)
-    if total >= limit:
-        return total
-    return total + _half_sad(source, at + stride, stride, reference, reference_at + reference_stride, reference_stride)
-
-
-@helper
-def _row_sad(a, at_a, b, at_b, n):
-    """SAD of n samples at two offsets; n: a multiple of 32."""
+def macroblock_sad(block, reference, at, stride):
+    """SAD of a macroblock (load_layers) and that at reference[at]: of all samples, since a branch takes longer."""
     inlined()
-    total = np.int64(0)
-    for i in range(0, n, 32):
-        total += sum_of_lanes(octet_sads(load_u8x32(a, at_a + i), load_u8x32(b, at_b + i)))
-    return total
+    return sum_of_lanes(octets_of(block, load_layers(reference, at, stride)))
+
+
+@helper
+def _cost_at(block, reference, origin, x, y, lam):
+    """SAD of a macroblock at a vector in samples and lam * bits of the vector."""
+    inlined()
+    stride = reference.shape[1]
+    return macroblock_sad(block, reference, origin + y * stride + x, stride) + lam * mvd_bits(4 * x, 4 * y, 0, 0)
 
 
 @helper
@@ -213,32 +137,33 @@ def clamp(value, low, high):
 
 
 @helper
-def whole_motion(here, there):
-    """Motion between two frames of means, uint8[h, w]: the least mean difference of what both have in common.
+def whole_motion(here, there, height, width):
+    """Motion between two frames of means, uint8[height * width + MEANS_SLACK]: the least mean difference of what both share.
 
     That is at least half the width and height; on a tie the first, rows from above, no motion before all. Returns (x, y).
     """
-    height, width = here.shape
     range_x, range_y = min(CAMERA_X, width // 2), min(CAMERA_Y, height // 2)
-    best_x, best_y, least, area = 0, 0, np.int64(0), np.int64(height) * width
+    best_x, best_y, least, area = 0, 0, np.int64(0), np.int64(0)
+    x = y = 0
     for n in range((2 * range_y + 1) * (2 * range_x + 1) + 1):
-        x = (n - 1) % (2 * range_x + 1) - range_x if n else 0
-        y = (n - 1) // (2 * range_x + 1) - range_y if n else 0
-        x0, x1 = max(0, -x), min(width, width - x)
-        common = (np.int64(height) - abs(y)) * (x1 - x0)
-        most = (least * common + area - 1) // area if n else np.int64(1 << 40)  # a total from here on is not less
-        total = np.int64(0)
-        for v in range(max(0, -y), min(height, height - y)):
-            wide, row = (x1 - x0) & -32, np.int32(0)
-            if wide:
-                total += _row_sad(here, v * width + x0, there, (v + y) * width + x0 + x, wide)
-            for u in range(wide, x1 - x0):
-                row += abs(np.int32(here[v, x0 + u]) - np.int32(there[v + y, x0 + x + u]))
-            total += row
-            if total >= most:
-                break
-        if total < most:
+        x0, common = max(0, -x), (np.int64(height) - abs(y)) * (width - abs(x))
+        wide = (width - abs(x) - 1) & -32
+        of_rest = load_u8x32(_FIRST_LANES, 32 + wide - width + abs(x))
+        total, v, end = np.int64(0), max(0, -y), min(height, height - y)
+        while v < end and (n == 0 or total * area < least * common):
+            sums = splat_u64x4(0)
+            for row in range(v, min(v + _ROWS_AT_ONCE, end)):
+                at, to = row * width + x0, (row + y) * width + x0 + x
+                for u in range(0, wide, 32):
+                    sums = add(sums, octet_sads(load_u8x32(here, at + u), load_u8x32(there, to + u)))
+                a, b = load_u8x32(here, at + wide), load_u8x32(there, to + wide)
+                sums = add(sums, octet_sads(bit_and(a, of_rest), bit_and(b, of_rest)))
+            total, v = total + sum_of_lanes(sums), v + _ROWS_AT_ONCE
+        if n == 0 or total * area < least * common:
             best_x, best_y, least, area = x, y, total, common
+        x, y = (x + 1, y) if n else (-range_x, -range_y)
+        if x > range_x:
+            x, y = -range_x, y + 1
     return best_x, best_y
 
 
@@ -249,12 +174,12 @@ def camera(coarse, camera):
     coarse: the bundle, from subsample; camera (out): int16[2], coarse samples, a multiple of a macroblock's.
     """
     height, width = coarse.source.shape[0] // 4 - COARSE_PAD // 2, coarse.source.shape[1] // 4 - COARSE_PAD // 2
-    tiny = np.empty((2, height, width), np.uint8)
+    means = np.empty((2, height * width + MEANS_SLACK), np.uint8)
     for my in range(height):
         for mx in range(width):
-            tiny[0, my, mx] = mean_of_16(coarse.source, COARSE_PAD + 4 * mx, COARSE_PAD + 4 * my)
-            tiny[1, my, mx] = mean_of_16(coarse.reference, COARSE_PAD + 4 * mx, COARSE_PAD + 4 * my)
-    x, y = whole_motion(tiny[0], tiny[1])
+            means[0, my * width + mx] = mean_of_16(coarse.source, COARSE_PAD + 4 * mx, COARSE_PAD + 4 * my)
+            means[1, my * width + mx] = mean_of_16(coarse.reference, COARSE_PAD + 4 * mx, COARSE_PAD + 4 * my)
+    x, y = whole_motion(means[0], means[1], height, width)
     camera[0], camera[1] = x * (CAMERA_SCALE // COARSE_SCALE), y * (CAMERA_SCALE // COARSE_SCALE)
 
 
@@ -279,7 +204,12 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
     centre, predictor = start
     coarse_source, coarse_reference = coarse
     reach = max(merange, SMALLEST_WINDOW) + 3
-    cost, windows = aligned(8 * COARSE_Y * COARSE_X).view(np.uint16), aligned(COARSE_WINDOWS)
+    cost = aligned(2 * VECTORS).view(np.uint16)
+    quads = Quads(
+        aligned(2 * VECTORS * (mb_width + 1)).view(np.uint16), np.empty(mb_width + 1, np.int64),
+        aligned(4 * VECTORS).view(np.uint16), np.empty(2, np.int64),
+    )  # fmt: skip
+    forget_quads(quads)
     cost_lam = np.int64(-1)  # lambda of `cost`
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my = mb % mb_width, mb // mb_width
@@ -292,28 +222,27 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
         high_x = min(width + pad - x0 - 15 - reach, 2047 - merange)
         low_y = max(-y0 - pad + reach, min(0, merange + 1 - max_mv_y))
         high_y = min(height + pad - y0 - 15 - reach, max(0, max_mv_y - merange - 1))
-        coarse_x, coarse_y = coarse_vector(coarse_source, coarse_reference, mx, my, cost, windows, camera_x, camera_y)
+        coarse_x, coarse_y = coarse_vector(coarse_source, coarse_reference, mx, my, cost, quads, camera_x, camera_y)
         coarse_x, coarse_y = camera_x + coarse_x, camera_y + coarse_y
-        lowest = np.int64(1) << 40
-        for n in range(11):
-            if n == 0:
-                x, y = 0, 0
-            elif n == 1:
-                if previous_ref_idx[mb, 0] < 0:
-                    continue
-                steps = np.int64(distances[previous_ref_idx[mb, 0]])
-                if steps <= 0 or max(steps, abs(distance)) > MOST_DISTANCE:  # a vector to a later frame is not continued
-                    continue
-                x = (np.int64(previous_mv[mb, 0, 0]) * distance // steps + 2) >> 2
-                y = (np.int64(previous_mv[mb, 0, 1]) * distance // steps + 2) >> 2
-            else:
-                x = COARSE_SCALE * coarse_x + 2 * ((n - 2) % 3 - 1)
-                y = COARSE_SCALE * coarse_y + 2 * ((n - 2) // 3 - 1)
-            x, y = clamp(x, low_x, high_x), clamp(y, low_y, high_y)
-            value = lam * mvd_bits(4 * x, 4 * y, 0, 0)
-            there = (y0 + y + pad) * stride + x0 + x + pad
-            value += block_sad(source, y0 * width + x0, width, reference, there, stride, lowest - value)
-            if value < lowest:
-                lowest = value
-                centre[mb, 0], centre[mb, 1] = x, y
-                predictor[mb, 0], predictor[mb, 1] = 4 * x, 4 * y
+        block = load_layers(source, y0 * width + x0, width)
+        origin = (y0 + pad) * stride + x0 + pad
+        best_x, best_y = clamp(0, low_x, high_x), clamp(0, low_y, high_y)
+        lowest = _cost_at(block, reference, origin, best_x, best_y, lam)
+        if previous_ref_idx[mb, 0] >= 0:
+            steps = np.int64(distances[previous_ref_idx[mb, 0]])
+            if 0 < steps and max(steps, abs(distance)) <= MOST_DISTANCE:  # a vector to a later frame is not continued
+                x = clamp((np.int64(previous_mv[mb, 0, 0]) * distance // steps + 2) >> 2, low_x, high_x)
+                y = clamp((np.int64(previous_mv[mb, 0, 1]) * distance // steps + 2) >> 2, low_y, high_y)
+                value = _cost_at(block, reference, origin, x, y, lam)
+                if value < lowest:
+                    lowest, best_x, best_y = value, x, y
+        for j in range(3):
+            y = clamp(COARSE_SCALE * coarse_y + 2 * (j - 1), low_y, high_y)
+            for i in range(3):
+                x = clamp(COARSE_SCALE * coarse_x + 2 * (i - 1), low_x, high_x)
+                value = _cost_at(block, reference, origin, x, y, lam)
+                better = value < lowest
+                lowest = value if better else lowest
+                best_x, best_y = x if better else best_x, y if better else best_y
+        centre[mb, 0], centre[mb, 1] = best_x, best_y
+        predictor[mb, 0], predictor[mb, 1] = 4 * best_x, 4 * best_y

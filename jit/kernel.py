@@ -46,6 +46,10 @@ class Kernel:
             self._addresses[key] = found
         return self._addresses[key]
 
+    def chosen(self, *args):
+        """The function that serves calls with arguments of these kinds: who calls often need not have it chosen each time."""
+        return self.made() if "numba" in sys.modules else self._without_numba().version(args)[0]
+
     def _without_numba(self):
         """direct.Versions of the kernel, which serve calls until its dispatcher is made."""
         from . import direct

@@ -47,11 +47,12 @@ def load_layer(typingctx, array, offset, stride):
     """u8x64: sixteen samples each from offset, offset + 4 stride, 8 stride, 12 stride."""
 
     def codegen(context, builder, sig, args):
-        at, step = args[1], builder.mul(args[2], ir.Constant(args[2].type, 4))
         rows = []
-        for _ in range(4):
-            rows.append(_load(builder, _address(context, builder, sig.args[0], args[0], at, u8x16.ir)))
-            at = builder.add(at, step)
+        first = _address(context, builder, sig.args[0], args[0], args[1], ir.VectorType(ir.IntType(8), 1))
+        first = builder.bitcast(first, ir.IntType(8).as_pointer())
+        for k in range(4):
+            step = builder.mul(args[2], ir.Constant(args[2].type, 4 * k))
+            rows.append(_load(builder, builder.bitcast(builder.gep(first, [step]), u8x16.ir.as_pointer())))
         upper, lower = (builder.shuffle_vector(rows[i], rows[i + 1], _mask(range(32))) for i in (0, 2))
         return builder.shuffle_vector(upper, lower, _mask(range(64)))
 

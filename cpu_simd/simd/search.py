@@ -113,7 +113,7 @@ def _sads_32(builder, at_source, windows):
     return sads
 
 
-_BYTES_64 = Vec(8, 64)
+_BYTES_64, _ROW_32 = Vec(8, 64), Vec(64, 4)
 _WINDOWS = {16: (_windows_16, _sads_16, u8x32), 32: (_windows_32, _sads_32, _BYTES_64)}  # by candidates
 
 
@@ -170,13 +170,13 @@ row_sads, arranged_sads = _make_row_sads(AVX2, False), _make_row_sads(AVX2, True
 row_sads_portable = _make_row_sads(False, False)  # also of arranged rows
 
 
-def _make_arrange_row(native, count):
+def _make_arrange_row(native):
     @intrinsic
     def arrange_row(typingctx, reference, reference_at, windows, to, like):
         def codegen(context, builder, sig, args):
             at_reference, at_window = (_place(context, builder, sig, args, n) for n in (0, 2))
             if native:
-                parts = enumerate(_WINDOWS[like.lanes][0](builder, at_reference)[:count])
+                parts = enumerate(_WINDOWS[like.lanes][0](builder, at_reference))
                 parts = [(n * part.type.count, part) for n, part in parts]
             else:
                 kinds = (0, ir.VectorType(ir.IntType(8), like.lanes)), (like.lanes - 1, u8x16.ir)
@@ -191,8 +191,61 @@ def _make_arrange_row(native, count):
     return arrange_row
 
 
-arrange_row, arrange_row_portable = _make_arrange_row(AVX2, 2), _make_arrange_row(False, 2)
-arrange_half_row = _make_arrange_row(AVX2, 1)  # for the first two results of arranged_sads
+arrange_row, arrange_row_portable = _make_arrange_row(AVX2), _make_arrange_row(False)
+
+
+@intrinsic
+def arrange_two_rows(typingctx, reference, at, below, windows, to, like):
+    """arrange_row for sixteen candidates of the row at reference[at], then sixteen of that `below` further, of 32 lanes.
+
+    With 16 lanes the first ones alone.
+    """
+
+    def codegen(context, builder, sig, args):
+        at_window = _place(context, builder, sig, args, 3)
+        rows = [_address(context, builder, sig.args[0], args[0], at, _ROW_32.ir)
+                for at in (args[1], builder.add(args[1], args[2]))]  # fmt: skip
+        rows = [_load(builder, row) for row in rows]
+        for n, places in enumerate(((0, 1, 1, 2), (1, 2, 2, 3))):
+            both = [*places, *(4 + p for p in places)][: like.lanes // 4]
+            part = builder.shuffle_vector(*rows, _mask(both))
+            builder.store(part, at_window(8 * n * part.type.count, part.type)).align = 1
+        return context.get_dummy_value()
+
+    return types.void(reference, types.intp, types.intp, windows, types.intp, like), codegen
+
+
+@intrinsic
+def window_of(typingctx, reference, at, like):
+    """Samples from reference[at] on as quarter_sads takes them for as many candidates as `like` has lanes; at most 64."""
+
+    def codegen(context, builder, sig, args):
+        at_reference = _place(context, builder, sig, args, 0)
+        if like.lanes == 16:
+            return _windows_16(builder, at_reference)[0]
+        groups = _load(builder, at_reference(0, ir.VectorType(ir.IntType(64), 8)))
+        places = (0, 1, 1, 2, 2, 3, 3, 4)
+        return builder.bitcast(builder.shuffle_vector(groups, groups, _mask(places)), _BYTES_64.ir)
+
+    return (u8x32 if like.lanes == 16 else _BYTES_64)(reference, types.intp, like), codegen
+
+
+@intrinsic
+def quarter_sads(typingctx, source, at, window, like):
+    """The first result of row_sads, of four samples, by a window of window_of."""
+
+    def codegen(context, builder, sig, args):
+        at_source, window = _place(context, builder, sig, args, 0), args[2]
+        words = ir.VectorType(ir.IntType(32), like.lanes // 2)
+        block = builder.bitcast(_splat(builder, words, _load(builder, at_source(0, words.element))), window.type)
+        if like.lanes == 32:
+            args = [block, window, ir.Constant(ir.IntType(32), 0b10010100)]
+            return _llvm(builder, "llvm.x86.avx512.dbpsadbw.512", u16x32.ir, args)
+        if not AVX2:
+            return _abs_diff_sum(builder, window, block, 0, 0)
+        return _llvm(builder, "llvm.x86.avx2.mpsadbw", u16x16.ir, [window, block, ir.Constant(ir.IntType(8), 0)])
+
+    return like(source, types.intp, window, like), codegen
 
 
 def _make_octet_sads(native):
@@ -259,3 +312,13 @@ def keep_smallest(typingctx, best, position, k, value, index):
         return context.get_dummy_value()
 
     return types.void(best, position, types.intp, value, index), codegen
+
+
+@intrinsic
+def where_below(typingctx, a, b, x, y):
+    """Lanes of x where a < b, unsigned, else those of y."""
+
+    def codegen(context, builder, sig, args):
+        return builder.select(builder.icmp_unsigned("<", args[0], args[1]), args[2], args[3])
+
+    return x(a, b, x, y), codegen

@@ -21,6 +21,7 @@ from ...cpu_simd.lookahead import (
     lookahead_refine,
     lookahead_search,
     lookahead_used,
+    sum_inside,
 )
 from ...scheduler.executor import bands
 from ...scheduler.lookahead.levels import levels_between
@@ -78,6 +79,7 @@ class FrameCosts:
         self._frames: dict[int, Once[HalfSize]] = {}  # these two also of frames that are expected
         self._intra: dict[int, Once[np.ndarray]] = {}
         self._start = start
+        self._kernels: dict[Callable[..., Any], Callable[..., Any]] = {}  # functions of kernels for the arrays of this size
         self._motions: dict[tuple[int, int], Once[Motion]] = {}  # by frame and reference
         self._sums: dict[Question, int] = {}  # of pairs and triples
         self._keeps_used = keeps_used
@@ -138,26 +140,28 @@ class FrameCosts:
 
     def intra(self, frame: int) -> int:
         """The frame by intra prediction alone."""
-        return self._sum(self._intra[frame]())
+        costs = self._intra[frame]()
+        return self._sum(costs, costs)
 
     def p(self, reference: int, frame: int) -> int:
         """The frame as P, each macroblock from the reference or by intra prediction."""
         key = reference, frame
         if key not in self._sums:
-            self._sums[key] = self._sum(np.minimum(self._motion_of(frame, reference)()[1], self._intra[frame]()))
+            self._sums[key] = self._sum(self._motion_of(frame, reference)()[1], self._intra[frame]())
         return self._sums[key]
 
     def p_of_levels(self, reference: int, frame: int) -> int:
         """As p, from the reference with the frame's mean and contrast: fades and flashes cost what their motion costs."""
         half = self._frames[frame]()
         motion = self._search(half, _with_levels(self._frames[reference](), half))
-        return self._sum(np.minimum(motion[1], self._intra[frame]()))
+        return self._sum(motion[1], self._intra[frame]())
 
     def b(self, earlier: int, later: int, frame: int) -> int:
         """The frame as B between two others."""
         key = earlier, later, frame
         if key not in self._sums:
-            self._sums[key] = self._sum(self._between_of(key)().cost)
+            cost = self._between_of(key)().cost
+            self._sums[key] = self._sum(cost, cost)
             if not self._keeps_used:
                 del self._between[key]
         return self._sums[key]
@@ -232,31 +236,36 @@ class FrameCosts:
         n_mb = self._mb_width * self._mb_height
         first, mv, cost = np.empty((n_mb, 2), np.int16), np.empty((n_mb, 2), np.int16), np.empty(n_mb, np.uint16)
         camera = np.empty(2, np.int16)
-        lookahead_camera(frame, reference, camera)
+        self._chosen(lookahead_camera, frame, reference, camera)(frame, reference, camera)
         self._by_rows(lookahead_search, (frame, reference, camera), (first, self._quick))
         self._by_rows(lookahead_refine, (frame, reference, first), (mv, cost, self._quick))
         return mv, cost
 
-    def _by_rows(self, kernel: Callable[..., Any], before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
+    def _chosen(self, kernel: Any, *arguments: Any) -> Callable[..., Any]:
+        """The function of a kernel, whose arguments are of the same kinds in every call."""
+        found: Callable[..., Any] | None = self._kernels.get(kernel)
+        if found is None:
+            found = self._kernels[kernel] = kernel.chosen(*arguments)
+        return found
+
+    def _by_rows(self, kernel: Any, before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
         """Call a kernel for all rows, which stand between its arguments `before` and `after`, on all threads."""
         own, *others = self._bands
+        function = self._chosen(kernel, *before, *own, *after)
         waiting = []
         for rows in others:
             assert self._pool is not None
             try:
-                waiting.append(self._pool.submit(kernel, *before, *rows, *after))
+                waiting.append(self._pool.submit(function, *before, *rows, *after))
             except RuntimeError:  # the system refuses another thread
-                kernel(*before, *rows, *after)
-        kernel(*before, *own, *after)
+                function(*before, *rows, *after)
+        function(*before, *own, *after)
         for call in waiting:
             call.result()
 
-    def _sum(self, costs: np.ndarray) -> int:
-        """Without the macroblocks at the border, if there are others."""
-        costs = costs.reshape(self._mb_height, self._mb_width)
-        if self._mb_width > 2 and self._mb_height > 2:
-            costs = costs[1:-1, 1:-1]
-        return int(costs.sum(dtype=np.int64))
+    def _sum(self, costs: np.ndarray, others: np.ndarray) -> int:
+        """See sum_inside."""
+        return int(self._chosen(sum_inside, costs, others, self._mb_width)(costs, others, self._mb_width))
 
 
 def _with_levels(reference: HalfSize, frame: HalfSize) -> HalfSize:

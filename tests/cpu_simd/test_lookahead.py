@@ -10,6 +10,7 @@ from h264lite.cpu_simd.lookahead import (
     lookahead_refine,
     lookahead_search,
     lookahead_used,
+    sum_inside,
 )
 
 from .. import naive_lookahead
@@ -128,3 +129,11 @@ def test_motion_of_the_camera_is_found(step):
     inside = mv[max(0, -y // 16) + 1 :, :][: height // 16 - abs(y) // 16 - 3]
     right = inside[:, max(0, -x) // 16 + 1 : width // 16 - max(0, x) // 16 - 1]
     assert (right == step).all(2).mean() > 0.9
+
+
+@pytest.mark.parametrize(("width", "height"), [(22, 18), (3, 3), (2, 5), (5, 2), (1, 1)])
+def test_sums_leave_the_border_out(width, height):
+    costs, others = np.random.default_rng([SEED, width]).integers(0, 65536, (2, height, width)).astype(np.uint16)
+    least = np.minimum(costs, others)
+    inside = least[1:-1, 1:-1] if width > 2 and height > 2 else least
+    assert sum_inside(costs.reshape(-1), others.reshape(-1), width) == inside.sum(dtype=np.int64)

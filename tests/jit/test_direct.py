@@ -73,6 +73,10 @@ try:
 except Exception as error:
     print(type(error).__name__)
 """
+CHOSEN = USED + """
+chosen = total.chosen(Pair(array, 7), 2)
+say(chosen(Pair(array, 7), 2), chosen(Pair(array, 8), 3))
+"""
 EXPECTED = "49 71 1 0 6 4 9 0 1"
 
 
@@ -111,6 +115,12 @@ def test_arguments_of_other_kinds_reach_numba(tmp_path):
     assert first == [f"{EXPECTED} False", "42 True", "27 49 57 49 True", "TypingError"]
     again = run(tmp_path, UNKNOWN)  # all are kept now, but for what no kernel takes
     assert again == [f"{EXPECTED} False", "42 False", "27 49 57 49 False", "TypingError"]
+
+
+@needs_linux
+def test_a_version_is_chosen_once_for_many_calls(tmp_path):
+    assert run(tmp_path, CHOSEN) == [f"{EXPECTED} True", "49 71 True"], "compiled"
+    assert run(tmp_path, CHOSEN) == [f"{EXPECTED} False", "49 71 False"]
 
 
 VALUES = (
