@@ -143,6 +143,18 @@ def multiply_positive(typingctx, a, b):
 
 
 @intrinsic
+def multiply_high(typingctx, a, b):
+    """The high half of a * b of unsigned 16-bit lanes."""
+
+    def codegen(context, builder, sig, args):
+        wide = ir.VectorType(ir.IntType(32), a.lanes)
+        product = builder.mul(*(builder.zext(v, wide) for v in args))
+        return builder.trunc(builder.lshr(product, _constant(wide, [16] * a.lanes)), a.ir)
+
+    return a(a, b), codegen
+
+
+@intrinsic
 def shift_right(typingctx, a, count):
     """Arithmetic shift of 32-bit lanes by an integer."""
 
