@@ -36,7 +36,7 @@ from .macroblock_coding import (
     store_luma,
 )
 from .macroblock_syntax import only_8x8_partitions
-from .motion_compensation import predict_inter
+from .motion_compensation import ask_for_samples, predict_inter
 from .residual_range import leaves_16_bits
 from .simd.vector import load_u8x16, splat_u16x8, splat_u16x16, store
 from .transform import BUFFER, Lists, chroma_qp, forward_strips, quantise_kept, reconstruct_strips
@@ -224,6 +224,8 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
             continue
         x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
         q = np.int64(qp[mb])
+        if mb + 1 < row1 * mb_width:
+            ask_for_samples(mb + 1, x0 + 16, y0, references, motion)
         load_macroblock(source, x0, y0, own)
         predict_inter(mb, x0, y0, references, motion, predicted)
         if mb_type[mb] == P_SKIP or mb_type[mb] == B_SKIP:

@@ -14,6 +14,7 @@ from .simd.vector import (
     load_u8x16,
     mul,
     plus,
+    prefetch,
     shift_right_s,
     splat_like,
     splat_u16x16,
@@ -224,6 +225,21 @@ def _predict_b(mb, x0, y0, references, motion, out):
         if (across and x) or (down and y):
             continue
         _predict_b_part(mb, q, x0 + x, y0 + y, w, h, references, motion, out)
+
+
+@helper
+def ask_for_samples(mb, x0, y0, references, motion):
+    """Asks for the samples that predict_inter reads for a macroblock without partitions."""
+    entry = np.int64(motion.ref_idx[mb, 0])
+    if entry < 0:
+        return
+    mvx, mvy = np.int64(motion.mv[mb, 0, 0]), np.int64(motion.mv[mb, 0, 1])
+    slot = np.int64(references.slots[entry])
+    a, b = _luma_pair(references.luma, slot, references.pad, x0, y0, 16, mvx, mvy)
+    width = references.luma.shape[3]
+    for i in range(16):
+        prefetch(references.luma, a + i * width)
+        prefetch(references.luma, b + i * width)
 
 
 @helper
