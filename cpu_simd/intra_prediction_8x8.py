@@ -9,6 +9,8 @@ import numpy as np
 
 from ..jit.kernel import helper
 from .intra_prediction import NEEDS_ALL, NEEDS_LEFT, NEEDS_TOP
+from .simd.block_modes import load_4_u8x8, sums_of_fours
+from .simd.block_rows import sums_of_pairs
 from .simd.blocks import splat_u8x8, transpose_8x8
 from .simd.lanes import make_shuffle, sum_of_lanes
 from .simd.vector import (
@@ -154,10 +156,11 @@ def _larger(a, b):
 
 
 @helper
-def satd_8x8(rows):
-    """A quarter of the sum of the absolute coefficients of the 8x8 Hadamard transform, rounded; rows: eight of 16 bits.
+def _half_sums(rows):
+    """Half the sums of the absolute coefficients of the 8x8 Hadamard transform, to be added in every eight lanes.
 
-    On the scale of the SATD of 4x4 blocks (cost.py). The sum of the larger of two is at most 8 * 64 * 255 / 2: 16 bits.
+    rows: eight of 16 bits. The squares of a lane's eight coefficients are at most 64 * 64 * 255^2 together, so that a lane is
+    at most 8^0.5 * 64 * 255 / 2: 15 bits.
     """
     x = _butterflies(rows)
     x = (
@@ -165,8 +168,16 @@ def satd_8x8(rows):
         add(x[4], x[5]), sub(x[4], x[5]), add(x[6], x[7]), sub(x[6], x[7]),
     )  # fmt: skip
     x = _butterflies(transpose_8x8(x))
-    half = add(add(_larger(x[0], x[1]), _larger(x[2], x[3])), add(_larger(x[4], x[5]), _larger(x[6], x[7])))
-    return (sum_of_lanes(half) + 1) >> 1
+    return add(add(_larger(x[0], x[1]), _larger(x[2], x[3])), add(_larger(x[4], x[5]), _larger(x[6], x[7])))
+
+
+@helper
+def satd_8x8(rows):
+    """A quarter of the sum of the absolute coefficients of the 8x8 Hadamard transform, rounded; rows: eight of 16 bits.
+
+    On the scale of the SATD of 4x4 blocks (cost.py). The sum of the larger of two is at most 8 * 64 * 255 / 2: 16 bits.
+    """
+    return (sum_of_lanes(_half_sums(rows)) + 1) >> 1
 
 
 @helper
@@ -184,3 +195,33 @@ def mode_satd_8x8(source, at, predictions, mode):
         _difference(source, at + 64, predictions, to + 32), _difference(source, at + 80, predictions, to + 40),
         _difference(source, at + 96, predictions, to + 48), _difference(source, at + 112, predictions, to + 56),
     ))  # fmt: skip
+
+
+@helper
+def _differences_of_four(source, at, predictions, to):
+    """A row of the quadrant less that of four modes, whose first is at predictions[to]."""
+    return sub(widen(load_4_u8x8(source, at, 0)), widen(load_4_u8x8(predictions, to, 64)))
+
+
+@helper
+def _satds_of_four(source, at, predictions, to):
+    """mode_satd_8x8 of four modes, whose first is at predictions[to]."""
+    half = _half_sums((
+        _differences_of_four(source, at, predictions, to),
+        _differences_of_four(source, at + 16, predictions, to + 8),
+        _differences_of_four(source, at + 32, predictions, to + 16),
+        _differences_of_four(source, at + 48, predictions, to + 24),
+        _differences_of_four(source, at + 64, predictions, to + 32),
+        _differences_of_four(source, at + 80, predictions, to + 40),
+        _differences_of_four(source, at + 96, predictions, to + 48),
+        _differences_of_four(source, at + 112, predictions, to + 56),
+    ))
+    a, b, c, d = sums_of_fours(sums_of_pairs(half))
+    return (a + 1) >> 1, (b + 1) >> 1, (c + 1) >> 1, (d + 1) >> 1
+
+
+@helper
+def mode_satds_8x8(source, at, predictions):
+    """mode_satd_8x8 of all nine modes; of those that are not usable any number."""
+    first, second = _satds_of_four(source, at, predictions, 0), _satds_of_four(source, at, predictions, 256)
+    return first + second + (mode_satd_8x8(source, at, predictions, 8),)

@@ -1,11 +1,12 @@
-"""SIMD operations on the sixteen 4x4 blocks of a macroblock with a block a lane, raster order: SATDs of Intra_4x4 modes.
+"""SIMD operations for the SATDs of Intra_4x4 and Intra_8x8 modes: of the sixteen 4x4 blocks of a macroblock, of four modes.
 
-Samples are tuples of vectors, one of the blocks' samples each, so that transforms and predictions move nothing across lanes.
+Of 4x4 blocks, raster order, each has a lane: samples are tuples of vectors, one of the blocks' samples each, so that
+transforms and predictions move nothing across lanes. Of an 8x8 block each 128 bits have a row of another mode's prediction.
 """
 
-from ...jit.intrinsics import cgutils, intrinsic, types
+from ...jit.intrinsics import cgutils, intrinsic, ir, types
 from .block_rows import u8x64
-from .vector import _abs, _address, _constant, _load, _mask, u8x16, u16x16
+from .vector import _abs, _address, _constant, _load, _mask, _undefined, u8x16, u8x32, u16x16
 
 # Order of the samples round a 4x4 block: L3 L3 L2 L1 L0 corner T0 .. T7 T7. Every directional mode picks from the three-tap
 # filter at each of them and from the mean of each and the next (HALVED further).
@@ -148,3 +149,34 @@ def mode_satds(typingctx, samples, edge, dc):
         return context.make_tuple(builder, sig.return_type, satds)
 
     return types.UniTuple(u16x16.numba, 9)(samples, edge, dc), codegen
+
+
+@intrinsic
+def load_4_u8x8(typingctx, array, offset, step):
+    """u8x32: eight samples each from offset, offset + step, offset + 2 step, offset + 3 step; step 0: the same four times."""
+
+    def codegen(context, builder, sig, args):
+        word = ir.IntType(64)
+        value, at = _undefined(ir.VectorType(word, 4)), args[1]
+        for lane in range(4):
+            part = _load(builder, _address(context, builder, sig.args[0], args[0], at, word))
+            value = builder.insert_element(value, part, ir.Constant(ir.IntType(32), lane))
+            at = builder.add(at, args[2])
+        return builder.bitcast(value, u8x32.ir)
+
+    return u8x32(array, types.intp, types.intp), codegen
+
+
+@intrinsic
+def sums_of_fours(typingctx, a):
+    """The sums of every four lanes of sixteen of 32 bits, as four integers."""
+
+    def codegen(context, builder, sig, args):
+        x = args[0]
+        while x.type.count > 4:
+            even, odd = (builder.shuffle_vector(x, x, _mask(range(n, x.type.count, 2))) for n in (0, 1))
+            x = builder.add(even, odd)
+        lanes = [builder.extract_element(x, ir.Constant(ir.IntType(32), i)) for i in range(4)]
+        return context.make_tuple(builder, sig.return_type, [builder.zext(lane, ir.IntType(64)) for lane in lanes])
+
+    return types.UniTuple(types.int64, 4)(a), codegen
