@@ -27,7 +27,7 @@ from ..standard.macroblock import (
 )
 from ..standard.tables import QUANT_MF
 from .bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
-from .block_costs import Layers, fill_layers, predict_layers, sads, satds
+from .block_costs import Layers, fill_layers, predict_layers, sads_of_octets, satds
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets, row_16
 from .decisions import (
     BITS_INTRA,
@@ -157,7 +157,7 @@ def whole_distortion(target, layers, at, x, y, metric):
     f = (y & 3) * 4 + (x & 3)
     a, b = base + offsets[0, f], base + offsets[1, f]
     predicted = predict_layers(ref_luma, a, b, stride)
-    return np.int64(sum_of_lanes(satds(layers, predicted) if metric == SATD else sads(layers, predicted)))
+    return np.int64(sum_of_lanes(satds(layers, predicted) if metric == SATD else sads_of_octets(layers, predicted)))
 
 
 @helper
@@ -206,8 +206,8 @@ def whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, metric, cho
         cx, cy = mv_cache[1, 1, 1], mv_cache[1, 1, 2]
         for n in range(9):
             x, y = cx + n % 3 - 1, cy + n // 3 - 1
-            if n == 4 or not inside(x, y, x0, y0, area):
-                continue
+            if n == 4 or (x == sx and y == sy) or (x == px and y == py) or not inside(x, y, x0, y0, area):
+                continue  # those were tried
             value = whole_distortion(target, choice.layers, at, x, y, metric)
             value += lam * (BITS_16x16 + ref_idx_bits(0, n_ref) + mvd_bits(x, y, px, py))
             if value < best:
@@ -302,6 +302,8 @@ def mode_decision(
     target, area = Target(current, ref_luma, offsets), Area(width, height, pad, settings.max_mv_y)
     layers = Layers(aligned(256), aligned(512).view(np.int16))
     choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask, not by_cost, layers)
+    mask = settings.partition_mask
+    smallest = 0 if mask & 16 else 16 if mask & 8 else 32 if mask & 4 else 36  # first partition that may be chosen
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
         first_mb = np.int64(slice_first_mb[my])
@@ -325,7 +327,7 @@ def mode_decision(
             best, skipped = whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, metric, choice, lam, motion)
             commit_motion(mv_cache, mb, ref_idx, mv)
             if not skipped:
-                find_distortions(mb, n_ref, lam, searches, 0, 40, distortion)
+                find_distortions(mb, n_ref, lam, searches, smallest, 40, distortion)
                 best = smaller_partitions(mb, choice, lam, best, motion)
                 if intra_cost[mb] + lam * BITS_INTRA < best:
                     best = intra_cost[mb] + lam * BITS_INTRA
