@@ -12,8 +12,8 @@ from .decisions import FEW_LEVELS, PCM_BITS
 from .layout import CB_DC, LUMA_DC, N_LEVEL_BLOCKS
 from .rdo_quant import HALF, weigh_8x8, weigh_blocks
 from .simd.blocks import count_nonzero, high_8, join, less, load_block, low_8, nonzero_groups, zigzag
-from .simd.lanes import bit_length, nonzero_lanes
-from .simd.vector import absolute, load_u8x8, load_u8x16, load_u16x16, max_s, splat_u16x16, store
+from .simd.lanes import bit_length, nonzero_lanes, sums_of_4
+from .simd.vector import absolute, add, load_u8x8, load_u8x16, load_u16x16, max_s, splat_u16x16, store
 from .transform import (
     CB,
     COEFFICIENTS,
@@ -333,6 +333,16 @@ def bits_at_most(mb, levels):
 
 
 @helper
+def _bits_bound(mb, count, levels):
+    """At least bits_at_most of `count` levels, from their sum: a level takes at most five bits and twice its magnitude."""
+    total = splat_u16x16(0)
+    for block in range(N_LEVEL_BLOCKS):
+        total = add(total, absolute(load_u16x16(levels, 16 * (N_LEVEL_BLOCKS * mb + block))))
+    a, b, c, d = sums_of_4(total)
+    return N_LEVEL_BLOCKS * (16 + 9 + 16) + (2 + 5) * count + 2 * (a + b + c + d)
+
+
+@helper
 def _is_clipped(mb, first, end, least, levels):
     """Whether any level of blocks [first, end) of macroblock mb has a magnitude of `least` or more."""
     largest = splat_u16x16(0)
@@ -358,7 +368,9 @@ def pcm_is_cheaper(mb, has_lists, residual):
     first = 0 if given or residual.transform_8x8[mb] else LUMA_DC
     if _is_clipped(mb, first, N_LEVEL_BLOCKS, MAX_LEVEL - given, levels):
         return True
-    return count > FEW_LEVELS and bits_at_most(mb, levels) > PCM_BITS
+    if count <= FEW_LEVELS or _bits_bound(mb, count, levels) <= PCM_BITS:
+        return False
+    return bits_at_most(mb, levels) > PCM_BITS
 
 
 @helper

@@ -31,7 +31,6 @@ from .simd.blocks import (
     load_i32x16,
     min_s,
     multiply_high,
-    multiply_positive,
     multiply_wide,
     narrow,
     narrow_saturated,
@@ -100,7 +99,7 @@ def chroma_qp(qp, chroma_qp_offset):
 @helper
 def _ratios(coefficients, factors, shift):
     """|coefficient| / step of sixteen coefficients, in units of 1 / 64, at most 32767."""
-    return narrow_saturated(shift_right(multiply_positive(absolute(coefficients), factors), shift - 6))
+    return narrow_saturated(shift_right(multiply_wide(absolute(coefficients), factors), shift - 6))
 
 
 @helper
@@ -110,7 +109,7 @@ def _quantise(coefficients, factors, rounding, shift):
     |W| <= 9180, MF <= 32767 and f <= 2^23 / 2 keep the sum within 31 bits. The levels are below 1633 with flat scaling lists,
     below 16 * 1633 with others.
     """
-    scaled = shift_right(add(multiply_positive(absolute(coefficients), factors), rounding), shift)
+    scaled = shift_right(add(multiply_wide(absolute(coefficients), factors), rounding), shift)
     return with_sign(narrow(scaled), coefficients)
 
 

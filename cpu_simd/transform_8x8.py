@@ -18,7 +18,6 @@ from .layout import SCALING_FACTORS_8x8, SCALING_MF_8x8
 from .simd.blocks import (
     load_u16x8,
     min_s,
-    multiply_positive,
     multiply_wide,
     narrow_saturated,
     nonzero_groups,
@@ -103,7 +102,7 @@ def _quantise(coefficients, factors, rounding, shift):
     |W| * MF <= 64 * 255 * 32767 and f <= 2^24 / 2 keep the sum within 31 bits. With flat lists only levels at QP 0 to 3 can
     exceed MAX_LEVEL; pcm_is_cheaper finds them.
     """
-    product = multiply_positive(absolute(coefficients), factors)
+    product = multiply_wide(absolute(coefficients), factors)
     level = narrow_saturated(shift_right(add(product, splat_like(product, rounding)), shift))
     return with_sign(min_s(level, splat_like(level, MAX_LEVEL)), coefficients)
 
@@ -111,7 +110,7 @@ def _quantise(coefficients, factors, rounding, shift):
 @helper
 def _ratios(coefficients, factors, shift):
     """|coefficient| / step, in units of 1 / 64, at most 32767."""
-    return narrow_saturated(shift_right(multiply_positive(absolute(coefficients), factors), shift - 6))
+    return narrow_saturated(shift_right(multiply_wide(absolute(coefficients), factors), shift - 6))
 
 
 @helper

@@ -117,24 +117,13 @@ def narrow_saturated(typingctx, a):
 
 @intrinsic
 def multiply_wide(typingctx, a, b):
-    """a * b of signed lanes, in lanes of twice the width."""
-    result = Vec(2 * a.bits, a.lanes)
-
-    def codegen(context, builder, sig, args):
-        return builder.mul(builder.sext(args[0], result.ir), builder.sext(args[1], result.ir))
-
-    return result(a, b), codegen
-
-
-@intrinsic
-def multiply_positive(typingctx, a, b):
-    """multiply_wide of 16-bit lanes that are not negative (pmaddwd, in place of a slower multiplication of 32 bits)."""
+    """a * b of signed 16-bit lanes, in lanes of 32 bits (pmaddwd, in place of a slower multiplication of 32 bits)."""
     result = Vec(32, a.lanes)
 
     def codegen(context, builder, sig, args):
-        x, y = (builder.zext(v, result.ir) for v in args)
         if not AVX2 or (a.lanes == 16 and SIMD_LEVEL != WIDE):
-            return builder.mul(x, y)
+            return builder.mul(*(builder.sext(v, result.ir) for v in args))
+        x, y = (builder.zext(v, result.ir) for v in args)  # the second product of each pair is 0
         name = "llvm.x86.avx512.pmaddw.d.512" if a.lanes == 16 else "llvm.x86.avx2.pmadd.wd"
         pairs = ir.VectorType(ir.IntType(16), 2 * a.lanes)
         return _llvm(builder, name, result.ir, [builder.bitcast(v, pairs) for v in (x, y)])
