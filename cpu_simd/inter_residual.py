@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
-from ..standard.macroblock import B_SKIP, BLOCK_TO_RASTER, I_PCM, LAST_INTRA, P_SKIP
+from ..standard.macroblock import B_SKIP, I_PCM, LAST_INTRA, P_SKIP, RASTER_TO_BLOCK
 from .cabac_bits import B_SLICE, P_SLICE, LUMA_4x4
 from .decisions import (
     CHOICE_NEAR,
@@ -38,6 +38,8 @@ from .macroblock_coding import (
 from .macroblock_syntax import only_8x8_partitions
 from .motion_compensation import ask_for_samples, predict_inter
 from .residual_range import leaves_16_bits
+from .simd.blocks import splat_u16x4
+from .simd.lanes import bit_length
 from .simd.vector import load_u8x16, splat_u16x8, splat_u16x16, store
 from .transform import BUFFER, Lists, chroma_qp, forward_strips, quantise_kept, reconstruct_strips
 from .transform_8x8 import QUADRANT_8x8, forward_quadrants, quantise_kept_8x8, reconstruct_8x8, scan_8x8
@@ -56,27 +58,27 @@ def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff, rounding):
     """
     least_8x8 = TRELLIS_THRESHOLD_8x8 if by_cabac(rounding) else THRESHOLD_8x8
     least_16x16 = TRELLIS_THRESHOLD_16x16 if by_cabac(rounding) else THRESHOLD_16x16
-    cbp = 0
-    total = 0
+    cbp, total, dropped = 0, 0, np.int64(coded)
     for quadrant in range(4):
-        score = 0
-        for block in range(4 * quadrant, 4 * quadrant + 4):
-            if score < DECIMATE_MOST and (coded >> BLOCK_TO_RASTER[block]) & 1:
-                score += decimate_score(mb, block, levels)
+        score, rest = 0, coded & BLOCKS_OF_QUADRANT[quadrant]
+        while rest != 0 and score < DECIMATE_MOST:
+            k = bit_length(rest) - 1
+            rest ^= np.int64(1) << k
+            score += decimate_score(mb, RASTER_TO_BLOCK[k], levels)
         if score >= least_8x8:
             cbp |= 1 << quadrant
             total += score
+            dropped &= ~BLOCKS_OF_QUADRANT[quadrant]
     if total < least_16x16:
-        cbp = 0
-    for block in range(16):
-        k = BLOCK_TO_RASTER[block]
-        if (coded >> k) & 1 and (cbp >> (block >> 2)) & 1 == 0:
-            store(levels, 16 * (N_LEVEL_BLOCKS * mb + block), splat_u16x16(0))
-            total_coeff[mb, k] = 0
-            at = 64 * (k >> 2) + 4 * (k & 3)
-            for i in range(4):
-                for j in range(4):
-                    quantised[at + 16 * i + j] = 0
+        cbp, dropped = 0, np.int64(coded)
+    while dropped != 0:
+        k = bit_length(dropped) - 1
+        dropped ^= np.int64(1) << k
+        store(levels, 16 * (N_LEVEL_BLOCKS * mb + RASTER_TO_BLOCK[k]), splat_u16x16(0))
+        total_coeff[mb, k] = 0
+        at = 64 * (k >> 2) + 4 * (k & 3)
+        for i in range(at, at + 64, 16):
+            store(quantised, i, splat_u16x4(0))
     return cbp
 
 

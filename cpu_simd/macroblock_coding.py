@@ -43,6 +43,18 @@ Buffers = namedtuple("Buffers", (
 ))  # fmt: skip
 
 AS_ROUNDED, BY_CAVLC, BY_CABAC = range(3)
+# decimate_score of a level by the run of zeros before it; of eight positions by the mask of their levels, then the same
+# without the first of them
+_SCORE_OF_RUN = np.array([3, 2, 2, 1, 1, 1, *[0] * 10], np.uint8)
+
+
+def _score(mask: int) -> tuple[int, int]:
+    places = [i for i in range(8) if mask >> i & 1]
+    scores = [int(_SCORE_OF_RUN[i - before - 1]) for before, i in zip([-1, *places], places)]
+    return sum(scores), sum(scores[1:])
+
+
+_SCORES = np.array([_score(mask) for mask in range(256)], np.uint8).T.ravel()
 DECIMATE_MOST = 9  # score of a level above one: more than any threshold
 
 # How levels are chosen, and their steps.
@@ -279,13 +291,11 @@ def decimate_score(mb, block, levels):
     if nonzero_groups(less(splat_u16x16(1), absolute(load_u16x16(levels, at)))) != 0:
         return DECIMATE_MOST
     mask = nonzero_lanes(levels, at)
-    score = 0
-    while mask != 0:
-        after = bit_length(mask)
-        mask ^= 1 << (after - 1)
-        run = after - 1 - bit_length(mask)  # zeros before this level
-        score += (3 if run == 0 else 2 if run < 3 else 1) if run < 6 else 0
-    return score
+    low, high = mask & 255, mask >> 8
+    if high == 0:
+        return np.int64(_SCORES[low])
+    run = bit_length(high & -high) + 7 - bit_length(low)  # zeros before the first level of `high`
+    return np.int64(_SCORES[low]) + np.int64(_SCORES[256 + high]) + np.int64(_SCORE_OF_RUN[run])
 
 
 @helper

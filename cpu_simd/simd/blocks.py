@@ -29,6 +29,7 @@ from .vector import (
 i32x16 = Vec(32, 16)
 load_i32x16, load_u16x8 = _make_load(i32x16), _make_load(u16x8)
 splat_u8x8, splat_u8x16, splat_i32x16 = _make_splat(u8x8), _make_splat(u8x16), _make_splat(i32x16)
+splat_u16x4 = _make_splat(Vec(16, 4))
 
 
 # --- parts of vectors, several addresses -----------------------------------------------------------------------------
