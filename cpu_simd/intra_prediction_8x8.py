@@ -9,7 +9,7 @@ import numpy as np
 
 from ..jit.kernel import helper
 from .intra_prediction import NEEDS_ALL, NEEDS_LEFT, NEEDS_TOP
-from .simd.block_modes import load_4_u8x8, sums_of_fours
+from .simd.block_modes import join_edge, load_4_u8x8, sums_of_fours
 from .simd.block_rows import sums_of_pairs
 from .simd.blocks import splat_u8x8, transpose_8x8
 from .simd.lanes import make_shuffle, sum_of_lanes
@@ -19,10 +19,12 @@ from .simd.vector import (
     average,
     clip_to_u8,
     load_u8x8,
+    load_u8x16,
     load_u8x32,
     max_s,
     plus,
     shift_right_s,
+    splat_u8x16,
     store,
     sub,
     widen,
@@ -44,6 +46,11 @@ _right_odd = _line([3, 5, 7, *[9 + i for i in range(8)]])
 _down = _line([k for i in range(8) for k in (_MEAN + 1 + i, 2 + i)] + [10 + i for i in range(6)])
 # 8.3.2.2.10: row y begins at 2 y; the last samples are the lowest one of the left column
 _up = _line([k for i in range(6, -1, -1) for k in (_MEAN + 1 + i, 1 + i)])
+# 8.3.2.2.1: eight samples without those above right; the edge a sample earlier and later, with its ends, parts of it
+_without_right = make_shuffle([*range(8), *[7] * 8])
+_before, _after = make_shuffle([0, *range(31)]), make_shuffle([*range(1, 32), 31])
+_with_ends = make_shuffle([1, *range(1, 26), *[25] * 6])
+_left_of, _top_of = make_shuffle([*range(1, 9)]), make_shuffle([*range(TOP, TOP + 8)])
 _from_14 = make_shuffle([*range(14), *[32] * 18])  # the line above, then the first lane of another vector
 
 
@@ -62,37 +69,30 @@ def _rows(line, at, step, out, to):
 
 
 @helper
-def load_edge_8x8(samples, x, y, left, top, above_right, edge):
-    """8.3.2.2.1: the filtered edge of the 8x8 block at (x, y) of uint8[H, W] -> edge; returns predicted DC (8.3.2.2.4).
+def load_edge_8x8(samples, x, y, left, top, above_right):
+    """8.3.2.2.1: the filtered edge of the 8x8 block at (x, y) of uint8[H, W], and predicted DC (8.3.2.2.4).
 
-    left, top, above_right: which samples are available. The corner is if both left and top are.
+    left, top, above_right: which samples are available; of others the edge has any value. The corner is if both left and top
+    are.
     """
+    column, corner, above = np.int64(0), np.int64(0), splat_u8x16(0)
     if left:
         for i in range(8):
-            edge[8 - i] = samples[y + i, x - 1]
-        edge[0] = edge[1]
-        edge[CORNER] = edge[CORNER - 1]
+            column |= np.int64(samples[y + i, x - 1]) << 8 * (7 - i)
+        corner = np.int64(samples[y, x - 1])
     if top:
-        for i in range(8):
-            edge[TOP + i] = samples[y - 1, x + i]
-        for i in range(8, 16):
-            edge[TOP + i] = samples[y - 1, x + i] if above_right else samples[y - 1, x + 7]
-        edge[26] = edge[25]
-        edge[CORNER] = samples[y - 1, x - 1] if left else edge[TOP]
-    store(edge, 33, _filtered(load_u8x32(edge, 1), load_u8x32(edge, 0), load_u8x32(edge, 2)))
-    total = 0
-    for i in range(1, 9):
-        edge[i] = edge[32 + i]
-        total += np.int64(edge[i]) if left else 0
-    for i in range(CORNER, 26):
-        edge[i] = edge[32 + i]
-    for i in range(TOP, TOP + 8):
-        total += np.int64(edge[i]) if top else 0
-    edge[0] = edge[1]
-    edge[26] = edge[25]
+        above = load_u8x16(samples, (y - 1) * samples.shape[1] + x)
+        if not above_right:
+            above = _without_right(above, above)
+        corner = np.int64(samples[y - 1, x - 1 if left else x])
+    edge = join_edge(column, corner, above)
+    edge = _filtered(edge, _before(edge, edge), _after(edge, edge))
+    edge = _with_ends(edge, edge)
+    total_left = sum_of_lanes(widen(_left_of(edge, edge))) if left else 0
+    total_top = sum_of_lanes(widen(_top_of(edge, edge))) if top else 0
     if left and top:
-        return (total + 8) >> 4
-    return (total + 4) >> 3 if left or top else 128
+        return edge, np.int64(total_left + total_top + 8 >> 4)
+    return edge, np.int64(total_left + total_top + 4 >> 3 if left or top else 128)
 
 
 @helper
@@ -103,11 +103,12 @@ def predict_8x8(samples, x, y, left, top, above_right, wanted, edge, out):
     others is undefined; edge: uint8[EDGE_8x8], scratch.
     """
     usable = 1 << 2 | (NEEDS_LEFT if left else 0) | (NEEDS_TOP if top else 0) | (NEEDS_ALL if left and top else 0)
-    dc = load_edge_8x8(samples, x, y, left, top, above_right, edge)
-    here, after = load_u8x32(edge, 1), load_u8x32(edge, 2)
-    store(edge, 33, _filtered(here, load_u8x32(edge, 0), after))
-    store(edge, 65, average(here, after))
-    filtered, mean = load_u8x32(edge, 32), load_u8x32(edge, 64)
+    line, dc = load_edge_8x8(samples, x, y, left, top, above_right)
+    after = _after(line, line)
+    filtered, mean = _filtered(line, _before(line, line), after), average(line, after)
+    store(edge, 0, line)
+    store(edge, 32, filtered)
+    store(edge, 64, mean)
     wanted &= usable
     if wanted & 1 << 0:
         _rows(edge, TOP, 0, out, 0)

@@ -180,3 +180,17 @@ def sums_of_fours(typingctx, a):
         return context.make_tuple(builder, sig.return_type, [builder.zext(lane, ir.IntType(64)) for lane in lanes])
 
     return types.UniTuple(types.int64, 4)(a), codegen
+
+
+@intrinsic
+def join_edge(typingctx, column, corner, above):
+    """u8x32: the first byte of `column` twice, its others, the corner, the samples above, the last one again six times."""
+
+    def codegen(context, builder, sig, args):
+        place = ir.IntType(32)
+        value = builder.insert_element(_undefined(ir.VectorType(ir.IntType(64), 2)), args[0], ir.Constant(place, 0))
+        value = builder.insert_element(value, args[1], ir.Constant(place, 1))
+        order = [0, *range(8), 8, *range(16, 32), *[31] * 6]
+        return builder.shuffle_vector(builder.bitcast(value, u8x16.ir), args[2], _mask(order))
+
+    return u8x32(types.int64, types.int64, above), codegen
