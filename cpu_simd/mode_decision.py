@@ -50,7 +50,7 @@ from .psy import predicted_difference
 from .row_order import wait_for_above
 from .simd.aligned import aligned
 from .simd.lanes import squares_of_pairs, sum_of_lanes
-from .simd.vector import add, load_u8x16, load_u16x16, splat_i32x8, store, widen
+from .simd.vector import add, load_u8x16, load_u16x16, prefetch, splat_i32x8, store, widen
 from .simd.vector import sub as difference
 from .skip_probe import WORTH, probe_tables, quantises_to_zero
 
@@ -158,6 +158,18 @@ def whole_distortion(target, layers, at, x, y, metric):
     a, b = base + offsets[0, f], base + offsets[1, f]
     predicted = predict_layers(ref_luma, a, b, stride)
     return np.int64(sum_of_lanes(satds(layers, predicted) if metric == SATD else sads_of_octets(layers, predicted)))
+
+
+@helper
+def _ask_for_samples(target, at, x, y):
+    """Asks for the samples that predict a macroblock at vector (x, y), before they are needed; see whole_distortion."""
+    _, ref_luma, offsets = target
+    stride = ref_luma.shape[3]
+    base = at + (y >> 2) * stride + (x >> 2)
+    f = (y & 3) * 4 + (x & 3)
+    for row in range(16):
+        prefetch(ref_luma, base + row * stride + offsets[0, f])
+        prefetch(ref_luma, base + row * stride + offsets[1, f])
 
 
 @helper
@@ -324,6 +336,9 @@ def mode_decision(
             wait_for_above(progress, my, mx, mb_width, first_mb, row0)
             load_mv_cache(mb, ref_idx, mv, mb_width, first_mb, mv_cache)
             at = np.int64(ref_slots[0]) * 4 * plane + (y0 + pad) * stride + x0 + pad
+            if mx + 1 < mb_width:
+                x, y = np.int64(searches.mv[0, mb + 1, 40, 0]), np.int64(searches.mv[0, mb + 1, 40, 1])
+                _ask_for_samples(target, at + 16, x, y)
             best, skipped = whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, metric, choice, lam, motion)
             commit_motion(mv_cache, mb, ref_idx, mv)
             if not skipped:
