@@ -416,15 +416,6 @@ def hadamard_2x2(c, at):
 
 
 @helper
-def code_chroma_dc(c, at, qp_c, dead_zone, lists):
-    """Transforms and quantises the chroma DC values c[at..at + 3] (int64, raster; Cb at 0, Cr at 4); they become levels."""
-    hadamard_2x2(c, at)
-    multiplier = dc_multiplier(lists, CB + (at >> 2), qp_c)
-    for i in range(at, at + 4):
-        c[i] = quantise_dc(c[i], qp_c, dead_zone, multiplier, lists.finer)
-
-
-@helper
 def scale_chroma_dc(c, at, qp_c, lists):
     """8.5.11.2: levels c[at..at + 3] of a chroma DC block (Cb at 0, Cr at 4) -> scaled DC of each block, in place."""
     hadamard_2x2(c, at)
