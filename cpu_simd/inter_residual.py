@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
-from ..standard.macroblock import B_SKIP, BLOCK_TO_RASTER, I_PCM, LAST_INTRA, P_SKIP
+from ..standard.macroblock import B_SKIP, I_PCM, LAST_INTRA, P_SKIP, RASTER_TO_BLOCK
 from .cabac_bits import B_SLICE, P_SLICE, LUMA_4x4
 from .decisions import (
     CHOICE_NEAR,
@@ -25,6 +25,7 @@ from .macroblock_coding import (
     clear_levels,
     code_chroma,
     decimate_score,
+    forward_chosen,
     load_macroblock,
     pcm_is_cheaper,
     quantise_chosen,
@@ -35,11 +36,13 @@ from .macroblock_coding import (
     store_luma,
 )
 from .macroblock_syntax import only_8x8_partitions
-from .motion_compensation import predict_inter
+from .motion_compensation import ask_for_samples, predict_inter
 from .residual_range import leaves_16_bits
+from .simd.blocks import splat_u16x4
+from .simd.lanes import bit_length
 from .simd.vector import load_u8x16, splat_u16x8, splat_u16x16, store
-from .transform import Lists, chroma_qp, quantise_strips, reconstruct_strips
-from .transform_8x8 import QUADRANT_8x8, quantise_8x8, reconstruct_8x8, scan_8x8
+from .transform import BUFFER, Lists, chroma_qp, forward_strips, quantise_kept, reconstruct_strips
+from .transform_8x8 import QUADRANT_8x8, forward_quadrants, quantise_kept_8x8, reconstruct_8x8, scan_8x8
 from .transform_choice import N_CHOICE_BITS, N_QPS, luma_cost, table_of_qp
 from .trellis import LONGEST
 
@@ -55,27 +58,27 @@ def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff, rounding):
     """
     least_8x8 = TRELLIS_THRESHOLD_8x8 if by_cabac(rounding) else THRESHOLD_8x8
     least_16x16 = TRELLIS_THRESHOLD_16x16 if by_cabac(rounding) else THRESHOLD_16x16
-    cbp = 0
-    total = 0
+    cbp, total, dropped = 0, 0, np.int64(coded)
     for quadrant in range(4):
-        score = 0
-        for block in range(4 * quadrant, 4 * quadrant + 4):
-            if score < DECIMATE_MOST and (coded >> BLOCK_TO_RASTER[block]) & 1:
-                score += decimate_score(mb, block, levels)
+        score, rest = 0, coded & BLOCKS_OF_QUADRANT[quadrant]
+        while rest != 0 and score < DECIMATE_MOST:
+            k = bit_length(rest) - 1
+            rest ^= np.int64(1) << k
+            score += decimate_score(mb, RASTER_TO_BLOCK[k], levels)
         if score >= least_8x8:
             cbp |= 1 << quadrant
             total += score
+            dropped &= ~BLOCKS_OF_QUADRANT[quadrant]
     if total < least_16x16:
-        cbp = 0
-    for block in range(16):
-        k = BLOCK_TO_RASTER[block]
-        if (coded >> k) & 1 and (cbp >> (block >> 2)) & 1 == 0:
-            store(levels, 16 * (N_LEVEL_BLOCKS * mb + block), splat_u16x16(0))
-            total_coeff[mb, k] = 0
-            at = 64 * (k >> 2) + 4 * (k & 3)
-            for i in range(4):
-                for j in range(4):
-                    quantised[at + 16 * i + j] = 0
+        cbp, dropped = 0, np.int64(coded)
+    while dropped != 0:
+        k = bit_length(dropped) - 1
+        dropped ^= np.int64(1) << k
+        store(levels, 16 * (N_LEVEL_BLOCKS * mb + RASTER_TO_BLOCK[k]), splat_u16x16(0))
+        total_coeff[mb, k] = 0
+        at = 64 * (k >> 2) + 4 * (k & 3)
+        for i in range(at, at + 64, 16):
+            store(quantised, i, splat_u16x4(0))
     return cbp
 
 
@@ -107,8 +110,13 @@ def _code_either(mb, buffers, qp, rounding, residual):
     """
     source, predicted, out, quantised, dc, _, scratch, quantised_8x8 = buffers
     levels, total_coeff, bits, lists = residual.levels, residual.total_coeff, rounding.bits, rounding.lists
-    coded = quantise_strips(source, predicted, 0, 4, 0, qp, rounding.dead_zone, True, lists, quantised, dc)
-    coded_8x8 = quantise_8x8(source, predicted, qp, rounding.dead_zone, lists, quantised_8x8)
+    dead_zone = rounding.dead_zone
+    may_4x4 = forward_strips(source, predicted, 0, 4, 0, qp, dead_zone, lists, quantised)
+    may_8x8 = forward_quadrants(source, predicted, qp, dead_zone, lists, quantised_8x8)
+    if not may_4x4 and not may_8x8:
+        return 0
+    coded = quantise_kept(0, 4, 0, qp, dead_zone, True, lists, quantised)
+    coded_8x8 = quantise_kept_8x8(qp, dead_zone, True, lists, quantised_8x8)
     if coded | coded_8x8 == 0:
         return 0
     cost, pattern = luma_cost(quantised, _quadrants_of(coded), False, bits, scratch, dc)
@@ -118,7 +126,7 @@ def _code_either(mb, buffers, qp, rounding, residual):
         try_8x8 = cost_8x8 < cost + (cost >> CHOICE_NEAR)
         cost = cost_8x8 = np.int64(1) << 40
         if try_4x4:
-            coded = quantise_chosen(buffers, 0, 4, LUMA_4x4, qp, rounding)
+            coded = quantise_chosen(buffers, 0, 4, LUMA_4x4, qp, False, rounding)
             cost, pattern = luma_cost(quantised, _quadrants_of(coded), False, bits, scratch, dc)
         if try_8x8:
             coded_8x8 = quantise_chosen_8x8(buffers, qp, rounding)
@@ -147,7 +155,9 @@ def _code_either(mb, buffers, qp, rounding, residual):
 def _code_4x4(mb, buffers, qp, rounding, residual):
     """8.5.1: codes the luma by the 4x4 transform, reconstructs it unless its coded_block_pattern is 0; returns this."""
     _, predicted, out, quantised, dc, _, _, _ = buffers
-    coded = quantise_chosen(buffers, 0, 4, LUMA_4x4, qp, rounding)
+    if not forward_chosen(buffers, 0, 4, LUMA_4x4, qp, rounding):
+        return 0
+    coded = quantise_chosen(buffers, 0, 4, LUMA_4x4, qp, True, rounding)
     luma = 0
     if coded:
         scan_luma(quantised, coded, mb, residual.levels, residual.total_coeff)
@@ -204,18 +214,20 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     cbp = residual.cbp
     mb_width = source.y.shape[1] // 16
     own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
-    quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
+    quantised, scratch, dc = np.zeros(BUFFER, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     kind, dead_zone = rounding_kind(tools, BY_CAVLC), np.int64(tools.dead_zone_inter)
     rounding = Rounding(kind, dead_zone, np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), bits, lists, tools.cabac)
-    values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(768, np.int16)
+    values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(BUFFER, np.int16)
     buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     for mb in range(row0 * mb_width, row1 * mb_width):
         if mb_type[mb] <= LAST_INTRA:
             continue
         x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
         q = np.int64(qp[mb])
+        if mb + 1 < row1 * mb_width:
+            ask_for_samples(mb + 1, x0 + 16, y0, references, motion)
         load_macroblock(source, x0, y0, own)
         predict_inter(mb, x0, y0, references, motion, predicted)
         if mb_type[mb] == P_SKIP or mb_type[mb] == B_SKIP:

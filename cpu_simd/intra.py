@@ -35,6 +35,7 @@ from .macroblock_coding import (
     code_block,
     code_chroma,
     code_pcm,
+    forward_chosen,
     load_macroblock,
     pcm_is_cheaper,
     quantise_chosen,
@@ -49,6 +50,8 @@ from .row_order import wait_for_above
 from .simd.lanes import block_satd, sums_of_4
 from .simd.vector import add, load_4_u8x4, load_u8x16, load_u16x16, splat_u16x16, store, sub, widen
 from .transform import (
+    BUFFER,
+    COEFFICIENTS,
     LUMA,
     Lists,
     chroma_qp,
@@ -101,9 +104,10 @@ def _code_16x16(mb, buffers, qp, rounding, residual):
     """8.3.3, 8.5.2: codes the luma of an Intra_16x16 macroblock with cleared levels; returns its luma cbp (0 or 15)."""
     _, predicted, out, quantised, dc, values, scratch, _ = buffers
     levels, total_coeff = residual.levels, residual.total_coeff
-    coded = quantise_chosen(buffers, 0, 4, LUMA_AC_16x16, qp, rounding)
+    forward_chosen(buffers, 0, 4, LUMA_AC_16x16, qp, rounding)
+    coded = quantise_chosen(buffers, 0, 4, LUMA_AC_16x16, qp, True, rounding)
     for k in range(16):
-        values[k] = dc[4 * k]
+        values[k] = quantised[COEFFICIENTS + 64 * (k >> 2) + 4 * (k & 3)]
     transform_luma_dc(values)
     multiplier = dc_multiplier(rounding.lists, LUMA, qp)
     if by_cabac(rounding):
@@ -319,7 +323,7 @@ def intra(
     mb_width = source.y.shape[1] // 16
     own, out, edge = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(EDGE_8x8, np.uint8)
     predicted, predictions = np.zeros(384, np.uint8), np.zeros(1024, np.uint8)
-    quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
+    quantised, scratch, dc = np.zeros(BUFFER, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     kind = rounding_kind(tools, AS_ROUNDED)
@@ -329,7 +333,7 @@ def intra(
         kind = np.int64(AS_ROUNDED)  # levels by bits gain 0.1 % alone
     dead_zones = np.int64(tools.dead_zone_intra), np.int64(DEAD_ZONE_INTRA)
     rounding = Rounding(kind, *dead_zones, np.int64(TRELLIS_INTRA), bits, lists, tools.cabac)
-    values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(768, np.int16)
+    values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(BUFFER, np.int16)
     buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     of_modes = Predictions(predictions, edge, np.zeros(KEPT, np.uint8))
     scale = Scale(np.int64(P_SLICE if n_ref else I_SLICE), bits, np.zeros(64, np.int16), np.zeros(N_MODES_4x4, np.int64))

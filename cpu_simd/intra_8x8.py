@@ -6,7 +6,7 @@ from ..jit.kernel import helper
 from .bit_costs import mode_4x4_bits
 from .decisions import LAMBDA, AS_8x8, BITS_INTRA_8x8
 from .intra_prediction import N_MODES_4x4
-from .intra_prediction_8x8 import mode_satd_8x8, predict_8x8
+from .intra_prediction_8x8 import mode_satds_8x8, predict_8x8
 from .layout import N_LEVEL_BLOCKS
 from .macroblock_coding import HALF
 from .macroblock_syntax import predicted_intra_mode
@@ -45,12 +45,12 @@ def best_mode_8x8(source, at, predictions, usable, predicted, lam):
 
     source: rows of sixteen, the block from `at` on; predictions: of predict_8x8; predicted: the mode that costs one bit.
     """
-    best, best_cost = np.int64(2), np.int64(1 << 30)
-    for mode in range(N_MODES_4x4):
-        if (usable >> mode) & 1:
-            cost = mode_satd_8x8(source, at, predictions, mode) + lam * mode_4x4_bits(mode, predicted)
-            if cost < best_cost:
-                best, best_cost = np.int64(mode), cost
+    best, best_cost, mode = np.int64(2), np.int64(1 << 30), np.int64(0)
+    for satd in mode_satds_8x8(source, at, predictions):
+        cost = satd + lam * mode_4x4_bits(mode, predicted)
+        if usable >> mode & 1 and cost < best_cost:
+            best, best_cost = mode, cost
+        mode += 1
     return best, best_cost
 
 

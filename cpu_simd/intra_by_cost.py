@@ -28,7 +28,7 @@ from .intra_cost import (
     type_bits,
 )
 from .intra_prediction import ABOVE_RIGHT_INSIDE, N_MODES_4x4, predict_4x4
-from .intra_prediction_8x8 import mode_satd_8x8, predict_8x8
+from .intra_prediction_8x8 import mode_satds_8x8, predict_8x8
 from .layout import CB_AC, LUMA_DC, N_LEVEL_BLOCKS
 from .macroblock_coding import code_block, code_chroma
 from .macroblock_syntax import predicted_intra_mode
@@ -90,11 +90,10 @@ def best_8x8(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, pre
         above_right = (right if bx else top) if by == 0 else bx == 0
         usable = predict_8x8(rec_y, x, y, left or bx > 0, top or by > 0, above_right, _ALL, predicted.edge, samples)
         likely = predicted_intra_mode(intra4x4_mode, mb, k, left, top, mb_width)
-        for mode in range(N_MODES_4x4):
-            scale.costs[mode] = FAR
-            if (usable >> mode) & 1:
-                satd = mode_satd_8x8(buffers.source, np.int64(QUADRANT_8x8[q]), samples, mode)
-                scale.costs[mode] = satd + lam * mode_4x4_bits(mode, likely)
+        mode = np.int64(0)
+        for satd in mode_satds_8x8(buffers.source, np.int64(QUADRANT_8x8[q]), samples):
+            scale.costs[mode] = satd + lam * mode_4x4_bits(mode, likely) if usable >> mode & 1 else FAR
+            mode += 1
         best, coded, cost = _best_quadrant(
             buffers, mb, q, samples, likely, qp, rounding, rec_y, y * stride + x, residual, scale
         )

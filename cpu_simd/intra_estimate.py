@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
+from ..standard.macroblock import BLOCK_TO_RASTER
 from .bit_costs import intra_4x4_type_bits, intra_16x16_type_bits, mode_4x4_bits
 from .cost import strip_satd
 from .decisions import (
@@ -19,10 +20,12 @@ from .decisions import (
 from .intra_8x8 import best_mode_8x8
 from .intra_prediction import N_MODES_4x4
 from .intra_prediction_8x8 import EDGE_8x8, predict_8x8
-from .simd.lanes import block_satd, lane_numbers, make_shuffle, sums_of_4
+from .simd.block_modes import columns_of_blocks, left_of_blocks, load_4_u8x16, mode_satds
+from .simd.block_rows import load_layer
+from .simd.blocks import min_s
+from .simd.lanes import lane_numbers, sums_of_4, where_bits, where_less
 from .simd.vector import (
     add,
-    average,
     clip_to_u8,
     load_u8x16,
     load_u16x16,
@@ -35,141 +38,89 @@ from .simd.vector import (
     widen,
 )
 
-# Order of the samples round a 4x4 block: L3 L3 L2 L1 L0 corner T0 .. T7 T7. Every directional mode picks from the three-tap
-# filter at each of them and from the mean of each and the next (HALVED, 16 lanes further).
-HALVED = 16
-_L, _CORNER, _T = 4, 5, 6  # L[i] at _L - i, T[i] at _T + i
-
-
-def _vertical_right(x, y):
-    if 2 * x - y < -1:
-        return _L + 2 - y
-    return _CORNER + x - (y >> 1) + (HALVED if y % 2 == 0 else 0)
-
-
-def _horizontal_down(x, y):
-    if 2 * y - x < -1:
-        return _T - 2 + x
-    return (_L - y + (x >> 1) + HALVED) if x % 2 == 0 else _CORNER - y + (x >> 1)
-
-
-def _horizontal_up(x, y):
-    if x + 2 * y > 5:
-        return HALVED  # mean of L3 and L3
-    return _L - 1 - y - (x >> 1) + (HALVED if x % 2 == 0 else 0)
-
-
-def _picks(place):
-    return make_shuffle([place(x, y) for y in range(4) for x in range(4)])
-
-
-# 8.3.1.2.1 to 8.3.1.2.9
-_vertical = _picks(lambda x, y: _T + x)
-_horizontal = _picks(lambda x, y: _L - y)
-_down_left = _picks(lambda x, y: _T + 1 + x + y)
-_down_right = _picks(lambda x, y: _CORNER + x - y)
-_right = _picks(_vertical_right)
-_down = _picks(_horizontal_down)
-_vertical_left = _picks(lambda x, y: _T + x + (y >> 1) + (HALVED if y % 2 == 0 else 1))
-_up = _picks(_horizontal_up)
-
 DC = 2  # of Intra4x4PredMode and of Intra16x16PredMode
 
-
-@helper
-def _mode_cost(block, prediction, mode, predicted, lam):
-    """SATD + lam * bits of one Intra_4x4 mode."""
-    return block_satd(sub(block, widen(prediction))) + lam * mode_4x4_bits(mode, predicted)
-
-
-@helper
-def _block_4x4(source, x, y, top, right, predicted, lam, edge, rows):
-    """Mode and cost of the best Intra_4x4 prediction from source samples of the block at (x, y).
-
-    top, right: whether the samples above, above right are available; predicted: the mode that costs one bit;
-    edge: uint8[32], rows: uint8[16], scratch.
-    """
-    left = x > 0
-    for i in range(4):
-        edge[5 - i] = source[y + i, x - 1] if left else 128
-        edge[7 + i] = source[y - 1, x + i] if top else 128
-        edge[11 + i] = source[y - 1, x + 4 + i] if top and right else edge[10]
-        for j in range(4):
-            rows[4 * i + j] = source[y + i, x + j]
-    for i in range(4):
-        if top and not right:
-            edge[11 + i] = edge[10]
-    edge[1] = edge[2]
-    edge[6] = source[y - 1, x - 1] if left and top else 128
-    edge[15] = edge[14]
-    edge[16] = edge[14]
-    block = widen(load_u8x16(rows, 0))
-    samples = load_u8x16(edge, 1)
-    before, after = widen(load_u8x16(edge, 0)), load_u8x16(edge, 2)
-    centre = widen(samples)
-    filtered = clip_to_u8(shift_right_s(plus(add(add(before, widen(after)), add(centre, centre)), 2), 2))
-    halved = average(samples, after)
-    total, count = 0, 0
-    for i in range(4):
-        if left:
-            total += np.int64(edge[5 - i])
-            count += 1
-        if top:
-            total += np.int64(edge[7 + i])
-            count += 1
-    dc = (total + (count >> 1)) // count if count else 128
-    mode = DC
-    cost = block_satd(sub(block, splat_u16x16(dc))) + lam * mode_4x4_bits(DC, predicted)
-    if top:
-        c = _mode_cost(block, _vertical(samples, samples), 0, predicted, lam)
-        if c < cost:
-            mode, cost = 0, c
-        c = _mode_cost(block, _down_left(filtered, halved), 3, predicted, lam)
-        if c < cost:
-            mode, cost = 3, c
-        c = _mode_cost(block, _vertical_left(filtered, halved), 7, predicted, lam)
-        if c < cost:
-            mode, cost = 7, c
-    if left:
-        c = _mode_cost(block, _horizontal(samples, samples), 1, predicted, lam)
-        if c < cost:
-            mode, cost = 1, c
-        c = _mode_cost(block, _up(filtered, halved), 8, predicted, lam)
-        if c < cost:
-            mode, cost = 8, c
-    if left and top:
-        c = _mode_cost(block, _down_right(filtered, halved), 4, predicted, lam)
-        if c < cost:
-            mode, cost = 4, c
-        c = _mode_cost(block, _right(filtered, halved), 5, predicted, lam)
-        if c < cost:
-            mode, cost = 5, c
-        c = _mode_cost(block, _down(filtered, halved), 6, predicted, lam)
-        if c < cost:
-            mode, cost = 6, c
-    return mode, cost
+LEAST, LEAST_MODE, COSTS_4x4 = 144, 160, 176
+UNUSABLE = 32767
+RANK_4x4 = np.array([1, 4, 0, 2, 6, 7, 8, 3, 5])  # by Intra4x4PredMode: 2, 0, 3, 7, 1, 8, 4, 5, 6
+# 6.4.11.4: blocks (raster) whose block above right comes earlier in decoding order
+_HAS_RIGHT = 0x575F
 
 
 @helper
-def _macroblock_4x4(source, x0, y0, mb_top, lam, limit, edge, rows, modes):
-    """Cost of the macroblock at (x0, y0) as Intra_4x4, with early exit above `limit`; the modes in raster order -> modes.
+def _satds_4x4(source, x0, y0, mb_top, costs):
+    """SATD of each Intra_4x4 mode of the blocks of the macroblock at (x0, y0) from source samples, raster order.
 
-    mb_top: whether the macroblock above is available.
+    mb_top: whether the macroblock above is available. costs: int16[COSTS_4x4]: those of nine modes, UNUSABLE without the
+    samples; the least ones, and their modes, from LEAST and LEAST_MODE on.
     """
     width = source.shape[1]
+    at = y0 * width + x0
+    above, before = at - width if y0 > 0 else at, 1 if x0 > 0 else 0
+    row_0, row_1 = load_layer(source, at, width), load_layer(source, at + width, width)
+    row_2, row_3 = load_layer(source, at + 2 * width, width), load_layer(source, at + 3 * width, width)
+    samples = columns_of_blocks(row_0) + columns_of_blocks(row_1) + columns_of_blocks(row_2) + columns_of_blocks(row_3)
+    l0 = left_of_blocks(row_0, load_layer(source, at - before, width))
+    l1 = left_of_blocks(row_1, load_layer(source, at + width - before, width))
+    l2 = left_of_blocks(row_2, load_layer(source, at + 2 * width - before, width))
+    l3 = left_of_blocks(row_3, load_layer(source, at + 3 * width - before, width))
+    a, b, c = at + 3 * width, at + 7 * width, at + 11 * width
+    over = load_4_u8x16(source, above, a, b, c)
+    corner = left_of_blocks(over, load_4_u8x16(source, above - before, a - before, b - before, c - before))
+    t0, t1, t2, t3 = columns_of_blocks(over)
+    t4, t5, t6, t7 = columns_of_blocks(load_4_u8x16(source, above + 4, a + 4, b + 4, c + 4))
+    right = _HAS_RIGHT if x0 + 16 < width else _HAS_RIGHT & ~8
+    t4, t5 = where_bits(right, t4, t3), where_bits(right, t5, t3)
+    t6, t7 = where_bits(right, t6, t3), where_bits(right, t7, t3)
+    has_left, has_top = 0xFFFF if before else 0xEEEE, 0xFFFF if mb_top else 0xFFF0
+    left = add(add(widen(l0), widen(l1)), add(widen(l2), widen(l3)))
+    top = add(add(widen(t0), widen(t1)), add(widen(t2), widen(t3)))
+    dc = where_bits(has_top, shift_right_s(plus(top, 2), 2), splat_u16x16(128))
+    dc = where_bits(has_left, shift_right_s(plus(left, 2), 2), dc)
+    dc = where_bits(has_left & has_top, shift_right_s(plus(add(left, top), 4), 3), dc)
+    found = mode_satds(samples, (l3, l3, l2, l1, l0, corner, t0, t1, t2, t3, t4, t5, t6, t7, t7), dc)
+    least, modes = found[DC], splat_u16x16(DC)
+    store(costs, 16 * DC, least)
+    least, modes = _weigh(found[0], 0, has_top, least, modes, costs)
+    least, modes = _weigh(found[3], 3, has_top, least, modes, costs)
+    least, modes = _weigh(found[7], 7, has_top, least, modes, costs)
+    least, modes = _weigh(found[1], 1, has_left, least, modes, costs)
+    least, modes = _weigh(found[8], 8, has_left, least, modes, costs)
+    least, modes = _weigh(found[4], 4, has_left & has_top, least, modes, costs)
+    least, modes = _weigh(found[5], 5, has_left & has_top, least, modes, costs)
+    least, modes = _weigh(found[6], 6, has_left & has_top, least, modes, costs)
+    store(costs, LEAST, least)
+    store(costs, LEAST_MODE, modes)
+
+
+@helper
+def _weigh(found, mode, usable, least, modes, costs):
+    """The least SATDs and their modes with another mode, which is usable in the blocks of a bit mask."""
+    found = where_bits(usable, found, splat_u16x16(UNUSABLE))
+    store(costs, 16 * mode, found)
+    return min_s(found, least), where_less(found, least, splat_u16x16(mode), modes)
+
+
+@helper
+def _macroblock_4x4(source, x0, y0, mb_top, lam, limit, costs, modes):
+    """Cost of the macroblock at (x0, y0) as Intra_4x4, with early exit above `limit`; the modes in raster order -> modes.
+
+    mb_top: whether the macroblock above is available; costs: int16[COSTS_4x4], scratch. Of modes that cost the same the
+    first of RANK_4x4 is chosen.
+    """
+    _satds_4x4(source, x0, y0, mb_top, costs)
     cost = lam * (BITS_ESTIMATED_4x4 + intra_4x4_type_bits())
-    for k in range(16):  # decoding order: quadrant by quadrant
-        bx = (k & 1) + (k >> 1 & 2)
-        by = (k >> 1 & 1) + (k >> 2 & 2)
-        x, y = x0 + 4 * bx, y0 + 4 * by
-        a = modes[4 * by + bx - 1] if bx else 2
-        b = modes[4 * by + bx - 4] if by else 2
-        top = mb_top or by > 0
-        # 6.4.11.4: inside the macroblock, the block above right may come later in decoding order
-        right = by == 0 or (bx < 3 and not (bx == 1 and by & 1))
-        right = right and x + 4 < width
-        mode, value = _block_4x4(source, x, y, top, right, min(a, b), lam, edge, rows)
-        modes[4 * by + bx] = mode
+    for block in range(16):  # decoding order: quadrant by quadrant
+        k = np.int64(BLOCK_TO_RASTER[block])
+        a = modes[k - 1] if k & 3 else 2
+        b = modes[k - 4] if k >> 2 else 2
+        likely = min(a, b)
+        mode = np.int64(costs[LEAST_MODE + k])
+        value = np.int64(costs[LEAST + k]) + lam * mode_4x4_bits(-1, likely)
+        other = np.int64(costs[16 * likely + k]) + lam * mode_4x4_bits(likely, likely)
+        if other < value or (other == value and RANK_4x4[likely] < RANK_4x4[mode]):
+            mode, value = likely, other
+        modes[k] = mode
         cost += value
         if cost > limit:
             break
@@ -316,7 +267,7 @@ def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, 
     mb_width = source.shape[1] // 16
     current = np.empty(256, np.int16)
     edges = np.zeros((2, 17), np.int64)
-    edge, rows = np.zeros(EDGE_8x8, np.uint8), np.zeros(16, np.uint8)
+    edge, costs = np.zeros(EDGE_8x8, np.uint8), np.zeros(COSTS_4x4, np.int16)
     samples, predictions = np.zeros(256, np.uint8), np.zeros(576, np.uint8)
     modes, modes_8x8 = np.zeros(16, np.int64), np.zeros(16, np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
@@ -339,7 +290,7 @@ def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, 
         if tools.transform_8x8_mode and tools.intra_8x8:
             value = _macroblock_8x8(source, x0, y0, top, lam, cost, samples, edge, predictions, modes_8x8)
             cost_8x8 = min(cost, value)
-        cost_4x4 = _macroblock_4x4(source, x0, y0, top, lam, cost_8x8, edge, rows, modes)
+        cost_4x4 = _macroblock_4x4(source, x0, y0, top, lam, cost_8x8, costs, modes)
         if cost_4x4 >= cost_8x8:
             for k in range(16):
                 modes[k] = modes_8x8[k] if cost_8x8 < cost else AS_16x16 + mode

@@ -9,6 +9,8 @@ import numpy as np
 
 from ..jit.kernel import helper
 from .intra_prediction import NEEDS_ALL, NEEDS_LEFT, NEEDS_TOP
+from .simd.block_modes import join_edge, load_4_u8x8, sums_of_fours
+from .simd.block_rows import sums_of_pairs
 from .simd.blocks import splat_u8x8, transpose_8x8
 from .simd.lanes import make_shuffle, sum_of_lanes
 from .simd.vector import (
@@ -17,10 +19,12 @@ from .simd.vector import (
     average,
     clip_to_u8,
     load_u8x8,
+    load_u8x16,
     load_u8x32,
     max_s,
     plus,
     shift_right_s,
+    splat_u8x16,
     store,
     sub,
     widen,
@@ -42,6 +46,11 @@ _right_odd = _line([3, 5, 7, *[9 + i for i in range(8)]])
 _down = _line([k for i in range(8) for k in (_MEAN + 1 + i, 2 + i)] + [10 + i for i in range(6)])
 # 8.3.2.2.10: row y begins at 2 y; the last samples are the lowest one of the left column
 _up = _line([k for i in range(6, -1, -1) for k in (_MEAN + 1 + i, 1 + i)])
+# 8.3.2.2.1: eight samples without those above right; the edge a sample earlier and later, with its ends, parts of it
+_without_right = make_shuffle([*range(8), *[7] * 8])
+_before, _after = make_shuffle([0, *range(31)]), make_shuffle([*range(1, 32), 31])
+_with_ends = make_shuffle([1, *range(1, 26), *[25] * 6])
+_left_of, _top_of = make_shuffle([*range(1, 9)]), make_shuffle([*range(TOP, TOP + 8)])
 _from_14 = make_shuffle([*range(14), *[32] * 18])  # the line above, then the first lane of another vector
 
 
@@ -60,37 +69,30 @@ def _rows(line, at, step, out, to):
 
 
 @helper
-def load_edge_8x8(samples, x, y, left, top, above_right, edge):
-    """8.3.2.2.1: the filtered edge of the 8x8 block at (x, y) of uint8[H, W] -> edge; returns predicted DC (8.3.2.2.4).
+def load_edge_8x8(samples, x, y, left, top, above_right):
+    """8.3.2.2.1: the filtered edge of the 8x8 block at (x, y) of uint8[H, W], and predicted DC (8.3.2.2.4).
 
-    left, top, above_right: which samples are available. The corner is if both left and top are.
+    left, top, above_right: which samples are available; of others the edge has any value. The corner is if both left and top
+    are.
     """
+    column, corner, above = np.int64(0), np.int64(0), splat_u8x16(0)
     if left:
         for i in range(8):
-            edge[8 - i] = samples[y + i, x - 1]
-        edge[0] = edge[1]
-        edge[CORNER] = edge[CORNER - 1]
+            column |= np.int64(samples[y + i, x - 1]) << 8 * (7 - i)
+        corner = np.int64(samples[y, x - 1])
     if top:
-        for i in range(8):
-            edge[TOP + i] = samples[y - 1, x + i]
-        for i in range(8, 16):
-            edge[TOP + i] = samples[y - 1, x + i] if above_right else samples[y - 1, x + 7]
-        edge[26] = edge[25]
-        edge[CORNER] = samples[y - 1, x - 1] if left else edge[TOP]
-    store(edge, 33, _filtered(load_u8x32(edge, 1), load_u8x32(edge, 0), load_u8x32(edge, 2)))
-    total = 0
-    for i in range(1, 9):
-        edge[i] = edge[32 + i]
-        total += np.int64(edge[i]) if left else 0
-    for i in range(CORNER, 26):
-        edge[i] = edge[32 + i]
-    for i in range(TOP, TOP + 8):
-        total += np.int64(edge[i]) if top else 0
-    edge[0] = edge[1]
-    edge[26] = edge[25]
+        above = load_u8x16(samples, (y - 1) * samples.shape[1] + x)
+        if not above_right:
+            above = _without_right(above, above)
+        corner = np.int64(samples[y - 1, x - 1 if left else x])
+    edge = join_edge(column, corner, above)
+    edge = _filtered(edge, _before(edge, edge), _after(edge, edge))
+    edge = _with_ends(edge, edge)
+    total_left = sum_of_lanes(widen(_left_of(edge, edge))) if left else 0
+    total_top = sum_of_lanes(widen(_top_of(edge, edge))) if top else 0
     if left and top:
-        return (total + 8) >> 4
-    return (total + 4) >> 3 if left or top else 128
+        return edge, np.int64(total_left + total_top + 8 >> 4)
+    return edge, np.int64(total_left + total_top + 4 >> 3 if left or top else 128)
 
 
 @helper
@@ -101,11 +103,12 @@ def predict_8x8(samples, x, y, left, top, above_right, wanted, edge, out):
     others is undefined; edge: uint8[EDGE_8x8], scratch.
     """
     usable = 1 << 2 | (NEEDS_LEFT if left else 0) | (NEEDS_TOP if top else 0) | (NEEDS_ALL if left and top else 0)
-    dc = load_edge_8x8(samples, x, y, left, top, above_right, edge)
-    here, after = load_u8x32(edge, 1), load_u8x32(edge, 2)
-    store(edge, 33, _filtered(here, load_u8x32(edge, 0), after))
-    store(edge, 65, average(here, after))
-    filtered, mean = load_u8x32(edge, 32), load_u8x32(edge, 64)
+    line, dc = load_edge_8x8(samples, x, y, left, top, above_right)
+    after = _after(line, line)
+    filtered, mean = _filtered(line, _before(line, line), after), average(line, after)
+    store(edge, 0, line)
+    store(edge, 32, filtered)
+    store(edge, 64, mean)
     wanted &= usable
     if wanted & 1 << 0:
         _rows(edge, TOP, 0, out, 0)
@@ -154,10 +157,11 @@ def _larger(a, b):
 
 
 @helper
-def satd_8x8(rows):
-    """A quarter of the sum of the absolute coefficients of the 8x8 Hadamard transform, rounded; rows: eight of 16 bits.
+def _half_sums(rows):
+    """Half the sums of the absolute coefficients of the 8x8 Hadamard transform, to be added in every eight lanes.
 
-    On the scale of the SATD of 4x4 blocks (cost.py). The sum of the larger of two is at most 8 * 64 * 255 / 2: 16 bits.
+    rows: eight of 16 bits. The squares of a lane's eight coefficients are at most 64 * 64 * 255^2 together, so that a lane is
+    at most 8^0.5 * 64 * 255 / 2: 15 bits.
     """
     x = _butterflies(rows)
     x = (
@@ -165,8 +169,16 @@ def satd_8x8(rows):
         add(x[4], x[5]), sub(x[4], x[5]), add(x[6], x[7]), sub(x[6], x[7]),
     )  # fmt: skip
     x = _butterflies(transpose_8x8(x))
-    half = add(add(_larger(x[0], x[1]), _larger(x[2], x[3])), add(_larger(x[4], x[5]), _larger(x[6], x[7])))
-    return (sum_of_lanes(half) + 1) >> 1
+    return add(add(_larger(x[0], x[1]), _larger(x[2], x[3])), add(_larger(x[4], x[5]), _larger(x[6], x[7])))
+
+
+@helper
+def satd_8x8(rows):
+    """A quarter of the sum of the absolute coefficients of the 8x8 Hadamard transform, rounded; rows: eight of 16 bits.
+
+    On the scale of the SATD of 4x4 blocks (cost.py). The sum of the larger of two is at most 8 * 64 * 255 / 2: 16 bits.
+    """
+    return (sum_of_lanes(_half_sums(rows)) + 1) >> 1
 
 
 @helper
@@ -184,3 +196,33 @@ def mode_satd_8x8(source, at, predictions, mode):
         _difference(source, at + 64, predictions, to + 32), _difference(source, at + 80, predictions, to + 40),
         _difference(source, at + 96, predictions, to + 48), _difference(source, at + 112, predictions, to + 56),
     ))  # fmt: skip
+
+
+@helper
+def _differences_of_four(source, at, predictions, to):
+    """A row of the quadrant less that of four modes, whose first is at predictions[to]."""
+    return sub(widen(load_4_u8x8(source, at, 0)), widen(load_4_u8x8(predictions, to, 64)))
+
+
+@helper
+def _satds_of_four(source, at, predictions, to):
+    """mode_satd_8x8 of four modes, whose first is at predictions[to]."""
+    half = _half_sums((
+        _differences_of_four(source, at, predictions, to),
+        _differences_of_four(source, at + 16, predictions, to + 8),
+        _differences_of_four(source, at + 32, predictions, to + 16),
+        _differences_of_four(source, at + 48, predictions, to + 24),
+        _differences_of_four(source, at + 64, predictions, to + 32),
+        _differences_of_four(source, at + 80, predictions, to + 40),
+        _differences_of_four(source, at + 96, predictions, to + 48),
+        _differences_of_four(source, at + 112, predictions, to + 56),
+    ))
+    a, b, c, d = sums_of_fours(sums_of_pairs(half))
+    return (a + 1) >> 1, (b + 1) >> 1, (c + 1) >> 1, (d + 1) >> 1
+
+
+@helper
+def mode_satds_8x8(source, at, predictions):
+    """mode_satd_8x8 of all nine modes; of those that are not usable any number."""
+    first, second = _satds_of_four(source, at, predictions, 0), _satds_of_four(source, at, predictions, 256)
+    return first + second + (mode_satd_8x8(source, at, predictions, 8),)

@@ -12,20 +12,22 @@ from .decisions import FEW_LEVELS, PCM_BITS
 from .layout import CB_DC, LUMA_DC, N_LEVEL_BLOCKS
 from .rdo_quant import HALF, weigh_8x8, weigh_blocks
 from .simd.blocks import count_nonzero, high_8, join, less, load_block, low_8, nonzero_groups, zigzag
-from .simd.lanes import bit_length, nonzero_lanes
-from .simd.vector import absolute, load_u8x8, load_u8x16, load_u16x16, max_s, splat_u16x16, store
+from .simd.lanes import bit_length, nonzero_lanes, sums_of_4
+from .simd.vector import absolute, add, load_u8x8, load_u8x16, load_u16x16, max_s, splat_u16x16, store
 from .transform import (
     CB,
-    code_chroma_dc,
+    COEFFICIENTS,
     dc_multiplier,
+    forward_strips,
     hadamard_2x2,
     quantise_block,
-    quantise_strips,
+    quantise_dc,
+    quantise_kept,
     reconstruct_block,
     reconstruct_strips,
     scale_chroma_dc,
 )
-from .transform_8x8 import quantise_8x8
+from .transform_8x8 import quantise_kept_8x8
 from .trellis import AS_SENT, choose_dc, factor_of, lower_8x8, lower_block, lower_blocks
 
 # Samples and coefficients of the macroblock that is coded, as transform.py has them; scratch.
@@ -33,14 +35,26 @@ Buffers = namedtuple("Buffers", (
     "source",  # uint8[384]
     "predicted",  # uint8[384]
     "out",  # uint8[384], the reconstruction
-    "quantised",  # int16[768]
+    "quantised",  # int16[BUFFER]
     "dc",  # int32[96]
     "values",  # int64[16]
     "scratch",  # int16[2 * LONGEST]
-    "quantised_8x8",  # int16[768], see transform_8x8.py
+    "quantised_8x8",  # int16[BUFFER], see transform_8x8.py
 ))  # fmt: skip
 
 AS_ROUNDED, BY_CAVLC, BY_CABAC = range(3)
+# decimate_score of a level by the run of zeros before it; of eight positions by the mask of their levels, then the same
+# without the first of them
+_SCORE_OF_RUN = np.array([3, 2, 2, 1, 1, 1, *[0] * 10], np.uint8)
+
+
+def _score(mask: int) -> tuple[int, int]:
+    places = [i for i in range(8) if mask >> i & 1]
+    scores = [int(_SCORE_OF_RUN[i - before - 1]) for before, i in zip([-1, *places], places)]
+    return sum(scores), sum(scores[1:])
+
+
+_SCORES = np.array([_score(mask) for mask in range(256)], np.uint8).T.ravel()
 DECIMATE_MOST = 9  # score of a level above one: more than any threshold
 
 # How levels are chosen, and their steps.
@@ -70,14 +84,30 @@ def by_cabac(rounding):
 
 
 @helper
-def quantise_chosen(buffers, strip0, strip1, category, qp, rounding):
-    """quantise_strips with levels chosen as `rounding` says; category: ctxBlockCat, those of AC leave the DC out."""
-    source, predicted, _, quantised, dc, _, scratch, _ = buffers
-    first = 0 if category == LUMA_4x4 else 1
-    dead_zone = HALF if rounding.kind else rounding.chroma_dead_zone if category == CHROMA_AC else rounding.dead_zone
-    coded = quantise_strips(
-        source, predicted, strip0, strip1, first, qp, dead_zone, rounding.kind != AS_ROUNDED, rounding.lists, quantised, dc
+def dead_zone_of(category, rounding):
+    """The dead zone by which levels are rounded before any are chosen; category: ctxBlockCat."""
+    return HALF if rounding.kind else rounding.chroma_dead_zone if category == CHROMA_AC else rounding.dead_zone
+
+
+@helper
+def forward_chosen(buffers, strip0, strip1, category, qp, rounding):
+    """forward_strips before quantise_chosen; returns whether this may leave levels."""
+    first, dead_zone = 0 if category == LUMA_4x4 else 1, dead_zone_of(category, rounding)
+    return forward_strips(
+        buffers.source, buffers.predicted, strip0, strip1, first, qp, dead_zone, rounding.lists, buffers.quantised
     )
+
+
+@helper
+def quantise_chosen(buffers, strip0, strip1, category, qp, with_ratios, rounding):
+    """quantise_kept with levels chosen as `rounding` says; category: ctxBlockCat, those of AC leave the DC out.
+
+    with_ratios: whether the ratios, by which levels are chosen, are not there yet.
+    """
+    quantised, scratch = buffers.quantised, buffers.scratch
+    first, dead_zone = 0 if category == LUMA_4x4 else 1, dead_zone_of(category, rounding)
+    with_ratios = with_ratios and rounding.kind != AS_ROUNDED
+    coded = quantise_kept(strip0, strip1, first, qp, dead_zone, with_ratios, rounding.lists, quantised)
     if rounding.kind == BY_CAVLC:
         return weigh_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, scratch)
     if by_cabac(rounding):
@@ -88,9 +118,9 @@ def quantise_chosen(buffers, strip0, strip1, category, qp, rounding):
 
 @helper
 def quantise_chosen_8x8(buffers, qp, rounding):
-    """quantise_8x8 with levels chosen as `rounding` says."""
+    """quantise_kept_8x8 with levels chosen as `rounding` says; the ratios are there."""
     dead_zone = HALF if rounding.kind else rounding.dead_zone
-    coded = quantise_8x8(buffers.source, buffers.predicted, qp, dead_zone, rounding.lists, buffers.quantised_8x8)
+    coded = quantise_kept_8x8(qp, dead_zone, False, rounding.lists, buffers.quantised_8x8)
     if rounding.kind == BY_CAVLC:
         return weigh_8x8(buffers.quantised_8x8, coded, buffers.scratch)
     if by_cabac(rounding):
@@ -180,30 +210,47 @@ def _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff):
 
 
 @helper
+def _code_chroma_dc(buffers, qp_c, rounding, mb, levels):
+    """8.5.11.1: levels of both chroma DC blocks to `values` and `levels`, after forward_strips; whether any is not 0."""
+    values, quantised, lists = buffers.values, buffers.quantised, rounding.lists
+    dead_zone, any_dc = dead_zone_of(CHROMA_AC, rounding), False
+    for k in (0, 4):  # Cb 0..3, Cr 4..7
+        multiplier, largest = dc_multiplier(lists, CB + (k >> 2), qp_c), np.int64(0)
+        for i in range(4):
+            values[k + i] = quantised[COEFFICIENTS + 256 + 64 * (i >> 1) + 2 * k + 4 * (i & 1)]
+        hadamard_2x2(values, k)
+        for i in range(k, k + 4):
+            largest = max(largest, abs(values[i]))
+        if quantise_dc(largest, qp_c, dead_zone, multiplier, lists.finer) == 0:
+            for i in range(k, k + 4):
+                values[i] = 0
+            continue
+        if by_cabac(rounding):
+            choose_dc(values, k, AS_SENT, 4, qp_c, CHROMA_DC, multiplier, rounding, buffers.scratch)
+        else:
+            for i in range(k, k + 4):
+                values[i] = quantise_dc(values[i], qp_c, rounding.chroma_dead_zone, multiplier, lists.finer)
+        for i in range(4):
+            levels[mb, CB_DC + (k >> 2), i] = values[k + i]
+            any_dc |= values[k + i] != 0
+    return any_dc
+
+
+@helper
 def code_chroma(buffers, qp_c, rounding, threshold, mb, residual):
     """8.5.4: transforms, quantises and reconstructs the chroma of macroblock mb, whose levels must be cleared.
 
     A plane's AC levels are dropped if their decimate_score is below `threshold` (not part of the standard). Returns the
     chroma part of coded_block_pattern (0, 1, 2).
     """
-    _, predicted, out, quantised, dc, values, scratch, _ = buffers
+    _, predicted, out, quantised, dc, values, _, _ = buffers
     levels, total_coeff, lists = residual.levels, residual.total_coeff, rounding.lists
-    coded = quantise_chosen(buffers, 4, 6, CHROMA_AC, qp_c, rounding)
-    for k in range(8):  # Cb 0..3, Cr 4..7
-        values[k] = dc[64 + 16 * ((k >> 1) & 1) + 8 * (k >> 2) + 4 * (k & 1)]
-    if by_cabac(rounding):
-        for k in (0, 4):
-            hadamard_2x2(values, k)
-            multiplier = dc_multiplier(lists, CB + (k >> 2), qp_c)
-            choose_dc(values, k, AS_SENT, 4, qp_c, CHROMA_DC, multiplier, rounding, scratch)
-    else:
-        code_chroma_dc(values, 0, qp_c, rounding.chroma_dead_zone, lists)
-        code_chroma_dc(values, 4, qp_c, rounding.chroma_dead_zone, lists)
-    any_dc = False
-    for k in range(8):
-        levels[mb, CB_DC + (k >> 2), k & 3] = values[k]
-        any_dc |= values[k] != 0
-    any_ac = coded != 0 and _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff)
+    may_have_ac = forward_chosen(buffers, 4, 6, CHROMA_AC, qp_c, rounding)
+    any_dc = _code_chroma_dc(buffers, qp_c, rounding, mb, levels)
+    any_ac = False
+    if may_have_ac or any_dc:
+        coded = quantise_chosen(buffers, 4, 6, CHROMA_AC, qp_c, True, rounding)
+        any_ac = coded != 0 and _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff)
     if not any_ac and not any_dc:
         for i in range(256, 384, 16):
             store(out, i, load_u8x16(predicted, i))
@@ -244,13 +291,11 @@ def decimate_score(mb, block, levels):
     if nonzero_groups(less(splat_u16x16(1), absolute(load_u16x16(levels, at)))) != 0:
         return DECIMATE_MOST
     mask = nonzero_lanes(levels, at)
-    score = 0
-    while mask != 0:
-        after = bit_length(mask)
-        mask ^= 1 << (after - 1)
-        run = after - 1 - bit_length(mask)  # zeros before this level
-        score += (3 if run == 0 else 2 if run < 3 else 1) if run < 6 else 0
-    return score
+    low, high = mask & 255, mask >> 8
+    if high == 0:
+        return np.int64(_SCORES[low])
+    run = bit_length(high & -high) + 7 - bit_length(low)  # zeros before the first level of `high`
+    return np.int64(_SCORES[low]) + np.int64(_SCORES[256 + high]) + np.int64(_SCORE_OF_RUN[run])
 
 
 @helper
@@ -298,6 +343,16 @@ def bits_at_most(mb, levels):
 
 
 @helper
+def _bits_bound(mb, count, levels):
+    """At least bits_at_most of `count` levels, from their sum: a level takes at most five bits and twice its magnitude."""
+    total = splat_u16x16(0)
+    for block in range(N_LEVEL_BLOCKS):
+        total = add(total, absolute(load_u16x16(levels, 16 * (N_LEVEL_BLOCKS * mb + block))))
+    a, b, c, d = sums_of_4(total)
+    return N_LEVEL_BLOCKS * (16 + 9 + 16) + (2 + 5) * count + 2 * (a + b + c + d)
+
+
+@helper
 def _is_clipped(mb, first, end, least, levels):
     """Whether any level of blocks [first, end) of macroblock mb has a magnitude of `least` or more."""
     largest = splat_u16x16(0)
@@ -323,7 +378,9 @@ def pcm_is_cheaper(mb, has_lists, residual):
     first = 0 if given or residual.transform_8x8[mb] else LUMA_DC
     if _is_clipped(mb, first, N_LEVEL_BLOCKS, MAX_LEVEL - given, levels):
         return True
-    return count > FEW_LEVELS and bits_at_most(mb, levels) > PCM_BITS
+    if count <= FEW_LEVELS or _bits_bound(mb, count, levels) <= PCM_BITS:
+        return False
+    return bits_at_most(mb, levels) > PCM_BITS
 
 
 @helper

@@ -27,7 +27,7 @@ from ..standard.macroblock import (
 )
 from ..standard.tables import QUANT_MF
 from .bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
-from .block_costs import Layers, fill_layers, predict_layers, sads, satds
+from .block_costs import Layers, fill_layers, predict_layers, sads_of_octets, satds
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets, row_16
 from .decisions import (
     BITS_INTRA,
@@ -50,7 +50,7 @@ from .psy import predicted_difference
 from .row_order import wait_for_above
 from .simd.aligned import aligned
 from .simd.lanes import squares_of_pairs, sum_of_lanes
-from .simd.vector import add, load_u8x16, load_u16x16, splat_i32x8, store, widen
+from .simd.vector import add, load_u8x16, load_u16x16, prefetch, splat_i32x8, store, widen
 from .simd.vector import sub as difference
 from .skip_probe import WORTH, probe_tables, quantises_to_zero
 
@@ -157,7 +157,19 @@ def whole_distortion(target, layers, at, x, y, metric):
     f = (y & 3) * 4 + (x & 3)
     a, b = base + offsets[0, f], base + offsets[1, f]
     predicted = predict_layers(ref_luma, a, b, stride)
-    return np.int64(sum_of_lanes(satds(layers, predicted) if metric == SATD else sads(layers, predicted)))
+    return np.int64(sum_of_lanes(satds(layers, predicted) if metric == SATD else sads_of_octets(layers, predicted)))
+
+
+@helper
+def _ask_for_samples(target, at, x, y):
+    """Asks for the samples that predict a macroblock at vector (x, y), before they are needed; see whole_distortion."""
+    _, ref_luma, offsets = target
+    stride = ref_luma.shape[3]
+    base = at + (y >> 2) * stride + (x >> 2)
+    f = (y & 3) * 4 + (x & 3)
+    for row in range(16):
+        prefetch(ref_luma, base + row * stride + offsets[0, f])
+        prefetch(ref_luma, base + row * stride + offsets[1, f])
 
 
 @helper
@@ -206,8 +218,8 @@ def whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, metric, cho
         cx, cy = mv_cache[1, 1, 1], mv_cache[1, 1, 2]
         for n in range(9):
             x, y = cx + n % 3 - 1, cy + n // 3 - 1
-            if n == 4 or not inside(x, y, x0, y0, area):
-                continue
+            if n == 4 or (x == sx and y == sy) or (x == px and y == py) or not inside(x, y, x0, y0, area):
+                continue  # those were tried
             value = whole_distortion(target, choice.layers, at, x, y, metric)
             value += lam * (BITS_16x16 + ref_idx_bits(0, n_ref) + mvd_bits(x, y, px, py))
             if value < best:
@@ -302,6 +314,8 @@ def mode_decision(
     target, area = Target(current, ref_luma, offsets), Area(width, height, pad, settings.max_mv_y)
     layers = Layers(aligned(256), aligned(512).view(np.int16))
     choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask, not by_cost, layers)
+    mask = settings.partition_mask
+    smallest = 0 if mask & 16 else 16 if mask & 8 else 32 if mask & 4 else 36  # first partition that may be chosen
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
         first_mb = np.int64(slice_first_mb[my])
@@ -322,10 +336,13 @@ def mode_decision(
             wait_for_above(progress, my, mx, mb_width, first_mb, row0)
             load_mv_cache(mb, ref_idx, mv, mb_width, first_mb, mv_cache)
             at = np.int64(ref_slots[0]) * 4 * plane + (y0 + pad) * stride + x0 + pad
+            if mx + 1 < mb_width:
+                x, y = np.int64(searches.mv[0, mb + 1, 40, 0]), np.int64(searches.mv[0, mb + 1, 40, 1])
+                _ask_for_samples(target, at + 16, x, y)
             best, skipped = whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, metric, choice, lam, motion)
             commit_motion(mv_cache, mb, ref_idx, mv)
             if not skipped:
-                find_distortions(mb, n_ref, lam, searches, 0, 40, distortion)
+                find_distortions(mb, n_ref, lam, searches, smallest, 40, distortion)
                 best = smaller_partitions(mb, choice, lam, best, motion)
                 if intra_cost[mb] + lam * BITS_INTRA < best:
                     best = intra_cost[mb] + lam * BITS_INTRA

@@ -14,6 +14,7 @@ from .simd.vector import (
     load_u8x16,
     mul,
     plus,
+    prefetch,
     shift_right_s,
     splat_like,
     splat_u16x16,
@@ -224,6 +225,29 @@ def _predict_b(mb, x0, y0, references, motion, out):
         if (across and x) or (down and y):
             continue
         _predict_b_part(mb, q, x0 + x, y0 + y, w, h, references, motion, out)
+
+
+@helper
+def ask_for_samples(mb, x0, y0, references, motion):
+    """Asks for the luma that predict_inter reads for a macroblock without partitions, before it is needed."""
+    if motion.ref_idx[mb, 0] >= 0:
+        _ask_for(references, np.int64(references.slots[motion.ref_idx[mb, 0]]), x0, y0, motion.mv, mb)
+    if references.n_ref1:
+        if motion.ref_idx1[mb, 0] >= 0:
+            slot = np.int64(references.slots[references.n_ref + motion.ref_idx1[mb, 0]])
+            _ask_for(references, slot, x0, y0, motion.mv1, mb)
+
+
+@helper
+def _ask_for(references, slot, x0, y0, mv, mb):
+    """The luma of one list."""
+    mvx, mvy = np.int64(mv[mb, 0, 0]), np.int64(mv[mb, 0, 1])
+    a, b = _luma_pair(references.luma, slot, references.pad, x0, y0, 16, mvx, mvy)
+    width = references.luma.shape[3]
+    for i in range(16):
+        prefetch(references.luma, a + i * width)
+        if a != b:
+            prefetch(references.luma, b + i * width)
 
 
 @helper

@@ -35,7 +35,7 @@ from .simd.aligned import aligned
 from .simd.lanes import squares_of_pairs
 from .simd.vector import add, load_u8x16, splat_i32x8, store, sub, widen
 from .skip_probe import WORTH, probe_tables
-from .transform import Lists, chroma_qp
+from .transform import BUFFER, Lists, chroma_qp
 from .trellis import LONGEST
 
 FAR = 1 << 40
@@ -169,13 +169,13 @@ def rd_decision(
     tables_qp = np.int64(-1)  # QP of `tables`
     current, mv_cache, distortion = np.empty(256, np.int16), np.zeros((5, 6, 3), np.int64), np.empty((n_ref, 41), np.int64)
     own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
-    quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
+    quantised, scratch, dc = np.zeros(BUFFER, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     values, lanes, sink = np.zeros(16, np.int64), np.zeros(8, np.int32), np.zeros(3, np.int64)
     written, kept = np.zeros(MACROBLOCK_BYTES, np.uint8), np.zeros(65, np.int64)
     target, area = Target(current, ref_luma, offsets), Area(width, height, pad, settings.max_mv_y)
     layers = Layers(aligned(256), aligned(512).view(np.int16))
     choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask, True, layers)
-    buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, np.zeros(768, np.int16))
+    buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, np.zeros(BUFFER, np.int16))
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
         first_mb = np.int64(slice_first_mb[my])

@@ -30,7 +30,7 @@ from .simd.blocks import (
     less,
     load_i32x16,
     min_s,
-    multiply_positive,
+    multiply_high,
     multiply_wide,
     narrow,
     narrow_saturated,
@@ -51,6 +51,7 @@ from .simd.vector import (
     max_s,
     mul,
     plus,
+    shift_left,
     shift_right_s,
     splat_like,
     splat_u16x16,
@@ -71,6 +72,8 @@ Lists = namedtuple("Lists", (
 ))  # fmt: skip
 
 RATIOS = 384  # in a macroblock's buffer of levels: |coefficient| / step of each, in units of 1 / 64
+COEFFICIENTS = 768  # in such a buffer: coefficients of the forward transform
+BUFFER = 1152  # elements of such a buffer
 
 
 @helper
@@ -96,7 +99,7 @@ def chroma_qp(qp, chroma_qp_offset):
 @helper
 def _ratios(coefficients, factors, shift):
     """|coefficient| / step of sixteen coefficients, in units of 1 / 64, at most 32767."""
-    return narrow_saturated(shift_right(multiply_positive(absolute(coefficients), factors), shift - 6))
+    return narrow_saturated(shift_right(multiply_wide(absolute(coefficients), factors), shift - 6))
 
 
 @helper
@@ -106,7 +109,7 @@ def _quantise(coefficients, factors, rounding, shift):
     |W| <= 9180, MF <= 32767 and f <= 2^23 / 2 keep the sum within 31 bits. The levels are below 1633 with flat scaling lists,
     below 16 * 1633 with others.
     """
-    scaled = shift_right(add(multiply_positive(absolute(coefficients), factors), rounding), shift)
+    scaled = shift_right(add(multiply_wide(absolute(coefficients), factors), rounding), shift)
     return with_sign(narrow(scaled), coefficients)
 
 
@@ -125,6 +128,64 @@ def _clip(levels, first, end):
 
 
 @helper
+def _factors(strip0, ac_only, qp, lists):
+    """Multipliers of the four rows of a strip."""
+    mf, table = lists.scaling, lists.first + (SCALING_MF if strip0 < 4 else SCALING_MF_CHROMA) + (6 * ac_only + qp % 6) * 64
+    first, second = load_u16x16(mf, table), load_u16x16(mf, table + 16)
+    return first, second, load_u16x16(mf, table + 32), load_u16x16(mf, table + 48)
+
+
+@helper
+def _forward_row(source, predicted, at):
+    return dct_rows(sub(widen(load_u8x16(source, at)), widen(load_u8x16(predicted, at))))
+
+
+@helper
+def _forward_strip(source, predicted, at):
+    """Forward transform of the strip that begins at sample `at`: the four rows of coefficients of its blocks."""
+    x0, x1 = _forward_row(source, predicted, at), _forward_row(source, predicted, at + 16)
+    x2, x3 = _forward_row(source, predicted, at + 32), _forward_row(source, predicted, at + 48)
+    s, t, u, v = add(x0, x3), add(x1, x2), sub(x1, x2), sub(x0, x3)
+    return add(s, t), add(add(v, v), u), sub(s, t), sub(v, add(u, u))
+
+
+@helper
+def _store_ratios(coefficients, factors, shift, at, levels):
+    """Ratios of the strip whose levels begin at levels[at]."""
+    store(levels, RATIOS + at, _ratios(coefficients[0], factors[0], shift))
+    store(levels, RATIOS + at + 16, _ratios(coefficients[1], factors[1], shift))
+    store(levels, RATIOS + at + 32, _ratios(coefficients[2], factors[2], shift))
+    store(levels, RATIOS + at + 48, _ratios(coefficients[3], factors[3], shift))
+
+
+@helper
+def _store_levels(coefficients, factors, rounding, shift, at, levels):
+    """Levels of a strip to levels[at...]; returns a bit mask of its blocks with levels."""
+    x0 = _quantise(coefficients[0], factors[0], rounding, shift)
+    x1 = _quantise(coefficients[1], factors[1], rounding, shift)
+    x2 = _quantise(coefficients[2], factors[2], rounding, shift)
+    x3 = _quantise(coefficients[3], factors[3], rounding, shift)
+    store(levels, at, x0)
+    store(levels, at + 16, x1)
+    store(levels, at + 32, x2)
+    store(levels, at + 48, x3)
+    return nonzero_groups(bit_or(bit_or(x0, x1), bit_or(x2, x3)))
+
+
+@helper
+def scaled_high(coefficients, factors):
+    """|coefficient| * factor >> 14, rounded down; 4 * |coefficient| has 16 bits in both transforms."""
+    return multiply_high(shift_left(absolute(coefficients), 2), factors)
+
+
+@helper
+def may_have_levels(most, shift, dead_zone):
+    """Whether a level may differ from 0 where `most` has the largest of scaled_high, lane by lane."""
+    least = (1 << shift) - (dead_zone << shift) // ROUNDING >> 14
+    return nonzero_groups(less(splat_like(most, least - 1), most)) != 0
+
+
+@helper
 def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, with_ratios, lists, levels, dc):
     """Forward transform and quantisation of strips [strip0, strip1): source, predicted uint8[384] -> levels int16[768].
 
@@ -133,35 +194,52 @@ def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, w
     bit mask of the blocks with levels, 4 * strip + block.
     """
     shift = 15 + qp // 6 - lists.finer
-    rounding = splat_i32x16((dead_zone << shift) // ROUNDING)
-    mf, table = lists.scaling, lists.first + (SCALING_MF if strip0 < 4 else SCALING_MF_CHROMA) + (6 * ac_only + qp % 6) * 64
-    f0, f1 = load_u16x16(mf, table), load_u16x16(mf, table + 16)
-    f2, f3 = load_u16x16(mf, table + 32), load_u16x16(mf, table + 48)
+    rounding, factors = splat_i32x16((dead_zone << shift) // ROUNDING), _factors(strip0, ac_only, qp, lists)
     coded = 0
     for strip in range(strip0, strip1):
-        at = 64 * strip
-        x0 = dct_rows(sub(widen(load_u8x16(source, at)), widen(load_u8x16(predicted, at))))
-        x1 = dct_rows(sub(widen(load_u8x16(source, at + 16)), widen(load_u8x16(predicted, at + 16))))
-        x2 = dct_rows(sub(widen(load_u8x16(source, at + 32)), widen(load_u8x16(predicted, at + 32))))
-        x3 = dct_rows(sub(widen(load_u8x16(source, at + 48)), widen(load_u8x16(predicted, at + 48))))
-        s, t, u, v = add(x0, x3), add(x1, x2), sub(x1, x2), sub(x0, x3)
-        first = add(s, t)
-        store(dc, 16 * strip, widen_signed(first))
-        second, third, fourth = add(add(v, v), u), sub(s, t), sub(v, add(u, u))
+        coefficients = _forward_strip(source, predicted, 64 * strip)
+        store(dc, 16 * strip, widen_signed(coefficients[0]))
         if with_ratios:
-            store(levels, RATIOS + at, _ratios(first, f0, shift))
-            store(levels, RATIOS + at + 16, _ratios(second, f1, shift))
-            store(levels, RATIOS + at + 32, _ratios(third, f2, shift))
-            store(levels, RATIOS + at + 48, _ratios(fourth, f3, shift))
-        x0 = _quantise(first, f0, rounding, shift)
-        x1 = _quantise(second, f1, rounding, shift)
-        x2 = _quantise(third, f2, rounding, shift)
-        x3 = _quantise(fourth, f3, rounding, shift)
-        store(levels, at, x0)
-        store(levels, at + 16, x1)
-        store(levels, at + 32, x2)
-        store(levels, at + 48, x3)
-        coded |= nonzero_groups(bit_or(bit_or(x0, x1), bit_or(x2, x3))) << (4 * strip)
+            _store_ratios(coefficients, factors, shift, 64 * strip, levels)
+        coded |= _store_levels(coefficients, factors, rounding, shift, 64 * strip, levels) << (4 * strip)
+    if lists.has_lists:
+        _clip(levels, 64 * strip0, 64 * strip1)
+    return coded
+
+
+@helper
+def forward_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, lists, levels):
+    """The forward transform of quantise_strips alone, to element COEFFICIENTS of levels int16[BUFFER] and on.
+
+    Returns whether any level may differ from 0: never False if one does.
+    """
+    f0, f1, f2, f3 = _factors(strip0, ac_only, qp, lists)
+    most = splat_u16x16(0)
+    for strip in range(strip0, strip1):
+        at = COEFFICIENTS + 64 * strip
+        first, second, third, fourth = _forward_strip(source, predicted, 64 * strip)
+        store(levels, at, first)
+        store(levels, at + 16, second)
+        store(levels, at + 32, third)
+        store(levels, at + 48, fourth)
+        most = max_s(most, max_s(max_s(scaled_high(first, f0), scaled_high(second, f1)),
+                                 max_s(scaled_high(third, f2), scaled_high(fourth, f3))))  # fmt: skip
+    return may_have_levels(most, 15 + qp // 6 - lists.finer, dead_zone)
+
+
+@helper
+def quantise_kept(strip0, strip1, ac_only, qp, dead_zone, with_ratios, lists, levels):
+    """The quantisation of quantise_strips alone, after forward_strips."""
+    shift = 15 + qp // 6 - lists.finer
+    rounding, factors = splat_i32x16((dead_zone << shift) // ROUNDING), _factors(strip0, ac_only, qp, lists)
+    coded = 0
+    for strip in range(strip0, strip1):
+        at = COEFFICIENTS + 64 * strip
+        first, second = load_u16x16(levels, at), load_u16x16(levels, at + 16)
+        coefficients = first, second, load_u16x16(levels, at + 32), load_u16x16(levels, at + 48)
+        if with_ratios:
+            _store_ratios(coefficients, factors, shift, 64 * strip, levels)
+        coded |= _store_levels(coefficients, factors, rounding, shift, 64 * strip, levels) << (4 * strip)
     if lists.has_lists:
         _clip(levels, 64 * strip0, 64 * strip1)
     return coded
@@ -335,15 +413,6 @@ def hadamard_2x2(c, at):
     s, t = c[at] + c[at + 1], c[at] - c[at + 1]
     u, v = c[at + 2] + c[at + 3], c[at + 2] - c[at + 3]
     c[at], c[at + 1], c[at + 2], c[at + 3] = s + u, t + v, s - u, t - v
-
-
-@helper
-def code_chroma_dc(c, at, qp_c, dead_zone, lists):
-    """Transforms and quantises the chroma DC values c[at..at + 3] (int64, raster; Cb at 0, Cr at 4); they become levels."""
-    hadamard_2x2(c, at)
-    multiplier = dc_multiplier(lists, CB + (at >> 2), qp_c)
-    for i in range(at, at + 4):
-        c[i] = quantise_dc(c[i], qp_c, dead_zone, multiplier, lists.finer)
 
 
 @helper

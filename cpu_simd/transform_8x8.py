@@ -18,7 +18,6 @@ from .layout import SCALING_FACTORS_8x8, SCALING_MF_8x8
 from .simd.blocks import (
     load_u16x8,
     min_s,
-    multiply_positive,
     multiply_wide,
     narrow_saturated,
     nonzero_groups,
@@ -35,16 +34,18 @@ from .simd.vector import (
     load_u8x8,
     load_u8x16,
     load_u16x16,
+    max_s,
     mul,
     plus,
     shift_right_s,
     splat_like,
+    splat_u16x16,
     store,
     sub,
     widen,
     widen_signed,
 )
-from .transform import RATIOS, is_beyond, larger
+from .transform import COEFFICIENTS, RATIOS, is_beyond, larger, may_have_levels, scaled_high
 
 # Offset of each scan position from a quadrant's first level, and those of the quadrants.
 PLACE_8x8 = (ZIGZAG_8x8 % 8 * 16 + ZIGZAG_8x8 // 8).astype(np.int64)
@@ -101,7 +102,7 @@ def _quantise(coefficients, factors, rounding, shift):
     |W| * MF <= 64 * 255 * 32767 and f <= 2^24 / 2 keep the sum within 31 bits. With flat lists only levels at QP 0 to 3 can
     exceed MAX_LEVEL; pcm_is_cheaper finds them.
     """
-    product = multiply_positive(absolute(coefficients), factors)
+    product = multiply_wide(absolute(coefficients), factors)
     level = narrow_saturated(shift_right(add(product, splat_like(product, rounding)), shift))
     return with_sign(min_s(level, splat_like(level, MAX_LEVEL)), coefficients)
 
@@ -109,7 +110,7 @@ def _quantise(coefficients, factors, rounding, shift):
 @helper
 def _ratios(coefficients, factors, shift):
     """|coefficient| / step, in units of 1 / 64, at most 32767."""
-    return narrow_saturated(shift_right(multiply_positive(absolute(coefficients), factors), shift - 6))
+    return narrow_saturated(shift_right(multiply_wide(absolute(coefficients), factors), shift - 6))
 
 
 @helper
@@ -118,14 +119,47 @@ def _difference(source, predicted, at):
 
 
 @helper
-def _store_levels(coefficients, x, at, qp, dead_zone, lists, levels):
+def _factors(x, qp, lists):
+    return load_u16x16(lists.scaling, lists.first + SCALING_MF_8x8 + 128 * (qp % 6) + 16 * x)
+
+
+@helper
+def _store_levels(coefficients, x, at, qp, dead_zone, with_ratios, lists, levels):
     """Quantises column x of two quadrants to levels from `at` on; returns its levels."""
-    shift = 16 + qp // 6 - lists.finer
-    factors = load_u16x16(lists.scaling, lists.first + SCALING_MF_8x8 + 128 * (qp % 6) + 16 * x)
+    shift, factors = 16 + qp // 6 - lists.finer, _factors(x, qp, lists)
     quantised = _quantise(coefficients, factors, (dead_zone << shift) // ROUNDING, shift)
     store(levels, at + 16 * x, quantised)
-    store(levels, RATIOS + at + 16 * x, _ratios(coefficients, factors, shift))
+    if with_ratios:
+        store(levels, RATIOS + at + 16 * x, _ratios(coefficients, factors, shift))
     return quantised
+
+
+@helper
+def _forward_pair(source, predicted, at):
+    """The columns of coefficients of the two quadrants whose samples begin at `at`."""
+    return forward_8x8((
+        _difference(source, predicted, at), _difference(source, predicted, at + 16),
+        _difference(source, predicted, at + 32), _difference(source, predicted, at + 48),
+        _difference(source, predicted, at + 64), _difference(source, predicted, at + 80),
+        _difference(source, predicted, at + 96), _difference(source, predicted, at + 112),
+    ))  # fmt: skip
+
+
+@helper
+def _store_pair(coefficients, at, qp, dead_zone, with_ratios, lists, levels):
+    """_store_levels of all columns of two quadrants; returns a bit mask of the two with levels."""
+    c0, c1, c2, c3, c4, c5, c6, c7 = coefficients
+    l0 = _store_levels(c0, 0, at, qp, dead_zone, with_ratios, lists, levels)
+    l1 = _store_levels(c1, 1, at, qp, dead_zone, with_ratios, lists, levels)
+    l2 = _store_levels(c2, 2, at, qp, dead_zone, with_ratios, lists, levels)
+    l3 = _store_levels(c3, 3, at, qp, dead_zone, with_ratios, lists, levels)
+    l4 = _store_levels(c4, 4, at, qp, dead_zone, with_ratios, lists, levels)
+    l5 = _store_levels(c5, 5, at, qp, dead_zone, with_ratios, lists, levels)
+    l6 = _store_levels(c6, 6, at, qp, dead_zone, with_ratios, lists, levels)
+    l7 = _store_levels(c7, 7, at, qp, dead_zone, with_ratios, lists, levels)
+    found = bit_or(bit_or(bit_or(l0, l1), bit_or(l2, l3)), bit_or(bit_or(l4, l5), bit_or(l6, l7)))
+    groups = nonzero_groups(found)
+    return (groups & 3 != 0) | (groups & 12 != 0) << 1
 
 
 @helper
@@ -136,24 +170,56 @@ def quantise_8x8(source, predicted, qp, dead_zone, lists, levels):
     """
     coded = 0
     for pair in range(2):
-        at = 128 * pair
-        c0, c1, c2, c3, c4, c5, c6, c7 = forward_8x8((
-            _difference(source, predicted, at), _difference(source, predicted, at + 16),
-            _difference(source, predicted, at + 32), _difference(source, predicted, at + 48),
-            _difference(source, predicted, at + 64), _difference(source, predicted, at + 80),
-            _difference(source, predicted, at + 96), _difference(source, predicted, at + 112),
-        ))  # fmt: skip
-        l0 = _store_levels(c0, 0, at, qp, dead_zone, lists, levels)
-        l1 = _store_levels(c1, 1, at, qp, dead_zone, lists, levels)
-        l2 = _store_levels(c2, 2, at, qp, dead_zone, lists, levels)
-        l3 = _store_levels(c3, 3, at, qp, dead_zone, lists, levels)
-        l4 = _store_levels(c4, 4, at, qp, dead_zone, lists, levels)
-        l5 = _store_levels(c5, 5, at, qp, dead_zone, lists, levels)
-        l6 = _store_levels(c6, 6, at, qp, dead_zone, lists, levels)
-        l7 = _store_levels(c7, 7, at, qp, dead_zone, lists, levels)
-        found = bit_or(bit_or(bit_or(l0, l1), bit_or(l2, l3)), bit_or(bit_or(l4, l5), bit_or(l6, l7)))
-        groups = nonzero_groups(found)
-        coded |= ((groups & 3 != 0) | (groups & 12 != 0) << 1) << 2 * pair
+        coefficients = _forward_pair(source, predicted, 128 * pair)
+        coded |= _store_pair(coefficients, 128 * pair, qp, dead_zone, True, lists, levels) << 2 * pair
+    return coded
+
+
+@helper
+def forward_quadrants(source, predicted, qp, dead_zone, lists, levels):
+    """The forward transform of quantise_8x8 alone, to element COEFFICIENTS of levels int16[BUFFER] and on.
+
+    Returns whether any level may differ from 0: never False if one does.
+    """
+    most = splat_u16x16(0)
+    for at in range(0, 256, 128):
+        c0, c1, c2, c3, c4, c5, c6, c7 = _forward_pair(source, predicted, at)
+        to = COEFFICIENTS + at
+        store(levels, to, c0)
+        store(levels, to + 16, c1)
+        store(levels, to + 32, c2)
+        store(levels, to + 48, c3)
+        store(levels, to + 64, c4)
+        store(levels, to + 80, c5)
+        store(levels, to + 96, c6)
+        store(levels, to + 112, c7)
+        a, b = _larger_high(c0, c1, 0, qp, lists), _larger_high(c2, c3, 2, qp, lists)
+        c, d = _larger_high(c4, c5, 4, qp, lists), _larger_high(c6, c7, 6, qp, lists)
+        most = max_s(most, max_s(max_s(a, b), max_s(c, d)))
+    return may_have_levels(most, 16 + qp // 6 - lists.finer, dead_zone)
+
+
+@helper
+def _larger_high(a, b, x, qp, lists):
+    """The larger of scaled_high of columns x and x + 1."""
+    return max_s(scaled_high(a, _factors(x, qp, lists)), scaled_high(b, _factors(x + 1, qp, lists)))
+
+
+@helper
+def quantise_kept_8x8(qp, dead_zone, with_ratios, lists, levels):
+    """The quantisation of quantise_8x8 alone, after forward_quadrants; with_ratios: whether levels receives the ratios."""
+    coded = 0
+    for pair in range(2):
+        at = COEFFICIENTS + 128 * pair
+        c0, c1, c2, c3 = (
+            load_u16x16(levels, at), load_u16x16(levels, at + 16), load_u16x16(levels, at + 32), load_u16x16(levels, at + 48),
+        )  # fmt: skip
+        at += 64
+        c4, c5, c6, c7 = (
+            load_u16x16(levels, at), load_u16x16(levels, at + 16), load_u16x16(levels, at + 32), load_u16x16(levels, at + 48),
+        )  # fmt: skip
+        coefficients = c0, c1, c2, c3, c4, c5, c6, c7
+        coded |= _store_pair(coefficients, 128 * pair, qp, dead_zone, with_ratios, lists, levels) << 2 * pair
     return coded
 
 

@@ -12,9 +12,10 @@ from ..standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_LUMA
 from ..standard.macroblock import BLOCK_TO_RASTER
 from .cabac_bits import N_BITS, LUMA_4x4, LUMA_8x8, fill_bits, levels_bits
 from .decisions import CHOICE_DISTORTION, CHOICE_MOST_RATIO
-from .simd.blocks import load_block, zigzag
-from .simd.lanes import bit_length, nonzero_lanes, squares_of_pairs
-from .simd.vector import absolute, add, load_u16x16, min_u, shift_left, splat_i32x8, splat_u16x16, store, sub
+from .simd.block_rows import load_u16x32
+from .simd.blocks import load_block, splat_i32x16, zigzag
+from .simd.lanes import bit_length, make_shuffle, nonzero_lanes, squares_of_pairs
+from .simd.vector import absolute, add, min_u, shift_left, splat_u16x32, store, sub
 from .transform import RATIOS
 from .transform_8x8 import QUADRANT_8x8, SCAN_8x8, nonzero_8x8
 
@@ -22,6 +23,8 @@ from .transform_8x8 import QUADRANT_8x8, SCAN_8x8, nonzero_8x8
 MEANS = N_BITS  # coded_block_flag 0, 1 of a 4x4 block, bit 0, 1 of coded_block_pattern: each the mean of its four contexts
 N_CHOICE_BITS = MEANS + 4
 N_QPS = 52
+
+_even_rows, _odd_rows = make_shuffle([*range(8)]), make_shuffle([*range(8, 16)])
 
 
 @helper
@@ -96,15 +99,15 @@ def distortions(quantised, pair, lanes):
 
     Sums of four lanes: elements 0 and 4 without levels, 8 and 12 with. Both transforms have two quadrants side by side.
     """
-    most = splat_u16x16(CHOICE_MOST_RATIO)
-    dropped, kept = splat_i32x8(0), splat_i32x8(0)
-    for at in range(128 * pair, 128 * pair + 128, 16):
-        ratios = load_u16x16(quantised, RATIOS + at)
-        left = sub(ratios, shift_left(absolute(load_u16x16(quantised, at)), 6))
+    most = splat_u16x32(CHOICE_MOST_RATIO)
+    dropped, kept = splat_i32x16(0), splat_i32x16(0)
+    for at in range(128 * pair, 128 * pair + 128, 32):
+        ratios = load_u16x32(quantised, RATIOS + at)
+        left = sub(ratios, shift_left(absolute(load_u16x32(quantised, at)), 6))
         dropped = add(dropped, squares_of_pairs(min_u(ratios, most)))
         kept = add(kept, squares_of_pairs(min_u(absolute(left), most)))
-    store(lanes, 0, dropped)
-    store(lanes, 8, kept)
+    store(lanes, 0, add(_even_rows(dropped, dropped), _odd_rows(dropped, dropped)))
+    store(lanes, 8, add(_even_rows(kept, kept), _odd_rows(kept, kept)))
 
 
 @helper

@@ -18,9 +18,9 @@ from .cabac_bits import CHROMA_AC, CHROMA_DC, EMPTY, LAST, ONE_BIT, OTHER, TABLE
 from .decisions import RD_CHROMA_LEAST, RD_CHROMA_WEIGHT, RDO_ONE, TRELLIS_MOST, TRELLIS_8x8
 from .layout import SCALING_WEIGHTS, WEIGHTS_SET, WEIGHTS_8x8
 from .rdo_quant import OFFSET
-from .simd.blocks import load_block, zigzag
+from .simd.blocks import less, load_block, nonzero_groups, zigzag
 from .simd.lanes import bit_count, bit_length, nonzero_lanes
-from .simd.vector import absolute, load_u16x16, store
+from .simd.vector import absolute, bit_or, load_u16x16, splat_u16x16, store
 from .transform import CB, LUMA, RATIOS
 from .transform_8x8 import PLACE_8x8, QUADRANT_8x8, SCAN_8x8, nonzero_8x8
 
@@ -128,12 +128,53 @@ def factor_at(factor, lists, at):
 def choose_levels(block, at, count, category, bits, factor, lists, weights):
     """_choose for `count` coefficients (4, 15, 16, 64) from `at` on."""
     mask = nonzero_lanes(block, at)
+    large = less(splat_u16x16(1), load_u16x16(block, at))
     if count < 64:
         mask &= (1 << count) - 1
     else:
         for i in range(16, 64, 16):
             mask |= nonzero_lanes(block, at + i) << i
+            large = bit_or(large, less(splat_u16x16(1), load_u16x16(block, at + i)))
+    if nonzero_groups(large) == 0:
+        return _choose_ones(block, at, mask, category, bits, factor, lists, weights)
     return _choose(block, at, mask, category, bits, factor, lists, weights)
+
+
+@helper
+def _after_one(bits, base, last, other, extra, lower, costs, paths):
+    """Nodes 0 to 3 after a level of one, or none with `extra`, whose path bit is `lower`: four costs, then four paths.
+
+    last, other: bits of significance, last and sign after node 0 and others; costs, paths: before.
+    """
+    c0, c1, c2, c3 = costs
+    p0, p1, p2, p3 = paths
+    c3, p3 = _cheaper(c3 + other + np.int64(bits[2 * base + 8]), p3, c3 + extra, p3 | lower)
+    c3, p3 = _cheaper(c3, p3, c2 + other + np.int64(bits[2 * base + 6]), p2)
+    c2, p2 = _cheaper(c1 + other + np.int64(bits[2 * base + 4]), p1, c2 + extra, p2 | lower)
+    c1, p1 = _cheaper(c0 + last + np.int64(bits[2 * base + 2]), p0, c1 + extra, p1 | lower)
+    return c0 + extra, c1, c2, c3, p0 | lower, p1, p2, p3
+
+
+@helper
+def _choose_ones(block, at, mask, category, bits, factor, lists, weights):
+    """_choose for levels of one, with which nodes 4 to 7 are not reached."""
+    base = np.int64(ABS_LEVEL_BASE[category])
+    lasts, others = np.int64(LAST[category]), np.int64(OTHER[category])
+    c0 = p0 = p1 = p2 = p3 = np.int64(0)
+    c1 = c2 = c3 = np.int64(NEVER)
+    while mask != 0:
+        i = bit_length(mask) - 1
+        lower = np.int64(1) << i
+        mask ^= lower
+        last, other = np.int64(bits[lasts + i]) + ONE_BIT, np.int64(bits[others + i]) + ONE_BIT
+        extra = np.int64(block[LONGEST + at + i]) - RDO_ONE + RDO_ONE // 2
+        extra *= factor if weights < 0 else factor_at(factor, lists, weights + at + i)
+        c0, c1, c2, c3, p0, p1, p2, p3 = _after_one(
+            bits, base, last, other, extra, lower, (c0, c1, c2, c3), (p0, p1, p2, p3)
+        )
+    cost, path = _cheaper(c0 + np.int64(bits[EMPTY + category]), p0, c1, p1)
+    cost, path = _cheaper(cost, path, c2, p2)
+    return _cheaper(cost, path, c3, p3)[1]
 
 
 @helper
@@ -168,11 +209,9 @@ def _choose(block, at, mask, category, bits, factor, lists, weights):
                 c6, p6 = _cheaper(c6 + one, p6, c6 + extra, p6 | lower)
                 c5, p5 = _cheaper(c5 + one, p5, c5 + extra, p5 | lower)
                 c4, p4 = _cheaper(c4 + one, p4, c4 + extra, p4 | lower)
-            c3, p3 = _cheaper(c3 + other + np.int64(bits[2 * base + 8]), p3, c3 + extra, p3 | lower)
-            c3, p3 = _cheaper(c3, p3, c2 + other + np.int64(bits[2 * base + 6]), p2)
-            c2, p2 = _cheaper(c1 + other + np.int64(bits[2 * base + 4]), p1, c2 + extra, p2 | lower)
-            c1, p1 = _cheaper(c0 + last + np.int64(bits[2 * base + 2]), p0, c1 + extra, p1 | lower)
-            c0, p0 = c0 + extra, p0 | lower
+            c0, c1, c2, c3, p0, p1, p2, p3 = _after_one(
+                bits, base, last, other, extra, lower, (c0, c1, c2, c3), (p0, p1, p2, p3)
+            )
             continue
         costs = c0 + last, c1 + other, c2 + other, c3 + other, c4 + other, c5 + other, c6 + other, c7 + other
         paths = p0, p1, p2, p3, p4, p5, p6, p7
@@ -246,16 +285,21 @@ def lower_8x8(quantised, coded, rounding, block):
         if coded >> q & 1 == 0:
             continue
         at = QUADRANT_8x8[q]
-        rest, mask = nonzero_8x8(quantised, q), np.int64(0)
+        rest, mask, sizes = nonzero_8x8(quantised, q), np.int64(0), np.int64(0)
         left = bit_count(rest)
         while rest != 0:
             k = bit_length(rest) - 1
             rest ^= np.int64(1) << k
             i, k = SCAN_8x8[k], at + 16 * (k >> 3) + (k & 7)
-            block[i], block[LONGEST + i] = abs(np.int64(quantised[k])), quantised[RATIOS + k]
+            size = abs(np.int64(quantised[k]))
+            block[i], block[LONGEST + i] = size, quantised[RATIOS + k]
             mask |= np.int64(1) << i
-        factor = factor_of(LUMA_8x8, 0, rounding)
-        path = _choose(block, 0, mask, LUMA_8x8, rounding.bits, factor, lists, weights_of(lists, LUMA_8x8, LUMA))
+            sizes |= size
+        factor, weights = factor_of(LUMA_8x8, 0, rounding), weights_of(lists, LUMA_8x8, LUMA)
+        if sizes == 1:
+            path = _choose_ones(block, 0, mask, LUMA_8x8, rounding.bits, factor, lists, weights)
+        else:
+            path = _choose(block, 0, mask, LUMA_8x8, rounding.bits, factor, lists, weights)
         while path != 0:
             i = bit_length(path) - 1
             path ^= 1 << i

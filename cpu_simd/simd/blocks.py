@@ -29,6 +29,7 @@ from .vector import (
 i32x16 = Vec(32, 16)
 load_i32x16, load_u16x8 = _make_load(i32x16), _make_load(u16x8)
 splat_u8x8, splat_u8x16, splat_i32x16 = _make_splat(u8x8), _make_splat(u8x16), _make_splat(i32x16)
+splat_u16x4 = _make_splat(Vec(16, 4))
 
 
 # --- parts of vectors, several addresses -----------------------------------------------------------------------------
@@ -117,29 +118,30 @@ def narrow_saturated(typingctx, a):
 
 @intrinsic
 def multiply_wide(typingctx, a, b):
-    """a * b of signed lanes, in lanes of twice the width."""
-    result = Vec(2 * a.bits, a.lanes)
-
-    def codegen(context, builder, sig, args):
-        return builder.mul(builder.sext(args[0], result.ir), builder.sext(args[1], result.ir))
-
-    return result(a, b), codegen
-
-
-@intrinsic
-def multiply_positive(typingctx, a, b):
-    """multiply_wide of 16-bit lanes that are not negative (pmaddwd, in place of a slower multiplication of 32 bits)."""
+    """a * b of signed 16-bit lanes, in lanes of 32 bits (pmaddwd, in place of a slower multiplication of 32 bits)."""
     result = Vec(32, a.lanes)
 
     def codegen(context, builder, sig, args):
-        x, y = (builder.zext(v, result.ir) for v in args)
         if not AVX2 or (a.lanes == 16 and SIMD_LEVEL != WIDE):
-            return builder.mul(x, y)
+            return builder.mul(*(builder.sext(v, result.ir) for v in args))
+        x, y = (builder.zext(v, result.ir) for v in args)  # the second product of each pair is 0
         name = "llvm.x86.avx512.pmaddw.d.512" if a.lanes == 16 else "llvm.x86.avx2.pmadd.wd"
         pairs = ir.VectorType(ir.IntType(16), 2 * a.lanes)
         return _llvm(builder, name, result.ir, [builder.bitcast(v, pairs) for v in (x, y)])
 
     return result(a, b), codegen
+
+
+@intrinsic
+def multiply_high(typingctx, a, b):
+    """The high half of a * b of unsigned 16-bit lanes."""
+
+    def codegen(context, builder, sig, args):
+        wide = ir.VectorType(ir.IntType(32), a.lanes)
+        product = builder.mul(*(builder.zext(v, wide) for v in args))
+        return builder.trunc(builder.lshr(product, _constant(wide, [16] * a.lanes)), a.ir)
+
+    return a(a, b), codegen
 
 
 @intrinsic

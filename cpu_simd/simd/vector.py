@@ -137,6 +137,20 @@ def store(typingctx, array, offset, value):
 
 
 @intrinsic
+def prefetch(typingctx, array, offset):
+    """Asks for the cache line of array[offset], which is read soon."""
+
+    def codegen(context, builder, sig, args):
+        byte, word = ir.IntType(8), ir.IntType(32)
+        address = _address(context, builder, sig.args[0], args[0], args[1], byte)
+        given = [address, *(ir.Constant(word, value) for value in (0, 3, 1))]  # to read, into all caches, data
+        _llvm(builder, "llvm.prefetch.p0i8", ir.VoidType(), given)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), codegen
+
+
+@intrinsic
 def load_4_u8x4(typingctx, array, i0, i1, i2, i3):
     """Four groups of four samples, from four offsets, as one u8x16."""
 

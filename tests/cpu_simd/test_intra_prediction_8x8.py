@@ -53,3 +53,4 @@ def test_satd():
         total = int(np.abs(HADAMARD @ difference @ HADAMARD.T).sum())
         got = kernels.mode_satd_8x8(source, 128 * (q >> 1) + 8 * (q & 1), predictions, mode)
         assert got == (total + 2) // 4
+        assert kernels.mode_satds_8x8(source, 128 * (q >> 1) + 8 * (q & 1), predictions)[mode] == got

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd import transform
-from h264lite.cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA
+from h264lite.cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, DEAD_ZONE_NEAREST
 from h264lite.standard import tables
 
 from ..naive_reconstruction import chroma_dc, inverse_scan, luma_dc, residual_4x4
@@ -65,6 +65,29 @@ def test_strips_equal_the_definition(dead_zone, of, inter):
 
 
 @pytest.mark.parametrize("of", ["flat", "default", "random"])
+def test_levels_of_kept_coefficients(of):
+    """forward_strips with quantise_kept is quantise_strips, and only strips without levels are said to have none."""
+    rng = np.random.default_rng(seed := 45)
+    print("seed", seed)
+    lists, empty = kernel_lists({"flat": FLAT, "default": DEFAULT, "random": random_lists(rng)}[of], 1), 0
+    for qp in range(52):
+        for most in (0, 1 + qp // 4, 2 + qp // 2, 255):
+            source = rng.integers(0, 256, 384).astype(np.uint8)
+            predicted = np.clip(source + rng.integers(-most, most + 1, 384), 0, 255).astype(np.uint8)
+            dead_zone = int(rng.choice([DEAD_ZONE_INTRA, DEAD_ZONE_INTER, DEAD_ZONE_NEAREST]))
+            for strips in ((0, 4, 0), (4, 6, 0), (4, 6, 1)):
+                expected, dc = np.zeros(768, np.int16), np.zeros(96, np.int32)
+                coded = transform.quantise_strips(source, predicted, *strips, qp, dead_zone, True, lists, expected, dc)
+                got = np.zeros(transform.BUFFER, np.int16)
+                may = transform.forward_strips(source, predicted, *strips, qp, dead_zone, lists, got)
+                assert may or coded == 0
+                empty += not may
+                assert transform.quantise_kept(*strips, qp, dead_zone, True, lists, got) == coded
+                assert np.array_equal(got[:768], expected)
+    assert empty > 52 * 3
+
+
+@pytest.mark.parametrize("of", ["flat", "default", "random"])
 def test_dc_transforms(of):
     rng = np.random.default_rng(seed := 42)
     print("seed", seed)
@@ -89,7 +112,9 @@ def test_dc_transforms(of):
 
             for at in (0, 4):
                 c = values[:8].astype(np.int64)
-                transform.code_chroma_dc(c, at, qp, 3, lists)
+                transform.hadamard_2x2(c, at)
+                for i in range(at, at + 4):
+                    c[i] = transform.quantise_dc(c[i], qp, 3, mf[1 + at // 4], lists.finer)
                 assert np.array_equal(c[4 - at :][:4], values[4 - at :][:4])
                 levels = c[at:][:4].copy()
                 transform.scale_chroma_dc(c, at, qp, lists)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import transform_8x8
 from h264lite.cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, DEAD_ZONE_NEAREST
-from h264lite.cpu_simd.transform import RATIOS
+from h264lite.cpu_simd.transform import BUFFER, RATIOS
 from h264lite.standard import tables
 from h264lite.standard.cavlc import MAX_LEVEL
 from h264lite.standard.macroblock import BLOCK_TO_RASTER
@@ -87,6 +87,27 @@ def test_quadrants_equal_the_definition(dead_zone, of, inter):
             assert own.tolist() == np.count_nonzero(interleaved, axis=1).tolist()
             assert np.array_equal(quadrant(out, q), np.clip(p + residual_8x8(expected.tolist(), qp, weights), 0, 255)), qp
         assert not levels[0].any()
+
+
+@pytest.mark.parametrize("of", ["flat", "random"])
+def test_levels_of_kept_coefficients(of):
+    """forward_quadrants with quantise_kept_8x8 is quantise_8x8, and only quadrants without levels are said to have none."""
+    rng = np.random.default_rng(seed := 46)
+    print("seed", seed)
+    lists, empty = kernel_lists(FLAT if of == "flat" else random_lists(rng), 1), 0
+    for qp in range(52):
+        for most in (0, 1 + qp // 4, 2 + qp // 2, 255):
+            source = rng.integers(0, 256, 384).astype(np.uint8)
+            predicted = np.clip(source + rng.integers(-most, most + 1, 384), 0, 255).astype(np.uint8)
+            dead_zone = int(rng.choice([DEAD_ZONE_INTER, DEAD_ZONE_NEAREST]))
+            expected, got = np.zeros(768, np.int16), np.zeros(BUFFER, np.int16)
+            coded = transform_8x8.quantise_8x8(source, predicted, qp, dead_zone, lists, expected)
+            may = transform_8x8.forward_quadrants(source, predicted, qp, dead_zone, lists, got)
+            assert may or coded == 0
+            empty += not may
+            assert transform_8x8.quantise_kept_8x8(qp, dead_zone, True, lists, got) == coded
+            assert np.array_equal(got[:256], expected[:256]) and np.array_equal(got[384:640], expected[384:640])
+    assert empty > 52
 
 
 def test_ratios_are_coefficients_in_steps():
