@@ -103,7 +103,7 @@ class Chain:
                     raise ValueError(f"stage {stage.name} has too many arguments")
         return first, len(rows)
 
-    def _calls(self, stage: Stage, span: tuple[int, ...], state: State) -> Iterable[tuple[int, tuple[Any, ...]]]:
+    def _calls(self, stage: Stage, span: tuple[int, ...], state: Mapping[str, Any]) -> Iterable[tuple[int, tuple[Any, ...]]]:
         """Addresses and arguments; the spans of a state have the same addresses."""
         key = stage.name, id(state)
         if key not in self._given:
