@@ -20,7 +20,7 @@ from pathlib import Path
 
 import h264lite
 from h264lite.benchmarks import clips
-from h264lite.benchmarks.presets import Points, bd_rate, shortened
+from h264lite.benchmarks.presets import Points, bd_rate, count_of, shortened
 from h264lite.benchmarks.rate_distortion import QPS, points
 
 CHOICE = ("foreman_352x288_30", "BasketballPass_416x240_50", "mobile_352x288_30", "city_704x576_30")
@@ -109,7 +109,8 @@ def main() -> None:
     every: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for name in args.clips:
         print(name, flush=True)
-        for row, value in compare(shortened(name, args.frames), args.preset, args.rounds).items():
+        clip, _ = shortened(name, count_of(name, args.frames), False)
+        for row, value in compare(clip, args.preset, args.rounds).items():
             every.setdefault(row, []).append(value)
             print(f"    {row[0]} beside {row[1]}: {value[0]:+.1f} % of the bits at {value[1]:.2f} times its speed")
     for (preset, name), values in every.items():

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from h264lite.benchmarks.presets import bd_rate, ours, shortened
+from h264lite.benchmarks.presets import Row, bd_rate, count_of, shortened
 from h264lite.benchmarks.rate_distortion import QPS, points
 
 LADDER = ("foreman_352x288_30", "BasketballPass_416x240_50", "mobile_352x288_30", "city_704x576_30", "driving_1920x1080_30")
@@ -48,11 +48,11 @@ def main() -> None:
     found: dict[str, list[float]] = {name: [] for name in ROWS}
     spent: dict[str, list[float]] = {name: [] for name in ROWS}
     for clip_name in args.clips:
-        clip, reference = shortened(clip_name, args.frames), None
+        (clip, _), reference = shortened(clip_name, count_of(clip_name, args.frames), False), None
         for name, options in ROWS.items():
-            encode = ours(**{"preset": args.preset, "bframes": 0, **options})
+            row = Row(True, args.preset, {"bframes": 0, **options})
             start = time.process_time()
-            streams = [encode(clip, [], qp) for qp in QPS]
+            streams = [row.encode(clip, [], qp, 1) for qp in QPS]
             spent[name].append(time.process_time() - start)
             made = points(clip, streams)
             reference = reference or made
