@@ -8,6 +8,7 @@ from ..jit.kernel import helper
 from .bit_costs import mvd_bits
 from .decisions import COARSE_X, COARSE_Y
 from .layout import COARSE_PAD
+from .simd.aligned import aligned
 from .simd.lanes import first_where, smallest
 from .simd.search import quarter_sads, where_below, window_of
 from .simd.vector import (
@@ -31,9 +32,9 @@ _COLUMNS = 2 * COARSE_X  # candidates side by side
 # SADs of quads, of 4x4 coarse samples each, at all candidates: a macroblock's 8x8 are four quads, and the next macroblock's
 # two of these. Quad q of row r lies half a macroblock before macroblock (q, r).
 Quads = namedtuple("Quads", (
-    "sads",  # uint16[mb_width + 1, VECTORS], of the last quad computed in each column
+    "sads",  # uint16[(mb_width + 1) * VECTORS], of the last quad computed in each column
     "place",  # int64[mb_width + 1], which one that is, see _place
-    "pairs",  # uint16[2, VECTORS], sums of two quads one above the other, of columns q at q % 2
+    "pairs",  # uint16[2 * VECTORS], sums of two quads one above the other, of columns q at q % 2
     "pair_place",  # int64[2], which ones these are, by the upper quad
 ))  # fmt: skip
 NOWHERE = -1
@@ -48,11 +49,14 @@ def vector_costs(lam, cost):
 
 
 @helper
-def forget_quads(quads):
-    """No quad is known."""
-    for q in range(quads.place.size):
-        quads.place[q] = NOWHERE
-    quads.pair_place[0] = quads.pair_place[1] = NOWHERE
+def make_quads(mb_width):
+    """Quads of a frame so wide, none of them computed."""
+    sads, place = aligned(2 * VECTORS * (mb_width + 1)).view(np.uint16), aligned(8 * (mb_width + 1)).view(np.int64)
+    pairs, pair_place = aligned(4 * VECTORS).view(np.uint16), aligned(16).view(np.int64)
+    for q in range(place.size):
+        place[q] = NOWHERE
+    pair_place[0] = pair_place[1] = NOWHERE
+    return Quads(sads, place, pairs, pair_place)
 
 
 @helper

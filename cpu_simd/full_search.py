@@ -16,14 +16,7 @@ from .search_windows import COST_OUTSIDE, Shape, arrange_windows, candidate, col
 from .simd.aligned import aligned
 from .simd.blocks import splat_i32x16
 from .simd.lanes import bit_length, first_where, smallest
-from .simd.search import (
-    WINDOW,
-    arranged_sads,
-    candidates,
-    keep_smallest,
-    row_sads,
-    row_sads_portable,
-)
+from .simd.search import WINDOW, arranged_sads, candidates, keep_smallest, row_sads, row_sads_portable
 from .simd.vector import (
     PORTABLE,
     SIMD_LEVEL,

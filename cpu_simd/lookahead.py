@@ -9,7 +9,7 @@ import numpy as np
 from ..jit.kernel import closed_kernel, helper, quick_kernel
 from .bit_costs import mvd_bits
 from .block_costs import Layers, fill_8x8_layers, satds_8x8
-from .coarse_search import VECTORS, Quads, coarse_vector, forget_quads, vector_costs
+from .coarse_search import VECTORS, coarse_vector, make_quads, vector_costs
 from .cost import strip_satd
 from .decisions import (
     CAMERA_SCALE,
@@ -142,11 +142,7 @@ def lookahead_search(current, reference, camera, row0, row1, vector, quick=False
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
     mb_height, mb_width = current.tiny.shape
     cost = aligned(2 * VECTORS).view(np.uint16)
-    quads = Quads(
-        aligned(2 * VECTORS * (mb_width + 1)).view(np.uint16), np.empty(mb_width + 1, np.int64),
-        aligned(4 * VECTORS).view(np.uint16), np.empty(2, np.int64),
-    )  # fmt: skip
-    forget_quads(quads)
+    quads = make_quads(mb_width)
     vector_costs(1, cost)
     layers, sums = Layers(aligned(0), aligned(512).view(np.int16)), np.empty(16, np.int32)
     for mb in range(row0 * mb_width, row1 * mb_width):

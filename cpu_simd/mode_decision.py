@@ -161,8 +161,8 @@ def whole_distortion(target, layers, at, x, y, metric):
 
 
 @helper
-def _ask_for_samples(target, at, x, y):
-    """Asks for the samples that predict a macroblock at vector (x, y), before they are needed; see whole_distortion."""
+def _prefetch_samples(target, at, x, y):
+    """Prefetches the samples that predict a macroblock at vector (x, y), before they are needed; see whole_distortion."""
     _, ref_luma, offsets = target
     stride = ref_luma.shape[3]
     base = at + (y >> 2) * stride + (x >> 2)
@@ -338,7 +338,7 @@ def mode_decision(
             at = np.int64(ref_slots[0]) * 4 * plane + (y0 + pad) * stride + x0 + pad
             if mx + 1 < mb_width:
                 x, y = np.int64(searches.mv[0, mb + 1, 40, 0]), np.int64(searches.mv[0, mb + 1, 40, 1])
-                _ask_for_samples(target, at + 16, x, y)
+                _prefetch_samples(target, at + 16, x, y)
             best, skipped = whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, metric, choice, lam, motion)
             commit_motion(mv_cache, mb, ref_idx, mv)
             if not skipped:

@@ -7,7 +7,7 @@ from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
 from .block_costs import load_layers, octets_of
-from .coarse_search import VECTORS, Quads, coarse_vector, forget_quads, vector_costs
+from .coarse_search import VECTORS, coarse_vector, make_quads, vector_costs
 from .decisions import (
     CAMERA_SCALE,
     CAMERA_X,
@@ -205,11 +205,7 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
     coarse_source, coarse_reference = coarse
     reach = max(merange, SMALLEST_WINDOW) + 3
     cost = aligned(2 * VECTORS).view(np.uint16)
-    quads = Quads(
-        aligned(2 * VECTORS * (mb_width + 1)).view(np.uint16), np.empty(mb_width + 1, np.int64),
-        aligned(4 * VECTORS).view(np.uint16), np.empty(2, np.int64),
-    )  # fmt: skip
-    forget_quads(quads)
+    quads = make_quads(mb_width)
     cost_lam = np.int64(-1)  # lambda of `cost`
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my = mb % mb_width, mb // mb_width

@@ -31,8 +31,8 @@ _PAD_UNIT = 16
 MB_A_THREAD = 130  # macroblocks of a frame for each thread: with fewer an encode gets slower,
 _LEAST_USEFUL = 8  # but so many threads always find frames side by side
 MOST_IN_TEAM = 16  # threads that share a frame
-_SHARES, _MB_SHARED = 8, 4000  # threads and macroblocks from which B frames that are references are shared
 _BESIDE = 2  # threads beside them
+_SHARES, _MB_SHARED = 8, 4000  # threads and macroblocks from which B frames that are references are shared
 
 
 @dataclass(frozen=True)

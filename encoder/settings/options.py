@@ -28,7 +28,7 @@ from .option_types import (
     read_text,
     read_tune,
 )
-from .presets import CAVLC_PRESETS, PRESETS, TOOLS_OF_PRESETS
+from .presets import PRESETS, TOOLS_OF_PRESETS, preset
 from .requests import read_zones
 from .tunes import OF_USE, TUNES, split, tuned
 from .unbuilt import UNBUILT, VALUES
@@ -455,13 +455,3 @@ def _without_cabac(asked: Mapping[str, Any], tunes: Iterable[str]) -> bool:
     wants = asked.get("cabac") is True or asked.get("no_cabac") is False
     tuned_off = not wants and any(TUNES[tune].get("no_cabac") for tune in tunes)
     return asked.get("profile") == "baseline" or asked.get("no_cabac") is True or tuned_off
-
-
-def preset(name: str, cavlc: bool = False) -> dict[str, Any]:
-    """The options of a preset: its row and all rows before it. cavlc: of streams without CABAC."""
-    changes: dict[str, Any] = {}
-    for row, values in (CAVLC_PRESETS if cavlc else PRESETS).items():
-        changes |= values
-        if row == name:
-            break
-    return changes

@@ -31,3 +31,13 @@ CAVLC_PRESETS: dict[str, dict[str, Any]] = {
     "veryslow": {"ref": 6},
     "placebo": {"ref": 8, "merange": 32, "subme": 6},
 }
+
+
+def preset(name: str, cavlc: bool = False) -> dict[str, Any]:
+    """The options of a preset: its row and all rows before it. cavlc: of streams without CABAC."""
+    changes: dict[str, Any] = {}
+    for row, values in (CAVLC_PRESETS if cavlc else PRESETS).items():
+        changes |= values
+        if row == name:
+            break
+    return changes

@@ -54,7 +54,7 @@ class Costs(Protocol):
         """The next frame; frames on a GPU only if these costs are of that GPU."""
 
     def expect(self, number: int, luma: Luma) -> None:
-        """A frame that `add` will follow for, in another thread than the questions: work may begin."""
+        """Frame `number` is there, and its `add` follows: work on it may begin. Called in another thread than all else."""
 
     def ahead(self, questions: list[Question]) -> None:
         """These will be asked, probably."""

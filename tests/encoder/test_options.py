@@ -19,11 +19,10 @@ from h264lite.encoder.settings.options import (
     API,
     BY_NAME,
     OPTIONS,
-    preset,
     read_options,
     unknown_option,
 )
-from h264lite.encoder.settings.presets import CAVLC_PRESETS, PRESETS
+from h264lite.encoder.settings.presets import CAVLC_PRESETS, PRESETS, preset
 from h264lite.encoder.settings.tunes import OF_USE, TUNES, TUNES_WITH_RATE, WITH_RATE, ZERO_LATENCY, Change
 from h264lite.encoder.settings.unbuilt import SHORT, UNBUILT, VALUES
 from h264lite.scheduler.stages import BY_BITS
