@@ -43,7 +43,7 @@ COST_NOT_REFINED = 1 << 20  # cost of a partition that was not refined
 EVERY = 5  # from this subme on all partitions are refined
 # Up to subme QUICK a macroblock is quiet if it costs less than QUIET lambdas undivided: it is neither searched beyond the
 # centre of its window nor divided nor, by intra_estimate, intra
-QUICK, QUIET = 3, 96  # adaptive_types.py and bipredict have rules of their own up to QUICK
+QUICK, QUIET = 3, 96  # the lookahead and bipredict have rules of their own up to QUICK
 ALL_PARTITIONS = 31  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4 and 4x8, 4 4x4 (not without 3)
 SMALL_PARTITIONS = 24  # those below 8x8
 

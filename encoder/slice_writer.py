@@ -132,7 +132,6 @@ def picture_parameter_set(config: Config) -> Pps:
     return Pps(
         entropy_coding_mode_flag=int(config.cabac),
         num_ref_idx_l0_default_active_minus1=config.ref - 1,
-        num_ref_idx_l1_default_active_minus1=max(0, config.most_later_entries - 1),
         weighted_pred_flag=int(config.weightp > 0),
         weighted_bipred_idc=WEIGHTED_BIPRED_IMPLICIT * config.weightb,
         pic_init_qp_minus26=config.qp - 26,
@@ -272,7 +271,6 @@ class SliceWriter:
             header.num_ref_idx_active_override_flag = int(spec.n_ref != config.ref)
         if spec.n_ref1:
             header.num_ref_idx_l1_active_minus1 = spec.n_ref1 - 1
-            header.num_ref_idx_active_override_flag |= int(spec.n_ref1 != config.most_later_entries)
         elif spec.n_ref and config.weightp:
             _set_weights(header, spec.weights, spec.n_ref)
         if config.bframes:

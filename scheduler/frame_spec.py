@@ -37,6 +37,7 @@ class Held(NamedTuple):
     coding_index: int
     frame_num: int
     pic_order_cnt: int
+    is_b: bool
 
 
 class FrameSpec(NamedTuple):

@@ -4,11 +4,9 @@ Pure functions of integers: the types of a stream depend on its frames and the s
 frames come.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ...cpu_simd.decisions import QUICK
 from ...scheduler.frame_spec import B, I, P
 from ...scheduler.lookahead.questions import Costs, Luma, NotYet, Question
 from ..settings.config import Config
@@ -37,7 +35,6 @@ class TypeRules:
     b_bias: int
     rc_lookahead: int  # frames
     pyramid: bool  # a B frame in the middle of several is a reference of the others
-    quick: bool = False  # FAST leaves out runs with 2, 4 ... B frames that are not the longest: their pyramid is lopsided
     lag: int = 0  # frames that may come before a decision waits for its costs; changes no type
 
     @classmethod
@@ -45,7 +42,7 @@ class TypeRules:
         """Those of an encode."""
         return cls(
             config.keyint, config.min_keyint, config.scenecut, config.bframes, config.b_adapt, config.b_bias,
-            config.rc_lookahead, pyramid, config.subme <= QUICK, 0 if config.waits_for_packets else _LAG,
+            config.rc_lookahead, pyramid, 0 if config.waits_for_packets else _LAG,
         )  # fmt: skip
 
     @property
@@ -155,8 +152,8 @@ class AdaptiveTypes:
                     found += self._questions(start, newest)
         self._asked_ahead = count
         if rules.b_adapt == FAST and self._anchor >= 0:  # runs are about as long as the last one
-            lengths = self._tried(range(1, min(longest, self._last_run + _PATIENCE) + 1))
-            for to in (self._anchor + length for length in lengths[1:]):
+            most = min(longest, self._last_run + _PATIENCE)
+            for to in range(self._anchor + 2, self._anchor + most + 1):
                 found += self._questions(self._anchor, to) if to < count else []
         return found
 
@@ -217,11 +214,7 @@ class AdaptiveTypes:
             return self._best_run(last)
         longest = min(self._rules.bframes + 1, last - self._anchor)
         lengths = [length for length in range(1, longest + 1) if self._asked.get(self._anchor + length) != B]
-        return lengths[-1] if self._rules.b_adapt == FIXED else self._fast_run(self._tried(lengths))
-
-    def _tried(self, lengths: Sequence[int]) -> list[int]:
-        """Those of `lengths` that FAST compares, see TypeRules.quick."""
-        return [n for n in lengths if n in (1, lengths[-1]) or n % 2 == 0 or not self._rules.quick]
+        return lengths[-1] if self._rules.b_adapt == FIXED else self._fast_run(lengths)
 
     def _last(self, start: int, end: bool) -> int:
         """The last frame that the next decision takes into account; no B frame. At least the number of settled ones: unknown.

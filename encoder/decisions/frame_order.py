@@ -2,7 +2,7 @@
 
 from ...scheduler.frame_spec import B, FrameSpec, Held, I, P
 from ..settings.config import Config
-from ..settings.pyramid import MOST_LATER, coding_order
+from ..settings.pyramid import coding_order
 from ..settings.requests import IDR
 from .requested import qp_of
 
@@ -11,8 +11,8 @@ Slices = tuple[tuple[int, int], ...]
 
 
 class FrameOrder:
-    """FrameSpecs of a stream with B frames. The references are those of the coded frames that are displayed last; all lists
-    begin with the nearest frame.
+    """FrameSpecs of a stream with B frames. B frames predict from the nearest frame on each side, P frames from the nearest
+    that are not B: they wait for no B frame, and all B frames can be coded beside them.
     """
 
     def __init__(self, config: Config, slices: Slices) -> None:
@@ -44,11 +44,12 @@ class FrameOrder:
     def _spec(self, frame_type: str, display: int, is_reference: bool) -> FrameSpec:
         """The next frame in coding order."""
         config, held, count = self._config, self._held, 2 * (display - self._idr_display)
-        list0 = [frame for frame in held if frame.pic_order_cnt < count][: 0 if frame_type == I else config.ref]
-        list1 = [frame for frame in reversed(held) if frame.pic_order_cnt > count][:MOST_LATER]
+        earlier = [frame for frame in held if frame.pic_order_cnt < count]
+        list0 = {I: [], P: [frame for frame in earlier if not frame.is_b][: config.ref], B: earlier[:1]}[frame_type]
+        list1 = [frame for frame in held if frame.pic_order_cnt > count][-1:]
         if is_reference:
-            now = Held(self._coded, self._frame_num, count)
-            self._held = tuple(sorted((now, *held), key=_latest_first)[: config.dpb_frames])
+            now = Held(self._coded, self._frame_num, count, frame_type == B)
+            self._held = self._kept(sorted((now, *held), key=_latest_first))
         spec = FrameSpec(
             display_index=display,
             coding_index=self._coded,
@@ -73,6 +74,13 @@ class FrameOrder:
         self._coded += 1
         self._frame_num += is_reference
         return spec
+
+    def _kept(self, held: list[Held]) -> tuple[Held, ...]:
+        """Those of `held`, latest first, that stay references: those of the next P frame, then the latest."""
+        config = self._config
+        of_p = [frame for frame in held if not frame.is_b][: min(config.ref, config.dpb_frames - config.b_levels)]
+        others = [frame for frame in held if frame not in of_p][: config.dpb_frames - len(of_p)]
+        return tuple(sorted((*of_p, *others), key=_latest_first))
 
 
 def _latest_first(frame: Held) -> int:

@@ -16,7 +16,7 @@ from .buffer import Buffer, asked_buffer, buffer_of, nal_factor
 from .device import choose_device, choose_devices
 from .options import ALL, API, OPTIONS, Option, read_options
 from .pass_file import READING, WRITING, FirstPass, check_pass, read_pass
-from .pyramid import MOST_LATER, dpb_frames, reference_levels, reordered_frames
+from .pyramid import dpb_frames, reference_levels, reordered_frames
 from .requests import Request, Zone, read_qpfile
 from .scaling_lists import FLAT, ScalingLists
 from .settle import gops_for, settle_deblocking, settle_level, settle_profile, settle_psy, settle_qps, settle_types
@@ -270,9 +270,9 @@ class Config:
         return reordered_frames(self.bframes, self.b_pyramid)
 
     @property
-    def most_later_entries(self) -> int:
-        """Most entries of RefPicList1."""
-        return min(MOST_LATER, 1 + reference_levels(self.bframes, self.b_pyramid)) if self.bframes else 0
+    def b_levels(self) -> int:
+        """Levels of B frames that are references: so many at the same time at most."""
+        return reference_levels(self.bframes, self.b_pyramid)
 
     @property
     def frames_back(self) -> int:
@@ -281,8 +281,8 @@ class Config:
 
     @property
     def most_searches(self) -> int:
-        """Most entries of both lists of a frame; the lists of a B frame have no frame in common."""
-        return max(self.most_entries, min(self.dpb_frames, self.ref + self.most_later_entries))
+        """Most entries of both lists of a frame; those of a B frame have one each."""
+        return max(self.most_entries, self.lists)
 
     @property
     def most_entries(self) -> int:

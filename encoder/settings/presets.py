@@ -6,13 +6,13 @@ from typing import Any
 PRESETS: dict[str, dict[str, Any]] = {
     "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "p8x8", "trellis": 0, "no_8x8dct": True, "bframes": 0},
     "superfast": {"subme": 2, "bframes": 3},
-    "veryfast": {"merange": 8, "partitions": "p8x8,i8x8", "no_8x8dct": False, "trellis": 1},
-    "faster": {"subme": 3},
-    "fast": {"subme": 4, "partitions": "all"},
-    "medium": {"merange": 16, "subme": 6},
-    "slow": {"ref": 2},
-    "slower": {"ref": 3, "subme": 7},
-    "veryslow": {"ref": 6},
+    "veryfast": {"merange": 8, "subme": 3, "partitions": "p8x8,i8x8", "no_8x8dct": False, "trellis": 1},
+    "faster": {"subme": 4, "partitions": "all"},
+    "fast": {"subme": 6, "partitions": "p8x8,i8x8"},
+    "medium": {"merange": 16, "partitions": "all"},
+    "slow": {"ref": 3, "subme": 7, "bframes": 5},
+    "slower": {"ref": 4, "bframes": 8, "b_adapt": 2},
+    "veryslow": {"ref": 6, "b_pyramid": "dyadic"},
     "placebo": {"ref": 8, "merange": 32},
 }
 # Those of a preset or a tune give way to x264's --cabac, --8x8dct, --weightb, --mbtree

@@ -5,7 +5,7 @@ levels ("dyadic") the halves are divided in the same way.
 """
 
 LEVELS = {"none": 0, "normal": 1, "dyadic": 4}  # of references; 16 frames have no more than 4
-MOST_LATER = 2  # entries of RefPicList1
+_MOST_FRAMES = 16  # of any level (A.3.1)
 
 
 def coding_order(count: int, pyramid: str) -> list[tuple[int, bool]]:
@@ -27,8 +27,8 @@ def reference_levels(count: int, pyramid: str) -> int:
 
 
 def dpb_frames(ref: int, bframes: int, pyramid: str) -> int:
-    """max_num_ref_frames: B frames take the frame before them, the one after them and one of each level."""
-    return max(ref, 2 + reference_levels(bframes, pyramid)) if bframes else ref
+    """max_num_ref_frames: those of a P frame, or the two around B frames, and one B frame of each level."""
+    return min(_MOST_FRAMES, max(ref, 2) + reference_levels(bframes, pyramid)) if bframes else ref
 
 
 def reordered_frames(bframes: int, pyramid: str) -> int:

@@ -44,7 +44,7 @@ def settle_level(values: dict[str, Any], options: dict[str, Any], rates: tuple[i
     """The level to declare; rates: see choose_level.
 
     A preset's B frames are left out where each frame is an IDR frame. Where the level, the highest or the user's, has no room
-    for the references of a preset, there are fewer; where it has none for those of a pyramid either, there is no pyramid.
+    for the references of a preset, there are fewer; where it has none for those of a pyramid either, this is lower, or there is none.
     """
     given = _is_given("bframes", options)
     if values["keyint"] == 1 and not given:
@@ -52,19 +52,19 @@ def settle_level(values: dict[str, Any], options: dict[str, Any], rates: tuple[i
     counts = [values["ref"]] if _is_given("ref", options) else range(values["ref"], 0, -1)
     pyramids = [values["b_pyramid"]]
     if values["bframes"] and not given and options.get("b_pyramid") is None:
-        pyramids.append("none")
-    first: OptionError | None = None
+        pyramids = list(dict.fromkeys([*pyramids, "normal", "none"]))
+    last: OptionError | None = None
     for pyramid, ref in product(pyramids, counts):
         size, references = (values["width"], values["height"]), (ref, values["bframes"], pyramid)
         try:
             level = choose_level(*size, values["fps"], *references, values["merange"], values["level"], rates)
         except OptionError as error:
-            first = first or error
+            last = error
             continue
         values["ref"], values["b_pyramid"] = ref, pyramid
         return level
-    assert first is not None
-    raise first
+    assert last is not None
+    raise last
 
 
 def settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:

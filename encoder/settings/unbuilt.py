@@ -89,7 +89,6 @@ _REFUSED: dict[str, tuple[str, ...]] = {
 SHORT = {"w": "weightb", "8": "8x8dct", "o": "output"}
 VALUES = {  # of options that are built
     ("me", ("tesa",)): "dia, hex, umh, fsbm (esa) and step are built",
-    ("b_pyramid", ("strict", "1")): "P frames may predict from the B frames before them, see --b-pyramid normal",
     ("trellis", ("2",)): "the trellis in decisions too gains 0.1 % for half as much time again, see --trellis 1",
     ("profile", ("extended", "high10", "high422", "high444")): "baseline, main and high are built",
 }

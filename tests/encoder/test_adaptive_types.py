@@ -242,31 +242,6 @@ def test_runs_of_the_least_cost_per_frame(pyramid):
         assert "".join(LETTERS.get(kind, kind) for kind in found) == expected
 
 
-def test_quick_decisions_leave_out_lopsided_runs():
-    """Runs of three and five frames are chosen only at the end; others as if these cost more."""
-    seen = set()
-    for seed in range(20):
-        frames, bframes, table = 15, 5, Table(seed)
-        decisions = AdaptiveTypes(rules(bframes=bframes, scenecut=0, quick=True), table)
-        found = [kind for _ in range(frames) for kind in decisions.add(NOTHING)] + decisions.flush()
-        table, expected, at = Table(seed), "K", 0
-        table._count = frames
-        while at < frames - 1:
-            most = min(bframes + 1, frames - 1 - at)
-            means = {n: Fraction(path_cost(table, (at, at + n), True, 120), n) for n in {1, 2, 4, 6, most} if n <= most}
-            best = 1
-            for n in sorted(means)[1:]:
-                if means[n] <= means[best]:
-                    best = n
-                elif n >= best + 2:
-                    break
-            expected += (best - 1) * "B" + "P"
-            at += best
-            seen.add(best)
-        assert "".join(LETTERS.get(kind, kind) for kind in found) == expected
-    assert {1, 2, 4, 6} <= seen
-
-
 def test_types_do_not_depend_on_what_is_known_beyond_the_window():
     """Types that are known before the end stay; frames beyond the lookahead have no say."""
     for b_adapt, scenecut in product((FIXED, FAST, BEST), (0, 90)):

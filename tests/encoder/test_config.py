@@ -36,7 +36,7 @@ def test_sizes(size, coded, output, crop):
 @pytest.mark.parametrize(
     ("options", "level"),
     [({"width": 176, "height": 144, "fps": 15}, 10), ({"width": 176, "height": 144, "fps": 30}, 11),
-     ({"fps": 30}, 13), ({"fps": 30, "ref": 6}, 13), ({"fps": 30, "ref": 7}, 21),
+     ({"fps": 30}, 13), ({"fps": 30, "ref": 5}, 13), ({"fps": 30, "ref": 7}, 21),
      ({"width": 640, "height": 480, "fps": 15}, 22),
      ({"width": 640, "height": 480, "fps": 30}, 30), ({"width": 1280, "height": 720}, 31),
      ({"width": 1920, "height": 1080, "fps": 30}, 40), ({"width": 1920, "height": 1080, "fps": 60}, 42),
@@ -56,14 +56,14 @@ def test_the_smallest_level_that_fits(options, level):
 
 @pytest.mark.parametrize(
     ("options", "frames", "searches", "reordered", "level"),
-    [({"bframes": 0, "b_pyramid": "dyadic"}, 1, 1, 0, 13), ({"bframes": 1}, 2, 2, 1, 13), ({"bframes": 2}, 3, 3, 1, 13),
-     ({"bframes": 3}, 3, 3, 2, 13), ({"bframes": 16, "b_pyramid": "none"}, 2, 2, 1, 13),
-     ({"bframes": 3, "ref": 3}, 3, 3, 2, 13), ({"bframes": 3, "ref": 7}, 7, 7, 2, 21),
-     ({"bframes": 7, "b_pyramid": "dyadic"}, 4, 3, 3, 13), ({"bframes": 16, "b_pyramid": "dyadic"}, 6, 3, 4, 13),
-     ({"bframes": 16, "b_pyramid": "dyadic", "ref": 4}, 6, 6, 4, 13),
-     ({"bframes": 3, "ref": 3, "weightp": 2}, 3, 4, 2, 13),
-     ({"bframes": 3, "width": 1920, "height": 1080}, 3, 3, 2, 40),
-     ({"bframes": 15, "b_pyramid": "dyadic", "width": 1920, "height": 1080}, 5, 3, 4, 50)],
+    [({"bframes": 0, "b_pyramid": "dyadic"}, 1, 1, 0, 13), ({"bframes": 1}, 2, 2, 1, 13), ({"bframes": 2}, 3, 2, 1, 13),
+     ({"bframes": 3}, 3, 2, 2, 13), ({"bframes": 16, "b_pyramid": "none"}, 2, 2, 1, 13),
+     ({"bframes": 3, "ref": 3}, 4, 3, 2, 13), ({"bframes": 3, "ref": 7}, 8, 7, 2, 21),
+     ({"bframes": 7, "b_pyramid": "dyadic"}, 4, 2, 3, 13), ({"bframes": 16, "b_pyramid": "dyadic"}, 6, 2, 4, 13),
+     ({"bframes": 16, "b_pyramid": "dyadic", "ref": 4}, 8, 4, 4, 21),
+     ({"bframes": 3, "ref": 3, "weightp": 2}, 4, 4, 2, 13),
+     ({"bframes": 3, "width": 1920, "height": 1080}, 3, 2, 2, 40),
+     ({"bframes": 15, "b_pyramid": "dyadic", "width": 1920, "height": 1080}, 5, 2, 4, 50)],
     ids=str,
 )
 def test_what_b_frames_take(options, frames, searches, reordered, level):
@@ -99,11 +99,11 @@ def test_references_of_a_preset_fit_the_level():
         found = config(1920, 1080, **{"preset": "veryslow", "bframes": None, **options})
         return found.ref, found.b_pyramid, found.level_idc
 
-    assert refs() == (6, "normal", 50) and refs(level="4.1") == (4, "normal", 41) and refs(level="4", preset="slow")[0] == 2
-    assert config(8192, 4320, preset="veryslow").ref == 5
+    assert refs() == (6, "dyadic", 50) and refs(level="4.1") == (3, "normal", 41) and refs(level="4", preset="slow")[0] == 3
+    assert config(8192, 4320, preset="veryslow").ref == 2
     with pytest.raises(OptionError, match=r"level 4\.1: does not allow 5 reference frames \(at most 4\)"):
         refs(level="4.1", ref=5)
-    with pytest.raises(OptionError, match=r"level 4: does not allow 9000 macroblocks a frame.*; 6 reference frames"):
+    with pytest.raises(OptionError, match=r"level 4: does not allow 9000 macroblocks a frame \(at most 8192\)$"):
         config(1920, 1200, preset="veryslow", level="4")
 
 

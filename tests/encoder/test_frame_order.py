@@ -108,13 +108,24 @@ def test_a_mini_gop():
     assert [spec.nal_ref_idc for spec in specs[:5]] == [3, 2, 2, 0, 0]
     assert [spec.frame_num for spec in specs] == [0, 1, 2, 3, 3, 3, 4, 5, 5]
     assert [spec.pic_order_cnt for spec in specs[:5]] == [0, 8, 4, 2, 6]
-    assert [spec.list0 for spec in specs] == [(), (0,), (0,), (0,), (2, 0), (1, 2), (1, 2), (1,), (6, 1)]
-    assert [spec.list1 for spec in specs] == [(), (), (1,), (2, 1), (1,), (), (5,), (6, 5), (5,)]
-    assert specs[4].distances == (1, 3, -1) and specs[5].distances == (4, 6)
+    assert [spec.list0 for spec in specs] == [(), (0,), (0,), (0,), (2,), (1, 0), (1,), (1,), (6,)]
+    assert [spec.list1 for spec in specs] == [(), (), (1,), (2,), (1,), (), (5,), (6,), (5,)]
+    assert specs[4].distances == (1, -1) and specs[5].distances == (4, 8)
     assert [spec.delay for spec in specs] == 9 * [2] and specs[3].dts == specs[3].pts == 1
     assert [spec.references_after for spec in specs[3:6]] == [(1, 2, 0), (1, 2, 0), (5, 1, 2)]
-    assert specs[4].is_weighted and not specs[1].is_weighted and len(specs[4].implicit_weights) == 2
+    assert specs[4].is_weighted and not specs[1].is_weighted and len(specs[4].implicit_weights) == 1
     assert not any(spec.is_weighted for spec in specs_of(9, bframes=3, no_weightb=True))
+
+
+@pytest.mark.parametrize("options", [{"ref": 3}, {"ref": 5, "b_pyramid": "dyadic"}, {"ref": 16}], ids=str)
+def test_p_frames_wait_for_no_b_frame(options):
+    """They have as many references as are asked for, but where the levels of B frames leave no room for the sixteenth."""
+    specs = specs_of(240, bframes=8, **options)
+    kinds = {spec.coding_index: spec.frame_type for spec in specs}
+    of_p = [spec for spec in specs if spec.frame_type == "P"]
+    assert {kinds[index] for spec in of_p for index in spec.list0} == {"I", "P"}
+    assert len(of_p[-1].list0) == min(options["ref"], 15)
+    assert all((len(spec.list0), len(spec.list1)) == (1, 1) for spec in specs if spec.frame_type == "B")
 
 
 def test_a_b_frame_before_an_idr_frame_is_refused():
@@ -257,7 +268,7 @@ def spec_of(frame_type, held, count, **fields):
 
 
 def test_initial_lists():
-    held = (Held(3, 4, 16), Held(5, 6, 12), Held(4, 5, 8), Held(1, 2, 0))
+    held = (Held(3, 4, 16, False), Held(5, 6, 12, False), Held(4, 5, 8, False), Held(1, 2, 0, False))
     assert list_syntax.initial_lists(spec_of("P", held, 20)) == ([5, 4, 3, 1], [])
     assert list_syntax.initial_lists(spec_of("B", held, 10)) == ([4, 1, 5, 3], [5, 3, 4, 1])
     assert list_syntax.initial_lists(spec_of("B", held, 20)) == ([3, 5, 4, 1], [5, 3, 4, 1]), "8.2.4.2.3: two are switched"
@@ -265,7 +276,7 @@ def test_initial_lists():
 
 
 def test_modifications_are_no_more_than_needed():
-    held = (Held(3, 4, 16), Held(5, 6, 12), Held(4, 5, 8), Held(1, 2, 0))  # initial list of P: 5, 4, 3, 1
+    held = (Held(3, 4, 16, False), Held(5, 6, 12, False), Held(4, 5, 8, False), Held(1, 2, 0, False))  # initial list of P: 5, 4, 3, 1
 
     def said(*list0):
         found, other = list_syntax.modifications(spec_of("P", held, 20, list0=list0), 256)

@@ -207,9 +207,7 @@ BAD = [
     {"bframes": 17},
     {"bframes": 3, "profile": "baseline"},
     {"bframe": 3, "profile": "baseline"},
-    {"bframes": 3, "b_pyramid": "strict"},
     {"bframes": 3, "b_pyramid": 3},
-    {"bframes": 3, "b_pyramid": 1},
     {"bframes": 3, "b_pyramid": True},
     {"bframes": 3, "b_adapt": 3},
     {"bframes": 3, "direct": "temporal"},
@@ -348,7 +346,8 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
                     {"min_keyint": "auto"}, {"min_keyint": 0}, {"scenecut": 0}, {"no_scenecut": True}, {"b_adapt": 2},
                     {"no_mixed_refs": True}, {"threads": "auto"}, {"weightb": True}, {"direct": "none"}, {"direct": 0},
                     {"qpmin": 0}, {"qpmax": 51}, {"qpmax": "69"},
-                    {"pbratio": 1.8}, {"b_pyramid": "2"}, {"b_pyramid": 2}):  # fmt: skip
+                    {"pbratio": 1.8}, {"b_pyramid": "2"}, {"b_pyramid": 2}, {"b_pyramid": "strict"},
+                    {"b_pyramid": 1}):  # fmt: skip
         assert config(**{"qp": 26, "bframes": 0} | options) == config(qp=26, bframes=0), options
     for profile, name in (("main", "cabac"), ("high", "cabac"), ("high", "8x8dct")):
         assert config(profile=profile, **{name: True}) == config(profile=profile)
@@ -532,9 +531,9 @@ TUNED = [
     ("film", {"deblock": "2:2"}, {}),
     ("film", {"no_deblock": False, "preset": "slow"}, {"deblock": "-1:-1"}),
     ("animation", {"qp": 26}, {"deblock": "1:1", "bframes": 5}),
-    ("animation", {"qp": 26, "preset": "slower"}, {"deblock": "1:1", "ref": 6, "bframes": 5}),
-    ("animation", {"qp": 26, "preset": "placebo"}, {"deblock": "1:1", "ref": 16, "bframes": 5}),
-    ("animation", {"qp": 26, "preset": "slower", "ref": 2}, {"deblock": "1:1", "bframes": 5}),
+    ("animation", {"qp": 26, "preset": "slower"}, {"deblock": "1:1", "ref": 8, "bframes": 10}),
+    ("animation", {"qp": 26, "preset": "placebo"}, {"deblock": "1:1", "ref": 16, "bframes": 10}),
+    ("animation", {"qp": 26, "preset": "slower", "ref": 2}, {"deblock": "1:1", "bframes": 10}),
     ("animation", {"qp": 26, "bframes": 3}, {"deblock": "1:1"}),
     ("animation", {"qp": 26, "profile": "baseline"}, {"deblock": "1:1"}),
     ("grain", {"qp": 26}, {"deblock": "-2:-2", "ipratio": 1.1, "pbratio": 1.1, "deadzone_inter": 6, "deadzone_intra": 6,
@@ -582,7 +581,7 @@ def test_a_rate_factor_is_the_default():
 
 def test_the_b_frames_of_a_preset_give_way():
     """To the profile, and where each frame is an IDR frame; their pyramid to a level without room for their references."""
-    assert [config(preset=name).bframes for name in ("ultrafast", "superfast", "medium", "placebo")] == [0, 3, 3, 3]
+    assert [config(preset=name).bframes for name in ("ultrafast", "superfast", "medium", "placebo")] == [0, 3, 3, 8]
     assert config(profile="baseline").bframes == config(keyint=1).bframes == 0
     low = [config(width=352, height=288, fps=3, level=level) for level in ("1.1", "1.2")]
     assert [(c.bframes, c.b_pyramid, c.dpb_frames) for c in low] == [(3, "none", 2), (3, "normal", 3)]
