@@ -276,7 +276,8 @@ def test_initial_lists():
 
 
 def test_modifications_are_no_more_than_needed():
-    held = (Held(3, 4, 16, False), Held(5, 6, 12, False), Held(4, 5, 8, False), Held(1, 2, 0, False))  # initial list of P: 5, 4, 3, 1
+    held = tuple([Held(*numbers, False) for numbers in ((3, 4, 16), (5, 6, 12), (4, 5, 8), (1, 2, 0))])
+    # the initial list of a P frame: 5, 4, 3, 1
 
     def said(*list0):
         found, other = list_syntax.modifications(spec_of("P", held, 20, list0=list0), 256)
