@@ -165,8 +165,9 @@ OPTIONS: tuple[Option, ...] = (
            "has no room", "INT", 1, 16, short="r"),
     Option("bframes", "Frame types", read_int, 3, "most B frames between two others, a tool of Main and High profile: 0 in "
            "Baseline", "INT", 0, 16, short="b"),
-    Option("b_pyramid", "Frame types", read_grid, "normal", "which B frames are references, of B frames alone: none; "
-           "normal or strict, the middle one of several, unless --level has no room; dyadic, also the middle of each half and so on (a longer delay)",
+    Option("b_pyramid", "Frame types", read_grid, "normal", "which B frames are references, of B frames alone: none; normal "
+           "or strict, the middle one of several, unless --level has no room; dyadic, also the middle of each half and so on "
+           "(a longer delay)",
            choices={"none": "none", "0": "none", "strict": "normal", "1": "normal", "normal": "normal", "2": "normal",
                     "dyadic": "dyadic"}),
     Option("b_adapt", "Frame types", read_int, 1, "how many B frames lie between two others: 0 always --bframes, 1 by their "

@@ -44,7 +44,8 @@ def settle_level(values: dict[str, Any], options: dict[str, Any], rates: tuple[i
     """The level to declare; rates: see choose_level.
 
     A preset's B frames are left out where each frame is an IDR frame. Where the level, the highest or the user's, has no room
-    for the references of a preset, there are fewer; where it has none for those of a pyramid either, this is lower, or there is none.
+    for the references of a preset, there are fewer; where it has none for those of a pyramid either, the pyramid is lower or
+    missing.
     """
     given = _is_given("bframes", options)
     if values["keyint"] == 1 and not given:
