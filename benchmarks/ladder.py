@@ -28,7 +28,6 @@ QPS, CRF_BELOW = (22, 27, 32, 37), 4
 FRAMES, SSIM_EVERY, WINDOW = 60, 4, 8
 BASE = "x264, Baseline's tools"
 P, B = {"bframes": 0}, {"bframes": 3}
-DEEP = {"bframes": 8, "b_adapt": 2, "b_pyramid": "dyadic"}
 RATE = {"crf": True}  # QPs of a constant rate factor
 TOOLS: dict[str, dict[str, Any]] = {
     "no CABAC": {"no_cabac": True}, "no 8x8 transform": {"no_8x8dct": True}, "no Intra 8x8": {"partitions": "p8x8,p4x4,i4x4"},
@@ -58,11 +57,8 @@ def rows() -> dict[str, dict[str, Any]]:
     for preset in PRESETS:
         found[preset] = {"preset": preset, **P}
         if preset != "ultrafast":
-            found[f"{preset}, 3 B frames"] = {"preset": preset, **B}
-            found[f"{preset}, 3 B frames, CRF"] = {"preset": preset, **B, **RATE}
-    for preset in ("slower", "veryslow"):
-        found[f"{preset}, 8 B frames, b-adapt 2, dyadic"] = {"preset": preset, **DEEP}
-        found[f"{preset}, 8 B frames, b-adapt 2, dyadic, CRF, tune psnr"] = {"preset": preset, **DEEP, **RATE, "tune": "psnr"}
+            found[f"{preset}, B frames"] = {"preset": preset}
+            found[f"{preset}, B frames, CRF"] = {"preset": preset, **RATE}
     found |= {f"medium, 3 B frames: {name}": {**B, **options} for name, options in TOOLS.items()}
     return found | {f"medium, 3 B frames, CRF: {name}": {**B, **RATE, **options} for name, options in RATES.items()}
 
