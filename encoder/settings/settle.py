@@ -52,8 +52,8 @@ def settle_level(values: dict[str, Any], options: dict[str, Any], rates: tuple[i
         values["bframes"] = 0
     counts = [values["ref"]] if _is_given("ref", options) else range(values["ref"], 0, -1)
     pyramids = [values["b_pyramid"]]
-    if values["bframes"] and not given and options.get("b_pyramid") is None:
-        pyramids = list(dict.fromkeys([*pyramids, "normal", "none"]))
+    if values["bframes"] and options.get("b_pyramid") is None:
+        pyramids = list(dict.fromkeys([*pyramids, "normal", *([] if given else ["none"])]))
     last: OptionError | None = None
     for pyramid, ref in product(pyramids, counts):
         size, references = (values["width"], values["height"]), (ref, values["bframes"], pyramid)

@@ -100,6 +100,7 @@ def test_references_of_a_preset_fit_the_level():
         return found.ref, found.b_pyramid, found.level_idc
 
     assert refs() == (6, "dyadic", 50) and refs(level="4.1") == (3, "normal", 41) and refs(level="4", preset="slow")[0] == 3
+    assert refs(level="4.1", bframes=8) == (3, "normal", 41)
     assert config(8192, 4320, preset="veryslow").ref == 2
     with pytest.raises(OptionError, match=r"level 4\.1: does not allow 5 reference frames \(at most 4\)"):
         refs(level="4.1", ref=5)
