@@ -32,7 +32,7 @@ NO_WEIGHTS = MOST_WEIGHTED * N_WEIGHTS * (0,)
 
 
 class Held(NamedTuple):
-    """A reference frame as slice headers name it; its fields are those of its FrameSpec."""
+    """A reference frame as slice headers name it, by the fields of its FrameSpec; is_b: whether it is a B frame."""
 
     coding_index: int
     frame_num: int

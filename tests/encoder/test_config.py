@@ -36,7 +36,8 @@ def test_sizes(size, coded, output, crop):
 @pytest.mark.parametrize(
     ("options", "level"),
     [({"width": 176, "height": 144, "fps": 15}, 10), ({"width": 176, "height": 144, "fps": 30}, 11),
-     ({"fps": 30}, 13), ({"fps": 30, "ref": 5}, 13), ({"fps": 30, "ref": 7}, 21),
+     ({"fps": 30}, 13), ({"fps": 30, "ref": 5}, 13), ({"fps": 30, "ref": 6}, 21),
+     ({"fps": 30, "ref": 6, "bframes": 0}, 13), ({"fps": 30, "ref": 7}, 21),
      ({"width": 640, "height": 480, "fps": 15}, 22),
      ({"width": 640, "height": 480, "fps": 30}, 30), ({"width": 1280, "height": 720}, 31),
      ({"width": 1920, "height": 1080, "fps": 30}, 40), ({"width": 1920, "height": 1080, "fps": 60}, 42),
