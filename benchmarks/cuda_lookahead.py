@@ -49,7 +49,7 @@ class Kernels:
         self.luma, n_mb = [gpu.upload(luma) for luma in lumas[:3]], mb_width * mb_height
         self.frames = [self._frame(luma) for luma in self.luma]
         self.intra, self.total = gpu.array((n_mb,), np.uint16), gpu.zeros((1,), np.int64)
-        self.memory = [lookahead.SearchMemory(*self._arrays(((lookahead.CANDIDATES,), np.int32), ((2,), np.int16), ((n_mb, 2),
+        self.memory = [lookahead.SearchMemory(*self._arrays(((lookahead.CAMERA_WORDS,), np.int32), ((2,), np.int16), ((n_mb, 2),
                        np.int16))) for _ in range(8)]  # fmt: skip
         self.motions = [lookahead.Motion(*self._arrays(((n_mb, 2), np.int16), ((n_mb,), np.uint16))) for _ in range(8)]
         self.rows: list[dict[str, Any]] = []
@@ -76,7 +76,7 @@ class Kernels:
                 lookahead.motion_job(frames[a], frames[b], self.intra, memory, motion)
                 for (a, b), memory, motion in zip(pairs, self.memory, self.motions)
             ])  # fmt: skip
-            self.time("lookahead_camera (2 launches)", count, lambda jobs=jobs: lookahead.lookahead_camera(
+            self.time("lookahead_camera", count, lambda jobs=jobs: lookahead.lookahead_camera(
                 jobs, mb_width, mb_height, stream
             ))  # fmt: skip
             for kernel in (lookahead.lookahead_search, lookahead.lookahead_refine):

@@ -52,14 +52,26 @@ extern "C" __global__ void quarter_size(const uint8_t *__restrict__ planes, uint
   *reinterpret_cast<unsigned *>(coarse + size_t(line) * coarse_stride + 4 * word) = found;
 }
 
-// The mean of a macroblock a thread, for macroblock rows [row0, row1)
-extern "C" __global__ void tiny_size(const uint8_t *__restrict__ coarse, uint8_t *tiny, int mb_width, int row0, int row1) {
-  wait_for_the_kernel_before();
-  const int stride = 4 * mb_width + 2 * COARSE_PAD, mb = row0 * mb_width + int(blockIdx.x * blockDim.x + threadIdx.x);
-  if (mb >= row1 * mb_width) return;
+// The mean of macroblock mb of a coarse frame
+DEVICE uint8_t mean_of(const uint8_t *__restrict__ coarse, int mb, int mb_width) {
+  const int stride = 4 * mb_width + 2 * COARSE_PAD;
   const uint8_t *p = coarse + size_t(COARSE_PAD + 4 * (mb / mb_width)) * stride + COARSE_PAD + 4 * (mb % mb_width);
   unsigned total = 8;
 #pragma unroll
   for (int i = 0; i < 4; i++) total = __dp4a(*reinterpret_cast<const unsigned *>(p + i * stride), 0x01010101u, total);
-  tiny[mb] = uint8_t(total >> 4);
+  return uint8_t(total >> 4);
+}
+
+// A thread a macroblock, for macroblock rows [row0, row1)
+extern "C" __global__ void tiny_size(const uint8_t *__restrict__ coarse, uint8_t *tiny, int mb_width, int row0, int row1) {
+  wait_for_the_kernel_before();
+  const int mb = row0 * mb_width + int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (mb < row1 * mb_width) tiny[mb] = mean_of(coarse, mb, mb_width);
+}
+// The same of two frames. Grid: macroblocks, 2
+extern "C" __global__ void tiny_sizes(const uint8_t *__restrict__ coarse, const uint8_t *__restrict__ other_coarse, uint8_t *tiny,
+    uint8_t *other_tiny, int mb_width, int mb_height) {
+  wait_for_the_kernel_before();
+  const int mb = int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (mb < mb_width * mb_height) (blockIdx.y ? other_tiny : tiny)[mb] = mean_of(blockIdx.y ? other_coarse : coarse, mb, mb_width);
 }

@@ -9,12 +9,14 @@ constexpr int WARPS = 4;
 constexpr int NO_BITS = 2;  // what mvd_bits takes for a vector like its predictor
 constexpr int ORDER = 4;    // bits of a key below the cost: order of the trials
 constexpr int FAR = 1 << 20;  // cost of a vector that may not be tried
+constexpr int CAMERA_WARPS = 8;  // of a candidate for the motion of the frame
+constexpr int ENDED = (2 * CAMERA_X + 1) * (2 * CAMERA_Y + 1) + 1;  // place in `totals`
 
 // One frame from another: a row of the table of the launcher, 8 bytes each. blockIdx.y is its number.
 struct MotionJob {
   const uint8_t *planes, *coarse, *tiny, *others, *other_coarse, *other_tiny;
   const uint16_t *intra;  // costs of the frame; null: sum of the costs alone
-  int *totals;
+  int *totals;  // sums of candidates, and ENDED
   short2 *camera;
   unsigned *vector, *mv;
   uint16_t *cost;
@@ -78,63 +80,80 @@ DEVICE int2 candidate(int n, int width, int height) {
   return make_int2((n - 1) % wide - range_x, (n - 1) / wide - range_y);
 }
 
-// Sum of differences of candidate blockIdx.x -> totals
-DEVICE void sum_differences(const uint8_t *__restrict__ here, const uint8_t *__restrict__ there, int width, int height, int *totals) {
-  SHARED(int, sums, 4);
-  const int2 v = candidate(int(blockIdx.x), width, height);
-  const int x0 = max(0, -v.x), y0 = max(0, -v.y), wide = width - abs(v.x), count = wide * (height - abs(v.y));
-  int total = 0;
-  for (int i = int(threadIdx.x); i < count; i += int(blockDim.x)) {
-    const int x = x0 + i % wide, y = y0 + i / wide;
-    total += abs(int(here[y * width + x]) - int(there[(y + v.y) * width + x + v.x]));
+// Sum of differences of a candidate, by all threads of a block, a warp a row; thread 0 has it
+DEVICE int sum_differences(const uint8_t *__restrict__ here, const uint8_t *__restrict__ there, int width, int height, int2 v) {
+  SHARED(int, sums, CAMERA_WARPS);
+  const int wide = width - abs(v.x), high = height - abs(v.y), words = wide >> 2, lane = int(threadIdx.x & 31);
+  here += max(0, -v.y) * width + max(0, -v.x);
+  there += max(0, v.y) * width + max(0, v.x);
+  unsigned total = 0;
+  for (int y = int(threadIdx.x >> 5); y < high; y += CAMERA_WARPS) {
+    const uint8_t *a = here + y * width, *b = there + y * width;
+    for (int i = lane; i < words; i += 32) total = sad4(load_word(a + 4 * i), load_word(b + 4 * i), total);
+    const int x = 4 * words + lane;  // of the samples beside whole words
+    if (x < wide) total += unsigned(abs(int(a[x]) - int(b[x])));
   }
   total = __reduce_add_sync(FULL_WARP, total);
-  if ((threadIdx.x & 31) == 0) sums[threadIdx.x >> 5] = total;
+  if (lane == 0) sums[threadIdx.x >> 5] = int(total);
   __syncthreads();
-  if (threadIdx.x == 0) totals[blockIdx.x] = sums[0] + sums[1] + sums[2] + sums[3];
+  int all = 0;
+  for (int i = 0; i < CAMERA_WARPS; i++) all += sums[i];
+  return all;
 }
 
-// The candidate with the least mean -> camera. One warp
-DEVICE void choose_motion(const int *__restrict__ totals, int width, int height, int count, short2 *camera) {
-  const auto area_of = [&](int n) {
-    const int2 v = candidate(n, width, height);
-    return (long long)(width - abs(v.x)) * (height - abs(v.y));
-  };
-  const auto better = [&](int a, int b) {  // totals of samples and areas stay below 2^31 and 2^23
-    const long long left = totals[a] * area_of(b), right = totals[b] * area_of(a);
-    return left < right || (left == right && a < b);
-  };
-  int best = min(int(threadIdx.x), count - 1);
-  for (int n = int(threadIdx.x) + 32; n < count; n += 32)
-    if (better(n, best)) best = n;
-#pragma unroll
-  for (int step = 16; step; step >>= 1) {
-    const int other = __shfl_xor_sync(FULL_WARP, best, step);
-    if (better(other, best)) best = other;
+// The candidate with the least mean; the first on a tie. Totals of samples and areas stay below 2^31 and 2^23
+struct Least {
+  int n, total, area;
+  DEVICE void take(Least other) {
+    const long long left = (long long)other.total * area, right = (long long)total * other.area;
+    if (left < right || (left == right && other.n < n)) *this = other;
   }
-  const int2 v = candidate(best, width, height);
+};
+
+// The motion of the frame from the sums of differences of `count` candidates -> camera. One warp
+DEVICE void choose_motion(const int *totals, int width, int height, int count, short2 *camera) {
+  const auto found = [&](int n) {
+    const int2 v = candidate(n, width, height);
+    return Least{n, __ldcg(totals + n), (width - abs(v.x)) * (height - abs(v.y))};
+  };
+  Least best = found(min(int(threadIdx.x), count - 1));
+#pragma unroll 4
+  for (int n = int(threadIdx.x) + 32; n < count; n += 32) best.take(found(n));
+#pragma unroll
+  for (int step = 16; step; step >>= 1)
+    best.take({__shfl_xor_sync(FULL_WARP, best.n, step), __shfl_xor_sync(FULL_WARP, best.total, step),
+               __shfl_xor_sync(FULL_WARP, best.area, step)});
+  const int2 v = candidate(best.n, width, height);
   if (threadIdx.x == 0) camera[0] = make_short2(short(v.x * (CAMERA_SCALE / COARSE_SCALE)), short(v.y * (CAMERA_SCALE / COARSE_SCALE)));
 }
 
-extern "C" __global__ void camera_totals(const uint8_t *__restrict__ here, const uint8_t *__restrict__ there, int width, int height,
-    int *totals) {
-  wait_for_the_kernel_before();
-  sum_differences(here, there, width, height, totals);
-}
-extern "C" __global__ void camera_choice(const int *__restrict__ totals, int width, int height, int count, short2 *camera) {
-  wait_for_the_kernel_before();
+// A block has a candidate; the one that ends last chooses. totals: sums, after them the number of blocks that have ended, 0 at
+// the start and at the end
+DEVICE void find_motion(const uint8_t *here, const uint8_t *there, int width, int height, int *totals, short2 *camera) {
+  SHARED(int, is_last, 1);
+  const int count = int(gridDim.x), n = int(blockIdx.x), sum = sum_differences(here, there, width, height, candidate(n, width, height));
+  if (threadIdx.x == 0) {
+    totals[n] = sum;
+    fence();
+    is_last[0] = atomicAdd(totals + ENDED, 1) == count - 1;
+  }
+  __syncthreads();
+  if (!is_last[0] || threadIdx.x >= 32) return;
+  fence();
   choose_motion(totals, width, height, count, camera);
+  if (threadIdx.x == 0) totals[ENDED] = 0;
+}
+
+extern "C" __global__ void camera(const uint8_t *__restrict__ here, const uint8_t *__restrict__ there, int width, int height,
+    int *totals, short2 *camera) {
+  wait_for_the_kernel_before();
+  find_motion(here, there, width, height, totals, camera);
 }
 // The same for frames in half size, of all jobs
-extern "C" __global__ void lookahead_totals(const MotionJob *__restrict__ jobs, int mb_width, int mb_height) {
+extern "C" __global__ void lookahead_camera(const MotionJob *__restrict__ jobs, int mb_width, int mb_height) {
   wait_for_the_kernel_before();
   const MotionJob &job = jobs[blockIdx.y];
-  sum_differences(job.tiny, job.other_tiny, mb_width, mb_height, job.totals);
-}
-extern "C" __global__ void lookahead_camera(const MotionJob *__restrict__ jobs, int mb_width, int mb_height, int count) {
-  wait_for_the_kernel_before();
-  const MotionJob &job = jobs[blockIdx.y];
-  choose_motion(job.totals, mb_width, mb_height, count, job.camera);
+  find_motion(job.tiny, job.other_tiny, mb_width, mb_height, job.totals, job.camera);
 }
 
 // The best candidate of the coarse frames: rank in raster order. own, window: the 8x8 coarse samples round the macroblock, and

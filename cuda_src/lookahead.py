@@ -10,8 +10,8 @@ from ..cpu_simd.decisions import CAMERA_X, CAMERA_Y
 from .runtime.device import DeviceArray
 
 WARPS = 4
-CAMERA_THREADS = 128
-CANDIDATES = (2 * CAMERA_X + 1) * (2 * CAMERA_Y + 1) + 1  # of lookahead_camera, at most
+CAMERA_THREADS = 256
+CAMERA_WORDS = (2 * CAMERA_X + 1) * (2 * CAMERA_Y + 1) + 2  # a sum for each candidate, and a counter, 0 between launches
 WORDS = 16  # of a job, eight bytes each
 SUM = WORDS - 1  # its sum, without the macroblocks at the border if there are others
 
@@ -34,7 +34,7 @@ class Used(NamedTuple):
 class SearchMemory(NamedTuple):
     """What the stages of one job pass on."""
 
-    totals: DeviceArray  # int32[CANDIDATES]
+    totals: DeviceArray  # int32[CAMERA_WORDS], zeros
     camera: DeviceArray  # int16[2]
     vector: DeviceArray  # int16[n_mb, 2]
 
@@ -72,19 +72,17 @@ def _row(words: list[int]) -> list[int]:
 def find_motion(here: DeviceArray, there: DeviceArray, totals: DeviceArray, camera: DeviceArray, stream: Any = None) -> None:
     """Twin of cpu_simd.search_centre.whole_motion in coarse samples; here, there: uint8[h, w].
 
-    totals: int32[CANDIDATES], scratch; camera: int16[2].
+    totals: int32[CAMERA_WORDS], zeros, scratch; camera: int16[2].
     """
     height, width = here.shape
-    count, launch = _candidates(width, height), camera.device.launch
-    launch("lookahead", "camera_totals", (count,), (CAMERA_THREADS,), [here, there, width, height, totals], stream)
-    launch("lookahead", "camera_choice", (1,), (32,), [totals, width, height, count, camera], stream)
+    grid, arguments = (_candidates(width, height),), [here, there, width, height, totals, camera]
+    camera.device.launch("lookahead", "camera", grid, (CAMERA_THREADS,), arguments, stream)
 
 
 def lookahead_camera(jobs: DeviceArray, mb_width: int, mb_height: int, stream: Any = None) -> None:
     """Not part of the standard: twin of cpu_simd.lookahead.lookahead_camera, for all jobs of motion_job."""
-    count, n_jobs, launch = _candidates(mb_width, mb_height), jobs.shape[0], jobs.device.launch
-    launch("lookahead", "lookahead_totals", (count, n_jobs), (CAMERA_THREADS,), [jobs, mb_width, mb_height], stream)
-    launch("lookahead", "lookahead_camera", (1, n_jobs), (32,), [jobs, mb_width, mb_height, count], stream)
+    grid = _candidates(mb_width, mb_height), jobs.shape[0]
+    jobs.device.launch("lookahead", "lookahead_camera", grid, (CAMERA_THREADS,), [jobs, mb_width, mb_height], stream)
 
 
 def lookahead_search(

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..cpu_simd.bundles import Coarse, PreviousMotion, SearchStart
 from ..cpu_simd.layout import COARSE_PAD
-from .lookahead import CANDIDATES, find_motion
+from .lookahead import CAMERA_WORDS, find_motion
 from .runtime.device import DeviceArray
 
 WARPS, WIDE, HIGH = 8, 4, 4
@@ -55,10 +55,9 @@ def search_centre(
 
 def camera(coarse: Coarse, camera: DeviceArray, stream: Any = None) -> None:
     """Not part of the standard: twin of cpu_simd.search_centre.camera; kernels of the lookahead. camera: int16[2]."""
-    device = camera.device
+    scratch = camera.device.scratch
     height, width = ((size - 2 * COARSE_PAD) // 4 for size in coarse.source.shape)
-    here, there = (device.scratch(f"means of {name}", (height, width), np.uint8, stream) for name in coarse._fields)
-    for frame, means in zip(coarse, (here, there)):
-        grid, arguments = (-(-height * width // 128),), [frame, means, width, 0, height]
-        device.launch("half_size", "tiny_size", grid, (128,), arguments, stream)
-    find_motion(here, there, device.scratch("totals of camera", (CANDIDATES,), np.int32, stream), camera, stream)
+    means = [scratch(f"means of {name}", (height, width), np.uint8, stream) for name in coarse._fields]
+    grid, arguments = (-(-height * width // 128), 2), [*coarse, *means, width, height]
+    camera.device.launch("half_size", "tiny_sizes", grid, (128,), arguments, stream)
+    find_motion(*means, scratch("totals of camera", (CAMERA_WORDS,), np.int32, stream, zeros=True), camera, stream)

@@ -17,7 +17,7 @@ from ...cpu_simd.layout import COARSE_PAD
 from ...cuda_src.half_size import half_size
 from ...cuda_src.levels import count_samples, replace_samples
 from ...cuda_src.lookahead import (
-    CANDIDATES,
+    CAMERA_WORDS,
     SUM,
     WORDS,
     Motion,
@@ -456,7 +456,7 @@ class GpuCosts:
 
     def _make_memory(self) -> SearchMemory:
         vector = self._array((self._mb_height * self._mb_width, 2), np.int16)
-        return SearchMemory(self._array((CANDIDATES,), np.int32), self._array((2,), np.int16), vector)
+        return SearchMemory(self._array((CAMERA_WORDS,), np.int32).fill(0, self._stream), self._array((2,), np.int16), vector)
 
     def _array(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
         return self._gpu.array(shape, dtype, "the lookahead")

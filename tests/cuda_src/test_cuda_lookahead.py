@@ -67,7 +67,7 @@ def test_twin(device, kind, width, height, quick):  # noqa: F811
         motions.append((camera, first, mv, cost))
         gpu_motions.append(arrays(on_device))
         camera, first, mv, cost = gpu_motions[-1]
-        memory = cuda.SearchMemory(on_device(cuda.CANDIDATES, np.int32), camera, first)
+        memory = cuda.SearchMemory(device.zeros((cuda.CAMERA_WORDS,), np.int32), camera, first)
         of_intra = intra[current][1] if reference < current else None
         jobs.append(cuda.motion_job(gpu[current], gpu[reference], of_intra, memory, cuda.Motion(mv, cost)))
     table = device.upload(np.array(jobs, np.int64))
