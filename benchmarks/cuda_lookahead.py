@@ -49,8 +49,8 @@ class Kernels:
         self.luma, n_mb = [gpu.upload(luma) for luma in lumas[:3]], mb_width * mb_height
         self.frames = [self._frame(luma) for luma in self.luma]
         self.intra, self.total = gpu.array((n_mb,), np.uint16), gpu.zeros((1,), np.int64)
-        self.memory = [lookahead.SearchMemory(*self._arrays(((lookahead.CAMERA_WORDS,), np.int32), ((2,), np.int16), ((n_mb, 2),
-                       np.int16))) for _ in range(8)]  # fmt: skip
+        memory = ((lookahead.CAMERA_WORDS,), np.int32), ((2,), np.int16), ((n_mb, 2), np.int16)
+        self.memory = [lookahead.SearchMemory(*self._arrays(*memory)) for _ in range(8)]
         self.motions = [lookahead.Motion(*self._arrays(((n_mb, 2), np.int16), ((n_mb,), np.uint16))) for _ in range(8)]
         self.rows: list[dict[str, Any]] = []
 

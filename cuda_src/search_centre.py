@@ -57,7 +57,8 @@ def camera(coarse: Coarse, camera: DeviceArray, stream: Any = None) -> None:
     """Not part of the standard: twin of cpu_simd.search_centre.camera; kernels of the lookahead. camera: int16[2]."""
     scratch = camera.device.scratch
     height, width = ((size - 2 * COARSE_PAD) // 4 for size in coarse.source.shape)
-    means = [scratch(f"means of {name}", (height, width), np.uint8, stream) for name in coarse._fields]
-    grid, arguments = (-(-height * width // 128), 2), [*coarse, *means, width, height]
+    here, there = (scratch(f"means of {name}", (height, width), np.uint8, stream) for name in coarse._fields)
+    grid, arguments = (-(-height * width // 128), 2), [*coarse, here, there, width, height]
     camera.device.launch("half_size", "tiny_sizes", grid, (128,), arguments, stream)
-    find_motion(*means, scratch("totals of camera", (CAMERA_WORDS,), np.int32, stream, zeros=True), camera, stream)
+    totals = scratch("totals of camera", (CAMERA_WORDS,), np.int32, stream, zeros=True)
+    find_motion(here, there, totals, camera, stream)

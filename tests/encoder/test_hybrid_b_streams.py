@@ -103,7 +103,7 @@ def test_to_one_device_and_back(gpu, pyramid):  # noqa: F811
 
 
 @on_gpus
-@pytest.mark.parametrize("silent", (False, True))
+@pytest.mark.parametrize("silent", (False, pytest.param(True, marks=pytest.mark.slow)))
 @pytest.mark.parametrize(
     ("split", "options"), ((("half", 1), {"bframes": 1, "ref": 2}), (("one", 0), {"bframes": 3, "threads": 3}),
                            (("half", 0), {"bframes": 3, "keyint": 5, "b_pyramid": "none", "threads": 2})), ids=str,

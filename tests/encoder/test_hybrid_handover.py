@@ -100,7 +100,7 @@ LOSSES = ({"threads": 1}, {"threads": 3, "ref": 3}, {"threads": 2, "ref": 2, "ke
 
 
 @on_gpus
-@pytest.mark.parametrize("silent", (False, True))
+@pytest.mark.parametrize("silent", (False, pytest.param(True, marks=pytest.mark.slow)))
 @pytest.mark.parametrize("options", LOSSES, ids=str)
 def test_the_gpu_is_lost_after_it_took_over(driver, clip, options, silent):  # noqa: F811
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu", **options))
