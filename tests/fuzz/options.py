@@ -6,6 +6,7 @@ import itertools
 import random
 from decimal import Decimal
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,6 +67,11 @@ def _value(rng: random.Random) -> object:
     if kind == 6:
         return "".join(rng.choice("0123456789.,:/xXeE+-_ \n\0aé") for _ in range(rng.choice((1, 3, 9, 200))))
     return rng.choice((lambda: Evil("x"), lambda: itertools.repeat("p8x8"), lambda: itertools.count(), lambda: iter("ab")))()
+
+
+def warm() -> None:
+    """Load LLVM before the limit of memory: values of `tuning` need it, and it takes hundreds of MiB of addresses."""
+    import_module("h264lite.scheduler.planning.tuning_file")
 
 
 def build(rng: random.Random) -> Case:
