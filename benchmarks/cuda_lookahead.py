@@ -80,7 +80,7 @@ class Kernels:
                 jobs, mb_width, mb_height, stream
             ))  # fmt: skip
             for kernel in (lookahead.lookahead_search, lookahead.lookahead_refine):
-                self.time(kernel.__name__, count, lambda jobs=jobs, kernel=kernel: kernel(jobs, *span, stream))
+                self.time(kernel.__name__, count, lambda jobs=jobs, kernel=kernel: kernel(jobs, *span, stream=stream))
         for count in (1, 3):
             of, motions = (frames[1], frames[0], frames[2]), (self.motions[0], self.motions[2], self.motions[1])
             jobs = self._table(count * [lookahead.between_job(of, position_between(0, 2, 1), motions)])
