@@ -70,7 +70,8 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
     uint8_t *mb_type, signed char *ref_idx, short2 *mv,
     uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) {
   SHARED(uint16_t, ratios, WARPS<EITHER> * 16 * 32);
-  SHARED(unsigned, levels_8x8, EITHER ? WARPS<EITHER> * 8 * 32 : 1);  // two a word; registers are few
+  SHARED(unsigned, levels_8x8, EITHER ? WARPS<EITHER> * 8 * 32 : 1);  // two a word; registers are few, also for the prediction
+  SHARED(unsigned, prediction, EITHER ? WARPS<EITHER> * 4 * 32 : 1);
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS<EITHER> + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
   if (mx >= mb_width) return;
   const int mb = my * mb_width + mx, qp_y = load_before_the_wait(qp + mb);
@@ -83,8 +84,6 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
   const int width = mb_width * 16, height = mb_height * 16;
   const uint8_t *sub = sub_mb_type + 4 * mb;
   unsigned predicted[4] = {0, 0, 0, 0}, source[4] = {0, 0, 0, 0};
-  uint8_t *rec = nullptr;
-  int stride = width;
   const int quadrant = luma ? (by >> 1) * 2 + (bx >> 1) : q;
   if (luma) {
     if constexpr (!Second::ANY) {
@@ -93,21 +92,18 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
       predict_luma(ref_luma + slot * 4 * wide * high, wide, high, pad, mx * 16, my * 16, bx, by, {bx, by, 1, 1},
                    mv[16 * mb + lane], predicted);
     }
-    const size_t at = size_t(my * 16 + 4 * by) * stride + mx * 16 + 4 * bx;
+    const uint8_t *from = src_y + size_t(my * 16 + 4 * by) * width + mx * 16 + 4 * bx;
 #pragma unroll
-    for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>(src_y + at + i * stride));
-    rec = rec_y + at;
+    for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>(from + i * width));
   } else if (active) {
-    stride = width / 2;
     if constexpr (!Second::ANY) {
       const size_t slot = ref_slots[ref_idx[4 * mb + q]];
       const int wide = width / 2 + pad, high = height / 2 + pad;
       predict_chroma(ref_chroma + (slot * 2 + plane) * wide * high, wide, high, pad / 2, mx * 8, my * 8, q, mv + 16 * mb, predicted);
     }
-    const size_t at = size_t(my * 8 + 4 * (q >> 1)) * stride + mx * 8 + 4 * (q & 1);
+    const uint8_t *from = (plane ? src_v : src_u) + size_t(my * 8 + 4 * (q >> 1)) * (width / 2) + mx * 8 + 4 * (q & 1);
 #pragma unroll
-    for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>((plane ? src_v : src_u) + at + i * stride));
-    rec = (plane ? rec_v : rec_u) + at;
+    for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>(from + i * (width / 2)));
   }
   if constexpr (Second::ANY) {
     if (active) predict_b(list_1, ref_luma, ref_chroma, ref_slots, ref_idx, mv, pad, mb, mb_width, mb_height, lane, predicted);
@@ -117,12 +113,15 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
   int c[16];
 #pragma unroll
   for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
+  unsigned *own_prediction = prediction + (EITHER ? (threadIdx.x >> 5) * 4 * 32 + lane : 0);
+#pragma unroll
+  for (int i = 0; i < 4 && EITHER; i++) own_prediction[32 * i] = predicted[i];
   const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], own_qp = luma ? qp_y : qp_c;
   const auto lists = of_block(all_lists, SCALING_SET, luma, plane);
   uint16_t *own_ratios = ratios + (threadIdx.x >> 5) * 16 * 32 + lane;
   unsigned *parts_8x8 = levels_8x8 + (EITHER ? (threadIdx.x >> 5) * 8 * 32 + lane : 0);
   bool either = false, is_8x8 = false, any = false;
-  int rows[8], cost = 0, cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
+  int rows[8], cost = 0, cost_8x8 = 0, patterns = 0;  // of 4x4 blocks, and of 8x8 from bit 4 on
   const Choice how = FOR_CABAC ? TRELLIS : trellis ? BY_CAVLC : AS_ROUNDED;
   if (EITHER || FOR_CABAC) {
     fill_bits<true>(scratch.bits, N_INTER_CONTEXTS, Second::ANY ? 2 : 1, qp_y, lane);
@@ -132,7 +131,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
     if (either) forward_8x8(c, rows, scratch.exchange, lane);
   }
   forward_4x4(c);
-  int dc_coefficient = 0, dc = 0;
+  int dc = 0;
   // As in _code_either of cpu_simd/inter_residual.py: 4x4 and 8x8 rounded, then 8x8 with chosen levels; at last 4x4 and chroma. One
   // copy of the code for all, which is longer than the instruction cache.
 #pragma unroll 1
@@ -151,7 +150,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
 #pragma unroll
       for (int p = 0; p < 16; p++)
         if (EITHER && cost == WORST && luma) c[p] = 0;
-      dc_coefficient = hadamard_2x2(c[0], lane);
+      const int dc_coefficient = hadamard_2x2(c[0], lane);
       dc = quantise_dc(lists, dc_coefficient, qp_c, FOR_CABAC ? fraction_of(DEAD_ZONE_NEAREST) : fraction_of(DEAD_ZONE_INTER));
       if (FOR_CABAC && !skipped) {  // lanes 24 and 25: chroma DC
         const bool is_dc = lane >= 24;
@@ -184,7 +183,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
       int found;
       const int value = luma_cost(block, scratch.bits, found);
       (by_8x8 ? cost_8x8 : cost) = value;
-      (by_8x8 ? pattern_8x8 : pattern) = found;
+      patterns = by_8x8 ? (patterns & 15) | found << 4 : (patterns & ~15) | found;
       if (turn == LAST_TURN) break;
       any |= luma && block.coded;
       if (by_8x8)
@@ -195,7 +194,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
         const bool try_4x4 = any && cost <= cost_8x8 + (cost_8x8 >> CHOICE_NEAR);
         const bool try_8x8 = any && cost_8x8 < cost + (cost >> CHOICE_NEAR);
         if (!try_8x8) cost_8x8 = WORST;
-        if (!try_4x4) cost = WORST, pattern = 0;
+        if (!try_4x4) cost = WORST, patterns &= ~15;
       }
     }
   }
@@ -206,7 +205,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
   if (EITHER && either) {
     is_8x8 = cost_8x8 < cost;
     if (is_8x8) {
-      pattern = pattern_8x8;
+      patterns >>= 4;
 #pragma unroll
       for (int p = 0; p < 16; p++)
         if (luma) c[p] = p & 1 ? int(parts_8x8[32 * (p >> 1)]) >> 16 : int(short(parts_8x8[32 * (p >> 1)]));
@@ -226,7 +225,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
   bool kept = active && !skipped && group >= (!luma ? THRESHOLD_CHROMA : FOR_CABAC ? TRELLIS_THRESHOLD_8x8 : THRESHOLD_8x8);
   const unsigned total = __reduce_add_sync(FULL_WARP, luma && kept ? unsigned(score) : 0u);
   if (luma && total < (FOR_CABAC ? TRELLIS_THRESHOLD_16x16 : THRESHOLD_16x16)) kept = false;
-  if (EITHER && either && luma) kept = pattern >> (by & 2 | bx >> 1) & 1;
+  if (EITHER && either && luma) kept = patterns >> (by & 2 | bx >> 1) & 1;
   const unsigned votes = __ballot_sync(FULL_WARP, kept);
   const int luma_cbp = int((votes & 1) | (votes >> 1 & 2) | (votes >> 6 & 4) | (votes >> 7 & 8));  // lanes 0, 2, 8, 10
   const int chroma_cbp = votes >> 16 & 0xff ? 2 : any_dc ? 1 : 0;
@@ -287,18 +286,22 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
   }
   if (Lists::ANY || max(qp_y, qp_c) >= RANGE_QP) pcm |= __any_sync(FULL_WARP, active && is_beyond(c));
   if (active) {
+    const int stride = luma ? width : width / 2;
+    uint8_t *rec = luma ? rec_y + size_t(my * 16 + 4 * by) * stride + mx * 16 + 4 * bx
+                        : (plane ? rec_v : rec_u) + size_t(my * 8 + 4 * (q >> 1)) * stride + mx * 8 + 4 * (q & 1);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
+      const unsigned row = EITHER ? own_prediction[32 * i] : predicted[i];
       int s[4];
 #pragma unroll
-      for (int j = 0; j < 4; j++) s[j] = clip255(byte_of(predicted[i], j) + c[4 * i + j]);
+      for (int j = 0; j < 4; j++) s[j] = clip255(byte_of(row, j) + c[4 * i + j]);
       *reinterpret_cast<unsigned *>(rec + size_t(i) * stride) = pack4(s[0], s[1], s[2], s[3]);
     }
   }
   __syncwarp();
   if (lane == 0) {
     cbp[mb] = uint8_t(luma_cbp + 16 * chroma_cbp);
-    transform_8x8[mb] = EITHER && is_8x8 && pattern;
+    transform_8x8[mb] = EITHER && is_8x8 && patterns;
     if (pcm) mb_type[mb] = I_PCM;
   }
   if (pcm) {
