@@ -228,7 +228,7 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
 
 // source uint8[H, W]; luma uint8[4, height, width] with its border; predictor int16[n_mb, 2]; cost int32[n_mb, 41] and
 // mv int16[n_mb, 41, 2] in place; quiet: see QUIET, 0 above subme QUICK. Grid: MACROBLOCKS across, rows.
-// blocks: minimum blocks a multiprocessor; for three the last kernel lacks a few registers.
+// blocks: minimum blocks a multiprocessor; for three the last kernel lacks a few registers, from sm_100 on the one before too.
 #define REFINE(name, blocks, ...)                                                                                       \
   extern "C" __global__ void __launch_bounds__(NT, blocks) name(const uint8_t *__restrict__ source,                     \
       const uint8_t *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor,           \
@@ -237,7 +237,12 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
     refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, qp, partition_mask, every, quiet, row0, mb_width, cost,  \
                         mv);                                                                                            \
   }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define MIXED_BLOCKS 2
+#else
+#define MIXED_BLOCKS 3
+#endif
 REFINE(refine_half_sad, 3, false, SAD, SAD)
 REFINE(refine_sad_sad, 3, true, SAD, SAD)
-REFINE(refine_sad_satd, 3, true, SAD, SATD)
+REFINE(refine_sad_satd, MIXED_BLOCKS, true, SAD, SATD)
 REFINE(refine_satd_satd, 2, true, SATD, SATD)
