@@ -70,7 +70,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
     uint8_t *mb_type, signed char *ref_idx, short2 *mv,
     uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) {
   SHARED(uint16_t, ratios, WARPS<EITHER> * 16 * 32);
-  SHARED(unsigned, levels_8x8, EITHER ? WARPS<EITHER> * 8 * 32 : 1);  // two a word; registers are few, also for the prediction
+  SHARED(unsigned, levels_8x8, EITHER ? WARPS<EITHER> * 8 * 32 : 1);  // two a word; here and the prediction too, since registers are few
   SHARED(unsigned, prediction, EITHER ? WARPS<EITHER> * 4 * 32 : 1);
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS<EITHER> + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
   if (mx >= mb_width) return;

@@ -80,7 +80,7 @@ DEVICE int2 candidate(int n, int width, int height) {
   return make_int2((n - 1) % wide - range_x, (n - 1) / wide - range_y);
 }
 
-// Sum of differences of a candidate, by all threads of a block, a warp a row; thread 0 has it
+// Sum of differences of a candidate, by all threads of a block, a warp a row
 DEVICE int sum_differences(const uint8_t *__restrict__ here, const uint8_t *__restrict__ there, int width, int height, int2 v) {
   SHARED(int, sums, CAMERA_WARPS);
   const int wide = width - abs(v.x), high = height - abs(v.y), words = wide >> 2, lane = int(threadIdx.x & 31);

@@ -72,6 +72,9 @@ def test_twin(device, kind, width, height, quick):  # noqa: F811
         jobs.append(cuda.motion_job(gpu[current], gpu[reference], of_intra, memory, cuda.Motion(mv, cost)))
     table = device.upload(np.array(jobs, np.int64))
     cuda.lookahead_camera(table, columns, rows)
+    for camera, *_ in gpu_motions:
+        camera.fill(0xEE)
+    cuda.lookahead_camera(table, columns, rows)  # the first left its counters as they were
     for kernel in (cuda.lookahead_search, cuda.lookahead_refine):
         for span in spans:
             kernel(table, columns, rows, *span, quick)
