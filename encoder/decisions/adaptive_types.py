@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...scheduler.frame_spec import B, I, P
+from ...scheduler.lookahead.brightness import is_same_picture
 from ...scheduler.lookahead.questions import Costs, Luma, NotYet, Question
 from ..settings.config import Config
 from ..settings.requests import IDR
@@ -192,11 +193,13 @@ class AdaptiveTypes:
 
     def _differ(self, earlier: int, later: int, bias: tuple[int, int]) -> bool:
         """Whether prediction gains so little that frames belong to different scenes: no more than `bias`, a fraction, of all
-        bits.
+        bits. It gains nothing from one frame of noise to the next either, which show the same picture.
         """
         part, unit = bias
-        least = (unit - part) * self._costs.intra(later)
-        return unit * self._costs.p(earlier, later) >= least and unit * self._costs.p_of_levels(earlier, later) >= least
+        costs, intra = self._costs, self._costs.intra(later)
+        if any(unit * cost(earlier, later) < (unit - part) * intra for cost in (costs.p, costs.p_of_levels)):
+            return False
+        return not is_same_picture(costs.brightness(earlier), costs.brightness(later), intra)
 
     def _next_run(self, end: bool) -> int:
         """Frames up to the next one that is not B, with it; 0: not known yet."""

@@ -24,6 +24,7 @@ from ...cpu_simd.lookahead import (
     sum_inside,
 )
 from ...scheduler.executor import bands
+from ...scheduler.lookahead.brightness import brightness
 from ...scheduler.lookahead.levels import levels_between
 from ...scheduler.lookahead.questions import NOTHING_READ, Costs, Luma, Question, TreeFrame, UsedMotion, position_between
 from ...scheduler.threads.after import Once, Starter
@@ -155,6 +156,10 @@ class FrameCosts:
         half = self._frames[frame]()
         motion = self._search(half, _with_levels(self._frames[reference](), half))
         return self._sum(motion[1], self._intra[frame]())
+
+    def brightness(self, frame: int) -> np.ndarray:
+        """See Costs."""
+        return brightness(self._frames[frame]().coarse)
 
     def b(self, earlier: int, later: int, frame: int) -> int:
         """The frame as B between two others."""

@@ -78,6 +78,11 @@ class Lookahead:
         """See Costs."""
         return int(self._call("p_of_levels", reference, frame))
 
+    def brightness(self, frame: int) -> np.ndarray:
+        """See Costs."""
+        found: np.ndarray = self._call("brightness", frame)
+        return found
+
     def intra_costs(self, frame: int) -> np.ndarray:
         """See Costs; without a GPU alone."""
         found: np.ndarray = self._call("intra_costs", frame)

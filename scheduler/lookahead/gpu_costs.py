@@ -34,6 +34,7 @@ from ...cuda_src.lookahead import (
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ...cuda_src.runtime.recording import HostBuffers, Recording, stand_in
 from ..frames.held_sources import HeldSource
+from .brightness import brightness
 from .gpu_tree import GpuTree
 from .levels import levels_between
 from .questions import Luma, NotYet, Question, TreeFrame, position_between
@@ -199,6 +200,12 @@ class GpuCosts:
                 self._start_levels(reference, frame)
             raise NotYet
         return self._known[question]
+
+    def brightness(self, frame: int) -> np.ndarray:
+        """See Costs. Waits for the GPU: only frames that seem to begin a scene are asked for."""
+        with self._gpu:
+            self._start_new()
+            return brightness(self._frames[frame].half.coarse.get(stream=self._stream))
 
     def ahead(self, questions: Iterable[Question]) -> None:
         """Start what will be asked: see Question; frames that are kept."""

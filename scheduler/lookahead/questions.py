@@ -78,6 +78,9 @@ class Costs(Protocol):
     def p_of_levels(self, reference: int, frame: int) -> int:
         """The same as if brightness and contrast were equal."""
 
+    def brightness(self, frame: int) -> np.ndarray:
+        """See `brightness` (brightness.py)."""
+
     def b(self, earlier: int, later: int, frame: int) -> int:
         """From both."""
 

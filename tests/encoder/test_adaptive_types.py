@@ -106,6 +106,42 @@ def test_flashes_are_no_cuts(b_adapt, length):
     assert not set(types(lumas, b_adapt=b_adapt)[1:]) & set("KI")
 
 
+def under_noise(picture, sigma, frames=20):
+    """A picture that does not move, with other noise in each frame."""
+    rng = np.random.default_rng([SEED, int(sigma)])
+    return [np.clip(np.rint(picture + rng.normal(0, sigma, picture.shape)), 0, 255).astype(np.uint8) for _ in range(frames)]
+
+
+FLAT = np.full((HEIGHT, WIDTH), 100.4)
+GRADED = 40.0 + 0.8 * np.arange(WIDTH) + np.zeros((HEIGHT, 1))
+DARK = 16 + 34 * np.clip(1 - np.hypot(*np.meshgrid(np.linspace(-0.9, 0.9, WIDTH), np.linspace(-0.6, 0.6, HEIGHT))), 0, 1)
+
+
+@pytest.mark.parametrize("picture", [FLAT, GRADED, DARK], ids=["flat", "graded", "dark"])
+def test_noise_is_no_cut(picture):
+    """Neither the frame before nor the samples around predict it; while the picture fades, too."""
+    for sigma in (0.5, 1, 2, 12):
+        lumas = under_noise(picture, sigma)
+        for b_adapt in (FAST, BEST):
+            assert not set(types(lumas, b_adapt=b_adapt)[1:]) & set("KI")
+        if sigma >= 1:  # less noise than the steps of the samples is gone in the dark, and leaves their contours
+            assert not set(types(faded(lumas, 4, 14))[1:]) & set("KI")
+
+
+@pytest.mark.parametrize("picture", [FLAT, GRADED, DARK], ids=["flat", "graded", "dark"])
+def test_cuts_between_noise_are_found(picture):
+    """From one noisy picture to another one, and back."""
+    for sigma in (1, 6):
+        other = GRADED[:, ::-1] if picture is not GRADED else GRADED[:, ::-1] // 2
+        for lumas in (
+            [*under_noise(picture, sigma, 9), *pan(1, 9)],
+            [*pan(1, 9), *under_noise(picture, sigma, 9)],
+            [*under_noise(picture, sigma, 9), *under_noise(other, sigma, 9)],
+        ):
+            found = types(lumas)
+            assert [n for n, kind in enumerate(found) if kind in "KI"] == [0, 9]
+
+
 def test_fades_are_no_cuts():
     for lumas in (faded(pan(0, 40), 28, 8), faded(pan(0, 40), 28, 8)[::-1], faded(pan(0, 40), 20, 20)):
         for b_adapt in (FAST, BEST):
@@ -182,6 +218,9 @@ class Table:
 
     def p_of_levels(self, reference, frame):
         return self.p(reference, frame)
+
+    def brightness(self, frame):
+        return self._chance(0, 4000, frame) * np.arange(9).reshape(3, 3) % 401
 
     def b(self, earlier, later, frame):
         assert earlier < frame < later
