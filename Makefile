@@ -66,14 +66,14 @@ $(VENV)/bin/python:
 	@if $(BASE_PYTHON) -c 'import ensurepip' 2>/dev/null; then $(BASE_PYTHON) -m venv $(VENV); \
 	else virtualenv -q -p $(BASE_PYTHON) $(VENV); fi
 
-$(VENV)/.ready: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.ready: setup.cfg | $(VENV)/bin/python
 	$(PYTHON) -m pip install -q --disable-pip-version-check -e .
 	@touch $@
 
-$(VENV)/.ready-test: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.ready-test: setup.cfg | $(VENV)/bin/python
 	$(PYTHON) -m pip install -q --disable-pip-version-check -e '.[test]'
 	@touch $@ $(VENV)/.ready
 
-$(VENV)/.ready-dev: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.ready-dev: setup.cfg | $(VENV)/bin/python
 	$(PYTHON) -m pip install -q --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/.ready $(VENV)/.ready-test

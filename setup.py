@@ -1,4 +1,4 @@
-"""Building the package: its folders, and the kernels of the GPU where nvcc is; all else is in pyproject.toml.
+"""Building the package: the kernels of the GPU where nvcc is; all else is in setup.cfg.
 
 H264LITE_FATBIN: compute capabilities to compile for, as 80,90 (default: those that nvcc knows of ours); 0: none.
 H264LITE_KERNELS: classes of processors, as x86-64-v3,x86-64-v4, or 1 for those that this one has: the CPU's kernels too,
@@ -11,10 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import setup
 from setuptools.command.build_py import build_py
-
-FOLDERS = find_packages(str(Path(__file__).resolve().parent), exclude=["tests", "tests.*"])
 
 
 class BuildWithKernels(build_py):
@@ -57,4 +55,4 @@ class BuildWithKernels(build_py):
             raise SystemExit(f"H264LITE_KERNELS={classes}: not compiled, which needs NumPy, Numba and SciPy in this Python")
 
 
-setup(cmdclass={"build_py": BuildWithKernels}, packages=["h264lite", *(f"h264lite.{name}" for name in FOLDERS)])
+setup(cmdclass={"build_py": BuildWithKernels})

@@ -1,11 +1,11 @@
 """Numba's private interfaces: what counts as a difference, and the same bytes with ordinary njit where one is found."""
 
+import configparser
 import hashlib
 import json
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import numba
@@ -52,6 +52,7 @@ print(closed(values), quick(values), double(values), *values, "h264lite.jit.cach
 """
 
 ENCODE = """
+import configparser
 import hashlib
 import numpy as np
 from h264lite import Encoder
@@ -78,9 +79,10 @@ def test_this_numba_is_as_expected():
 
 
 def test_the_versions_are_those_of_the_package():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
     since, before = (".".join(map(str, version)) for version in (interfaces.SINCE, interfaces.BEFORE))
-    assert f"numba >= {since}, < {before}" in project["dependencies"]
+    assert f"numba >= {since}, < {before}" in setup["options"]["install_requires"]
 
 
 @pytest.mark.parametrize("version, known", [((0, 59), 0), ((0, 60), 1), ((0, 68), 1), ((0, 69), 0), ((1, 0), 0)])
