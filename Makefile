@@ -1,6 +1,7 @@
 # What can be done with a checkout. Everything sets itself up: Debian 12 with python3.11 is enough.
 #   make encode     a sample clip, encoded; PSNR, bitrate, frames per second, where the stream is
 #   make test       the fast tests (make test-all: with the slow sweeps)
+#   make check K=NAME  the tests of one file, as mode_decision: its definition, its CUDA twin, a small stream
 #   make test-install  the package in an environment of its own, as pip installs it, and a clip through it
 #   make lint       ruff and mypy
 #   make bench      speed beside x264, if PyAV has it
@@ -18,7 +19,7 @@ CRF         ?= 23
 CLIP        := out/sample_$(SIZE).yuv
 STREAM      := out/sample_$(SIZE).264
 
-.PHONY: encode test test-all test-install lint bench kernels wheel docs setup clean
+.PHONY: encode test test-all check test-install lint bench kernels wheel docs setup clean
 
 encode: $(VENV)/.ready
 	$(PYTHON) samples/make_clip.py $(CLIP) --size $(SIZE) --frames $(FRAMES)
@@ -31,6 +32,9 @@ test: $(VENV)/.ready-test
 
 test-all: $(VENV)/.ready-test
 	$(PYTHON) -m pytest -n $(WORKERS) -m "not gpu"
+
+check: $(VENV)/.ready-test
+	$(PYTHON) tests/check.py $(K)
 
 test-install: $(VENV)/bin/python
 	tests/installed.sh $(PYTHON)

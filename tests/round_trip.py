@@ -40,14 +40,15 @@ def write_raw(clip: Sequence[Planes], folder: Path) -> Path:
 
 
 def encode(clip: Iterable[Planes], width: int, height: int, **options: object) -> tuple[bytes, list[Planes]]:
-    """The stream and the reconstruction of every frame, of `steady` options."""
+    """The stream and the reconstruction of every frame, in display order, of `steady` options."""
     packets = []
     options = steady(options)
     with h264lite.Encoder(width, height, options.pop("fps", 30), keep_reconstruction=True, **options) as encoder:
         for planes in clip:
             packets += encoder.encode(tuple(planes))
         packets += encoder.flush()
-    return b"".join(packet.data for packet in packets), [packet.reconstruction for packet in packets]
+    shown = sorted(packets, key=lambda packet: packet.pts)
+    return b"".join(packet.data for packet in packets), [packet.reconstruction for packet in shown]
 
 
 def rows(clip: Iterable[Planes], width: int, height: int, **options: object) -> list[tuple[EncodedFrame, FrameRow]]:
