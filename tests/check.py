@@ -27,7 +27,7 @@ def tests_of(name: str) -> list[Path]:
 def main() -> int:
     """The exit code of pytest."""
     if len(sys.argv) < 2 or not re.fullmatch(r"\w+", sys.argv[1]):
-        print("usage: make check K=NAME, the name of a file of cpu_simd, cuda_src, decoder, jit, mp4 or standard", file=sys.stderr)
+        print(f"usage: make check K=NAME, the name of a file of {', '.join(FOLDERS)}", file=sys.stderr)
         return 2
     chosen = tests_of(sys.argv[1])
     if not chosen:
