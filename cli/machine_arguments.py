@@ -74,8 +74,8 @@ def _add_plot(commands: Any) -> None:
     )  # fmt: skip
     charts = plot.add_subparsers(title="charts", metavar="CHART", dest="chart", required=True)
     rd = charts.add_parser("rd", help="rate and quality of encodes, BD-rates against the first curve", allow_abbrev=False)
-    rd.add_argument("inputs", nargs="+", metavar="[LABEL=]FILE", help="files of --json, one encode each; or CSV with the "
-                    "columns label, kbps and psnr, global or ssim. Encodes of a label are a curve [preset, tune]")  # fmt: skip
+    rd.add_argument("inputs", nargs="+", metavar="[LABEL=]FILE", help="files of --json, one encode each; or CSV "
+                    "with label, kbps and psnr, global or ssim. Encodes of a label are a curve [preset, tune]")  # fmt: skip
     rd.add_argument("--by", choices=("psnr", "global", "ssim"), default="psnr", help="quality [psnr]")
     presets = charts.add_parser("presets", help="presets of h264lite and x264 by speed and bits", allow_abbrev=False)
     presets.add_argument("inputs", nargs="+", metavar="[LABEL=]FILE",
