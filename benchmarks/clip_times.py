@@ -1,15 +1,15 @@
 """How long a clip takes, from RGB arrays in memory to the bytes of an MP4, beside libx264 of PyAV: the table of README.md.
 
-    python -m h264lite.benchmarks.clip_times [--columns "H100,16 cores,2 cores"] [--clips 81,121,124,300] [--runs 2]
+    python -m h264lite.benchmarks.clip_times [--columns "H100,16 cores"] [--clips 81,121,124,300] [--runs 2]
         [--csv benchmarks/results/clip_times.csv] [--no-prepare]
 
 For each column and clip one new process: `import h264lite` and the first `write_video(None, frames, fps)`, then --runs warm
 calls, then x264 medium and ultrafast through PyAV on the same frames and cores. All have their defaults (CRF 23). Seconds:
 the first call with the import, the least of the warm calls. Kernels are compiled before, by a short encode (--no-prepare:
-not). A column is a GPU's name, which takes the first GPU, or "N cores", which binds the process to so many; columns that this
-machine cannot have are left out. Clips are cut out of `driving` of $H264LITE_SEQUENCES, forwards and backwards; without
-that folder out of a made scene. Rows of --csv for the same column and clip are replaced, others stay; a Markdown table of all
-rows is printed. `make docs` puts it into README.md.
+not). A column is a part of the first GPU's name, or "N cores", which binds the process to so many; without --columns the GPU,
+if there is one, and "16 cores" or "2 cores". Columns that this machine cannot have are left out. Clips are cut out of
+`driving` of $H264LITE_SEQUENCES, forwards and backwards; without that folder or PyAV out of a made scene. Rows of --csv for
+the same column and clip are replaced, others stay; a Markdown table of all rows is printed. `make docs` puts it into README.md.
 """
 
 import argparse
@@ -32,7 +32,7 @@ import numpy as np
 
 RESULTS = Path(__file__).resolve().parent / "results" / "clip_times.csv"
 CLIPS = {81: (832, 480, 16), 121: (1280, 720, 24), 124: (1344, 768, 24), 300: (1920, 1080, 30)}  # width, height, fps
-COLUMNS = ("H100", "16 cores", "2 cores")
+GPUS, CORES = ("H100", "H200", "A100", "B200"), ("16 cores", "2 cores")  # columns
 FIELDS = ("column", "clip", "encoder", "call", "seconds", "bytes", "date", "machine", "version")
 OURS, PEERS = "h264lite", ("x264 medium", "x264 ultrafast")
 SOURCE = 54  # frames of the source, which then runs backwards
@@ -47,7 +47,7 @@ def cores_of(column: str) -> int:
 
 def source_frames() -> list[np.ndarray]:
     """RGB frames, uint8[1080, 1920, 3]."""
-    if os.environ.get("H264LITE_SEQUENCES"):
+    if os.environ.get("H264LITE_SEQUENCES") and _has_pyav():
         from h264lite.benchmarks import clips
 
         pictures = clips.load("driving_1920x1080_30", SOURCE).pictures
@@ -106,8 +106,9 @@ def measure(path: str, fps: int, cores: int, runs: int) -> None:
         start = time.perf_counter()
         import h264lite
 
-        sizes.append(len(h264lite.write_video(None, frames, fps=fps, **options)))
+        data = h264lite.write_video(None, frames, fps=fps, **options)
         spent.append(time.perf_counter() - start)
+        sizes.append(len(data or b""))
     rows = [(OURS, "first", spent[0], sizes[0]), (OURS, "warm", min(spent[1:]), sizes[1])]
     for peer in PEERS if cores and _has_pyav() else ():
         start = time.perf_counter()
@@ -125,9 +126,7 @@ def _has_pyav() -> bool:
 def machine(cores: int) -> str:
     """Processor, or GPU."""
     if not cores:
-        from h264lite.cuda_src.runtime.device import Device
-
-        return str(Device().name)
+        return gpu_name()
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
     return f"{model}, {len(os.sched_getaffinity(0))} cores seen"
@@ -137,9 +136,14 @@ def can_have(column: str) -> bool:
     """Whether this machine has the cores, or a GPU of that name."""
     if cores := cores_of(column):
         return len(os.sched_getaffinity(0)) >= cores
-    from h264lite.cuda_src.runtime import device
+    return column in gpu_name()
 
-    return not device.available() and column in device.Device().name
+
+def gpu_name() -> str:
+    """Of the first GPU, which gets no context in this process; empty without one."""
+    from h264lite.cuda_src.runtime import facts
+
+    return next((gpu.name for gpu in facts.gpus()), "")
 
 
 def child(path: Path, fps: int, cores: int, runs: int) -> list[tuple[str, str, float, int]]:
@@ -167,6 +171,8 @@ def write_rows(path: Path, rows: Iterable[dict[str, str]]) -> None:
 
 def table(rows: list[dict[str, str]]) -> str:
     """Markdown: seconds by clip and column; warm, and the first call in brackets."""
+    columns = [gpu for gpu in GPUS if any(row["column"] == gpu for row in rows)] or [GPUS[0]]
+    columns += CORES
     seconds = {(row["column"], row["clip"], row["encoder"], row["call"]): float(row["seconds"]) for row in rows}
 
     def cell(column: str, clip: str, encoder: str) -> str:
@@ -175,12 +181,12 @@ def table(rows: list[dict[str, str]]) -> str:
             return "-"
         return _short(warm) + (f" ({_short(first)})" if first is not None else "")
 
-    encoders = {column: (OURS, *PEERS) if cores_of(column) else (OURS,) for column in COLUMNS}
-    titles = [column if encoder == OURS else f"{encoder}, {column}" for column in COLUMNS for encoder in encoders[column]]
+    encoders = {column: (OURS, *PEERS) if cores_of(column) else (OURS,) for column in columns}
+    titles = [column if encoder == OURS else f"{encoder}, {column}" for column in columns for encoder in encoders[column]]
     lines = ["| clip | " + " | ".join(titles) + " |", "|---|" + len(titles) * "--:|"]
     for count, (width, height, _) in CLIPS.items():
         clip = CLIP.format(count, width, height)
-        cells = [cell(column, clip, encoder) for column in COLUMNS for encoder in encoders[column]]
+        cells = [cell(column, clip, encoder) for column in columns for encoder in encoders[column]]
         lines.append(f"| {clip} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -194,15 +200,16 @@ def main() -> None:
         measure(sys.argv[2], *map(int, sys.argv[3:6]))
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--columns", default=",".join(COLUMNS))
+    parser.add_argument("--columns", metavar="LIST", help="joined by commas")
     parser.add_argument("--clips", default=",".join(map(str, CLIPS)), help="by their numbers of frames")
     parser.add_argument("--runs", type=int, default=2, help="warm calls, of which the least counts")
     parser.add_argument("--csv", type=Path, default=RESULTS)
     parser.add_argument("--no-prepare", action="store_true", help="kernels are compiled already")
     args = parser.parse_args()
     wanted = [int(count) for count in args.clips.split(",")]
-    columns = [column for column in args.columns.split(",") if can_have(column)]
-    if left_out := set(args.columns.split(",")) - set(columns):
+    named = args.columns.split(",") if args.columns else [*GPUS, next(cores for cores in CORES if can_have(cores))]
+    columns = [column for column in named if can_have(column)]
+    if args.columns and (left_out := set(named) - set(columns)):
         print(f"not on this machine: {', '.join(sorted(left_out))}", file=sys.stderr)
     from h264lite.version import __version__
 

@@ -43,8 +43,8 @@ def draw(rows: list[dict[str, str]], target: Path) -> None:
     axes.set_xlabel("frames per second; x264 medium on the 16 cores = 1")
     axes.set_ylabel("bits at equal PSNR; x264 with\nBaseline's tools = 100 %")
     ticks = (0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 20, 30, 50), (60, 70, 80, 90, 100, 120, 150, 200, 250)
-    for axis, places in zip((axes.xaxis, axes.yaxis), ticks):
-        axis.set_major_locator(FixedLocator(places))
+    for axis, marks in zip((axes.xaxis, axes.yaxis), ticks):
+        axis.set_major_locator(FixedLocator(marks))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.margins(0.08, 0.14)
