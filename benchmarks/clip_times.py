@@ -9,7 +9,7 @@ the first call with the import, the least of the warm calls. Kernels are compile
 not). A column is a part of the first GPU's name, or "N cores", which binds the process to so many; without --columns the GPU,
 if there is one, and "16 cores" or "2 cores". Columns that this machine cannot have are left out. Clips are cut out of
 `driving` of $H264LITE_SEQUENCES, forwards and backwards; without that folder or PyAV out of a made scene. Rows of --csv for
-the same column and clip are replaced, others stay; a Markdown table of all rows is printed. `make docs` puts it into README.md.
+the same column and clip are replaced, others stay; a Markdown table of all rows is printed; `make docs` puts it into README.
 """
 
 import argparse
