@@ -7,7 +7,7 @@
 #   make bench      speed beside x264, if PyAV has it
 #   make kernels    the CUDA kernels compiled for all architectures, if nvcc is there (else at first use)
 #   make wheel      the package in dist/, with compiled kernels of the CPU, and of GPUs if nvcc is there
-#   make docs       docs/options.md from the table of options
+#   make docs       what is made of docs/ and README.md: options, list of files, table of times
 
 BASE_PYTHON ?= python3.11
 VENV        ?= .venv
@@ -55,6 +55,8 @@ wheel: $(VENV)/.ready
 
 docs: $(VENV)/.ready
 	$(PYTHON) docs/make_options.py docs/options.md
+	$(PYTHON) docs/make_files.py docs/files.md
+	$(PYTHON) docs/make_times.py README.md
 
 setup: $(VENV)/.ready-dev
 

@@ -20,11 +20,14 @@ from ..version import __version__
 from .machine_arguments import add_parsers as add_machine_parsers
 
 _EPILOG = """\
-IN   .yuv (raw 8-bit I420), .y4m, - (standard input); images (*.png, frame_%04d.png, '*.png') with Pillow or PyAV;
+IN   .yuv (raw 8-bit I420), .y4m, - (standard input);
+     images (*.png, frame_%04d.png, '*.png') with Pillow or PyAV;
      with PyAV all formats of FFmpeg
-OUT  .264, .h264, .bin (Annex B), .mp4, - (standard output); with PyAV .mkv, .mov
+OUT  .264, .h264, .bin (Annex B), .mp4, - (standard output);
+     with PyAV .mkv, .mov
 
-exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device is not available; 130 interrupted, the file is finished
+exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device is not available;
+130 interrupted, the file is finished
 """
 _OF_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errno of failed prints: no file name
 

@@ -30,9 +30,9 @@ def add_parsers(commands: Any) -> None:
     )  # fmt: skip
     decode.add_argument("input", metavar="IN", help="the stream or MP4; - for standard input")
     decode.add_argument("output", metavar="OUT", help=".yuv (I420), .y4m; - for I420 on standard output")
-    decode.add_argument("--resilient", action="store_true", help="after an error go on at the next IDR picture")
+    decode.add_argument("--resilient", action="store_true", help="after an error, continue at the next IDR picture")
     decode.add_argument("--frames", type=_count, metavar="N", help="stop after N frames")
-    decode.add_argument("--quiet", action="store_true", help="no lines of information")
+    decode.add_argument("--quiet", action="store_true", help="print errors only")
     decode.set_defaults(run=run_decode)
     info = commands.add_parser(
         "info", help="the contents of an H.264 stream or MP4", allow_abbrev=False,
@@ -41,8 +41,8 @@ def add_parsers(commands: Any) -> None:
     info.add_argument("input", metavar="FILE", help="the stream or MP4; - for standard input")
     info.add_argument("--nal", action="store_true", help="a line for each NAL unit: offset (of an MP4: in its stream as"
                       " Annex B), bytes, type, contents")
-    info.add_argument("--json", action="store_true", help="the same for programs (docs/json.md), with --nal the"
-                      " NAL units too")
+    info.add_argument("--json", action="store_true", help="print JSON (docs/json.md), with --nal the NAL units"
+                      " too")
     info.set_defaults(run=run_info)
 
 

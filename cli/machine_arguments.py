@@ -21,34 +21,34 @@ def add_parsers(commands: Any) -> None:
                     "file that encodes use from then on (docs/tuning.md).", epilog=_EXITS,
     )  # fmt: skip
     tune.add_argument("--out", metavar="FILE", help="the file to write [in the user's cache, where encodes find it]")
-    tune.add_argument("--clip", metavar="FILE", help="measure with this video, at its size; else with synthetic frames")
-    tune.add_argument("--input-res", metavar="WxH", help="its size, if it is raw and not in its name")
-    tune.add_argument("--seconds", default=70.0, metavar="N", help="time to measure for, 5..3600 [70]")
+    tune.add_argument("--clip", metavar="FILE", help="measure with this video, at its size [synthetic frames]")
+    tune.add_argument("--input-res", metavar="WxH", help="size of --clip, if it is raw and its name does not say it")
+    tune.add_argument("--seconds", default=70.0, metavar="N", help="seconds to measure, 5..3600 [70]")
     tune.add_argument("--quiet", action="store_true", help="print nothing but errors")
     tune.set_defaults(run=_tune)
     bench = commands.add_parser(
         "bench", help="frames a second of each device on this machine", allow_abbrev=False,
-        description="Encode frames of several sizes on the CPU, on the GPU and on both, by turns; medians. Where there is "
-                    "a tuning file, also its predictions and their error.", epilog=_EXITS,
+        description="Encode frames of several sizes on the CPU, on the GPU and on both, in turns, and print medians. Where "
+                    "there is a tuning file, also its predictions and their error.", epilog=_EXITS,
     )  # fmt: skip
     bench.add_argument("--sizes", metavar="LIST", help="WxH joined by commas [176x144,352x288,1280x720,1920x1080]")
-    bench.add_argument("--devices", metavar="LIST", help="of cpu, cuda, hybrid [those available]; all, or cuda:0,cuda:1 and "
-                       "so on: one GPU beside several, at 1920x1080")
-    bench.add_argument("--clip", metavar="FILE", help="with this video, at its size; else with synthetic frames")
-    bench.add_argument("--input-res", metavar="WxH", help="its size, if it is raw and not in its name")
-    bench.add_argument("--rounds", default=3, metavar="N", help="runs of each, by turns, 1..1024 [3]")
-    bench.add_argument("--seconds", default=2.0, metavar="N", help="of a run, at least, 0.1..3600 [2]", dest="run_seconds")
-    bench.add_argument("--threads", metavar="N", help="threads, 0..256 [as encodes do]")
-    bench.add_argument("--tuning", metavar="FILE", help="tuning file [the user's cache]")
-    bench.add_argument("--json", metavar="FILE", help="write the figures for programs; - for standard output")
+    bench.add_argument("--devices", metavar="LIST", help="cpu, cuda, hybrid, joined by commas [those available]; or all, or "
+                       "cuda:0,cuda:1 and so on: one GPU against several, at 1920x1080")
+    bench.add_argument("--clip", metavar="FILE", help="encode this video, at its size [synthetic frames]")
+    bench.add_argument("--input-res", metavar="WxH", help="size of --clip, if it is raw and its name does not say it")
+    bench.add_argument("--rounds", default=3, metavar="N", help="runs of each device, in turns, 1..1024 [3]")
+    bench.add_argument("--seconds", default=2.0, metavar="N", help="least time of a run, 0.1..3600 [2]", dest="run_seconds")
+    bench.add_argument("--threads", metavar="N", help="number of threads, 0..256 [as encode chooses]")
+    bench.add_argument("--tuning", metavar="FILE", help="tuning file [the one in the user's cache]")
+    bench.add_argument("--json", metavar="FILE", help="write the figures as JSON; - for standard output")
     bench.set_defaults(run=_bench)
     doctor = commands.add_parser(
         "doctor", help="the devices and tools of this machine, and the choices of an encode", allow_abbrev=False,
         description="Processor, GPUs, driver, compilers, caches, tuning file; the devices that an encode would use, and why.",
         epilog="exit codes: 0 all is well; 1 problems, which are listed; 2 wrong usage",
     )  # fmt: skip
-    doctor.add_argument("--tuning", metavar="FILE", help="look at this tuning file [the user's cache]")
-    doctor.add_argument("--json", action="store_true", help="for programs")
+    doctor.add_argument("--tuning", metavar="FILE", help="look at this tuning file [the one in the user's cache]")
+    doctor.add_argument("--json", action="store_true", help="print JSON (docs/json.md)")
     doctor.set_defaults(run=_doctor)
     _add_plot(commands)
     compile_ = commands.add_parser(
@@ -73,19 +73,19 @@ def _add_plot(commands: Any) -> None:
         epilog="exit codes: 0 done; 1 failed; 2 wrong usage",
     )  # fmt: skip
     charts = plot.add_subparsers(title="charts", metavar="CHART", dest="chart", required=True)
-    rd = charts.add_parser("rd", help="rate and quality of encodes, with BD-rates beside the first curve", allow_abbrev=False)
-    rd.add_argument("inputs", nargs="+", metavar="[LABEL=]FILE", help="of --json, an encode each; or CSV with the columns "
-                    "label, kbps and psnr, global or ssim. Encodes of a label are a curve [preset and tune]")  # fmt: skip
+    rd = charts.add_parser("rd", help="rate and quality of encodes, BD-rates against the first curve", allow_abbrev=False)
+    rd.add_argument("inputs", nargs="+", metavar="[LABEL=]FILE", help="files of --json, one encode each; or CSV "
+                    "with label, kbps and psnr, global or ssim. Encodes of a label are a curve [preset, tune]")  # fmt: skip
     rd.add_argument("--by", choices=("psnr", "global", "ssim"), default="psnr", help="quality [psnr]")
     presets = charts.add_parser("presets", help="presets of h264lite and x264 by speed and bits", allow_abbrev=False)
     presets.add_argument("inputs", nargs="+", metavar="[LABEL=]FILE",
-                         help="of python -m h264lite.benchmarks.presets --json, a diagram each")  # fmt: skip
+                         help="files of python -m h264lite.benchmarks.presets --json, one diagram each")  # fmt: skip
     rate = charts.add_parser("rate", help="bits, QPs and buffer of the frames over time", allow_abbrev=False)
-    rate.add_argument("inputs", nargs=1, metavar="FILE", help="of --csv")
+    rate.add_argument("inputs", nargs=1, metavar="FILE", help="file of --csv")
     rate.add_argument("--fps", metavar="RATE", help="frames per second, for an axis of seconds [frames]")
     for chart in (rd, presets, rate):
         chart.add_argument("-o", "--out", metavar="FILE", required=True, help="the chart: .png, .svg or .pdf")
-        chart.add_argument("--title", default="", metavar="TEXT", help="above the chart")
+        chart.add_argument("--title", default="", metavar="TEXT", help="title of the chart")
     plot.set_defaults(run=_plot)
 
 

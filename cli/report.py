@@ -31,15 +31,15 @@ def add_parsers(commands: Any) -> None:
     )  # fmt: skip
     report.add_argument("input", metavar="STREAM", help="the stream or MP4; - for standard input")
     report.add_argument("-o", "--output", metavar="FILE", help="the page [STREAM.html]; - for standard output")
-    report.add_argument("--compare", metavar="STREAM", help="a second stream beside the first")
+    report.add_argument("--compare", metavar="STREAM", help="a second stream next to the first")
     report.add_argument("--source", metavar="FILE", help="the video that was encoded: .yuv, .y4m, or what PyAV reads")
     report.add_argument("--input-res", metavar="WxH", help="the size of SOURCE, if it is raw [that of the stream]")
     report.add_argument("--pictures", metavar="LIST", help="further pictures on the page, coded anew with a finer"
                         " quantiser: source, prediction, or none [source,prediction; source above 1280x720]")
     report.add_argument("--frames", metavar="N", help="the page ends after N frames [all]")
     report.add_argument("--in-page", metavar="MIB", default=128, help="MiB of data in the page itself, 1..1024;"
-                        " those beyond lie in a folder beside it [128]")
-    report.add_argument("--quiet", action="store_true", help="no lines of information")
+                        " the rest lies in a folder next to it [128]")
+    report.add_argument("--quiet", action="store_true", help="print errors only")
     report.set_defaults(run=run_report)
 
 

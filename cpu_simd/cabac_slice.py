@@ -1,7 +1,7 @@
 """CABAC: slice data (7.3.4) from macroblock arrays, macroblock by macroblock: bins, then the engine.
 
 A macroblock keeps to the 3200 bits of A.3.1 by the rule of I_PCM (macroblock_coding.py), whose bits are those of CAVLC: CABAC
-takes hardly more (docs/entropy.md). Memory depends on no such rule: what a slice's place cannot hold is not stored.
+takes hardly more (benchmarks/results). Memory depends on no such rule: what a slice's place cannot hold is not stored.
 """
 
 from collections import namedtuple

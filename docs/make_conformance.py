@@ -18,7 +18,8 @@ HEAD = """# Conformance streams
 
 Streams of the JVT conformance suite (ITU-T H.264.1), decoded by `decoder/`; made by `docs/make_conformance.py`, which
 compares the MD5 of all samples in output order with the suite's. `tests/decoder/test_conformance.py` does the same. Refused
-by name: FMO, ASO, data partitioning, SP and SI slices, interlaced coding, 4:0:0, 4:2:2, 4:4:4, more than 8 bits, lossless.
+by name: FMO, ASO, data partitioning, SP and SI slices, interlaced coding, other chroma formats than 4:2:0, more than
+8 bits, lossless.
 Where FFmpeg's frames are others than ours, and why: [differences.md](differences.md).
 
 | stream | profile | coding | tools | size | frames | result |

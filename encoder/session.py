@@ -33,7 +33,7 @@ class Session:
         self._call: dict[str, object] = {}  # the current call; setdefault is atomic
 
     def feed(self, step: Callable[..., "Iterable[EncodedFrame]"], *arguments: Any) -> None:
-        """Encode a frame with step(*given); add finished frames to `ready`."""
+        """Encode a frame with step(*arguments); add finished frames to `ready`."""
         mark = object()
         try:
             if self._call.setdefault("call", mark) is not mark or self.state != OPEN or os.getpid() != self._process:

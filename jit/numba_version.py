@@ -6,7 +6,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-# Versions of Numba, as in pyproject.toml: tests/jit run with the first, all tests with the last
+# Versions of Numba, as in setup.cfg: tests/jit run with the first, all tests with the last
 SINCE, BEFORE = (0, 60), (0, 69)
 
 

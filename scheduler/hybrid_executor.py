@@ -60,7 +60,7 @@ class HybridExecutor:
     """CPU workers and at most one GPU worker. See Executor for the methods that the coding loop calls.
 
     replan: makes a plan from models; None: the plan stays. models: takes the measurements (scheduler/planning/models.py).
-    hands_over: whether the executor of one device may do so; None: if plans change. serial: see CudaExecutor.
+    may_switch: whether the executor of one device may encode whole frames; None: if plans change. serial: see CudaExecutor.
     """
 
     tickets = by_rows = True

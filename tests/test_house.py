@@ -1,9 +1,10 @@
-"""Rules of the house: sizes of files and functions, docstrings, imports, ARCHITECTURE.md, ruff and mypy."""
+"""Rules of the house: sizes of files and functions, docstrings, imports, documentation, ruff and mypy."""
 
 import ast
 import importlib.util
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -189,25 +190,100 @@ def test_loading_a_kernel_imports_no_numba():
     assert found == IMPORT_NUMBA
 
 
-def test_architecture_names_every_file_and_nothing_else():
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    folder, named = "", []
-    for line in text.splitlines():
-        if heading := re.match(r"## `(.*?)/?`", line):
-            folder = "" if heading[1] == "." else heading[1] + "/"
-        elif row := re.match(r"- `(.*?)`(?:, `(.*?)`)?: \S", line):
-            named += [folder + part for part in row.groups() if part]
-    expected = {name for name in FILES if not name.endswith("__init__.py") and not name.startswith((".git", "tests/"))}
-    assert sorted(named) == sorted(set(named)), "a file is named twice"
-    assert set(named) - set(FILES) == set(), "named, but missing"
-    assert expected - set(named) == set(), "present, but not named"
+def made_by(program):
+    """The names of a program of docs/."""
+    return runpy.run_path(str(ROOT / "docs" / program))
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_the_list_of_files_is_current():
+    assert read("docs/files.md") == made_by("make_files.py")["text"](FILES), "run make docs"
+
+
+def test_every_file_says_in_one_sentence_what_it_is_for():
+    program = made_by("make_files.py")
+    assert not [name for name in FILES if program["is_listed"](name) and not program["first_line"](name)]
+
+
+def test_the_door_is_short():
+    """What a newcomer reads first; figures, lists of files and history have other places."""
+    lines = {name: len(read(name).splitlines()) for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")}
+    assert lines["README.md"] <= 90 and lines["ARCHITECTURE.md"] <= 150 and lines["CHANGELOG.md"] <= 60, lines
+
+
+def test_architecture_names_every_room():
+    text = read("ARCHITECTURE.md")
+    assert not [name for name in (*PACKAGES, "samples", "benchmarks", "docs", "tests") if f"`{name}/`" not in text]
 
 
 def test_the_readme_says_what_the_program_says():
     """Exit codes and extras of the README are those of the program."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = read("README.md")
     for words in ("make encode", "make test", "Not supported", "130", "patent", "h264lite.Encoder"):
         assert words in text, words
+
+
+def test_the_readme_has_the_measured_times():
+    text = read("README.md")
+    assert made_by("make_times.py")["text"](text) == text, "run make docs"
+
+
+PAGES = [name for name in FILES if name.endswith(".md")]
+# A number of its own: no part of a name or a size as x264, 4x4, 352x288; a clause as 8.4.1 is one
+NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:[.,:]\d+)*(?![\w.]*\w)")
+MOST_FIGURES = 8  # one line in so many may have four numbers or more
+
+
+def figures(text):
+    """(lines with four numbers or more, all lines), without code and the targets of links."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    lines = [line for line in re.sub(r"`[^`\n]*`|\]\([^)]*\)", "", text).splitlines() if line.strip()]
+    return sum(len(NUMBER.findall(line)) >= 4 for line in lines), len(lines)
+
+
+def test_pages_explain_and_leave_figures_to_data():
+    """Measurements are rows of benchmarks/results; a page has the one that matters."""
+    diaries = {name: found for name in PAGES if name.startswith("docs/") or "/" not in name
+               if (found := figures(read(name)))[0] * MOST_FIGURES > found[1]}
+    assert not diaries
+    assert figures("On 2026-11-22 it took 5, 6, 7.1 ms\nof `1 2 3 4`\n\n8.4.1 and 352x288") == (1, 3)
+
+
+def anchors(text):
+    """What headings can be linked to as, as GitHub makes it."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def dead_links(page, text):
+    """Relative links and anchors of a page that lead nowhere."""
+    plain = re.sub(r"^```.*?^```$|`[^`\n]*`", "", text, flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", plain):
+        path, _, anchor = target.partition("#")
+        if re.match(r"\w+:", target):
+            continue
+        to = (ROOT / page).parent / path if path else ROOT / page
+        if not to.exists():
+            yield f"{page}: {target}"
+        elif anchor and anchor not in anchors(to.read_text(encoding="utf-8")):
+            yield f"{page}: {target}, no such heading"
+
+
+def test_links_lead_somewhere():
+    assert not [dead for page in PAGES for dead in dead_links(page, read(page))]
+    assert len([*dead_links("README.md", "[a](none.md) [b](README.md#none) [c](#licence-and-patents) `[d](none)`")]) == 2
+
+
+def test_pages_that_the_code_names_are_there():
+    named = re.compile(r"(?<![\w/])(?:docs|benchmarks/results)/[\w/.-]*\w")
+    sources = [name for name in FILES if name.endswith((".py", ".cu", ".cuh", ".js", ".toml", ".md")) or name == "Makefile"]
+    dead = [f"{name}: {page}" for name in sources if name != "tests/test_house.py"
+            for page in named.findall(read(name)) if not (ROOT / page).exists()]
+    assert not dead
 
 
 def tool(*words, **environment):

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", type=float, default=3.0, metavar="S", help="seconds for a variant, else a sample [3]")
     parser.add_argument("--csv", metavar="FILE", help="all figures, one a line")
     parser.add_argument("--plots", metavar="DIR", help="a PNG file a paper; needs matplotlib")
-    parser.add_argument("--markdown", metavar="FILE", help="the tables as a page (docs/papers.md)")
+    parser.add_argument("--markdown", metavar="FILE", help="the tables as a page, as benchmarks/results/papers/README.md")
 
 
 def listing() -> str:

@@ -1,7 +1,7 @@
 """Page-locked host arrays, cut from blocks of large pages that are registered with the driver.
 
 Large pages are allocated, registered and freed faster than page-locked memory of the driver, which need not be zero
-(docs/speed.md).
+(benchmarks/results/2026-11/speed.csv).
 """
 
 import ctypes

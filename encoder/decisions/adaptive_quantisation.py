@@ -17,7 +17,7 @@ from ..settings.config import Config
 from .fixed_point import QP_SHIFT
 
 QP_ONE = 1 << QP_SHIFT  # units of QPs and offsets a QP
-REACH = 192  # saves 0.3 % of the bits at equal SSIM (docs/quantisation.md)
+REACH = 192  # saves 0.3 % of the bits at equal SSIM (benchmarks/results)
 
 
 class AqSettings(NamedTuple):

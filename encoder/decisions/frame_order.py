@@ -6,7 +6,7 @@ from ..settings.pyramid import coding_order
 from ..settings.requests import IDR
 from .requested import qp_of
 
-CABAC_INIT_IDC = 0  # takes the fewest bits at every QP (docs/history.md); I slices have none
+CABAC_INIT_IDC = 0  # takes the fewest bits at every QP (docs/tried.md); I slices have none
 Slices = tuple[tuple[int, int], ...]
 
 

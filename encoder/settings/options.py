@@ -132,206 +132,201 @@ COLOUR_MATRIX = {
 LEVELS = _same(*"1 1.1 1.2 1.3 2 2.1 2.2 3 3.1 3.2 4 4.1 4.2 5 5.1 5.2 6 6.1 6.2".split())
 
 OPTIONS: tuple[Option, ...] = (
-    Option("input_res", "Input", read_size, None, "size of raw input; else from a name such as x_352x288.yuv",
-           "WxH", scope=CLI),
+    Option("input_res", "Input", read_size, None, "size of raw input, if its name does not say it (x_352x288.yuv)", "WxH",
+           scope=CLI),
     Option("width", "Input", read_int, None, "width in luma samples", "INT", 1, MOST, scope=API),
     Option("height", "Input", read_int, None, "height in luma samples", "INT", 1, MOST, scope=API),
-    Option("demuxer", "Input", read_choice, "auto", "what IN is; auto = by its name and first bytes",
+    Option("demuxer", "Input", read_choice, "auto", "format of IN; auto = by its name and first bytes",
            choices=_same("auto", "raw", "y4m", "av"), scope=CLI),
-    Option("fps", "Input", read_fps, Fraction(25), "frames per second: 25, 29.97 or 30000/1001; else that of the "
-           "input, or of a raw file's name such as x_352x288_30.yuv", "RATE"),
-    Option("seek", "Input", read_int, 0, "first frame to encode", "INT", 0, MOST, scope=CLI),
-    Option("frames", "Input", read_int, 0, "largest number of frames to encode; 0 = all", "INT", 0, MOST, scope=CLI),
+    Option("fps", "Input", read_fps, Fraction(25), "frames per second: 25, 29.97 or 30000/1001. Without it: that of the "
+           "input, or of a raw file's name (x_352x288_30.yuv)", "RATE"),
+    Option("seek", "Input", read_int, 0, "number of the first frame to encode; the input begins with frame 0", "INT", 0,
+           MOST, scope=CLI),
+    Option("frames", "Input", read_int, 0, "encode at most this many frames; 0 = all", "INT", 0, MOST, scope=CLI),
 
-    Option("muxer", "Output", read_choice, "auto", "what OUT is; auto = by its name, raw is Annex B",
+    Option("muxer", "Output", read_choice, "auto", "format of OUT; auto = by its name; raw = Annex B",
            choices=_same("auto", "raw", "mp4", "mkv", "mov"), scope=CLI),
-    Option("audio", "Output", read_text, None, "file whose sound is put beside the video in .mp4, .mkv or .mov (may be IN): "
-           "copied, or encoded to AAC; needs PyAV", "FILE", scope=CLI),
-    Option("fragment", "Output", read_float, None, "MP4 in fragments (also for -, and for HLS and DASH), each of whole "
-           "GOPs of at least so many seconds together", "SECONDS", 0.001, 3600.0, scope=CLI),
+    Option("audio", "Output", read_text, None, "put the sound of this file into the .mp4, .mkv or .mov (may be IN): "
+           "copied, or encoded to AAC. Needs PyAV", "FILE", scope=CLI),
+    Option("fragment", "Output", read_float, None, "write a fragmented MP4, as for pipes, HLS and DASH: whole GOPs, at "
+           "least this long together", "SECONDS", 0.001, 3600.0, scope=CLI),
 
-    Option("preset", "Presets", read_choice, "medium", "a row of options for speed against compression; other "
-           "options override it", choices=_same(*PRESETS)),
-    Option("tune", "Presets", read_tune, None, "options for a kind of content or use, below; they win over the preset, other "
-           "options over them. Several are joined by commas: fastdecode, zerolatency and one of the rest", "LIST",
-           choices={name: name not in OF_USE for name in TUNES}),
-    Option("profile", "Presets", read_choice, "high", "the profile that the stream must keep to: main has CABAC, high "
-           "the 8x8 transform as well", choices=_same("baseline", "main", "high")),
-    Option("level", "Presets", read_level, None, "the level to declare; refused if its limits are exceeded. Else the "
-           "smallest that fits", choices=LEVELS),
+    Option("preset", "Presets", read_choice, "medium", "speed against compression: a set of options; single options "
+           "override it", choices=_same(*PRESETS)),
+    Option("tune", "Presets", read_tune, None, "options for a kind of content or use. They override the preset, single "
+           "options override them. Several are joined by commas: fastdecode, zerolatency and at most one of the others",
+           "LIST", choices={name: name not in OF_USE for name in TUNES}),
+    Option("profile", "Presets", read_choice, "high", "profile of the stream: main allows CABAC and B frames, high also "
+           "the 8x8 transform", choices=_same("baseline", "main", "high")),
+    Option("level", "Presets", read_level, None, "level to declare; refused if the stream exceeds its limits. Without "
+           "it: the smallest that fits", choices=LEVELS),
 
-    Option("keyint", "Frame types", read_keyint, 250, "largest distance of IDR frames, or infinite", "INT", short="I"),
-    Option("ref", "Frame types", read_int, 1, "reference frames of a P frame (slower); fewer than the preset's if the level "
-           "has no room", "INT", 1, 16, short="r"),
-    Option("bframes", "Frame types", read_int, 3, "most B frames between two others, a tool of Main and High profile: 0 in "
-           "Baseline", "INT", 0, 16, short="b"),
-    Option("b_pyramid", "Frame types", read_grid, "normal", "which B frames are references, of B frames alone: none; normal "
-           "or strict, the middle one of several, unless --level has no room; dyadic, also the middle of each half and so on "
-           "(a longer delay)",
+    Option("keyint", "Frame types", read_keyint, 250, "maximum distance between IDR frames, or infinite", "INT", short="I"),
+    Option("ref", "Frame types", read_int, 1, "reference frames of a P frame (more = smaller, slower). The number of a "
+           "preset is lowered to what the level allows", "INT", 1, 16, short="r"),
+    Option("bframes", "Frame types", read_int, 3, "maximum number of B frames between two others; always 0 in Baseline "
+           "profile", "INT", 0, 16, short="b"),
+    Option("b_pyramid", "Frame types", read_grid, "normal", "B frames that are references of other B frames: none; "
+           "normal or strict, the middle one of a run; dyadic, also the middle of each half, and so on (longer delay). "
+           "Lowered if the level has no room",
            choices={"none": "none", "0": "none", "strict": "normal", "1": "normal", "normal": "normal", "2": "normal",
                     "dyadic": "dyadic"}),
-    Option("b_adapt", "Frame types", read_int, 1, "how many B frames lie between two others: 0 always --bframes, 1 by their "
-           "costs, 2 by those of all ways to divide the frames ahead (slower)", "INT", 0, 2),
-    Option("b_bias", "Frame types", read_int, 0, "the more, the more B frames by --b-adapt", "INT", -100, 100),
-    Option("scenecut", "Frame types", read_int, None, "new scenes begin with an I frame, an IDR frame from --min-keyint on: "
-           "the more, the more frames count as new scenes; 0 none. 40, and 0 with --qp and without B frames", "INT", 0, 100),
-    Option("no_scenecut", "Frame types", read_flag, False, "--scenecut 0"),
-    Option("min_keyint", "Frame types", read_count, "auto", "smallest distance of IDR frames; auto = a tenth of --keyint, at "
-           "most a second", "INT", 0, MOST, short="i"),
+    Option("b_adapt", "Frame types", read_int, 1, "how many B frames in a row: 0 fixed, always --bframes; 1 fast "
+           "decision; 2 optimal decision over the lookahead (slower)", "INT", 0, 2),
+    Option("b_bias", "Frame types", read_int, 0, "higher = --b-adapt takes more B frames", "INT", -100, 100),
+    Option("scenecut", "Frame types", read_int, None, "how readily a new scene begins with an I frame, or from "
+           "--min-keyint on with an IDR frame: higher = more often, 0 = never. Default 40, or 0 with --qp and no B "
+           "frames", "INT", 0, 100),
+    Option("no_scenecut", "Frame types", read_flag, False, "the same as --scenecut 0"),
+    Option("min_keyint", "Frame types", read_count, "auto", "minimum distance between IDR frames; auto = a tenth of "
+           "--keyint, at most one second", "INT", 0, MOST, short="i"),
     Option("rc_lookahead", "Frame types", read_int, 40, "frames that macroblock tree, --bitrate and --b-adapt 2 look "
-           "ahead, at least --bframes + 1", "INT", 0, 250),
+           "ahead; at least --bframes + 1", "INT", 0, 250),
 
-    Option("slices", "Frame types", read_int, 1, "slices per frame, whole macroblock rows each", "INT", 1, 1055),
+    Option("slices", "Frame types", read_int, 1, "slices per frame, each of whole macroblock rows", "INT", 1, 1055),
     Option("no_deblock", "Frame types", read_flag, False, "switch the deblocking filter off"),
-    Option("deblock", "Frame types", read_deblock, (0, 0), "deblocking offsets, strength and threshold, -6..6 each",
-           "A:B", short="f"),
+    Option("deblock", "Frame types", read_deblock, (0, 0), "offsets of the deblocking filter, -6..6 each: strength "
+           "(alpha) and threshold (beta); higher = more filtering", "A:B", short="f"),
 
-    Option("deblock_within_slices", "Frame types", read_flag, False, "filter no edge between slices"),
+    Option("deblock_within_slices", "Frame types", read_flag, False, "do not filter across the edges between slices"),
 
-    Option("no_cabac", "Frame types", read_flag, False, "entropy coding by CAVLC in Main and High profile as well"),
+    Option("no_cabac", "Frame types", read_flag, False, "CAVLC in place of CABAC (faster to decode, more bits)"),
 
-    Option("qpfile", "Frame types", read_text, None, "types and QPs of single frames, a line for each: frame type [QP]. "
-           "Frames count from 0 as in the input; types I and K (IDR), i (I), P, B and b (B); no QP or -1: any", "FILE"),
+    Option("qpfile", "Frame types", read_text, None, "types and QPs of single frames, a line each: FRAME TYPE [QP]. "
+           "Frames count from 0 as in the input. TYPE is I or K (IDR), i (I), P, B or b (B); without QP, or with -1, "
+           "the encoder chooses it", "FILE"),
 
-    Option("qp", "Quality", read_int, None, "constant quantiser, of P frames, 0 the finest, in place of --crf", "INT", 0, 51,
+    Option("qp", "Quality", read_int, None, "constant quantiser of P frames, in place of --crf; 0 = finest", "INT", 0, 51,
            short="q"),
-    Option("crf", "Quality", read_float, 23.0, "constant rate factor: QPs by the content, about this one on average; frames "
-           "that are hard to predict are coded more coarsely", "FLOAT", 0.0, 51.0),
-    Option("bitrate", "Quality", read_int, 0, "kbit/s on average, in place of --qp or --crf: QPs by the content and by the "
-           "sizes of frames before, one GOP at once but with --pass 2; 0 none", "INT", 0, 2000000, short="B"),
-    Option("ratetol", "Quality", read_float, 1.0, "with --bitrate, how long deviations last: a third of the seconds in which "
-           "they are made good", "FLOAT", 0.1, 100.0),
-    Option("pass_", "Quality", read_int, 0, "1: the encode also writes what it finds to --stats, with fast tools; 2: it "
-           "reads this, and allots the bits of --bitrate to the whole stream; 3: it does both; 0: neither", "INT", 0, 3,
+    Option("crf", "Quality", read_float, 23.0, "constant rate factor: about the same visible quality everywhere; lower "
+           "= better, more bits. Frames that are hard to predict get a higher QP", "FLOAT", 0.0, 51.0),
+    Option("bitrate", "Quality", read_int, 0, "average bitrate in kbit/s, in place of --crf or --qp; 0 = none. GOPs are "
+           "coded one after another, except with --pass 2", "INT", 0, 2000000, short="B"),
+    Option("ratetol", "Quality", read_float, 1.0, "how slowly --bitrate corrects the average: higher = steadier "
+           "quality, less exact size. An error is corrected within three times this many seconds", "FLOAT", 0.1, 100.0),
+    Option("pass_", "Quality", read_int, 0, "1: also write statistics to --stats, with fast tools. 2: read them, and "
+           "spread the bits of --bitrate over the whole stream. 3: read and write them. 0: one pass", "INT", 0, 3,
            short="p"),
-    Option("stats", "Quality", read_text, "h264lite_2pass.log", "file of --pass", "FILE"),
-    Option("slow_firstpass", "Quality", read_flag, False, "--pass 1 has the tools that the preset says"),
-    Option("qcomp", "Quality", read_float, 0.6, "with --crf, how little QPs of frames depend on the content: 1 not at all",
-           "FLOAT", 0.0, 1.0),
-    Option("no_mbtree", "Quality", read_flag, False, "with --crf, no macroblock tree: it lowers the QP of what the next "
-           "--rc-lookahead frames are predicted from"),
-    Option("qpmin", "Quality", read_int, 0, "least QP with --crf", "INT", 0, 51),
-    Option("qpmax", "Quality", read_int, 51, "greatest QP with --crf; more than 51 stands for that", "INT", 0, 69),
-    Option("vbv_maxrate", "Quality", read_int, 0, "kbit/s that fill the buffer of a decoder: frames that would empty it "
-           "are coded again more coarsely; with --vbv-bufsize", "INT", 0, 2000000),
-    Option("vbv_bufsize", "Quality", read_int, 0, "size of this buffer in kbit", "INT", 0, 2000000),
-    Option("crf_max", "Quality", read_float, 0.0, "with --crf the buffer raises QPs at most to those of this rate factor, "
-           "and may run empty then; 0: as far as needed", "FLOAT", 0.0, 51.0),
-    Option("vbv_init", "Quality", read_float, 0.9, "how full it is at the first frame: a part of 1, or more than 1 in kbit",
-           "FLOAT", 0.0, 2000000.0),
-    Option("ipratio", "Quality", read_float, 1.4, "quantiser step of P frames over that of I frames", "FLOAT",
-           0.25, 4.0),
-    Option("pbratio", "Quality", read_float, 1.8, "quantiser step of B frames over that of P frames; half as much for B "
-           "frames that are references. Macroblock tree: always 1.3, above P frames before its offsets", "FLOAT", 0.25, 4.0),
-    Option("aq_mode", "Quality", read_int, 0, "adaptive quantisation, finer where the source is flat: 0 none, 1 by the "
-           "energy of each macroblock, 2 also by that of the frame, 3 finest in the flattest parts. 1 with "
-           "--crf", "INT", 0, 3),
-    Option("aq_strength", "Quality", read_float, 1.0, "how far --aq-mode departs from the QP of the frame", "FLOAT",
-           0.0, 3.0),
-    Option("zones", "Quality", read_zones, None, "parts of the stream, as first,last,q=INT (QP in place of --qp or --crf) or "
-           "first,last,b=FLOAT (bits times FLOAT), joined by /; frames count from the first coded one, the last zone of a "
-           "frame counts", "LIST"),
+    Option("stats", "Quality", read_text, "h264lite_2pass.log", "statistics file of --pass", "FILE"),
+    Option("slow_firstpass", "Quality", read_flag, False, "--pass 1 keeps the tools of the preset"),
+    Option("qcomp", "Quality", read_float, 0.6, "how much QPs follow the content: 0 = towards a constant bitrate, 1 = "
+           "one QP for all frames", "FLOAT", 0.0, 1.0),
+    Option("no_mbtree", "Quality", read_flag, False, "no macroblock tree, which spends more bits on what the next "
+           "--rc-lookahead frames predict from"),
+    Option("qpmin", "Quality", read_int, 0, "lowest QP with --crf or --bitrate", "INT", 0, 51),
+    Option("qpmax", "Quality", read_int, 51, "highest QP with --crf or --bitrate; above 51 means 51", "INT", 0, 69),
+    Option("vbv_maxrate", "Quality", read_int, 0, "kbit/s that fill the decoder's buffer; with --vbv-bufsize. A frame "
+           "that would empty the buffer is coded again with a higher QP", "INT", 0, 2000000),
+    Option("vbv_bufsize", "Quality", read_int, 0, "size of the decoder's buffer in kbit", "INT", 0, 2000000),
+    Option("crf_max", "Quality", read_float, 0.0, "with --crf and a buffer: raise QPs at most to those of this rate "
+           "factor, even if the buffer runs empty; 0 = no limit", "FLOAT", 0.0, 51.0),
+    Option("vbv_init", "Quality", read_float, 0.9, "fullness of the buffer at the first frame: up to 1 a fraction, "
+           "above 1 in kbit", "FLOAT", 0.0, 2000000.0),
+    Option("ipratio", "Quality", read_float, 1.4, "quantiser step of P frames divided by that of I frames", "FLOAT", 0.25,
+           4.0),
+    Option("pbratio", "Quality", read_float, 1.8, "quantiser step of B frames divided by that of P frames; B frames "
+           "that are references get half the difference. Ignored with macroblock tree, which uses 1.3", "FLOAT", 0.25, 4.0),
+    Option("aq_mode", "Quality", read_int, 0, "adaptive quantisation, a lower QP where the source is flat: 0 off; 1 by "
+           "the energy of each macroblock; 2 also by the mean of the frame; 3 as 2, with a bias to the flattest (dark) "
+           "parts. Default 1, or 0 with --qp", "INT", 0, 3),
+    Option("aq_strength", "Quality", read_float, 1.0, "strength of --aq-mode", "FLOAT", 0.0, 3.0),
+    Option("zones", "Quality", read_zones, None, "other QPs for parts of the stream: FIRST,LAST,q=INT (this QP) or "
+           "FIRST,LAST,b=FLOAT (bits times FLOAT), joined by /. Frames count from the first coded one; of several zones "
+           "the last counts", "LIST"),
     Option("chroma_qp_offset", "Quality", read_int, 0, "QP of chroma minus QP of luma", "INT", -12, 12),
-    Option("cqm", "Quality", read_text, "flat", "scaling matrices, a tool of High profile: flat, jvt (those of the "
-           "standard) or a file of lists as JM reads it", "FILE"),
+    Option("cqm", "Quality", read_text, "flat", "scaling matrices (High profile): flat, jvt (those of the standard), or "
+           "a file of lists in JM's format", "FILE"),
     Option("cqm4", "Quality", read_text, None, "one matrix for all 4x4 blocks, in place of --cqm: 16 numbers, 1..255, "
            "row by row, joined by commas", "LIST"),
     Option("cqm4i", "Quality", read_text, None, "the same for 4x4 blocks of intra macroblocks", "LIST"),
     Option("cqm4p", "Quality", read_text, None, "the same for 4x4 blocks of inter macroblocks", "LIST"),
-    Option("cqm8", "Quality", read_text, None, "one matrix for all 8x8 blocks: 64 numbers", "LIST"),
+    Option("cqm8", "Quality", read_text, None, "one matrix for all 8x8 blocks, in place of --cqm: 64 numbers", "LIST"),
     Option("cqm8i", "Quality", read_text, None, "the same for 8x8 blocks of intra macroblocks", "LIST"),
     Option("cqm8p", "Quality", read_text, None, "the same for 8x8 blocks of inter macroblocks", "LIST"),
 
-    Option("partitions", "Analysis", read_partitions, "all", "p8x8, p4x4, i8x8, i4x4, joined by commas; none; all. p8x8 "
-           "stands for 16x8, 8x16 and 8x8 as well; i8x8 needs the 8x8 transform; Intra 4x4 is used in any case", "LIST",
-           short="A"),
-    Option("me", "Analysis", read_choice, "fsbm", "motion search: fsbm (esa) is the full search with SAD reuse; dia, "
-           "hex, umh follow patterns of few candidates (faster, more bits); step looks at grids of candidates, ever finer "
-           "(CPU alone)",
+    Option("partitions", "Analysis", read_partitions, "all", "block sizes to try, joined by commas: p8x8 (also 16x8 and "
+           "8x16), p4x4, i8x8 (needs the 8x8 transform), i4x4 (always tried); or none, all", "LIST", short="A"),
+    Option("me", "Analysis", read_choice, "fsbm", "motion search: fsbm (the same as esa) compares all positions; dia, "
+           "hex, umh follow patterns (faster on a CPU, more bits); step searches ever finer grids (CPU only)",
            choices={"dia": "dia", "hex": "hex", "umh": "umh", "fsbm": "fsbm", "esa": "fsbm", "step": "step"}),
-    Option("step_grid", "Analysis", read_grid, 7, "candidates along each side of a step's grid (slower): 3, 7 or 13",
-           "INT", choices={"3": 3, "7": 7, "13": 13}),
-    Option("merange", "Analysis", read_int, 16, "range of the motion search in samples (slower)", "INT", 4, 64),
-    Option("subme", "Analysis", read_int, 6, "sub-sample refinement (slower): 0 none, 1 half samples, 2 quarter, "
-           "3 quarter by SATD, 4 both by SATD; 5 also of partitions that seem to have no chance; "
-           "6 modes by squared error and bits as well (without CABAC on the CPU alone), 7 also vectors", "INT", 0, 7,
-           short="m"),
-    Option("trellis", "Analysis", read_int, 1, "1: levels of P frames, with CABAC of I frames too, are chosen by distortion "
-           "and bits (slower), 0: by a dead zone", "INT", 0, 1, short="t"),
-    Option("psy_rd", "Analysis", read_psy_rd, 0.0, "psy-RD: with decisions by squared error and bits (--subme 6 with CABAC) "
-           "differences in texture cost too, about 1 for looks, 0 for PSNR; RD:0 as well. 1 with --crf", "RD"),
-    Option("no_psy", "Analysis", read_flag, False, "--psy-rd 0"),
+    Option("step_grid", "Analysis", read_grid, 7, "with --me step: positions along each side of a grid, 3, 7 or 13 "
+           "(more = slower)", "INT", choices={"3": 3, "7": 7, "13": 13}),
+    Option("merange", "Analysis", read_int, 16, "range of the motion search in samples (more = slower)", "INT", 4, 64),
+    Option("subme", "Analysis", read_int, 6, "vectors and mode decision (higher = slower): 0 whole samples; 1 half; 2 "
+           "quarter; 3 quarter by SATD; 4 half too by SATD; 5 for all partitions; 6 modes by rate and distortion "
+           "(without CABAC only on a CPU); 7 vectors too", "INT", 0, 7, short="m"),
+    Option("trellis", "Analysis", read_int, 1, "1: trellis quantisation, levels by rate and distortion (slower; in I "
+           "frames only with CABAC). 0: rounding with a dead zone", "INT", 0, 1, short="t"),
+    Option("psy_rd", "Analysis", read_psy_rd, 0.0, "psy-RD: how much texture is kept at the cost of PSNR; 0 = off. RD, "
+           "or RD:0 as x264 writes it. Acts from --subme 6 on, with CABAC. Default 1, or 0 with --qp", "RD"),
+    Option("no_psy", "Analysis", read_flag, False, "the same as --psy-rd 0"),
 
-    Option("deadzone_inter", "Analysis", read_int, 21, "luma levels of inter macroblocks are rounded up from 1/2 + INT/64 "
-           "on, where no trellis chooses them; 21 stands for 5/6", "INT", 0, 32),
-    Option("deadzone_intra", "Analysis", read_int, 11, "the same of intra macroblocks; 11 stands for 2/3", "INT", 0, 32),
-    Option("weightp", "Analysis", read_int, 0, "weighted prediction of P frames, a tool of Main and High profile: 1 gives "
-           "the last frame weights where the brightness fades or flashes; 2 offers it twice where parts need other weights",
-           "INT", 0, 2),
+    Option("deadzone_inter", "Analysis", read_int, 21, "dead zone of luma in inter macroblocks, used where the trellis "
+           "does not choose levels: a level is rounded up from 1/2 + INT/64 on; 21 means 5/6", "INT", 0, 32),
+    Option("deadzone_intra", "Analysis", read_int, 11, "the same in intra macroblocks; 11 means 2/3", "INT", 0, 32),
+    Option("weightp", "Analysis", read_int, 0, "weighted prediction of P frames (Main and High): 1 for fades and "
+           "flashes; 2 also where parts of a frame need other weights (the reference is listed twice)", "INT", 0, 2),
 
-    Option("no_weightb", "Analysis", read_flag, False, "both predictions of a B macroblock count alike, whatever the "
+    Option("no_weightb", "Analysis", read_flag, False, "B frames: the mean of two predictions does not depend on the "
            "distances of their frames"),
     Option("no_8x8dct", "Analysis", read_flag, False, "no 8x8 transform in High profile"),
 
-    Option("threads", "Running", read_count, 0, "threads, fewer for small frames; 0 = one a core at most. The "
+    Option("threads", "Running", read_count, 0, "number of threads; 0 = one per core, fewer for small frames. The "
            "stream is the same for any number", "INT", 0, 256),
-    Option("device", "Running", read_choice, "auto", "where to encode; auto chooses by this machine and reports it",
-           choices=_same("auto", "cpu", "cuda", "hybrid")),
-    Option("gops", "Running", read_count, "auto", "closed GOPs (--keyint) encoded at once; auto = as many as pay where a "
-           "file can be read in any order, else 1. The stream is the same for any number", "INT", 1, 64),
-    Option("devices", "Running", read_devices, None, "the GPUs that take GOPs, in place of --device: cuda:0, cuda:1 "
-           "and so on, joined by commas; all: every GPU that is there; or cpu, several times if wanted. A worker process for "
-           "each of several (docs/scale.md)", "LIST"),
-    Option("ray", "Running", read_ray, None, "encode on a cluster of Ray (pip install 'h264lite[ray]'): HOST:PORT, auto, or "
-           "local for a new one on this machine; without a value the one that ray.init() finds, else a new one. The stream "
-           "is the same; docs/ray.md", "ADDRESS", may_be_bare=True, scope=CLI),
-    Option("ray_gpus", "Running", read_float, None, "GPUs of a task of --ray, maybe a part of one; 0: tasks run on CPUs, "
-           "--threads of them each. 1 if the cluster has GPUs and --device may be one", "FLOAT", 0.0, 1.0, scope=CLI),
+    Option("device", "Running", read_choice, "auto", "where to encode; auto = what is fastest on this machine, which a "
+           "line reports", choices=_same("auto", "cpu", "cuda", "hybrid")),
+    Option("gops", "Running", read_count, "auto", "closed GOPs (--keyint) encoded at the same time; auto = as many as "
+           "help if IN is a file that can be read anywhere, else 1. The stream is the same for any number", "INT", 1, 64),
+    Option("devices", "Running", read_devices, None, "devices that share the GOPs, in place of --device: cuda:0,cuda:1 "
+           "and so on; all = every GPU; or cpu, several times. Each has a worker process (docs/scale.md)", "LIST"),
+    Option("ray", "Running", read_ray, None, "encode on a Ray cluster (pip install 'h264lite[ray]'): HOST:PORT, auto, "
+           "or local for a new one on this machine. Without a value: the one that ray.init() finds, or a new one. The "
+           "stream is the same (docs/ray.md)", "ADDRESS", may_be_bare=True, scope=CLI),
+    Option("ray_gpus", "Running", read_float, None, "GPUs per task of --ray, may be a fraction; 0 = tasks run on "
+           "--threads CPUs. Default 1 if the cluster has GPUs and --device allows them", "FLOAT", 0.0, 1.0, scope=CLI),
 
-    Option("tuning", "Running", read_text, None, "file of `h264lite tune` that says what devices take; else the one in the "
-           "user's cache", "FILE"),
+    Option("tuning", "Running", read_text, None, "measurements of `h264lite tune`; without it those in the user's cache",
+           "FILE"),
 
-    Option("sar", "Video usability info", read_sar, None, "sample aspect ratio; else that of the input", "W:H"),
-    Option("videoformat", "Video usability info", read_choice, None, "kind of the source", choices=VIDEO_FORMAT),
-    Option("range", "Video usability info", read_choice, None, "range of the samples: limited (tv) or full (pc); auto "
-           "= as the input", choices=RANGE),
+    Option("sar", "Video usability info", read_sar, None, "sample aspect ratio; without it that of the input", "W:H"),
+    Option("videoformat", "Video usability info", read_choice, None, "original format of the source", choices=VIDEO_FORMAT),
+    Option("range", "Video usability info", read_choice, None, "range of the samples: tv = limited, pc = full; auto = "
+           "that of the input", choices=RANGE),
     Option("colorprim", "Video usability info", read_choice, None, "colour primaries", choices=COLOUR_PRIMARIES),
     Option("transfer", "Video usability info", read_choice, None, "transfer characteristics", choices=TRANSFER),
     Option("colormatrix", "Video usability info", read_choice, None, "matrix coefficients", choices=COLOUR_MATRIX),
 
-    Option("info_sei", "Stream", read_flag, False, "write name and version of the encoder and the options into the stream "
-           "(SEI of the first frame)"),
-    Option("aud", "Stream", read_flag, False, "begin every frame with an access unit delimiter (MP4 leaves it out)"),
+    Option("info_sei", "Stream", read_flag, False, "write name, version and options of the encoder into the stream (SEI "
+           "of the first frame)"),
+    Option("aud", "Stream", read_flag, False, "begin every frame with an access unit delimiter (not in MP4)"),
 
-    Option("nal_hrd", "Stream", read_choice, "none", "describe the buffer of --vbv-maxrate and the times of frames in the "
-           "stream (HRD parameters, SEI): vbr, or cbr with filler data, which MP4 cannot hold",
+    Option("nal_hrd", "Stream", read_choice, "none", "write the buffer of --vbv-maxrate and the times of frames into "
+           "the stream (HRD parameters, SEI): vbr; cbr also adds filler data (not in MP4)",
            choices=_same("none", "vbr", "cbr")),
-    Option("filler", "Stream", read_flag, False, "fill up to --vbv-maxrate with filler data (MP4 leaves it out)"),
-    Option("pic_struct", "Stream", read_flag, False, "say in each frame that it is progressive (SEI of picture timing)"),
+    Option("filler", "Stream", read_flag, False, "add filler data up to --vbv-maxrate (not in MP4)"),
+    Option("pic_struct", "Stream", read_flag, False, "mark every frame as progressive (SEI of picture timing)"),
 
-    Option("dump_yuv", "Reports", read_text, None, "write the reconstruction, equal to the output of a decoder", "FILE",
-           scope=CLI),
+    Option("dump_yuv", "Reports", read_text, None, "write the frames as a decoder returns them", "FILE", scope=CLI),
     Option("psnr", "Reports", read_flag, True, "PSNR in the summary"),
     Option("ssim", "Reports", read_flag, False, "SSIM in the summary"),
-    Option("bits_by_kind", "Reports", read_flag, False, "bits of headers, vectors and levels in the statistics; on with "
-           "--csv and --verbose. A GPU takes several times as long with it, for all levels are downloaded"),
+    Option("bits_by_kind", "Reports", read_flag, False, "count bits of headers, vectors and levels; on with --csv and "
+           "--verbose. On a GPU the encode then takes several times as long"),
     Option("csv", "Reports", read_text, None, "write a line per frame", "FILE", scope=CLI),
-    Option("mb_csv", "Reports", read_text, None, "write a line per macroblock, as the decoder finds it", "FILE", scope=CLI),
+    Option("mb_csv", "Reports", read_text, None, "write a line per macroblock", "FILE", scope=CLI),
     Option("mb_npz", "Reports", read_text, None, "write arrays of all macroblocks for NumPy (docs/research.md)", "FILE",
            scope=CLI),
-    Option("json", "Reports", read_text, None, "write the summary for programs", "FILE", scope=CLI),
-    Option("trace", "Reports", read_text, None, "write the timeline of stages, copies and threads (Chrome trace "
-           "format)", "FILE", scope=CLI),
-    Option("trace_png", "Reports", read_text, None, "draw the timeline of some frames in the middle as a chart (needs "
-           "matplotlib)", "FILE", scope=CLI),
+    Option("json", "Reports", read_text, None, "write the summary as JSON (docs/json.md)", "FILE", scope=CLI),
+    Option("trace", "Reports", read_text, None, "write a timeline of stages, copies and threads (Chrome trace format)",
+           "FILE", scope=CLI),
+    Option("trace_png", "Reports", read_text, None, "draw this timeline for some frames (needs matplotlib)", "FILE",
+           scope=CLI),
     Option("rate_png", "Reports", read_text, None, "draw bits, QPs and buffer over time (needs matplotlib)", "FILE",
            scope=CLI),
-    Option("verbose", "Reports", read_flag, False, "report the placement of the work, predicted and measured times, what QPs "
-           "follow from",
-           scope=CLI),
-    Option("progress", "Reports", read_choice, "auto", "the progress line; auto = a live one on a terminal",
+    Option("verbose", "Reports", read_flag, False, "also report where the work is done, predicted and measured times, "
+           "and how QPs are chosen", scope=CLI),
+    Option("progress", "Reports", read_choice, "auto", "progress line; auto = updated in place on a terminal",
            choices=_same("auto", "plain", "json", "none"), scope=CLI),
-    Option("quiet", "Reports", read_flag, False, "print nothing but errors", scope=CLI),
+    Option("quiet", "Reports", read_flag, False, "print errors only", scope=CLI),
 )
 
 BY_NAME = {option.name: option for option in OPTIONS}

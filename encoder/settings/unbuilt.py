@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-_NO_RATE = "how a bit rate comes about is fixed, see --bitrate"
+_NO_RATE = "rate control has no such setting, see --bitrate"
 _SPATIAL = "direct prediction of B frames is spatial"
 _WEIGHTB = "see --no-weightb"
 _MBTREE = "see --no-mbtree"
@@ -15,7 +15,7 @@ _NO_INTERLACE = "frames are progressive"
 _PSY = "see --psy-rd and --no-psy"
 _IDR = "IDR frames come by --keyint and --scenecut"
 _TIMES = "the frame rate is constant, see --fps"
-_LUMA_SEARCH = "the motion search takes luma alone"
+_LUMA_SEARCH = "the motion search uses luma only"
 _SLICES = "see --slices"
 
 # Options with a value, by reason: the values that describe what the encoder does in any case, separated by blanks.
@@ -46,7 +46,7 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
     "see --quiet, --verbose and --progress": {"log_level": "", "log_file": "", "log_file_level": ""},
     "see --device": {"opencl_clbin": "", "opencl_device": ""},
     "the variable H264LITE_SIMD chooses instructions": {"asm": ""},
-    "baseline, main and high are built": {"avcintra_class": "", "avcintra_flavor": ""},
+    "choose baseline, main or high": {"avcintra_class": "", "avcintra_flavor": ""},
 }  # fmt: skip
 
 # Switches for what the encoder never does, by reason: --name is refused and --no-name accepted.
@@ -54,7 +54,7 @@ _NEVER: dict[str, tuple[str, ...]] = {
     "GOPs are closed": ("open_gop",),
     "times are not compressed": ("dts_compress",),
     _NO_INTERLACE: ("tff", "bff", "interlaced", "fake_interlaced"),
-    "intra macroblocks predict from inter ones": ("constrained_intra",),
+    "intra macroblocks may predict from inter ones": ("constrained_intra",),
     _IDR: ("intra_refresh",),
     _LUMA_SEARCH: ("chroma_me",),
     "see --threads and --slices": ("sliced_threads",),
@@ -67,11 +67,11 @@ _NEVER: dict[str, tuple[str, ...]] = {
 # Switches for what the encoder always does: --name is accepted and --no-name refused.
 _ALWAYS: dict[str, tuple[str, ...]] = {
     "each 8x8 partition has its own reference, see --ref 1": ("mixed_refs",),
-    "skipped macroblocks are always looked for early": ("fast_pskip",),
-    "levels that are not worth their bits are always dropped": ("dct_decimate",),
+    "P_Skip is always tested early": ("fast_pskip",),
+    "levels that cost more than they gain are always dropped": ("dct_decimate",),
     _TIMES: ("force_cfr",),
     "the stream is the same on every processor": ("cpu_independent",),
-    "headers depend on the options alone": ("stitchable",),
+    "headers depend on the options only": ("stitchable",),
 }
 
 # Switches for tools that profiles have; --no-name is an option
@@ -88,9 +88,9 @@ _REFUSED: dict[str, tuple[str, ...]] = {
 
 SHORT = {"w": "weightb", "8": "8x8dct", "o": "output"}
 VALUES = {  # of options that are built
-    ("me", ("tesa",)): "dia, hex, umh, fsbm (esa) and step are built",
-    ("trellis", ("2",)): "the trellis in decisions too gains 0.1 % for half as much time again, see --trellis 1",
-    ("profile", ("extended", "high10", "high422", "high444")): "baseline, main and high are built",
+    ("me", ("tesa",)): "choose dia, hex, umh, fsbm (esa) or step",
+    ("trellis", ("2",)): "it would gain 0.1 % for half as much time again, use --trellis 1",
+    ("profile", ("extended", "high10", "high422", "high444")): "choose baseline, main or high",
 }
 
 

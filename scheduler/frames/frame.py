@@ -343,7 +343,7 @@ def _aligned(size: int) -> int:
 def upload_shape(mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[int]:
     """Shape of an upload buffer, uint8; display: (height, width) of the planes.
 
-    The samples come first, at the start of a page, where files are read faster (docs/gpu_frames.md).
+    The samples come first, at the start of a page, where files are read faster (benchmarks/results).
     """
     return (_aligned(sum(height * width for height, width in display)) + _aligned(4 * (HEADER_BITS + mb_height)),)
 

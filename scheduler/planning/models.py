@@ -199,7 +199,7 @@ class Models:
 
 
 # First guess without measurements, corrected by the first frames: microseconds a frame of 8160 macroblocks. From one core of
-# a Xeon at 2.5 GHz with AVX-512 and an H200, 1080p, real video, preset medium (docs/cpu.md, docs/gpu.md).
+# a Xeon at 2.5 GHz with AVX-512 and an H200, 1080p, real video, preset medium (benchmarks/results/2026-11).
 _GUESS_N = 8160
 _CORE = {
     "full_search": 45_000, "pattern_search": 12_000, "step_search": 23_000, "subpel_refine": 35_000, "inter_residual": 24_200,

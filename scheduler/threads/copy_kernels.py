@@ -1,6 +1,6 @@
 """Copies planes in several threads without the interpreter's lock: parts by ticket, helpers that sleep on a semaphore.
 
-A 1080p frame is copied in 0.2 ms. A pool of Python threads became slower with more threads (docs/gpu_frames.md): each
+A 1080p frame is copied in 0.2 ms. A pool of Python threads became slower with more threads (docs/tried.md): each
 thread needs the interpreter's lock at its start and end, and the caller waits for the last thread. Here the caller copies
 parts too, never waits for a helper that woke late, and does other work between `begin_copy` and `end_copy`. The thread that
 copies the last part sets the upload fence to READY, so that a GPU waiting for it does not depend on the caller.

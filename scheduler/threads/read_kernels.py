@@ -1,7 +1,7 @@
 """Reads frames from files in threads without the interpreter's lock: jobs by ticket, threads that sleep on a semaphore.
 
 A Python thread needs the interpreter's lock before and after each read, and the encoding thread waits for it each time: about
-half of the host time of a frame when the GPU takes no time (docs/speed.md).
+half of the host time of a frame when the GPU takes no time (docs/how/threads.md).
 """
 
 from ...jit.atomics import fetch_add, load_acquire, store_release

@@ -44,7 +44,7 @@ class NoGilThreads:
         self._threads: list[threading.Thread] = []
 
     def _begin(self, main_loop: Callable[..., None], *arguments: int) -> Semaphore:
-        """Start the threads with the first job. life(job_ring, *given, address of sem_wait, sem_t): main loop."""
+        """Start the threads with the first job. main_loop(job_ring, *arguments, address of sem_wait, sem_t)."""
         if self._semaphore is None:
             semaphore = self._semaphore = Semaphore()
             all_arguments = (self._job_ring, *arguments, semaphore.wait, semaphore.memory)

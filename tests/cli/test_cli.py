@@ -225,11 +225,11 @@ USAGE = [
     (("encode", "{clip}", "o", "--crf", "23", "--qp", "23"), "--crf contradicts qp"),
     (("encode", "{clip}", "o", "-B1000", "--qp", "20"), "--bitrate contradicts qp"),
     (("encode", "{clip}", "o", "--cabac", "--profile", "baseline"), "--cabac is not supported yet"),
-    (("encode", "{clip}", "o", "--me", "tesa"), "--me tesa is not supported yet: dia, hex, umh, fsbm (esa) and"),
+    (("encode", "{clip}", "o", "--me", "tesa"), "--me tesa is not supported yet: choose dia, hex, umh, fsbm (esa)"),
     (("encode", "-o", "o", "--qblur", "2", "{clip}", "-b3", "--weightp=2", "-8", "--qq", "5", "--b-adapt", "2",
       "--profile=main"),
      "not supported yet: --output (the output is the second argument); "
-     "--qblur (how a bit rate comes about is fixed, see --bitrate); "
+     "--qblur (rate control has no such setting, see --bitrate); "
      "--8x8dct (the 8x8 transform is a tool of High profile, see --profile and --no-8x8dct); unknown option '--qq' (see"),
     (("encode", "{clip}", "o", "--opencl"), "--opencl is not supported yet: see --device (see"),
     (("encode", "{clip}", "o", "--annexb"), "--annexb is not supported yet: the ending of the output's name decides"),

@@ -385,8 +385,8 @@ def test_all_refused_options_are_in_one_message():
         config(nr=2, qpstep=9, me="tesa", mernge=4, qp=26, aq_mode=0)
     assert str(caught.value) == (
         "not supported yet: nr 2 (there is no noise reduction); "
-        "qpstep (how a bit rate comes about is fixed, see --bitrate); "
-        "me tesa (dia, hex, umh, fsbm (esa) and step are built); unknown option 'mernge'; did you mean 'merange'?"
+        "qpstep (rate control has no such setting, see --bitrate); "
+        "me tesa (choose dia, hex, umh, fsbm (esa) or step); unknown option 'mernge'; did you mean 'merange'?"
     )
 
 

@@ -89,7 +89,7 @@ def test_a_thousand_random_machines():
 # times software, so 7.8 ms (Pieters et al., TCSVT 21(1), 2011). Not published: what deblocking took in the first system. With
 # Pieters' figures the totals do not agree (both could not reach 40 frames a second); 40 ms on the GPU and 4 ms on the
 # processor agree with all three. How the rest divides into search, refinement, interpolation and residual: in the ratios of
-# this project's stages on one core (docs/cpu.md). Those inter loops had no other stages. PCIe 2.0 x16: 6 GB/s.
+# this project's stages on one core (benchmarks/results). Those inter loops had no other stages. PCIe 2.0 x16: 6 GB/s.
 PAPER_GPU, PAPER_CPU = 62.5e-3, 125e-3
 PAPER_STAGES = ("full_search", "subpel_refine", "interpolate", "inter_residual")
 
