@@ -165,6 +165,8 @@ class _Entry:
 
     def __init__(self, box: Contents, found: dict[bytes, bytes]) -> None:
         self.kind = box.name
+        if box.name == "encv":
+            raise BitstreamError("the video is encrypted")
         if box.name not in _H264:
             raise BitstreamError(f"the video is {box.name}, not H.264 (avc1)")
         box.take(78)
