@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from ..standard.bits import LARGEST_NAL_UNIT, BitstreamError
 from .avc import to_byte_stream
 from .movie import UPRIGHT
-from .parsing import Contents, Place, contents, length, places, read_at
+from .parsing import Contents, Place, contents, length, places, printable, read_at
 from .sample_reader import Defaults, FoundSample, FragmentReader, TableReader
 
 _FIRST_BOXES = (b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip", b"wide", b"pdin")
@@ -215,7 +215,7 @@ def _defaults(movie: Contents, track_id: int) -> Defaults:
 
 def _brands(box: Contents) -> list[str]:
     """4.3: major brand, then the others."""
-    words = [box.take(4).decode("ascii", "replace") for _ in range(box.left // 4)]
+    words = [printable(box.take(4)) for _ in range(box.left // 4)]
     return list(dict.fromkeys(words[:1] + words[2:]))
 
 

@@ -19,8 +19,8 @@ from . import decoder_cases, mutate, seeds
 from .guard import GuardedNumpy
 from .kinds import Result
 
-REWRITES = ("weights", "bipred", "direct", "deblocking", "scaling", "order", "offsets", "init_qp", "crop", "bottom", "inference",
-            "defaults", "redundant", "frame_num", "long_term", "ref_idc")  # fmt: skip
+REWRITES = ("weights", "bipred", "direct", "deblocking", "scaling", "order", "offsets", "init_qp", "crop", "bottom",
+            "inference", "defaults", "redundant", "frame_num", "long_term", "ref_idc")  # fmt: skip
 
 
 class Material(NamedTuple):
@@ -127,14 +127,7 @@ def _rewritten(units: list[mutate.Unit], rewrites: tuple[str, ...], rng: random.
     old, new, out = _Sets({}, {}), _Sets({}, {}), []
     crop = [rng.randint(0, 3) for _ in range(4)]
     headers = _headers(units)
-    adaptive = any(header.adaptive_ref_pic_marking_mode_flag for header in headers if header is not None)
-    lists = any(h.modifications_l0 or h.modifications_l1 for h in headers if h is not None)
-    if adaptive or lists:
-        rewrites = tuple(name for name in rewrites if name != "long_term")
-    if adaptive:
-        rewrites = tuple(name for name in rewrites if name != "order")
-    if any(parsed.transform_8x8_mode_flag for unit in units if unit.kind == bits.NAL_PPS and (parsed := syntax_pps.parse_pps(unit.rbsp))):
-        rewrites = tuple(name for name in rewrites if name != "inference")  # the transform's flag depends on it
+    rewrites = tuple(name for name in rewrites if name not in _illegal(units, headers))
     state = SimpleNamespace(last=None, references=[], plan=None)
     for unit, header in zip(units, headers):
         rbsp = unit.rbsp
@@ -154,6 +147,19 @@ def _rewritten(units: list[mutate.Unit], rewrites: tuple[str, ...], rng: random.
             unit, rbsp = _slice(unit, old, new, state, rewrites, rng)
         out.append(unit._replace(rbsp=rbsp))
     return mutate.stream_of(out, rng)
+
+
+def _illegal(units: list[mutate.Unit], headers: list[SliceHeader | None]) -> set[str]:
+    """Rewrites that would break this stream."""
+    found = set()
+    for unit, header in zip(units, headers):
+        if header is not None and header.adaptive_ref_pic_marking_mode_flag:
+            found |= {"long_term", "order"}  # other pictures are references than those of the sliding window
+        if header is not None and (header.modifications_l0 or header.modifications_l1):
+            found.add("long_term")  # which they name by other numbers
+        if unit.kind == bits.NAL_PPS and syntax_pps.parse_pps(unit.rbsp).transform_8x8_mode_flag:
+            found.add("inference")  # on which the presence of transform_size_8x8_flag depends
+    return found
 
 
 def _headers(units: list[mutate.Unit]) -> list[SliceHeader | None]:
@@ -265,7 +271,11 @@ def _next_picture(header: SliceHeader, sps: Sps, state: SimpleNamespace, rng: ra
     elif state.last is not None and state.last.nal_ref_idc:
         state.references = [*state.references, state.last.frame_num][-max(1, sps.max_num_ref_frames) :]
     bottom = rng.randint(-1, 3)
-    state.plan = {"bottom": abs(bottom) if header.idr else bottom, "ref_idc": rng.randint(1, 3), "long_term": rng.randint(0, 1)}
+    state.plan = {
+        "bottom": abs(bottom) if header.idr else bottom,
+        "ref_idc": rng.randint(1, 3),
+        "long_term": rng.randint(0, 1),
+    }
 
 
 def _weigh(header: SliceHeader, rng: random.Random) -> None:
