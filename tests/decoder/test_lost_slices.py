@@ -1,13 +1,25 @@
 """A lost slice costs its picture and those that refer to it: never the NAL unit behind it, never the picture before."""
 
 import io
+import random
 
 import pytest
 from h264lite.analysis.analyse import analyse
 from h264lite.decoder.decoder import Decoder, decode
 from h264lite.decoder.errors import BitstreamError
 from h264lite.decoder.info import StreamInfo
-from h264lite.standard.bits import NAL_AUD, NAL_END_OF_SEQUENCE, NAL_IDR, NAL_SEI, NAL_SLICE, nal_unit
+from h264lite.standard.bits import (
+    NAL_AUD,
+    NAL_END_OF_SEQUENCE,
+    NAL_IDR,
+    NAL_PPS,
+    NAL_SEI,
+    NAL_SLICE,
+    NAL_SPS,
+    nal_unit,
+    parse_nal_unit,
+)
+from h264lite.standard.syntax import parse_pps, parse_slice_header, parse_sps
 
 from ..broken import units_of
 from ..fuzz.seeds import own
@@ -117,6 +129,43 @@ def test_the_picture_before_a_broken_unit_is_whole(first):
         for pieces, resilient in ways([*first, broken]):
             frames, said = in_pieces(pieces, resilient)
             assert frames == whole and len(said) == 1, broken
+
+
+def slices_of(units: list[bytes]) -> list[tuple[int, int, int]]:
+    """(unit, GOP, picture) of each slice."""
+    found, gop, picture, sps, pps = [], -1, -1, {}, {}
+    for n, unit in enumerate(units):
+        parsed = parse_nal_unit(unit.lstrip(b"\0")[1:])
+        if parsed.nal_unit_type == NAL_SPS:
+            sps[0] = parse_sps(parsed.rbsp())
+        elif parsed.nal_unit_type == NAL_PPS:
+            pps[0] = parse_pps(parsed.rbsp())
+        elif parsed.nal_unit_type in SLICES:
+            header = parse_slice_header(parsed.nal_unit_type, parsed.nal_ref_idc, parsed.rbsp(), sps, pps)[0]
+            first = not header.first_mb_in_slice
+            gop, picture = gop + (first and bool(header.idr)), picture + first
+            found.append((n, gop, picture))
+    return found
+
+
+@pytest.mark.parametrize("bframes", [0, 2])
+def test_any_loss_costs_its_gop_at_most(bframes):
+    """Every frame that comes out is right, and all frames of GOPs without a loss are there."""
+    units = units_of(own(48, 48, 14, qp=36, keyint=5, slices=3, bframes=bframes, scenecut=0))
+    slices, whole, rng = slices_of(units), frames_of(b"".join(units)), random.Random(1)
+    gops = [{picture for _, g, picture in slices if g == gop} for gop in range(slices[-1][1] + 1)]
+    ends = [sum(map(len, gops[:n])) for n in range(len(gops) + 1)]  # closed GOPs: in display order too
+    assert len(gops) >= 3 and ends[-1] == len(whole)
+    for _ in range(40):
+        lost = rng.sample(slices, rng.choice((1, 1, 2, 4)))
+        idr = {min(gop) for gop in gops}
+        if any(all(s in lost for s in slices if s[2] == picture) for picture in idr):
+            continue  # of an IDR picture that is gone as a whole nothing tells
+        kept = [unit for n, unit in enumerate(units) if n not in {n for n, _, _ in lost}]
+        frames, said = in_pieces(rng.choice((kept, [b"".join(kept)])), rng.random() < 0.5)
+        assert said and [frame for frame in whole if frame in frames] == frames
+        for gop in set(range(len(gops))) - {gop for _, gop, _ in lost}:
+            assert all(frame in frames for frame in whole[ends[gop] : ends[gop + 1]])
 
 
 def test_flush_behind_an_error_ends_the_stream(first):
