@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -9,6 +10,7 @@ from typing import Any, NoReturn
 
 from ..collector import uncollected
 from ..console import say, silence
+from ..decoder.errors import BitstreamError
 from ..encoder.errors import Error, OptionError
 from ..encoder.files.output import error_text
 from ..encoder.settings.option_types import is_ray_address, read_devices
@@ -195,7 +197,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(argv: list[str]) -> int:
-    prog = "h264lite"
+    prog, args = "h264lite", None
     try:
         if argv and argv[0] == "encode":
             prog = "h264lite encode"
@@ -222,6 +224,20 @@ def _run(argv: list[str]) -> int:
         return _fail(prog, f"{where}{': ' if where else ''}{error_text(error)}", 1)
     except KeyboardInterrupt:
         return _fail(prog, "interrupted", 130)
+    except BitstreamError as error:
+        return _fail(prog, f"{_inputs_of(args)}{error}", 1)
+    except Exception as error:
+        if os.environ.get("H264LITE_TRACEBACK") == "1":
+            raise
+        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return _fail(prog, f"{_inputs_of(args)}a fault of h264lite: {said} (H264LITE_TRACEBACK=1 shows where)", 1)
+
+
+def _inputs_of(args: argparse.Namespace | None) -> str:
+    """The names of the files that a command reads, before what is wrong; empty where there are none."""
+    named = [getattr(args, name, None) for name in ("input", "inputs", "clip")]
+    names = [name for value in named if value for name in ([value] if isinstance(value, str) else value)]
+    return f"{', '.join(names[:3])}{', ...' * (len(names) > 3)}: " if names else ""
 
 
 def _fail(prog: str, text: str, code: int) -> int:

@@ -173,7 +173,9 @@ def run_info(args: argparse.Namespace) -> int:
         return 1
     except OSError as error:
         return _fail(_error_text(error, "standard output: "), 1)
-    return 1 if info.errors or not info.pictures else 0
+    if not info.pictures and not info.errors:
+        return _fail(f"{name}: no frames", 1)
+    return 1 if info.errors else 0
 
 
 class _Words:

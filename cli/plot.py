@@ -28,6 +28,7 @@ def run_plot(args: argparse.Namespace) -> int:
     kind = PurePath(args.out).suffix[1:].lower()
     if kind not in FORMATS:
         raise OptionError(f"{args.out}: the name ends in none of {', '.join('.' + name for name in FORMATS)}", "out")
+    args.title = _drawn(args.title)
     draw = {"rd": _rd, "presets": _presets, "rate": _rate}[args.chart]
     data = draw(args, kind)
     sink = ByteSink(args.out)
@@ -41,10 +42,13 @@ def _rd(args: argparse.Namespace, kind: str) -> bytes:
     for argument in args.inputs:
         label, name = _labelled(argument)
         for found, point in _rd_points(name, args.by):
-            curves.setdefault(label or found, []).append(point)
+            curves.setdefault(_drawn(label or found), []).append(point)
+    if not curves:
+        raise InputError(f"{', '.join(args.inputs)}: no encodes")
     first, *_ = curves
     for name, percent in bd_rates(curves).items():
-        say(f"{name}: {percent:+.2f} % bits beside {first} at equal {args.by} (BD-rate, PCHIP)")
+        said = f"{name}: {percent:+.2f} % bits beside {first} at equal {args.by} (BD-rate, PCHIP)"
+        say(said.replace(r"\$", "$"))
     return draw_rd(curves, QUALITIES[args.by], args.title, kind)
 
 
@@ -52,6 +56,11 @@ def _labelled(argument: str) -> tuple[str, str]:
     """Label, maybe empty, and name of a file."""
     label, equals, name = argument.partition("=")
     return (label, name) if equals else ("", argument)
+
+
+def _drawn(text: str) -> str:
+    """Text as it stands, for matplotlib: dollars begin no formula, and what is no character is replaced."""
+    return text.encode(errors="replace").decode().replace("$", r"\$")
 
 
 def _rd_points(name: str, by: str) -> Iterator[tuple[str, RatePoint]]:
@@ -70,7 +79,7 @@ def _rd_points(name: str, by: str) -> Iterator[tuple[str, RatePoint]]:
         else:
             quality = float(every["psnr_global" if by == "global" else "psnr_mean"]["y"])
         point = RatePoint(float(summary["kbps"]), quality)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         lacking = f"has no {error}" if isinstance(error, KeyError) else "cannot be read"
         raise InputError(f"{name}: no summary of `h264lite encode --json` for this chart: {lacking}") from None
     if not (math.isfinite(point.quality) and 0 < point.kbps < math.inf):
@@ -83,10 +92,10 @@ def _presets(args: argparse.Namespace, kind: str) -> bytes:
     for given in args.inputs:
         label, name = _labelled(given)
         try:
-            rows = {row: _means(*values) for row, values in json.loads(_read(name)).items()}
-        except (ValueError, TypeError, AttributeError, ZeroDivisionError):
+            rows = {_drawn(row): _means(*values) for row, values in json.loads(_read(name)).items()}
+        except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError):
             raise InputError(f"{name}: no file of `python -m h264lite.benchmarks.presets --json`") from None
-        diagrams.append((label, rows))
+        diagrams.append((_drawn(label), rows))
     return draw_presets(diagrams, args.title, kind)
 
 
@@ -121,13 +130,16 @@ def _frame(name: str, row: dict[str, str]) -> Point:
 def _rows(name: str, text: str, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
     """Rows of a CSV file, which has these columns and perhaps others. InputError."""
     reader = csv.DictReader(io.StringIO(text))
-    lacking = [column for column in columns if column not in (reader.fieldnames or ())]
-    if lacking:
-        raise InputError(f"{name}: no column {', '.join(lacking)}")
-    for row in reader:
-        if None in row or any(value is None for value in row.values()):
-            raise InputError(f"{name}: line {reader.line_num} has another number of columns than the first")
-        yield row
+    try:
+        lacking = [column for column in columns if column not in (reader.fieldnames or ())]
+        if lacking:
+            raise InputError(f"{name}: no column {', '.join(lacking)}")
+        for row in reader:
+            if None in row or any(value is None for value in row.values()):
+                raise InputError(f"{name}: line {reader.line_num} has another number of columns than the first")
+            yield row
+    except csv.Error as error:
+        raise InputError(f"{name}: line {reader.line_num}: {error}") from None
 
 
 def _number(name: str, text: str) -> float:

@@ -6,7 +6,8 @@ from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..console import say
-from ..encoder.errors import OptionError
+from ..decoder.errors import BitstreamError
+from ..encoder.errors import InputError, OptionError
 from ..encoder.settings.option_types import read_int, read_size
 from ..encoder.settings.options import show
 from ..files import identity, opened, shown
@@ -109,10 +110,14 @@ def _write(out: str, names: list[str], source: str | None, size: tuple[int, int]
     with ExitStack() as stack:
         streams = []
         for name in names:
-            parts, movie = pieces(stack.enter_context(opened(name)))
+            said = shown(name, "standard input")
+            try:
+                parts, movie = pieces(stack.enter_context(opened(name)))
+                rate = movie.rate() if movie is not None else None
+            except BitstreamError as error:
+                raise InputError(f"{said}: {error}") from None
             video = None if source is None else _open_source(source, size, stack)
-            said = os.path.basename(shown(name, "standard input"))
-            streams.append(Input(said, parts, video, movie.rate() if movie is not None else None))
+            streams.append(Input(os.path.basename(said), parts, video, rate))
         return write_report(out, streams, Options(choice.limit, choice.pictures), choice.in_page)
 
 

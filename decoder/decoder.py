@@ -31,11 +31,13 @@ from .picture_decoding import PictureDecoding
 from .picture_order import PictureOrder
 from .support import check_pool, check_slice, check_sps
 
+_ENDS = (NAL_END_OF_SEQUENCE, NAL_END_OF_STREAM)
 # 7.4.1.2.3: NAL units that end the primary coded picture before them.
-_BETWEEN_PICTURES = (NAL_SEI, NAL_SPS, NAL_PPS, NAL_AUD, NAL_END_OF_SEQUENCE, NAL_END_OF_STREAM, *range(14, 19))
+_BETWEEN_PICTURES = (NAL_SEI, NAL_SPS, NAL_PPS, NAL_AUD, *_ENDS, *range(14, 19))
 
 BYTE_STREAM, END = "byte stream", "at the end of the stream"  # places of errors outside NAL units
 Take = Callable[[], list[tuple[int, bytes]]]  # gives (offset, data) of NAL units
+_MOST_BEHIND_ERRORS = 16  # pieces that wait because each call ends in an error: then all are forgotten, and memory is bounded
 
 
 class Sequence(NamedTuple):
@@ -67,8 +69,12 @@ class Decoder:
     macroblocks: frames carry their macroblock arrays. observer: gives out what it makes of the stream, in place of frames.
     user_data: distinct texts of user data in SEI messages so far, where encoders say what they are. resilient: errors are
     not raised; what was dropped stands in `dropped`, one line each, of which the last counts those behind the first
-    hundred. After an exception that the caller catches, whatever it is, the next call gives the frames that wait, and
-    decoding goes on at the next IDR picture of what is given then. Threads may share a decoder: one decodes at a time.
+    hundred. Threads may share a decoder: one decodes at a time.
+
+    After an exception that the caller catches, the next call gives the frames that wait. Behind a BitstreamError `decode`
+    then goes on with what was given, behind the NAL unit or picture that was dropped; `flush` forgets it, so that frames
+    behind an error come only where the caller feeds on. Any other exception lets both forget what was given. Pictures are
+    decoded again from the next IDR picture on.
     """
 
     def __init__(self, macroblocks: bool = False, resilient: bool = False, observer: Observer | None = None) -> None:
@@ -95,6 +101,7 @@ class Decoder:
         self._skipping = False  # after an error, until the next IDR picture
         self._skipped = 0  # slices dropped so
         self._halfway = False  # a step has begun and has not ended
+        self._failed = False  # the last call has ended in a BitstreamError
         self._lock = threading.Lock()  # kernels run without the interpreter's lock: one step at a time
 
     # The byte stream -------------------------------------------------------------------------------------------------
@@ -109,12 +116,15 @@ class Decoder:
 
     def flush(self) -> Iterator[Frame]:
         """The frames left at the end of the stream; the decoder may be used for another stream afterwards."""
-        return self._take_in((BYTE_STREAM, self._splitter.flush), (END, self._finish_last), (END, self._reset))
+        ends: tuple[tuple[str, Take], ...] = ((END, self._finish_last), (END, self._reset))
+        return self._take_in((BYTE_STREAM, self._splitter.flush), *ends, most=0)
 
-    def _take_in(self, *inputs: tuple[str, Take]) -> Iterator[Frame]:
+    def _take_in(self, *inputs: tuple[str, Take], most: int = _MOST_BEHIND_ERRORS) -> Iterator[Frame]:
+        """The frames that inputs complete. most: pieces that may wait behind an error; where more do, all are forgotten."""
         with self._lock:
-            if self._halfway:
+            if self._halfway or (self._failed and (not most or len(self._inputs) > most)):
                 self._recover()
+            self._failed = False
             self._inputs += inputs
         return self._frames()
 
@@ -145,12 +155,15 @@ class Decoder:
                 self._units += take()
         except BitstreamError as error:
             self._name_place(error, where)
-            if not self.resilient:
-                raise
+            self._finish_complete()
             self._abandon()
-            self.dropped.add(str(error))
             if where == BYTE_STREAM:  # what follows may be a stream
                 self._inputs.appendleft((BYTE_STREAM, partial(self._splitter.feed, b"")))
+            self._failed = not self.resilient
+            self._halfway = False
+            if self._failed:
+                raise
+            self.dropped.add(str(error))
         self._halfway = False
         return True
 
@@ -166,6 +179,12 @@ class Decoder:
         self._splitter.clear(complain=False)
         self._abandon()
         self._halfway = False
+
+    def _finish_complete(self) -> None:
+        """The picture before a broken NAL unit, if all of it is there."""
+        if self._work is not None and self._work.is_complete:
+            with suppress(BitstreamError):  # the error of the unit is told
+                self._finish_picture()
 
     def _abandon(self) -> None:
         """The picture at work is lost, what waits is given out, and an IDR picture begins anew."""
@@ -200,11 +219,11 @@ class Decoder:
         """7.3.1: one NAL unit; those that decoding does not need are skipped."""
         unit = parse_nal_unit(data)._replace(offset=offset)
         kind = unit.nal_unit_type
-        ends = kind in (NAL_END_OF_SEQUENCE, NAL_END_OF_STREAM)  # the access unit that they belong to
+        ends = kind in _ENDS  # the access unit that they belong to
         if self._observer is not None and ends:
             self._observer.unit(unit)
         if kind in _BETWEEN_PICTURES:
-            self._finish_picture()
+            self._finish_before(unit)
             self._last = None
         if self._observer is not None and not ends and kind not in (NAL_SLICE, NAL_IDR):
             self._observer.unit(unit)
@@ -248,7 +267,7 @@ class Decoder:
             self._skipped += 1  # of an IDR picture whose beginning is lost
             return
         if self._last is None or self._work is None or starts_new_picture(header, self._last):
-            self._finish_picture()
+            self._finish_before(unit)
             if self._skipping and header.idr:
                 self._end_skipping(f"byte {unit.offset}")
                 self._order, self._prev_ref_frame_num, self._last = PictureOrder(), None, None
@@ -322,6 +341,16 @@ class Decoder:
             picture = Picture(self._next_id(), NO_SLOT, frame_num, sps, top, bottom, marking=SHORT_TERM)
             buffer.store(picture)
             self._prev_ref_frame_num = frame_num
+
+    def _finish_before(self, unit: NalUnit) -> None:
+        """The end of the picture before a NAL unit. An error drops the picture alone: the unit comes again."""
+        try:
+            self._finish_picture()
+        except BitstreamError:
+            if unit.nal_unit_type not in _ENDS:  # which say nothing else
+                self._units.appendleft((unit.offset, unit.data))
+                self._nal_units -= 1
+            raise
 
     def _finish_picture(self) -> None:
         """8.7, 8.2.5, C.4: deblock the picture at work, mark references, put it in the buffer."""

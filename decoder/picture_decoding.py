@@ -102,10 +102,15 @@ class PictureDecoding:
         self._decoded += end - first
         self._next = end
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether all macroblocks are decoded."""
+        return self._decoded >= self._pool.mbs.slice_id.size
+
     def finish(self) -> None:
         """8.7: deblock the picture, which must be complete."""
         mbs, pool = self._pool.mbs, self._pool
-        if self._decoded < mbs.slice_id.size:
+        if not self.is_complete:
             missing = int(np.argmax(mbs.slice_id < 0))
             raise BitstreamError(
                 f"{mbs.slice_id.size - self._decoded} macroblocks of picture {self.picture.decode_index} are missing,"

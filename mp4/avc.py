@@ -22,7 +22,7 @@ from .boxes import box
 _LEFT_OUT = (NAL_SPS, NAL_PPS, NAL_AUD, NAL_END_OF_SEQUENCE, NAL_END_OF_STREAM, NAL_FILLER)
 _WITH_CHROMA = (100, 110, 122, 144)  # 5.3.3.1.2: the profiles whose avcC has chroma format and bit depths
 _LARGEST_SET = 65535  # bytes
-_START_CODE = re.compile(b"\0\0\1")
+_START_CODE, _NOT_ZERO = re.compile(b"\0\0\1"), re.compile(b"[^\0]")
 # Table E-1: sample aspect ratio by aspect_ratio_idc
 _ASPECT_RATIOS = ((0, 0), (1, 1), (12, 11), (10, 11), (16, 11), (40, 33), (24, 11), (20, 11), (32, 11), (80, 33), (18, 11),
                   (15, 11), (64, 33), (160, 99), (4, 3), (3, 2), (2, 1))  # fmt: skip
@@ -126,6 +126,9 @@ def to_byte_stream(sample: bytes, length_size: int) -> bytes:
         if size:
             stream += b"\0\0\0\1"
             stream += sample[begin:at]
+        else:  # zeros, perhaps of a whole sample, are skipped in one step
+            following = _NOT_ZERO.search(sample, at)
+            at += ((following.start() if following else len(sample)) - at) // length_size * length_size
     return bytes(stream)
 
 

@@ -5,11 +5,15 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from ..standard.bits import BitstreamError
+
 if TYPE_CHECKING:
     from .reader import Mp4Reader
 
 PIECE = 1 << 20  # bytes read at a time
+JOINED = 1 << 16  # bytes of samples that are given out together: there may be very many tiny ones
 IN_MEMORY = 1 << 26  # bytes of an MP4 from a pipe that are kept in memory, before a temporary file
+FROM_PIPE = 1 << 32  # bytes of one at most, and of the temporary disk at most half of what is free: a pipe may be endless
 
 
 def pieces(stream: "io.BufferedReader | io.BytesIO") -> "tuple[Iterator[bytes], Mp4Reader | None]":
@@ -21,11 +25,39 @@ def pieces(stream: "io.BufferedReader | io.BytesIO") -> "tuple[Iterator[bytes], 
         return chain((first,), iter(lambda: stream.read(PIECE), b"")), None
     file: Any = stream
     if not stream.seekable() or stream.tell() != len(first):
-        import tempfile  # 2 ms of --help
-
-        file = tempfile.SpooledTemporaryFile(IN_MEMORY)
-        file.write(first)
-        while piece := stream.read(PIECE):
-            file.write(piece)
+        file = _copied(first, stream)
     reader = Mp4Reader(file)
-    return reader.byte_stream(), reader
+    return _joined(reader.byte_stream()), reader
+
+
+def _copied(first: bytes, stream: "io.BufferedReader | io.BytesIO") -> Any:
+    """An MP4 from a pipe as a file that can be read at any place; BitstreamError where it is too large for that."""
+    import shutil  # 2 ms of --help
+    import tempfile
+
+    file, size = tempfile.SpooledTemporaryFile(IN_MEMORY), len(first)
+    most = max(IN_MEMORY, min(FROM_PIPE, shutil.disk_usage(tempfile.gettempdir()).free // 2))
+    file.write(first)
+    while piece := stream.read(PIECE):
+        size += len(piece)
+        if size > most:
+            file.close()
+            raise BitstreamError(f"an MP4 of more than {most >> 20} MiB from a pipe: give it as a file")
+        file.write(piece)
+    return file
+
+
+def _joined(access_units: Iterator[bytes]) -> Iterator[bytes]:
+    """The byte stream in larger pieces, also of those before an error."""
+    waiting, size = [], 0
+    try:
+        for data in access_units:
+            waiting.append(data)
+            size += len(data)
+            if size >= JOINED:
+                yield b"".join(waiting)
+                waiting, size = [], 0
+    except BitstreamError:
+        yield b"".join(waiting)
+        raise
+    yield b"".join(waiting)

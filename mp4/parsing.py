@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, NamedTuple
 from ..standard.bits import BitstreamError
 
 LARGEST_MOVIE = 1 << 28  # bytes of moov or moof: tens of millions of samples
+_HEADER = struct.Struct(">I4s")  # of a box: size, kind
 
 
 class Place(NamedTuple):
@@ -59,28 +60,32 @@ class Contents:
         (word,) = self.read("I")
         return word >> 24, word & 0xFFFFFF
 
-    def table(self, form: str) -> tuple[int, int]:
-        """(place, rows) of the rest, which begins with the number of its rows; BitstreamError if there are fewer."""
-        (rows,) = self.read("I")
+    def rows(self, form: str, count: int, what: str = "entries") -> Iterator[tuple[Any, ...]]:
+        """The next `count` rows of a table; BitstreamError if there are fewer."""
         size = struct.calcsize(">" + form)
-        if rows * size > self.left:
-            raise BitstreamError(f"box {self.name} names {rows} entries and has room for {self.left // size}")
-        return self._at, rows
+        if count * size > self.left:
+            raise BitstreamError(f"box {self.name} names {count} {what} and has room for {self.left // size}")
+        begin, self._at = self._at, self._at + count * size
+        return struct.iter_unpack(">" + form, self._data[begin : self._at])
 
-    def boxes(self) -> "Iterator[Contents]":
-        """4.2: the boxes inside, from where it was read to. Bytes that are no box end them: some writers leave four."""
-        at = self._at
+    def boxes(self, name: str = "") -> "Iterator[Contents]":
+        """4.2: the boxes inside, from where it was read to: all, or those of a name.
+
+        Bytes that are no box end them: some writers leave four.
+        """
+        at, wanted = self._at, name.encode()
         while at + 8 <= len(self._data):
-            size, kind = struct.unpack_from(">I4s", self._data, at)
+            size, kind = _HEADER.unpack_from(self._data, at)
             begin = at + 8
             if size == 1:
                 (size,) = self.at(begin, "Q")
                 begin += 8
             end = len(self._data) if size == 0 else at + size
-            name = printable(kind)
             if end < begin or end > len(self._data):
-                raise BitstreamError(f"box {name} in {self.name} of {size} bytes, with {len(self._data) - at} left")
-            yield Contents(self._data[begin:end], name)
+                left = len(self._data) - at
+                raise BitstreamError(f"box {printable(kind)} in {self.name} of {size} bytes, with {left} left")
+            if not wanted or kind == wanted:  # a box costs little until it is the one: there may be millions
+                yield Contents(self._data[begin:end], printable(kind))
             at = end
 
     def only(self, name: str) -> "Contents":
@@ -92,7 +97,7 @@ class Contents:
 
     def first(self, name: str) -> "Contents | None":
         """The first box of that name, or None."""
-        return next((inner for inner in self.boxes() if inner.name == name), None)
+        return next(self.boxes(name), None)
 
 
 def printable(kind: bytes) -> str:
@@ -106,7 +111,9 @@ def places(file: BinaryIO, size: int) -> Iterator[Place]:
     while at + 8 <= size:
         file.seek(at)
         head = file.read(16)
-        length, kind = struct.unpack_from(">I4s", head)
+        if len(head) < 8:
+            raise _shorter(at + len(head), size)
+        length, kind = _HEADER.unpack_from(head)
         begin = at + 8
         if length == 1 and len(head) == 16:
             (length,) = struct.unpack_from(">Q", head, 8)
@@ -123,8 +130,20 @@ def contents(file: BinaryIO, place: Place) -> Contents:
     size = place.end - place.begin
     if size > LARGEST_MOVIE:
         raise BitstreamError(f"box {place.kind} of {size} bytes is too large")
-    file.seek(place.begin)
-    return Contents(file.read(size), place.kind)
+    return Contents(read_at(file, place.begin, size), place.kind)
+
+
+def read_at(file: BinaryIO, position: int, size: int) -> bytes:
+    """Bytes that lie in the file by its size; BitstreamError where it has become shorter since."""
+    file.seek(position)
+    data = file.read(size)
+    if len(data) < size:
+        raise _shorter(position + len(data), position + size)
+    return data
+
+
+def _shorter(end: int, wanted: int) -> BitstreamError:
+    return BitstreamError(f"the file has become shorter while it was read: it ends at byte {end}, not behind {wanted}")
 
 
 def length(file: BinaryIO) -> int:

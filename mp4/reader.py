@@ -1,5 +1,6 @@
 """MP4 in: the first video track, its samples, and the H.264 byte stream in them (ISO/IEC 14496-12, 14496-15)."""
 
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, BinaryIO
@@ -7,12 +8,14 @@ from typing import Any, BinaryIO
 from ..standard.bits import LARGEST_NAL_UNIT, BitstreamError
 from .avc import to_byte_stream
 from .movie import UPRIGHT
-from .parsing import Contents, Place, contents, length, places
+from .parsing import Contents, Place, contents, length, places, printable, read_at
 from .sample_reader import Defaults, FoundSample, FragmentReader, TableReader
 
 _FIRST_BOXES = (b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip", b"wide", b"pdin")
 _LARGEST_SAMPLE = LARGEST_NAL_UNIT  # bytes
-_MOST_SHARING = 16  # bytes of all samples by bytes of the file
+_MOST_SHARING = 16  # bytes of all samples, and of the byte stream made of them, by bytes of the file
+_LEAST = 64  # bytes that a sample counts for at least, and a NAL unit beside its own, so that time is bounded too
+_PARAMETER_SET = re.compile(rb"\x00\x00\x01[\x07\x08\x27\x28\x47\x48\x67\x68]")
 _H264 = ("avc1", "avc3")
 
 
@@ -59,7 +62,8 @@ class Mp4Reader:
             raise BitstreamError("box mdhd has timescale 0")
         table = media.only("minf").only("stbl")
         self._table = TableReader(table)
-        self._entries = [_Entry(box) for box in _sample_entries(table)]
+        found: dict[bytes, bytes] = {}  # equal parameter sets are one object
+        self._entries = [_Entry(box, found) for box in _sample_entries(table)]
         if not self._entries:
             raise BitstreamError("box stsd has no entry")
 
@@ -112,11 +116,12 @@ class Mp4Reader:
 
         Some may share bytes, but not so many that a small file takes for ever.
         """
-        total = 0
+        total, most = 0, _MOST_SHARING * self._size
         for number, sample in enumerate(self._found()):
-            total += sample.size
-            if total > _MOST_SHARING * self._size:
-                raise BitstreamError(f"sample {number}: samples share their bytes more than {_MOST_SHARING} times")
+            total += max(sample.size, _LEAST)
+            if total > most:
+                raise BitstreamError(f"sample {number}: samples share their bytes more than {_MOST_SHARING} times, or are"
+                                     " more than the file has room for")
             if not 0 <= sample.entry < len(self._entries):
                 raise BitstreamError(f"sample {number} has entry {sample.entry + 1} of {len(self._entries)}")
             if sample.position < 0 or sample.position + sample.size > self._size or sample.size > _LARGEST_SAMPLE:
@@ -134,24 +139,34 @@ class Mp4Reader:
                 yield from reader.samples(contents(self._file, place), place.start)
 
     def byte_stream(self) -> Iterator[bytes]:
-        """The access units in Annex B; parameter sets of a sample entry precede its first one."""
-        last = -1
+        """The access units in Annex B; parameter sets of a sample entry precede the sample where they change.
+
+        They count for the bytes that a file may become.
+        """
+        sets, several, total = b"", len(self._entries) > 1, 0
         for number, sample in enumerate(self.samples()):
             entry = self._entries[sample.entry]
-            self._file.seek(sample.position)
             try:
-                data = to_byte_stream(self._file.read(sample.size), entry.length_size)
+                data = to_byte_stream(read_at(self._file, sample.position, sample.size), entry.length_size)
             except ValueError as error:
                 raise BitstreamError(f"sample {number}: {error}") from None
-            yield (entry.parameter_sets if sample.entry != last else b"") + data
-            last = sample.entry
+            changed = entry.parameter_sets is not sets
+            total += len(data) + _LEAST * data.count(b"\0\0\1") + changed * len(entry.parameter_sets)
+            if total > _MOST_SHARING * self._size:
+                raise BitstreamError(f"sample {number}: the byte stream is more than {_MOST_SHARING} times as large as the"
+                                     " file, or of more NAL units than it has room for")  # fmt: skip
+            yield entry.parameter_sets + data if changed else data
+            # Those in a sample may replace those of the entry.
+            sets = b"" if several and _PARAMETER_SET.search(data) else entry.parameter_sets
 
 
 class _Entry:
     """5.4.2.1 of 14496-15: a sample entry: kind, length_size, parameter_sets in Annex B."""
 
-    def __init__(self, box: Contents) -> None:
+    def __init__(self, box: Contents, found: dict[bytes, bytes]) -> None:
         self.kind = box.name
+        if box.name == "encv":
+            raise BitstreamError("the video is encrypted")
         if box.name not in _H264:
             raise BitstreamError(f"the video is {box.name}, not H.264 (avc1)")
         box.take(78)
@@ -162,14 +177,15 @@ class _Entry:
         for mask in (31, 255):
             for _ in range(record.read("B")[0] & mask):
                 units.append(b"\0\0\0\1" + record.take(record.read("H")[0]))
-        self.parameter_sets = b"".join(units)
+        sets = b"".join(units)
+        self.parameter_sets = found.setdefault(sets, sets)
 
 
 def _video_track(movie: Contents) -> Contents:
     """8.4.3: the first track with handler vide; the first of H.264, if there is one."""
     others = []
-    for track in movie.boxes():
-        if track.name != "trak" or (media := track.first("mdia")) is None:
+    for track in movie.boxes("trak"):
+        if (media := track.first("mdia")) is None:
             continue
         handler = media.only("hdlr").at(8, "4s")[0]
         if handler == b"vide":
@@ -190,21 +206,19 @@ def _sample_entries(table: Contents) -> Iterator[Contents]:
 
 def _defaults(movie: Contents, track_id: int) -> Defaults:
     extends = movie.first("mvex")
-    for box in extends.boxes() if extends is not None else ():
-        if box.name == "trex":
-            _, found, *values = box.read("IIIIII")
-            if found == track_id:
-                return Defaults(*values)
+    for box in extends.boxes("trex") if extends is not None else ():
+        _, found, *values = box.read("IIIIII")
+        if found == track_id:
+            return Defaults(*values)
     return Defaults()
 
 
 def _brands(box: Contents) -> list[str]:
     """4.3: major brand, then the others."""
-    words = [box.take(4).decode("ascii", "replace") for _ in range(box.left // 4)]
+    words = [printable(box.take(4)) for _ in range(box.left // 4)]
     return list(dict.fromkeys(words[:1] + words[2:]))
 
 
 def _is_cut_off(file: BinaryIO, place: Place, size: int) -> bool:
     """Whether the file ends in this moof: the writer was stopped there, and the fragments before are whole."""
-    file.seek(place.start)
-    return place.end == size and int.from_bytes(file.read(4), "big") > size - place.start
+    return place.end == size and int.from_bytes(read_at(file, place.start, 4), "big") > size - place.start

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import NamedTuple
 
 from ..standard.bits import BitstreamError
@@ -26,80 +27,68 @@ class TableReader:
     """8.5.1: the samples of stbl."""
 
     def __init__(self, table: Contents) -> None:
-        self._sizes, self._chunks = table.first("stsz"), table.first("stco") or table.first("co64")
-        if self._sizes is None or self._chunks is None:
+        self._sizes, chunks = table.first("stsz"), table.first("stco") or table.first("co64")
+        if self._sizes is None or chunks is None:
             raise BitstreamError("box stbl has no stsz, or neither stco nor co64")
-        self._large = self._chunks.name == "co64"
-        self._runs = {name: table.first(name) for name in ("stts", "ctts", "stss", "stsc")}
+        self._large = chunks.name == "co64"
+        self._runs = {"chunks": chunks, **{name: table.first(name) for name in ("stts", "ctts", "stss", "stsc")}}
         self._sizes.version_and_flags()
         self._same_size, self.count = self._sizes.read("II")
-        if not self._same_size and 4 * self.count > self._sizes.left:
-            raise BitstreamError(f"box stsz names {self.count} samples and has room for {self._sizes.left // 4}")
 
     def samples(self) -> Iterator[FoundSample]:
         """All samples, in coding order."""
-        if not self.count:
-            return
         assert self._sizes is not None
-        durations, offsets = self._each("stts"), self._each("ctts")
-        keyframes, dts = self._keyframes(), 0
+        rows = self._sizes.rest().rows("I", 0 if self._same_size else self.count, "samples")
+        sizes = repeat(self._same_size, self.count) if self._same_size else chain.from_iterable(rows)
+        durations, offsets = self._each("stts", "II"), self._each("ctts", "Ii")
+        keyframes, every = self._keyframes(), self._runs["stss"] is None
         next_keyframe = next(keyframes, 0)
-        position = left = entry = 0
+        position = left = entry = dts = 0
         chunks = self._each_chunk()
-        for number in range(1, self.count + 1):
+        for number, (size, duration, offset) in enumerate(zip(sizes, durations, offsets), 1):
             if not left:
                 position, left, entry = next(chunks, (0, 0, 0))
                 if not left:
                     raise BitstreamError(f"box stsc has no chunk for sample {number} of {self.count}")
-            size = self._same_size or self._sizes.at(12 + 4 * (number - 1), "I")[0]
-            is_key = self._runs["stss"] is None or number == next_keyframe
+            is_key = every or number == next_keyframe
             if number == next_keyframe:
                 next_keyframe = next(keyframes, 0)
-            duration = next(durations, 0)
-            yield FoundSample(position, size, dts, duration, dts + next(offsets, 0), is_key, entry)
+            yield FoundSample(position, size, dts, duration, dts + offset, is_key, entry)
             position, dts, left = position + size, dts + duration, left - 1
 
-    def _each(self, name: str) -> Iterator[int]:
-        """8.6.1: the values of a table of runs, sample by sample; ctts of version 1 is signed, and of 0 by many too."""
+    def _table(self, name: str, form: str) -> Iterator[tuple[int, ...]]:
+        """The rows of a box that says their number; none if it is missing."""
         table = self._runs[name]
         if table is None:
-            return
+            return iter(())
         table = table.rest()
         table.version_and_flags()
-        form = "Ii" if name == "ctts" else "II"
-        place, rows = table.table(form)
-        for row in range(rows):
-            count, value = table.at(place + 8 * row, form)
-            for _ in range(count):
-                yield value
+        return table.rows(form, table.read("I")[0])
+
+    def _each(self, name: str, form: str) -> Iterator[int]:
+        """8.6.1: the values of a table of runs, sample by sample, then 0 for ever.
+
+        Those of ctts are signed in version 1, and in version 0 by many writers too.
+        """
+        runs = (repeat(value, count) for count, value in self._table(name, form))
+        return chain(chain.from_iterable(runs), repeat(0))
 
     def _keyframes(self) -> Iterator[int]:
         """8.6.2: numbers of keyframes, from 1."""
-        table = self._runs["stss"]
-        if table is not None:
-            table = table.rest()
-            table.version_and_flags()
-            place, rows = table.table("I")
-            for row in range(rows):
-                yield table.at(place + 4 * row, "I")[0]
+        return chain.from_iterable(self._table("stss", "I"))
 
     def _each_chunk(self) -> Iterator[tuple[int, int, int]]:
         """8.7.4, 8.7.5: (position, samples, sample entry) of each chunk."""
-        runs, chunks = self._runs["stsc"], self._chunks
-        if runs is None or chunks is None:
+        if self._runs["stsc"] is None:
             raise BitstreamError("box stbl has no stsc")
-        runs, chunks = runs.rest(), chunks.rest()
-        runs.version_and_flags()
-        chunks.version_and_flags()
-        place, rows = runs.table("III")
-        form = "Q" if self._large else "I"
-        first_chunk, count = chunks.table(form)
-        row, samples, entry = 0, 0, 1
-        for number in range(1, count + 1):
-            if row < rows and runs.at(place + 12 * row, "I")[0] <= number:
-                _, samples, entry = runs.at(place + 12 * row, "III")
-                row += 1
-            yield chunks.at(first_chunk + (8 if self._large else 4) * (number - 1), form)[0], samples, entry - 1
+        runs = self._table("stsc", "III")
+        following = next(runs, None)
+        samples, entry = 0, 1
+        for number, (position,) in enumerate(self._table("chunks", "Q" if self._large else "I"), 1):
+            if following is not None and following[0] <= number:
+                _, samples, entry = following
+                following = next(runs, None)
+            yield position, samples, entry - 1
 
 
 @dataclass(frozen=True)
@@ -121,9 +110,8 @@ class FragmentReader:
 
     def samples(self, moof: Contents, start: int) -> Iterator[FoundSample]:
         """The samples of a moof whose header begins at byte `start`."""
-        for fragment in moof.boxes():
-            if fragment.name == "traf":
-                yield from self._track_fragment(fragment, start)
+        for fragment in moof.boxes("traf"):
+            yield from self._track_fragment(fragment, start)
 
     def _track_fragment(self, fragment: Contents, start: int) -> Iterator[FoundSample]:
         """8.8.6, 8.8.7, 8.8.12: traf."""
@@ -142,11 +130,10 @@ class FragmentReader:
             version, _ = times.version_and_flags()
             (self._time,) = times.read("Q" if version else "I")
         position = base
-        for run in fragment.boxes():
-            if run.name == "trun":
-                for sample in self._run(run, base, position, defaults):
-                    position = sample.position + sample.size
-                    yield sample
+        for run in fragment.boxes("trun"):
+            for sample in self._run(run, base, position, defaults):
+                position = sample.position + sample.size
+                yield sample
 
     def _run(self, run: Contents, base: int, position: int, defaults: Defaults) -> Iterator[FoundSample]:
         """8.8.8: trun."""
@@ -156,12 +143,11 @@ class FragmentReader:
             position = base + run.read("i")[0]
         first_flags = run.read("I")[0] if flags & 0x4 else None
         form = "".join(code for bit, code in ((0x100, "I"), (0x200, "I"), (0x400, "I"), (0x800, "i")) if flags & bit)
-        if count * 4 * len(form) > run.left:
-            raise BitstreamError(f"box trun names {count} samples and has room for {run.left // (4 * len(form))}")
         if count and not form and not defaults.size:
             raise BitstreamError(f"box trun names {count} samples without size")
-        for number in range(count):
-            values = iter(run.read(form))
+        rows = run.rows(form, count, "samples") if form else repeat((), count)
+        for number, row in enumerate(rows):
+            values = iter(row)
             duration = next(values) if flags & 0x100 else defaults.duration
             size = next(values) if flags & 0x200 else defaults.size
             own_flags = next(values) if flags & 0x400 else defaults.flags

@@ -13,6 +13,7 @@ from ..decoder.decoder import Decoder
 from ..decoder.errors import BitstreamError
 from ..decoder.info import StreamInfo
 from ..encoder.encoder import Packet
+from ..encoder.errors import OptionError
 from ..encoder.files.video import Source
 from ..standard.macroblock import MB_TYPE_NAMES
 from ..standard.syntax import Sps
@@ -125,6 +126,8 @@ class StreamReport:
                 raise BitstreamError(f"the size changes to {size} after {number} frames: the page ends there")
             self._sps = sps
             planes = next(sources, None)
+            if planes is not None:
+                _check_size(planes, frame)
             yield frame, None if planes is None else (planes[0].copy(), planes[1].copy(), planes[2].copy())
 
     def _packed(
@@ -174,6 +177,13 @@ class StreamReport:
             "access": self._pictures.access, "frames": self.frames, "totals": self._totals.as_dict(),
             **{name: video.meta() for name, video in self._videos.items()},
         }  # fmt: skip
+
+
+def _check_size(source: Planes, frame: AnalysedFrame) -> None:
+    """OptionError unless a source has the size of its frame, or one sample less, which the encoder makes even."""
+    height, width = source[0].shape
+    if frame.width - width not in (0, 1) or frame.height - height not in (0, 1):
+        raise OptionError(f"is {width}x{height}, and the stream {frame.width}x{frame.height}", "source")
 
 
 def _codec(sps: Sps) -> str:

@@ -4,11 +4,13 @@ $H264LITE_SEED gives other cases. tests/fuzz/campaign.py runs as many as one lik
 """
 
 import os
+import random
 import re
 
 import pytest
 
-from .fuzz import campaign, selftest_cases, worker
+from .fuzz import campaign, legal_cases, mp4_cases, mp4_files, selftest_cases, worker
+from .fuzz.guard import GuardedNumpy
 
 SEED = int(os.environ.get("H264LITE_SEED", 20261122))
 
@@ -31,6 +33,49 @@ def test_broken_streams(align: str) -> None:
 @pytest.mark.parametrize("align", ["right", "left"])
 def test_several_streams_through_one_decoder(align: str) -> None:
     fuzz("sequences", 150, side=align)
+
+
+def test_legal_rewrites_are_what_ffmpeg_shows() -> None:
+    pytest.importorskip("av")
+    done = fuzz("legal", 150)
+    assert done.refused < 60
+
+
+def test_mp4_files() -> None:
+    assert fuzz("mp4", 400).peak < 500
+
+
+def test_what_describes_broken_streams() -> None:
+    fuzz("pages", 150)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "cases"), [("legal", 3000), ("mp4", 10_000), ("pages", 3000)])
+def test_many_rewrites_movies_and_pages(kind: str, cases: int) -> None:
+    if kind == "legal":
+        pytest.importorskip("av")
+    fuzz(kind, cases, first=10_000)
+
+
+def test_a_wrong_frame_and_a_wrong_sample_are_seen(monkeypatch) -> None:
+    """What the new kinds compare does differ where the decoder or the reader is wrong."""
+    pytest.importorskip("av")
+    given, decode = legal_cases.material(), legal_cases.ours
+    cases = [legal_cases.build(given, worker.random_of("legal", 1, n)) for n in range(12)]
+    monkeypatch.setattr(legal_cases, "ours", lambda *a: [frame[:-1] + bytes((frame[-1] ^ 1,)) for frame in decode(*a)])
+    found = 0
+    for case in cases:
+        try:
+            assert legal_cases.run(case, GuardedNumpy("none")).refused
+        except AssertionError:
+            found += 1
+    assert found > 6
+    movies = mp4_cases.material()
+    legal = [mp4_files.legal(movies.movies[0], random.Random(n)) for n in range(4)]
+    for case in legal:
+        mp4_cases.run(case, GuardedNumpy("none"))
+        with pytest.raises(AssertionError):
+            mp4_cases.run(case._replace(times=[(dts + 1, *rest) for dts, *rest in case.times]), GuardedNumpy("none"))
 
 
 def test_random_options_sizes_and_contents() -> None:

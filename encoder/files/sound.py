@@ -32,6 +32,9 @@ class Sound:
             self._container.close()
             raise InputError(f"{name}: holds no sound")
         self._in: Any = self._container.streams.audio[0]
+        if self._in.codec_context is None:
+            self._container.close()
+            raise InputError(f"{name}: FFmpeg does not know the codec of the sound")
         self.codec = self._in.codec_context.codec.canonical_name
         self._out: Any = None
         self._to: Any = None

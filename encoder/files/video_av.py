@@ -40,11 +40,17 @@ class AvSource:
         if not self._container.streams.video:
             raise InputError(f"{name}: holds no video")
         self._stream = self._container.streams.video[0]
+        if self._stream.codec_context is None:
+            raise InputError(f"{name}: FFmpeg does not know the codec of the video")
         self._stream.thread_type = "AUTO"
         self._size = self._stream.codec_context.width, self._stream.codec_context.height
-        check_pixel_format(self._stream.codec_context.pix_fmt or "unknown", name)
+        pixel_format = self._stream.codec_context.pix_fmt
+        if pixel_format is not None:  # else frames say it, if there are any
+            check_pixel_format(pixel_format, name)
         frames = self._decoded()
         first = next(frames, None)
+        if first is None and pixel_format is None:
+            raise InputError(f"{name}: no frames")
         self._frames = frames if first is None else chain((first,), frames)
         self.format = self._format(first)
         rate, base = self.format.fps, self._stream.time_base
@@ -83,7 +89,16 @@ class AvSource:
                 yield frame
                 number += 1
         except self._failures as error:
+            if not number and self._is_encrypted():
+                raise InputError(f"{self._name}: the video is encrypted") from None
             raise InputError(f"{self._name}: {error_text(error)} while decoding frame {number}") from None
+
+    def _is_encrypted(self) -> bool:
+        """Whether packets say so (ISO/IEC 23001-7): FFmpeg, which has no key, fails at their contents."""
+        try:
+            return bool(next(self._container.demux(self._stream)).has_sidedata("encryption_info"))
+        except (*self._failures, StopIteration, AttributeError):  # the end; an older PyAV
+            return False
 
     def frames(self, seek: int = 0, count: int = 0) -> Iterator[Planes]:
         """See Source."""
@@ -107,9 +122,19 @@ def _name_of(code: int, names: dict[str, Any]) -> str | None:
 
 def _matrix(frame: Any) -> tuple[int, ...] | None:
     """The display matrix of a frame, nine numbers as in tkhd; None if the video is shown as it is stored."""
-    data = frame.side_data.get("DISPLAYMATRIX")
+    try:
+        data = frame.side_data.get("DISPLAYMATRIX")
+    except ValueError:  # with a type that it does not know, PyAV gives none; the angle it does
+        return _rotated(-frame.rotation)
     matrix = tuple(np.frombuffer(bytes(data), np.int32).tolist()) if data is not None else ()
     return matrix if len(matrix) == 9 and matrix[:5] != _UPRIGHT else None
+
+
+def _rotated(degrees: int) -> tuple[int, ...] | None:
+    """The display matrix of a clockwise rotation by quarter turns."""
+    quarters = round(degrees / 90) % 4
+    cosine, sine = ((1, 0), (0, 1), (-1, 0), (0, -1))[quarters]
+    return (cosine << 16, sine << 16, 0, -sine << 16, cosine << 16, 0, 0, 0, 1 << 30) if quarters else None
 
 
 def check_pixel_format(name: str, where: str) -> None:

@@ -12,6 +12,9 @@ from typing import NamedTuple
 KINDS = {
     "decoder": "decoder_cases",  # one broken stream through one decoder
     "encoder": "encoder_cases",  # random options, sizes and contents, decoded by two decoders
+    "legal": "legal_cases",  # legal rewrites of streams, decoded by ours and by FFmpeg
+    "mp4": "mp4_cases",  # broken MP4 files, and legal ones in other words
+    "pages": "page_cases",  # broken streams through report, info and analyse
     "sequences": "sequence_cases",  # several through one, whose caller continues after errors
     "selftest": "selftest_cases",  # what a campaign has to find
 }
