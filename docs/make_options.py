@@ -26,7 +26,8 @@ IN is one of
 - `x.y4m`: YUV4MPEG2, 8-bit 4:2:0, progressive.
 - `*.png`, `a.png b.png ...`: images ({images}), a frame each, all of one size, 8 bits a sample, by Pillow
   (`'h264lite[images]'`) or PyAV. The shell's list is put in natural order (9 before 10); a list in another order
-  keeps it. RGB becomes BT.709 in limited range, which the stream says; alpha is dropped.
+  keeps it. RGB becomes BT.709 in limited range, which the stream says. Images are turned as their EXIF orientation says
+  (Pillow alone); alpha, and pictures of a file after its first one, are left out with a warning.
 - `frame_%04d.png`, `'*.png'`: the same, by number and without gaps, or by a pattern that the shell leaves alone.
 - `-`: standard input, Y4M or raw with `--input-res`.
 - other files: what FFmpeg decodes to 8-bit 4:2:0, by PyAV (`'h264lite[av]'`).

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import InputError
 from ..settings.options import COLOUR_MATRIX, COLOUR_PRIMARIES, TRANSFER
 from .converting import RGB_TO_420, TO_420, TO_PROGRESSIVE, converting
+from .left_out import of_container, of_frame, side_data
 from .output import error_text
 from .times import FrameTimes
 from .video import Planes, VideoFormat
@@ -41,6 +42,7 @@ class AvSource:
             raise InputError(f"{name}: holds no video")
         self._stream = self._container.streams.video[0]
         self._stream.thread_type = "AUTO"
+        self.left_out = of_container(self._container, self._stream)
         self._size = self._stream.codec_context.width, self._stream.codec_context.height
         check_pixel_format(self._stream.codec_context.pix_fmt or "unknown", name)
         frames = self._decoded()
@@ -80,6 +82,7 @@ class AvSource:
                 if frame.interlaced_frame:
                     raise InputError(f"{self._name}: frame {number} is interlaced, which is not supported; "
                                      + converting(self._name, TO_PROGRESSIVE, "progressive"))
+                self.left_out += [words for words in of_frame(frame) if words not in self.left_out]
                 yield frame
                 number += 1
         except self._failures as error:
@@ -107,7 +110,7 @@ def _name_of(code: int, names: dict[str, Any]) -> str | None:
 
 def _matrix(frame: Any) -> tuple[int, ...] | None:
     """The display matrix of a frame, nine numbers as in tkhd; None if the video is shown as it is stored."""
-    data = frame.side_data.get("DISPLAYMATRIX")
+    data = side_data(frame).get("DISPLAYMATRIX")
     matrix = tuple(np.frombuffer(bytes(data), np.int32).tolist()) if data is not None else ()
     return matrix if len(matrix) == 9 and matrix[:5] != _UPRIGHT else None
 
