@@ -8,6 +8,7 @@ from h264lite.encoder.settings.options import ALIASES, API, CLI, OPTIONS
 from h264lite.encoder.settings.presets import CAVLC_PRESETS, PRESETS
 from h264lite.encoder.settings.tunes import TUNES, TUNES_WITH_RATE, WITH_RATE
 from h264lite.encoder.settings.unbuilt import UNBUILT, VALUES, Unbuilt
+from h264lite.encoder.settings.x264_defaults import differing
 
 _HEAD = """\
 # Options
@@ -87,6 +88,15 @@ def _listed(changes: dict[str, object]) -> str:
     return ", ".join(f"{key.replace('_', '-')} {value}" for key, value in changes.items())
 
 
+def differing_rows() -> list[str]:
+    """Defaults that are not x264's."""
+    lines = ["", "## Defaults that differ from x264's", "",
+             "Without options an encode is x264's preset medium at `--crf 23`, but for:", "",
+             "| option | default here | in x264 |", "|---|---|---|"]  # fmt: skip
+    lines += [f"| `{name}` | {here} | {there} |" for name, here, there in differing()]
+    return [*lines, "", "`--subme` has a scale of its own, above. Macroblock tree takes 1.3 in place of `--pbratio`."]
+
+
 def refused_rows() -> list[str]:
     """x264's options that are not built: accepted values, and the reason why others are refused."""
     lines = ["", "## Options of x264 that are not built", "",
@@ -120,7 +130,7 @@ def _flag(name: str) -> str:
 
 def text() -> str:
     """The whole document."""
-    return _HEAD + "\n".join([*option_rows(), *preset_rows(), *tune_rows(), *refused_rows()]) + "\n"
+    return _HEAD + "\n".join([*option_rows(), *preset_rows(), *tune_rows(), *differing_rows(), *refused_rows()]) + "\n"
 
 
 if __name__ == "__main__":
