@@ -13,6 +13,7 @@ KINDS = {
     "decoder": "decoder_cases",  # one broken stream through one decoder
     "encoder": "encoder_cases",  # random options, sizes and contents, decoded by two decoders
     "sequences": "sequence_cases",  # several through one, whose caller continues after errors
+    "streams": "stream_cases",  # encodes as users ask for them: threads, passes, buffers and levels checked too
     "selftest": "selftest_cases",  # what a campaign has to find
 }
 
