@@ -28,7 +28,8 @@ VALUES: dict[str, tuple[float, tuple[Any, ...]]] = {  # how often an option is g
     "tune": (0.25, ("psnr", "ssim", "film", "animation", "grain", "stillimage", "fastdecode", "zerolatency",
                     "film,zerolatency", "fastdecode,zerolatency,ssim")),
     "profile": (0.3, ("baseline", "main", "high")),
-    "level": (0.15, ("1", "1.1", "1.3", "2.1", "3", "3.1", "4", "5.2", "6.2")), "fps": (0.5, (25, 30, "30000/1001", 1, 0.5, 240, 1000, 23.976, 59.94)),
+    "level": (0.15, ("1", "1.1", "1.3", "2.1", "3", "3.1", "4", "5.2", "6.2")),
+    "fps": (0.5, (25, 30, "30000/1001", 1, 0.5, 240, 1000, 23.976, 59.94)),
     "keyint": (0.5, (1, 2, 3, 4, 5, 7, 10, "infinite", 250)), "min_keyint": (0.2, (0, 1, 2, 3, "auto")),
     "ref": (0.3, (1, 2, 3, 4, 8, 16)), "bframes": (0.4, (0, 1, 2, 3, 5, 8, 16)), "b_bias": (0.2, (-100, -20, 50, 100)),
     "b_pyramid": (0.3, ("none", "strict", "normal", "dyadic")), "b_adapt": (0.3, (0, 1, 2)),
@@ -43,7 +44,7 @@ VALUES: dict[str, tuple[float, tuple[Any, ...]]] = {  # how often an option is g
     "cqm": (0.1, ("jvt",)), "cqm4": (0.05, (",".join(["9"] * 16), ",".join(map(str, range(1, 17))))),
     "cqm8i": (0.05, (",".join(["255"] * 64), ",".join(map(str, range(9, 73))))),
     "ipratio": (0.2, (0.25, 1.0, 4.0)), "pbratio": (0.2, (0.25, 1.0, 4.0)), "pic_struct": (0.15, (True,)),
-    "info_sei": (0.1, (True,)), "aud": (0.1, (True,)), "sar": (0.1, ("1:1", "4:3", "16:11", "1:16", "65535:65534")),
+    "info_sei": (0.1, (True,)), "aud": (0.1, (True,)), "sar": (0.1, ("1:1", "4:3", "16:11", "1:2", "65535:65534")),
     "range": (0.1, ("pc", "tv")), "colormatrix": (0.1, ("bt709",)),
 }  # fmt: skip
 OF_RATES = {  # beside crf and bitrate
@@ -56,8 +57,8 @@ OF_BUFFERS = {
 CONTENTS = (*sorted(encoder_cases.CONTENTS), "still", "alternating", "jumps", "pan", "smooth pan", "fade", "fade in",
             "flashes", "cuts", "noisy fade")  # fmt: skip
 LONG, NARROW, LARGEST = 300, 20, 80  # samples
-FRAMES = (1, 2, 3, 3, 5, 5, 8, 8, 13, 24)
-MOST_BLOCKS = 150  # macroblocks of all frames, so that a case takes its time
+FRAMES = (1, 2, 3, 5, 8, 13, 24, 40)
+MOST_BLOCKS = 500  # macroblocks of all frames, so that a case takes its time
 
 
 class Case(NamedTuple):
