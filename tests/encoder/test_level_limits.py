@@ -1,4 +1,4 @@
-"""The limits of Annex A are found exceeded in streams that say a lower level than they need; and held by those of the encoder."""
+"""Limits of Annex A: exceeded by streams that say a lower level than they need, held by those of the encoder."""
 
 import h264lite
 import numpy as np
