@@ -80,6 +80,7 @@ class Run:
     rates: "RatePlot | None" = None
     arrays: "StreamArrays | None" = None  # with --mb-csv or --mb-npz
     reconstructions: DisplayOrder = field(default_factory=DisplayOrder)
+    told: int = 0  # entries of the source's left_out
 
     def info(self, text: str) -> None:
         """Print a line of information, unless quiet."""
@@ -96,6 +97,12 @@ class Run:
         """Print a warning about a problem that did not end the encode."""
         self.progress.finish()
         say(f"h264lite [warning]: {text}")
+
+    def tell_left_out(self) -> None:
+        """Warn of what of the input the output lacks, each thing once."""
+        if new := self.source.left_out[self.told :]:
+            self.told += len(new)
+            self.warn(f"{self.name}: left out: {', '.join(new)}")
 
 
 def run_encode(
@@ -152,8 +159,9 @@ def run_encode(
         run.verbose, run.rates, run.arrays = reports["verbose"], rates, open_arrays(sinks)
         for warning in told_before(source_name, source.format, sinks.stream, reports):
             run.warn(warning)
+        run.tell_left_out()
         run.info(start_line(config, source.format))
-        for line in [*notes(source_names[0], source.format, config, option_texts), *getattr(source, "notes", ())]:
+        for line in notes(source_names[0], source.format, config, option_texts):
             run.info(line)
         if getattr(sinks.stream, "waits", False):
             run.info("MP4 that is no file: it waits in memory or a temporary file until the end, since moov comes first; "
@@ -330,6 +338,7 @@ def _feed_frames(run: Run, stop: StopSignals) -> None:
             planes = next(frames, None)
         if planes is None:
             return
+        run.tell_left_out()
         _write(run, run.encoder.push(planes))
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from ..encoder.errors import DeviceError, DeviceLost, Error, InputError, OptionError
 from ..encoder.files.opening import open_inputs
-from ..encoder.files.video import take_over
+from ..encoder.files.video import Source, take_over
 from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, check_keywords, read_options
 from ..encoder.writer import VideoWriter, write_video
 from .resources import assigned, device
@@ -150,9 +151,18 @@ class Encode:
             with VideoWriter(target, options.pop("fps", 25), **options) as writer:
                 for planes in source.frames(0, 0):
                     writer.write(planes)
+            if lost := self._lost(source):
+                warnings.warn(f"{clip}: left out: {', '.join(lost)}", RuntimeWarning, stacklevel=2)
             return writer.getvalue() if target is None else b""
         finally:
             source.close()
+
+    def _lost(self, source: Source) -> list[str]:
+        """What of a file the video lacks, which has frames at a constant rate and no sound."""
+        video, times = source.format, source.times
+        more = {"sound": video.has_audio, "rotation": video.matrix is not None,
+                "times of frames": times is not None and times.is_variable}  # fmt: skip
+        return [*(words for words, holds in more.items() if holds), *source.left_out]
 
     def _column(self, columns: Mapping[str, Any], name: str) -> Any:
         if name not in columns:

@@ -8,6 +8,7 @@ from h264lite.encoder.settings.options import ALIASES, API, CLI, OPTIONS
 from h264lite.encoder.settings.presets import CAVLC_PRESETS, PRESETS
 from h264lite.encoder.settings.tunes import TUNES, TUNES_WITH_RATE, WITH_RATE
 from h264lite.encoder.settings.unbuilt import UNBUILT, VALUES, Unbuilt
+from h264lite.encoder.settings.x264_defaults import differing
 
 _HEAD = """\
 # Options
@@ -26,7 +27,8 @@ IN is one of
 - `x.y4m`: YUV4MPEG2, 8-bit 4:2:0, progressive.
 - `*.png`, `a.png b.png ...`: images ({images}), a frame each, all of one size, 8 bits a sample, by Pillow
   (`'h264lite[images]'`) or PyAV. The shell's list is put in natural order (9 before 10); a list in another order
-  keeps it. RGB becomes BT.709 in limited range, which the stream says; alpha is dropped.
+  keeps it. RGB becomes BT.709 in limited range, which the stream says. Images are turned as their EXIF orientation says
+  (Pillow alone); alpha, and pictures of a file after its first one, are left out with a warning.
 - `frame_%04d.png`, `'*.png'`: the same, by number and without gaps, or by a pattern that the shell leaves alone.
 - `-`: standard input, Y4M or raw with `--input-res`.
 - other files: what FFmpeg decodes to 8-bit 4:2:0, by PyAV (`'h264lite[av]'`).
@@ -86,6 +88,15 @@ def _listed(changes: dict[str, object]) -> str:
     return ", ".join(f"{key.replace('_', '-')} {value}" for key, value in changes.items())
 
 
+def differing_rows() -> list[str]:
+    """Defaults that are not x264's."""
+    lines = ["", "## Defaults that differ from x264's", "",
+             "Without options an encode is x264's preset medium at `--crf 23`, but for:", "",
+             "| option | default here | in x264 |", "|---|---|---|"]  # fmt: skip
+    lines += [f"| `{name}` | {here} | {there} |" for name, here, there in differing()]
+    return [*lines, "", "`--subme` has a scale of its own, above. Macroblock tree takes 1.3 in place of `--pbratio`."]
+
+
 def refused_rows() -> list[str]:
     """x264's options that are not built: accepted values, and the reason why others are refused."""
     lines = ["", "## Options of x264 that are not built", "",
@@ -119,7 +130,7 @@ def _flag(name: str) -> str:
 
 def text() -> str:
     """The whole document."""
-    return _HEAD + "\n".join([*option_rows(), *preset_rows(), *tune_rows(), *refused_rows()]) + "\n"
+    return _HEAD + "\n".join([*option_rows(), *preset_rows(), *tune_rows(), *differing_rows(), *refused_rows()]) + "\n"
 
 
 if __name__ == "__main__":

@@ -17,32 +17,33 @@ class Level(NamedTuple):
     max_vmv_r: int  # vertical vectors: -max_vmv_r .. max_vmv_r - 0.25 luma samples
     min_cr: int  # compression ratio
     max_mvs_per_2mb: int  # vectors in two consecutive macroblocks of Main and High profile; 0 = no limit
+    slice_rate: int  # Table A-4, SliceRate: macroblocks of max_mbps for each slice of a second; 0 = no limit
 
 
 # Table A-1. Level 1b is left out of the choice: it is level 1 with twice the bit rate, signalled as level_idc 11 with
 # constraint_set3_flag; whoever needs its bit rate gets level 1.1.
 LEVELS = (
-    Level("1", 10, 1485, 99, 396, 64, 175, 64, 2, 0),
-    Level("1.1", 11, 3000, 396, 900, 192, 500, 128, 2, 0),
-    Level("1.2", 12, 6000, 396, 2376, 384, 1000, 128, 2, 0),
-    Level("1.3", 13, 11880, 396, 2376, 768, 2000, 128, 2, 0),
-    Level("2", 20, 11880, 396, 2376, 2000, 2000, 128, 2, 0),
-    Level("2.1", 21, 19800, 792, 4752, 4000, 4000, 256, 2, 0),
-    Level("2.2", 22, 20250, 1620, 8100, 4000, 4000, 256, 2, 0),
-    Level("3", 30, 40500, 1620, 8100, 10000, 10000, 256, 2, 32),
-    Level("3.1", 31, 108000, 3600, 18000, 14000, 14000, 512, 4, 16),
-    Level("3.2", 32, 216000, 5120, 20480, 20000, 20000, 512, 4, 16),
-    Level("4", 40, 245760, 8192, 32768, 20000, 25000, 512, 4, 16),
-    Level("4.1", 41, 245760, 8192, 32768, 50000, 62500, 512, 2, 16),
-    Level("4.2", 42, 522240, 8704, 34816, 50000, 62500, 512, 2, 16),
-    Level("5", 50, 589824, 22080, 110400, 135000, 135000, 512, 2, 16),
-    Level("5.1", 51, 983040, 36864, 184320, 240000, 240000, 512, 2, 16),
-    Level("5.2", 52, 2073600, 36864, 184320, 240000, 240000, 512, 2, 16),
-    Level("6", 60, 4177920, 139264, 696320, 240000, 240000, 8192, 2, 16),
-    Level("6.1", 61, 8355840, 139264, 696320, 480000, 480000, 8192, 2, 16),
-    Level("6.2", 62, 16711680, 139264, 696320, 800000, 800000, 8192, 2, 16),
+    Level("1", 10, 1485, 99, 396, 64, 175, 64, 2, 0, 0),
+    Level("1.1", 11, 3000, 396, 900, 192, 500, 128, 2, 0, 0),
+    Level("1.2", 12, 6000, 396, 2376, 384, 1000, 128, 2, 0, 0),
+    Level("1.3", 13, 11880, 396, 2376, 768, 2000, 128, 2, 0, 0),
+    Level("2", 20, 11880, 396, 2376, 2000, 2000, 128, 2, 0, 0),
+    Level("2.1", 21, 19800, 792, 4752, 4000, 4000, 256, 2, 0, 0),
+    Level("2.2", 22, 20250, 1620, 8100, 4000, 4000, 256, 2, 0, 0),
+    Level("3", 30, 40500, 1620, 8100, 10000, 10000, 256, 2, 32, 22),
+    Level("3.1", 31, 108000, 3600, 18000, 14000, 14000, 512, 4, 16, 60),
+    Level("3.2", 32, 216000, 5120, 20480, 20000, 20000, 512, 4, 16, 60),
+    Level("4", 40, 245760, 8192, 32768, 20000, 25000, 512, 4, 16, 60),
+    Level("4.1", 41, 245760, 8192, 32768, 50000, 62500, 512, 2, 16, 24),
+    Level("4.2", 42, 522240, 8704, 34816, 50000, 62500, 512, 2, 16, 24),
+    Level("5", 50, 589824, 22080, 110400, 135000, 135000, 512, 2, 16, 24),
+    Level("5.1", 51, 983040, 36864, 184320, 240000, 240000, 512, 2, 16, 24),
+    Level("5.2", 52, 2073600, 36864, 184320, 240000, 240000, 512, 2, 16, 24),
+    Level("6", 60, 4177920, 139264, 696320, 240000, 240000, 8192, 2, 16, 24),
+    Level("6.1", 61, 8355840, 139264, 696320, 480000, 480000, 8192, 2, 16, 24),
+    Level("6.2", 62, 16711680, 139264, 696320, 800000, 800000, 8192, 2, 16, 24),
 )
-LEVEL_1B = Level("1b", 11, 1485, 99, 396, 128, 350, 64, 2, 0)
+LEVEL_1B = Level("1b", 11, 1485, 99, 396, 128, 350, 64, 2, 0, 0)
 
 # A.3.1 j), Table A-2: bits a second per unit of max_br, over all NAL units: cpbBrNalFactor of Baseline, Main, Extended;
 # of High.
@@ -85,6 +86,25 @@ def max_dpb_frames(level: Level, mb_width: int, mb_height: int) -> int:
     return min(level.max_dpb_mbs // (mb_width * mb_height), MAX_DPB_FRAMES)
 
 
+def shortest_frame(level: Level) -> Fraction:
+    """A.3.1 a): fR, seconds from one frame to the next at least."""
+    return Fraction(1, 300 if level.level_idc >= 60 else 172)
+
+
+def macroblocks_in_time(level: Level, frame: int, fps: Fraction | float) -> tuple[Fraction | float, Fraction | float]:
+    """A.3.1 c), d), A.3.3 a), b): macroblocks for which the level has time in the first frame, and in later ones.
+
+    frame: macroblocks of a frame. fps: of a constant rate, 0 = unknown.
+    """
+    first = max(Fraction(frame), level.max_mbps * shortest_frame(level))
+    return first, level.max_mbps / fps if fps else first
+
+
+def max_slices(level: Level, frame: int, fps: Fraction | float) -> int | None:
+    """A.3.3 a), b): most slices of each frame, of Main and High profile, so of Constrained Baseline too; None = no limit."""
+    return int(min(macroblocks_in_time(level, frame, fps)) / level.slice_rate) if level.slice_rate else None
+
+
 def limits_exceeded(
     level: Level,
     mb_width: int,
@@ -95,10 +115,11 @@ def limits_exceeded(
     bitrate: int = 0,  # bits a second over all NAL units
     nal_factor: int = NAL_FACTOR,
     cpb_size: int = 0,  # bits of the coded picture buffer over all NAL units
+    slices: int = 1,  # of a frame
 ) -> list[str]:
-    """A.3.1, A.3.2: what of a stream goes beyond the level, one sentence a limit; empty where it fits.
+    """A.3.1, A.3.3: what of a stream goes beyond the level, one sentence a limit; empty where it fits.
 
-    The least distance of two pictures (1/172 s, or 1/300 s from level 6 on) is not among them: no decoder enforces it.
+    The least distance of two pictures (shortest_frame) is not among them: no decoder enforces it.
     """
     frame = mb_width * mb_height
     rate = fps * frame
@@ -119,6 +140,9 @@ def limits_exceeded(
         reasons.append(f"{bitrate} bits a second (at most {level.max_br * nal_factor})")
     if cpb_size > level.max_cpb * nal_factor:
         reasons.append(f"a buffer of {cpb_size} bits (at most {level.max_cpb * nal_factor})")
+    most = max_slices(level, frame, fps)
+    if most is not None and slices > most:
+        reasons.append(f"{slices} slices a frame (at most {most})")
     return reasons
 
 
@@ -131,11 +155,13 @@ def smallest_level(
     bitrate: int = 0,
     nal_factor: int = NAL_FACTOR,
     cpb_size: int = 0,
+    slices: int = 1,
 ) -> Level:
     """Table A-1: the lowest level that holds all this (units as in limits_exceeded); ValueError where none does."""
     reasons: list[str] = []
     for level in LEVELS:
-        reasons = limits_exceeded(level, mb_width, mb_height, fps, ref_frames, max_mv_y, bitrate, nal_factor, cpb_size)
+        reasons = limits_exceeded(level, mb_width, mb_height, fps, ref_frames, max_mv_y, bitrate, nal_factor, cpb_size,
+                                  slices)  # fmt: skip
         if not reasons:
             return level
     raise ValueError(f"no level of H.264 allows {'; '.join(reasons)}")

@@ -82,6 +82,16 @@ def test_random_options_sizes_and_contents() -> None:
     fuzz("encoder", 400)
 
 
+def test_encodes_with_their_threads_passes_buffers_and_levels() -> None:
+    fuzz("streams", 100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("align", ["right", "left"])
+def test_many_encodes(align: str) -> None:
+    fuzz("streams", 3000, side=align, first=10_000)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("align", ["right", "left"])
 def test_many_options_sizes_and_contents(align: str) -> None:
@@ -101,7 +111,7 @@ def test_many_sequences(align: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "cases"), [("decoder", 2000), ("sequences", 200), ("encoder", 500)])
+@pytest.mark.parametrize(("kind", "cases"), [("decoder", 2000), ("sequences", 200), ("encoder", 500), ("streams", 300)])
 def test_with_bounds_checked(kind: str, cases: int) -> None:
     fuzz(kind, cases, side="none", first=100_000, boundscheck=True)
 

@@ -4,12 +4,13 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...scheduler.frames.host_rgb import RgbFrame
 from ..errors import InputError
+from ..frames.images import has_transparency, upright
 from .output import error_text
 from .times import FrameTimes
 from .video import Planes, VideoFormat
@@ -21,23 +22,22 @@ COLOURS: dict[str, str | None] = {"colorprim": "bt709", "transfer": "bt709", "co
 THREADS = 4  # that decode images
 _AHEAD = 8  # images decoded before they are asked for, at most
 _MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA")  # of Pillow: up to 8 bits a sample
-ALPHA = "alpha is dropped: H.264 video has none"
+ALPHA, FURTHER = "alpha", "further pictures of the same file"
 MISSING = "images need Pillow or PyAV (pip install 'h264lite[images]')"
-Read = Callable[[str], tuple[np.ndarray, bool]]
+Read = Callable[[str], "Picture"]
 
 
 class ImageSource:
-    """A Source. The size is the first image's. notes: lines for the user."""
+    """A Source. The size is the first image's, upright."""
 
     times: FrameTimes | None = None
 
     def __init__(self, names: Sequence[str]):
         self._names, self._read = names, _reader(names[0])
         self.left_over = 0
-        first, had_alpha = self._load(names[0])
-        height, width = first.shape[:2]
-        self.notes = [ALPHA] if had_alpha else []
-        self.format = VideoFormat(width, height, full_range=False, frames=len(names), kind="images", colours=COLOURS)
+        first = self._load(names[0])
+        self.left_out, self._first_by = list(first.left_out), first.by
+        self.format = VideoFormat(*first.size, full_range=False, frames=len(names), kind="images", colours=COLOURS)
 
     def frames(self, seek: int = 0, count: int = 0) -> Iterator[Planes]:
         """See Source. Later images are decoded by threads meanwhile."""
@@ -46,10 +46,13 @@ class ImageSource:
         names = iter(self._names[seek : seek + count if count else None])
         pool = ThreadPoolExecutor(THREADS, "h264lite-image")
         try:
-            waiting: deque[Future[Planes]] = deque(pool.submit(self._planes, name) for name in islice(names, _AHEAD))
+            waiting: deque[Future[tuple[Planes, list[str]]]] = deque(
+                pool.submit(self._converted, name) for name in islice(names, _AHEAD)
+            )
             while waiting:
-                planes = waiting.popleft().result()
-                waiting.extend(pool.submit(self._planes, name) for name in islice(names, 1))
+                planes, left_out = waiting.popleft().result()
+                waiting.extend(pool.submit(self._converted, name) for name in islice(names, 1))
+                self.left_out += [words for words in left_out if words not in self.left_out]
                 yield planes
         finally:
             pool.shutdown(cancel_futures=True)
@@ -57,16 +60,16 @@ class ImageSource:
     def close(self) -> None:
         """See Source: no file is open between frames."""
 
-    def _planes(self, name: str) -> Planes:
-        rgb, _ = self._load(name)
-        height, width = rgb.shape[:2]
+    def _converted(self, name: str) -> tuple[Planes, list[str]]:
+        """The planes of an image of the first one's size, and what they lack of the file."""
+        picture = self._load(name)
+        width, height = picture.size
         if (width, height) != (self.format.width, self.format.height):
-            raise InputError(f"{name} is {width}x{height}, and {self._names[0]} is {self.format.width}x{self.format.height}: "
-                             "images of a video have one size")  # fmt: skip
-        return RgbFrame("uint8", width, height, rgb.reshape(-1), (0, 1, 2, 3, 3 * width), 0.0, 255.0, rgb).planes()[0]
+            raise InputError(f"{name} is {width}x{height}{picture.by}, and {self._names[0]} is {self.format.width}x"
+                             f"{self.format.height}{self._first_by}: images of a video have one size")  # fmt: skip
+        return picture.planes(), picture.left_out
 
-    def _load(self, name: str) -> tuple[np.ndarray, bool]:
-        """(uint8[height, width, 3], whether there was alpha)."""
+    def _load(self, name: str) -> "Picture":
         if not os.path.isfile(name):
             raise InputError(f"{name}: {'is a directory' if os.path.isdir(name) else 'no such file or directory'}")
         try:
@@ -75,6 +78,24 @@ class ImageSource:
             raise
         except Exception as error:  # decoders of damaged images raise anything
             raise InputError(f"{name}: no image that can be read ({error_text(error)})") from None
+
+
+class Picture(NamedTuple):
+    """An image, upright. left_out: what of the file it lacks. by: what its size follows from, in messages."""
+
+    rgb: np.ndarray  # uint8[height, width, 3]
+    left_out: list[str]
+    by: str = ""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height."""
+        return self.rgb.shape[1], self.rgb.shape[0]
+
+    def planes(self) -> Planes:
+        """Converted to BT.709."""
+        rgb, (width, height) = self.rgb, self.size
+        return RgbFrame("uint8", width, height, rgb.reshape(-1), (0, 1, 2, 3, 3 * width), 0.0, 255.0, rgb).planes()[0]
 
 
 def _reader(name: str) -> Read:
@@ -90,20 +111,28 @@ def _reader(name: str) -> Read:
     return lambda name: _by_pillow(Image, name)
 
 
-def _by_pillow(library: Any, name: str) -> tuple[np.ndarray, bool]:
+def _by_pillow(library: Any, name: str) -> Picture:
     with library.open(name) as image:
         if image.mode not in _MODES:
             raise InputError(f"{name}: samples of mode {image.mode} are not supported; only 8-bit grey, palette and RGB are")
         if any(";16" in str(tile) for tile in image.tile):  # raw modes as RGB;16B, which Pillow reads as 8 bits
             raise InputError(f"{name}: 16 bits a sample are not supported; only 8 are")
-        had_alpha = image.mode in ("LA", "PA", "RGBA") or "transparency" in image.info
-        return np.ascontiguousarray(image.convert("RGB")), had_alpha
+        has_alpha, size = has_transparency(image), image.size
+        further = getattr(image, "n_frames", 1) > 1 and image.format != "MPO"  # MPO: previews of a camera
+        turned = upright(image)
+        by = " by its EXIF orientation" if turned.size != size else ""
+        return Picture(np.ascontiguousarray(turned.convert("RGB")), has_alpha * [ALPHA] + further * [FURTHER], by)
 
 
-def _by_pyav(library: Any, name: str) -> tuple[np.ndarray, bool]:
+def _by_pyav(library: Any, name: str) -> Picture:
     with library.open(name) as container:
-        frame = next(container.decode(video=0))
+        frames = container.decode(video=0)
+        frame = next(frames)
         parts = frame.format.components
         if max(part.bits for part in parts) > 8:
             raise InputError(f"{name}: {frame.format.name} is not supported; only images with 8 bits a sample are")
-        return np.ascontiguousarray(frame.to_ndarray(format="rgb24")), any(part.is_alpha for part in parts)
+        if getattr(frame, "rotation", 0):  # which does not tell turning from mirroring
+            raise InputError(f"{name}: its EXIF orientation turns it, which needs Pillow (pip install 'h264lite[images]')")
+        further = next(frames, None) is not None
+        has_alpha = any(part.is_alpha for part in parts)
+        return Picture(np.ascontiguousarray(frame.to_ndarray(format="rgb24")), has_alpha * [ALPHA] + further * [FURTHER])

@@ -66,6 +66,7 @@ class Source(Protocol):
     format: VideoFormat
     left_over: int  # bytes of an incomplete last frame, known after the last frame
     times: FrameTimes | None  # of the frames read so far; None: the format's rate is all
+    left_out: list[str]  # what the output lacks of the input, but for sound, in words; grows with the frames
 
     def frames(self, seek: int, count: int) -> Iterator[Planes]:
         """Frames seek .. seek + count - 1 (count 0 = all); the planes are overwritten by the next frame."""
@@ -100,6 +101,7 @@ class RawSource:
         self._frame_headers = frame_headers
         self._size = frame_bytes(video.width, video.height)
         self.left_over = 0
+        self.left_out: list[str] = []
         self._begin = 0 if video.frames is None else file.tell()
         self.next_buffer: Callable[[], np.ndarray | None] = lambda: None  # the buffer for the next frame; None: any
 

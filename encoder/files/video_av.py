@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import InputError
 from ..settings.options import COLOUR_MATRIX, COLOUR_PRIMARIES, TRANSFER
 from .converting import RGB_TO_420, TO_420, TO_PROGRESSIVE, converting
+from .left_out import of_container, of_frame, side_data
 from .output import error_text
 from .times import FrameTimes
 from .video import Planes, VideoFormat
@@ -43,6 +44,7 @@ class AvSource:
         if self._stream.codec_context is None:
             raise InputError(f"{name}: FFmpeg does not know the codec of the video")
         self._stream.thread_type = "AUTO"
+        self.left_out = of_container(self._container, self._stream)
         self._size = self._stream.codec_context.width, self._stream.codec_context.height
         pixel_format = self._stream.codec_context.pix_fmt
         if pixel_format is not None:  # else frames say it, if there are any
@@ -86,6 +88,7 @@ class AvSource:
                 if frame.interlaced_frame:
                     raise InputError(f"{self._name}: frame {number} is interlaced, which is not supported; "
                                      + converting(self._name, TO_PROGRESSIVE, "progressive"))
+                self.left_out += [words for words in of_frame(frame) if words not in self.left_out]
                 yield frame
                 number += 1
         except self._failures as error:

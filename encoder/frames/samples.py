@@ -10,6 +10,7 @@ import numpy as np
 from ...cpu_simd.layout import KINDS
 from ..errors import InputError
 from . import dlpack
+from .images import has_transparency, upright
 from .producer import COMPLETE, LEGACY_STREAM, Producer, is_of, producer_of, stream_number
 
 INTERFACE = "__cuda_array_interface__"
@@ -125,10 +126,12 @@ def _as_numpy(value: Any, name: str) -> np.ndarray:
 
 
 def _image(image: Any, name: str) -> np.ndarray:
-    """An image of PIL as uint8[H, W], [H, W, 3] or [H, W, 4]; palettes and other colours become RGB."""
+    """An image of PIL, upright, as uint8[H, W], [H, W, 3] or, with transparency, [H, W, 4]; other colours become RGB."""
     if image.mode.startswith(("I", "F")):
         raise InputError(f"{name}: an image of mode {image.mode}: 8 bits a sample are supported; convert it to RGB or L")
-    return np.asarray(image if image.mode in ("RGB", "RGBA", "L") else image.convert("RGB"))
+    mode = "RGBA" if has_transparency(image) else "L" if image.mode == "L" else "RGB"
+    image = upright(image)
+    return np.asarray(image if image.mode == mode else image.convert(mode))
 
 
 def _of_torch(tensor: Any, name: str, stream: Any) -> Samples:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from ...standard.levels import NAL_FACTOR, NAL_FACTOR_HIGH, Level
+from ...standard.levels import LEVELS, NAL_FACTOR, NAL_FACTOR_HIGH, Level, macroblocks_in_time
 from ...standard.syntax_sei import CLOCKS
 from ..errors import OptionError
 
@@ -12,7 +12,6 @@ _KBIT = 1000  # bits
 _RATE_UNIT, _SIZE_UNIT = 64, 16  # E.2.2: bits a second of bit_rate_value, bits of cpb_size_value
 _LONGEST = (1 << 32) - 1  # clocks of initial_cpb_removal_delay
 _LUMA_AND_CHROMA = 384  # A.3.1: bytes of a macroblock without compression
-_SHORTEST_FRAME = Fraction(1, 172)  # A.3.1: seconds
 _OF_BUFFER = ("nal_hrd", "filler", "vbv_init", "crf_max")
 
 
@@ -61,6 +60,11 @@ def nal_factor(high: bool) -> int:
     return NAL_FACTOR_HIGH if high else NAL_FACTOR
 
 
+def average_rate(bitrate: int, high: bool) -> int:
+    """Bits a second that the level must allow for --bitrate without a buffer: an aim, no more than the highest allows."""
+    return min(bitrate * _KBIT, LEVELS[-1].max_br * nal_factor(high))
+
+
 def buffer_of(values: Mapping[str, Any], asked: tuple[int, int], level: Level, n_mb: int) -> Buffer | None:
     """The buffer of an encode; asked: see `asked_buffer`; n_mb: macroblocks of a frame."""
     rate, size = asked
@@ -69,6 +73,5 @@ def buffer_of(values: Mapping[str, Any], asked: tuple[int, int], level: Level, n
     init, fps = Fraction(values["vbv_init"]), values["fps"]
     start = int(init * size if init <= 1 else init * _KBIT)
     start = min(size, max(start, -(-rate // fps)))
-    first = max(n_mb, int(level.max_mbps * _SHORTEST_FRAME))
-    compared = tuple(int(_LUMA_AND_CHROMA * most / level.min_cr) for most in (first, level.max_mbps / fps))
+    compared = tuple(int(_LUMA_AND_CHROMA * most / level.min_cr) for most in macroblocks_in_time(level, n_mb, fps))
     return Buffer(rate, size, start, values["filler"] or values["nal_hrd"] == "cbr", compared)  # type: ignore[arg-type]

@@ -12,14 +12,24 @@ from ...standard.levels import profile_name
 from ...standard.syntax_sps import BASELINE, HIGH, MAIN
 from ..errors import OptionError
 from .bitrate import with_rate_factor
-from .buffer import Buffer, asked_buffer, buffer_of, nal_factor
+from .buffer import Buffer, asked_buffer, average_rate, buffer_of, nal_factor
 from .device import choose_device, choose_devices
 from .options import ALL, API, OPTIONS, Option, read_options
 from .pass_file import READING, WRITING, FirstPass, check_pass, read_pass
 from .pyramid import dpb_frames, reference_levels, reordered_frames
 from .requests import Request, Zone, read_qpfile
 from .scaling_lists import FLAT, ScalingLists
-from .settle import gops_for, settle_deblocking, settle_level, settle_profile, settle_psy, settle_qps, settle_types
+from .settle import (
+    check_sar,
+    check_slices,
+    gops_for,
+    settle_deblocking,
+    settle_level,
+    settle_profile,
+    settle_psy,
+    settle_qps,
+    settle_types,
+)
 from .tuned import find_tuning
 from .tunes import ZERO_LATENCY, split
 
@@ -331,18 +341,14 @@ class Config:
             raise OptionError("has no effect without --me step", "step-grid")
         width, height = values["width"], values["height"]
         mb_width, mb_height = -(-width // 16), -(-height // 16)
+        check_slices(values, mb_height)
+        check_sar(values)
         rate, size = asked_buffer(values, options)
         high = values["transform_8x8_mode"] or values["scaling_lists"] != FLAT
-        level = settle_level(values, options, (rate, size, nal_factor(high)))
+        level = settle_level(values, options, (rate or average_rate(values["bitrate"], high), size, nal_factor(high)))
         settle_types(values, options)
         if rate or (values["bitrate"] and values["pass_"] not in READING):
             values["gops"] = 1
-        if values["slices"] > mb_height:
-            raise OptionError(
-                f"{values['slices']}: not in 1..{mb_height} (a slice is at least one macroblock row, and "
-                f"{width}x{height} has {mb_height})",
-                "slices",
-            )
         asked, named = values.pop("device"), values.pop("devices")
         tuning, note = find_tuning(values.pop("tuning"), asked if named is None else "")
         if named is not None and options.get("device") is not None:

@@ -10,12 +10,13 @@ _BEYOND_RANGE = 4  # samples: partitions and refinement may exceed the search ra
 
 
 def choose_level(
-    width: int, height: int, fps: Fraction, ref: int, bframes: int, b_pyramid: str, merange: int, asked: str | None,
-    rates: tuple[int, int, int] = (0, 0, 0),
+    width: int, height: int, fps: Fraction, ref: int, bframes: int, b_pyramid: str, merange: int, slices: int,
+    asked: str | None, rates: tuple[int, int, int] = (0, 0, 0),
 ) -> Level:  # fmt: skip
     """The level to declare; OptionError names the option that exceeds all levels, or the level that was asked for.
 
-    rates: bits a second, bits of the coded picture buffer, and the factor of the profile for both; see limits_exceeded.
+    rates: bits a second, of the buffer or on average, bits of the coded picture buffer, and the factor of the profile for
+    both; see limits_exceeded.
     """
     rate, size, factor = rates
     mb_width, mb_height = -(-width // 16), -(-height // 16)
@@ -28,6 +29,7 @@ def choose_level(
         (("ref", str(ref)), (fps, ref)),
         (("bframes", str(bframes)), (fps, dpb_frames(ref, bframes, "none"))),
         (("b-pyramid", b_pyramid), (fps, frames)),
+        (("slices", str(slices)), (fps, frames, 0, 0, factor, 0, slices)),
         (("vbv-maxrate", str(rate // 1000)), (fps, frames, 0, rate, factor)),
         (("vbv-bufsize", str(size // 1000)), (fps, frames, 0, rate, factor, size)),
     ):
@@ -35,9 +37,9 @@ def choose_level(
         if reasons:
             raise OptionError(f"{value}: beyond level {largest.name}, the highest: {'; '.join(reasons)}", option)
     if asked is None:
-        return smallest_level(mb_width, mb_height, fps, frames, reach, *rates_and_size)
+        return smallest_level(mb_width, mb_height, fps, frames, reach, *rates_and_size, slices)
     level = level_by_name(asked)
-    reasons = limits_exceeded(level, mb_width, mb_height, fps, frames, reach, *rates_and_size)
+    reasons = limits_exceeded(level, mb_width, mb_height, fps, frames, reach, *rates_and_size, slices)
     if reasons:
         raise OptionError(f"{asked}: does not allow {'; '.join(reasons)}", "level")
     return level

@@ -58,7 +58,9 @@ def settle_level(values: dict[str, Any], options: dict[str, Any], rates: tuple[i
     for pyramid, ref in product(pyramids, counts):
         size, references = (values["width"], values["height"]), (ref, values["bframes"], pyramid)
         try:
-            level = choose_level(*size, values["fps"], *references, values["merange"], values["level"], rates)
+            level = choose_level(
+                *size, values["fps"], *references, values["merange"], values["slices"], values["level"], rates
+            )
         except OptionError as error:
             last = error
             continue
@@ -66,6 +68,25 @@ def settle_level(values: dict[str, Any], options: dict[str, Any], rates: tuple[i
         return level
     assert last is not None
     raise last
+
+
+def check_slices(values: dict[str, Any], mb_height: int) -> None:
+    """OptionError for more slices than rows of macroblocks."""
+    if values["slices"] > mb_height:
+        size, most = f"{values['width']}x{values['height']}", mb_height
+        text = f"{values['slices']}: not in 1..{most} (a slice is at least one macroblock row, and {size} has {most})"
+        raise OptionError(text, "slices")
+
+
+def check_sar(values: dict[str, Any]) -> None:
+    """OptionError for a sample aspect ratio by which a side on the display is shorter than a sample: no player takes it."""
+    if values["sar"] is None:
+        return
+    across, down = values["sar"]
+    width, height = (size + size % 2 for size in (values["width"], values["height"]))  # as decoders crop them
+    if (width * across < down) if across < down else (height * down < across):
+        text = f"not in 1:{width}..{height}:1 (a side of {width}x{height} would be shorter than a sample)"
+        raise OptionError(f"{across}:{down}: {text}", "sar")
 
 
 def settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:

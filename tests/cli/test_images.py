@@ -88,7 +88,7 @@ def test_samples_of_other_kinds(tmp_path, fake, capfd, monkeypatch):  # noqa: F8
     Image.fromarray(rgba[..., :3]).quantize(200).save("palette.png")
     Image.fromarray(rgba[..., 0].astype(np.uint16) * 256).save("deep.png")
     assert fake("rgba.png", "grey.png", "o.264", "--dump-yuv", "r.yuv", "--progress", "none") == 0
-    assert "alpha is dropped" in capfd.readouterr().err
+    assert "rgba.png and others: left out: alpha" in capfd.readouterr().err
     grey = np.repeat(rgba[..., :1], 3, axis=2)
     assert open("r.yuv", "rb").read() == b"".join(
         p.tobytes() for rgb in (np.ascontiguousarray(rgba[..., :3]), grey) for p in planes(rgb))

@@ -44,7 +44,10 @@ def test_sizes(size, coded, output, crop):
      ({"width": 1920, "height": 1080, "ref": 5}, 50), ({"width": 1920, "height": 1080, "ref": 16}, 51),
      ({"width": 3840, "height": 2160, "fps": 30}, 51), ({"width": 16, "height": 16, "merange": 60}, 10),
      ({"width": 16, "height": 16, "merange": 61}, 11), ({"width": 4096, "height": 16}, 40),
-     ({"width": 16880, "height": 16}, 60)],
+     ({"width": 16880, "height": 16}, 60), ({"fps": 240, "slices": 7}, 31), ({"fps": 240, "slices": 18}, 41),
+     ({"fps": 30, "slices": 18}, 13), ({"width": 16, "height": 4096, "slices": 256}, 52),
+     ({"bitrate": 1152}, 13), ({"bitrate": 1153}, 20), ({"bitrate": 1000, "profile": "main"}, 20),
+     ({"bitrate": 2000000}, 62), ({"bitrate": 1153, "vbv_maxrate": 1000, "vbv_bufsize": 1000}, 13)],
     ids=str,
 )
 def test_the_smallest_level_that_fits(options, level):
@@ -107,6 +110,34 @@ def test_references_of_a_preset_fit_the_level():
         refs(level="4.1", ref=5)
     with pytest.raises(OptionError, match=r"level 4: does not allow 9000 macroblocks a frame \(at most 8192\)$"):
         config(1920, 1200, preset="veryslow", level="4")
+
+
+def test_slices_and_rates_that_a_level_does_not_allow():
+    """A.3.3 a), b): at 240 frames/s level 3.1 has time for seven slices a frame. MaxBR of level 1.3: 768 * 1500 bits/s."""
+    with pytest.raises(OptionError, match=r"level 3\.1: does not allow 18 slices a frame \(at most 7\)"):
+        config(fps=240, slices=18, level="3.1")
+    with pytest.raises(OptionError, match=r"slices 256: beyond level 6\.2, the highest: 256 slices a frame \(at most 69\)"):
+        config(16, 4096, fps=10000, slices=256)
+    with pytest.raises(OptionError, match=r"level 1\.3: does not allow 1153000 bits a second \(at most 1152000\)"):
+        config(bitrate=1153, level="1.3")
+    with pytest.raises(OptionError, match=r"slices 19: not in 1\.\.18"):
+        config(slices=19, fps=10000)
+
+
+def test_most_bytes_of_frames_by_min_cr():
+    """A.3.1 c), d): of the first frame by the shortest time between two, 1/172 s, or 1/300 s from level 6 on."""
+    buffer = {"vbv_maxrate": 1000, "vbv_bufsize": 1000}
+    assert config(fps=25, **buffer).buffer.compared == (384 * 396 // 2, 384 * 11880 // 25 // 2)
+    assert config(16, 16, level="3.1", **buffer).buffer.compared == (int(384 * 108000 / 172 / 4), 384 * 108000 // 25 // 4)
+    assert config(16, 16, level="6", **buffer).buffer.compared == (int(384 * 4177920 / 300 / 2), int(384 * 4177920 / 25 / 2))
+
+
+def test_sample_aspect_ratios_that_leave_less_than_a_sample_of_a_side():
+    for sar in ("65535:1", "19:1", "1:21", "37:2"):
+        with pytest.raises(OptionError, match=rf"sar {sar}: not in 1:20\.\.18:1 \(a side of 20x18 would be shorter"):
+            config(19, 17, sar=sar)
+    for sar in ("18:1", "1:20", "36:2", "65535:65534"):
+        assert config(19, 17, sar=sar).sar == tuple(map(int, sar.split(":")))
 
 
 def test_a_level_that_is_asked_for_is_kept_or_refused():

@@ -9,6 +9,7 @@ from h264lite.standard.levels import (
     level_name,
     limits_exceeded,
     max_dpb_frames,
+    max_slices,
     smallest_level,
 )
 
@@ -46,10 +47,24 @@ def test_other_limits():
     assert smallest_level(11, 9, 15, 1, max_mv_y=512).name == "3.1"
     assert smallest_level(11, 9, 15, 1, bitrate=64 * 1200).name == "1"
     assert smallest_level(11, 9, 15, 1, bitrate=64 * 1200 + 1).name == "1.1"
+    assert smallest_level(22, 18, 240, slices=16).name == "4" and smallest_level(22, 18, 240, slices=7).name == "3.1"
     # a side is at most sqrt(8 * MaxFS) macroblocks: 28.1 at level 1
     assert smallest_level(28, 1).name == "1"
     assert smallest_level(29, 1).name == "1.1"
     assert smallest_level(1, 29).name == "1.1"
+
+
+def test_slices_a_second():
+    """Table A-4: SliceRate macroblocks of MaxMBPS for each slice, and as many in the first frame as fR leaves time for."""
+    rates = {level.name: level.slice_rate for level in LEVELS}
+    assert [rates[name] for name in ("1", "1.1", "2", "2.2", "3", "3.1", "3.2", "4", "4.1", "5.2", "6.2")] == [
+        0, 0, 0, 0, 22, 60, 60, 60, 24, 24, 24]  # fmt: skip
+    for name, frame, fps, most in (
+        ("2.2", 1620, 12, None), ("3", 1620, 25, 73), ("3", 99, 200, 9), ("3.1", 396, 240, 7), ("3.1", 396, 30, 10),
+        ("3.1", 3600, 30, 60), ("4", 8160, 30, 136), ("4.1", 8160, 0, 340), ("6", 1, 60, 580), ("5.2", 1, 60, 502),
+    ):  # fmt: skip
+        assert max_slices(level_by_name(name), frame, fps) == most, name
+    assert limits_exceeded(level_by_name("3.1"), 22, 18, 240, slices=8) == ["8 slices a frame (at most 7)"]
 
 
 def test_refusals():

@@ -124,6 +124,13 @@ def test_odd_sizes(width: int, height: int, profile: str) -> None:
     assert y.shape == (height + height % 2, width + width % 2)
 
 
+@pytest.mark.parametrize("sar", ("18:1", "1:20", "65535:65534"))
+def test_sample_aspect_ratios_that_are_taken_play(sar: str) -> None:
+    """FFmpeg shows IDR pictures alone where a side on the display is shorter than a sample."""
+    stream = round_trip.check(round_trip.noise_clip(19, 17, 3, 1), 19, 17, qp=30, sar=sar)
+    assert len(round_trip.ffmpeg_frames(stream)) == 3
+
+
 @pytest.mark.parametrize(("width", "height"), ((4096, 16), (16, 4096)))
 def test_long_sides(width: int, height: int) -> None:
     round_trip.check(round_trip.noise_clip(width, height, 2, 5), width, height, qp=30)

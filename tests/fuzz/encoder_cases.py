@@ -211,8 +211,7 @@ def _value(row: Option, rng: random.Random) -> object:
 
 def run(case: Case, numpy: GuardedNumpy) -> Result:
     """Encode and decode it."""
-    frame.Frame.__init__.__defaults__ = (numpy.zeros, *frame.Frame.__init__.__defaults__[1:])  # bound before the stand-in was
-    frame.References.allocate.__func__.__defaults__ = (numpy.zeros,)
+    guard_frames(numpy)
     try:
         encoder = _open(case)
     except h264lite.OptionError as error:
@@ -230,6 +229,12 @@ def run(case: Case, numpy: GuardedNumpy) -> Result:
         found = b"".join(picture.to_bytes() for picture in [*decoder.decode(stream), *decoder.flush()])
         assert found == expected, "the project's decoder shows something else"
     return Result(case.frames)
+
+
+def guard_frames(numpy: GuardedNumpy) -> None:
+    """Arrays of frames by the stand-in for NumPy: defaults were bound before it was."""
+    frame.Frame.__init__.__defaults__ = (numpy.zeros, *frame.Frame.__init__.__defaults__[1:])
+    frame.References.allocate.__func__.__defaults__ = (numpy.zeros,)
 
 
 def _open(case: Case) -> h264lite.Encoder:

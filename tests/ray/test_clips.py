@@ -59,6 +59,18 @@ def test_paths_are_read_with_their_rate(tmp_path):
     assert out == h264lite.write_video(None, planes, 30, sar="1:1", **OPTIONS)
 
 
+def test_what_a_file_has_besides_is_told(tmp_path):
+    av = pytest.importorskip("av")
+    with av.open(str(tmp_path / "clip.mkv"), "w") as out:
+        out.metadata["title"] = "T"
+        stream = out.add_stream("ffv1", rate=25, width=64, height=48, pix_fmt="yuv420p")
+        out.add_stream("pcm_s16le", rate=48000, layout="mono")
+        out.mux(stream.encode(av.VideoFrame(64, 48, "yuv420p")))
+        out.mux(stream.encode(None))
+    with pytest.warns(RuntimeWarning, match="clip.mkv: left out: sound, the title$"):
+        Encode("path", **OPTIONS)({"path": np.array([str(tmp_path / "clip.mkv")])})
+
+
 @pytest.mark.parametrize(
     ("clip", "why"),
     [(None, "null"), (b"abc", "bytes"), ("absent.y4m", "absent.y4m"), (np.zeros(7, np.uint8), "shape"), ([], "no frames")],

@@ -1,0 +1,44 @@
+"""The table of x264's defaults is that of x264, and what differs here is told."""
+
+import io
+import re
+
+import pytest
+from h264lite.encoder.settings.x264_defaults import X264_DEFAULTS, differing
+
+
+def test_defaults_of_x264_are_those_of_x264():
+    """It writes its options into the stream, here without any of the user."""
+    av = pytest.importorskip("av")
+    if "libx264" not in av.codecs_available:
+        pytest.skip("PyAV has no libx264")
+    out = io.BytesIO()
+    with av.open(out, "w", format="h264") as container:
+        stream = container.add_stream("libx264", rate=25, width=64, height=48, pix_fmt="yuv420p")
+        container.mux(stream.encode(av.VideoFrame(64, 48, "yuv420p")))
+        container.mux(stream.encode(None))
+    said = dict(re.findall(rb" (\w+)=([^ \0]*)", out.getvalue().partition(b" - options:")[2].partition(b"\0")[0] + b"\0"))
+    names = {"keyint_min": "min_keyint", "me_range": "merange", "8x8dct": "transform_8x8_mode", "ip_ratio": "ipratio"}
+    told = {names.get(name, name): text.decode() for name, text in ((key.decode(), text) for key, text in said.items())}
+    told["deadzone_inter"], told["deadzone_intra"] = told.pop("deadzone").split(",")
+    told["aq_mode"], told["aq_strength"] = told.pop("aq").split(":")
+    told["psy_rd"] = told["psy_rd"].partition(":")[0]
+    told["cqm"] = {"0": "flat"}[told["cqm"]]
+    told["b_pyramid"] = {"2": "normal"}[told["b_pyramid"]]
+    told["deblock"], told["deblock_alpha"], told["deblock_beta"] = told["deblock"].split(":")
+    intra, inter = (int(part, 16) for part in told.pop("analyse").split(":"))
+    assert (intra, inter) == (3, 0x113), "i4x4, i8x8; with p8x8 and b8x8, without p4x4"
+    not_told = {"partitions", "pbratio", "ratetol", "vbv_init", "slices", "info_sei", "psnr", "chroma_qp_offset", "crf"}
+    assert float(told["crf"]) == X264_DEFAULTS["crf"] and told["rc"] == "crf"
+    for name in X264_DEFAULTS.keys() - not_told:
+        ours = X264_DEFAULTS[name]
+        assert told[name] == ours if isinstance(ours, str) else float(told[name]) == ours, name
+    # psy-rd moves the offset that x264 says
+    assert int(told["chroma_qp_offset"]) == X264_DEFAULTS["chroma_qp_offset"] - 2
+
+
+def test_the_defaults_that_differ_are_told():
+    found = {name: (here, there) for name, here, there in differing()}
+    assert found["--ref"] == ("1", "3") and "--crf" not in found
+    assert found["--partitions"] == ("p8x8,p4x4,i8x8,i4x4", "p8x8,i8x8,i4x4")
+    assert all(here != there for here, there in found.values())
