@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import InputError
 from ..settings.options import COLOUR_MATRIX, COLOUR_PRIMARIES, TRANSFER
 from .converting import RGB_TO_420, TO_420, TO_PROGRESSIVE, converting
-from .left_out import of_container, of_frame, side_data
+from .left_out import of_container, of_frame
 from .output import error_text
 from .times import FrameTimes
 from .video import Planes, VideoFormat
