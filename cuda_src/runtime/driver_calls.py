@@ -28,7 +28,7 @@ PTX_VERSION, MAX_DYNAMIC_SHARED_SIZE_BYTES = 5, 8  # CUfunction_attribute
 PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CUlaunchAttributeID
 CAN_USE_64_BIT_STREAM_MEM_OPS = 122  # CUdevice_attribute
 STREAM_WAIT_VALUE_EQ = 1  # CUstreamWaitValue_flags
-NOT_READY = 600  # CUresult
+OUT_OF_MEMORY, NOT_READY = 2, 600  # CUresult
 POINTER_MEMORY_TYPE = 2  # CUpointer_attribute
 _NAMES = {
     "launch": "cuLaunchKernel", "memcpy_htod_async": "cuMemcpyHtoDAsync_v2", "memcpy_dtoh_async": "cuMemcpyDtoHAsync_v2",
@@ -92,8 +92,10 @@ class DriverCalls:
 
     early = True  # programmatic dependent launch; False to measure its gain
 
-    def __init__(self, error: type[Exception]) -> None:
-        """error: raised if the driver fails. OSError, AttributeError: its library is missing or lacks functions."""
+    def __init__(self, error: type[Exception], memory_error: type[Exception]) -> None:
+        """error, memory_error: raised if the driver fails, or has no memory. OSError, AttributeError: its library is missing
+        or lacks functions.
+        """
         self._library = ctypes.CDLL(LIBRARY)
         self._quick = ctypes.PyDLL(LIBRARY)  # for calls shorter than a release of the interpreter's lock
         self._address = {
@@ -108,7 +110,7 @@ class DriverCalls:
         with suppress(AttributeError):
             self._graphs = Graphs(self._library)
             self._address |= {"launch_graph": self._graphs.launch, "set_parameters": self._graphs.set_parameters}
-        self._error = error
+        self._error, self._memory_error = error, memory_error
         self._events: list[Event] = []
         self._memory = Memory()
         replay_rows(np.zeros((0, 1 + ARGUMENTS), np.int64))  # compiled or loaded now, not during the first frame
@@ -151,7 +153,11 @@ class DriverCalls:
 
     def _check(self, name: str, code: int) -> None:
         if code:
-            raise self._error(f"{name} failed: CUDA error {code}")
+            raise self.error(code, f"{name} failed: ")
+
+    def error(self, code: int, before: str = "") -> Exception:
+        """The driver's error with this code; before: begins its text."""
+        return (self._memory_error if code == OUT_OF_MEMORY else self._error)(f"{before}CUDA error {code}")
 
     def function(self, module: str, name: str, code: bytes, shared: int) -> int | None:
         """Handle of a kernel, from an own module of the same code; None if the driver fails."""
