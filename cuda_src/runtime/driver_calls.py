@@ -9,7 +9,7 @@ that kernel has ended and its writes are visible. So the order of a stream does 
 
 import ctypes
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import groupby
 from typing import Any
@@ -121,7 +121,7 @@ class DriverCalls:
 
     def event(self, flags: int) -> "Event":
         """An event with a handle; PyCUDA's events do not give theirs."""
-        event = Event(self._library, self._quick, self._error)
+        event = Event(self._library, self._quick, self.error)
         self._check("cuEventCreate", self._library.cuEventCreate(ctypes.byref(event.handle_), ctypes.c_uint(flags)))
         self._events.append(event)
         return event
@@ -157,7 +157,14 @@ class DriverCalls:
 
     def error(self, code: int, before: str = "") -> Exception:
         """The driver's error with this code; before: begins its text."""
-        return (self._memory_error if code == OUT_OF_MEMORY else self._error)(f"{before}CUDA error {code}")
+        kind = self._memory_error if code == OUT_OF_MEMORY else self._error
+        return kind(f"{before}{self._text(code)}")
+
+    def _text(self, code: int) -> str:
+        """What the driver says about a CUresult."""
+        text = ctypes.c_char_p()
+        self._library.cuGetErrorString(ctypes.c_int(code), ctypes.byref(text))
+        return (text.value or b"").decode() or f"CUDA error {code}"
 
     def function(self, module: str, name: str, code: bytes, shared: int) -> int | None:
         """Handle of a kernel, from an own module of the same code; None if the driver fails."""
@@ -279,7 +286,8 @@ class DriverCalls:
 class Event:
     """As PyCUDA's Event, with a handle, without times."""
 
-    def __init__(self, library: ctypes.CDLL, quick: ctypes.PyDLL, error: type[Exception]) -> None:
+    def __init__(self, library: ctypes.CDLL, quick: ctypes.PyDLL, error: Callable[[int, str], Exception]) -> None:
+        """error: see DriverCalls."""
         self._library, self._quick, self._error = library, quick, error
         self.handle_ = ctypes.c_void_p()
 
@@ -291,14 +299,14 @@ class Event:
     def record(self, stream: Any = None) -> "Event":
         """Record after the work issued to `stream` so far."""
         if code := self._library.cuEventRecord(self.handle_, ctypes.c_void_p(handle(stream))):
-            raise self._error(f"cuEventRecord failed: CUDA error {code}")
+            raise self._error(code, "cuEventRecord failed: ")
         return self
 
     def query(self) -> bool:
         """Whether the work before the event has ended."""
         code = self._quick.cuEventQuery(self.handle_)
         if code not in (0, NOT_READY):
-            raise self._error(f"cuEventQuery failed: CUDA error {code}")
+            raise self._error(code, "cuEventQuery failed: ")
         return not code
 
     def synchronize(self) -> "Event":
@@ -306,5 +314,5 @@ class Event:
         if self.query():
             return self
         if code := self._library.cuEventSynchronize(self.handle_):
-            raise self._error(f"cuEventSynchronize failed: CUDA error {code}")
+            raise self._error(code, "cuEventSynchronize failed: ")
         return self

@@ -123,6 +123,9 @@ class EmulatedCalls(DriverCalls):
         for launch, values in self._graphs.made[graph]:  # type: ignore[union-attr]
             self._start(launch.function, (*launch.grid, *launch.block), launch.shared, values)
 
+    def _text(self, code: int) -> str:
+        return f"CUDA error {code}"
+
     def event(self, flags: int) -> Any:
         self.driver.events += 1
         event = NativeEvent(self.driver)

@@ -1,5 +1,5 @@
-"""No race with what the encoder does not own: arrays of other libraries, which are overwritten as soon as a call has returned,
-and no race of streams with the options that order frames in other ways. See test_cuda_overlap.py.
+"""No race with what the encoder does not own: arrays of other libraries, which are overwritten when a call has returned; and
+none of streams with the options that order frames in other ways. See test_cuda_overlap.py.
 """
 
 import h264lite
@@ -58,7 +58,7 @@ def noted(ledger, monkeypatch):  # noqa: F811
     return ledger
 
 
-def encode_one_array(noted, stream, frames=7, **options):  # noqa: F811
+def encode_one_array(noted, stream, frames=7, **options):
     """One array on the GPU for all frames, each written by its owner as soon as the one before was taken."""
     clip = [np.concatenate([plane.ravel() for plane in frame]) for frame in round_trip.noise_clip(WIDTH, HEIGHT, frames, 1)]
     writer = ("foreign", SIDE if stream is None else stream)
