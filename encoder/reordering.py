@@ -5,6 +5,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +45,8 @@ class Reordering:
         self._exchanges = self._pipeline.executor.ring.exchanges
         self._evenly = self._exchanges and not config.waits_for_packets
         cpu = self._pipeline.executor.threads_of_cpu
+        if not self._pipeline.on_gpu:  # of a GPU that cannot be used, or by the plan: decisions are the CPU's, too
+            config = replace(config, devices=("cpu",))
         self._held: HeldFrames | HeldBeside
         if cpu is not None and config.decides_beside:
             self._held = HeldBeside(config, warn, cpu)

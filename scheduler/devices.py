@@ -96,5 +96,9 @@ def make_executor(
         device = made
     if device == "cuda":
         gpu = make_gpu(ordinal, choices)
-        return CudaExecutor(gpu, n_rows, slices, trace, serial(choices), lists, choices.get("b_streams"))
+        try:
+            return CudaExecutor(gpu, n_rows, slices, trace, serial(choices), lists, choices.get("b_streams"))
+        except BaseException:
+            gpu.close()
+            raise
     return Executor(threads, n_rows, slices, trace, lists=lists, team=team)

@@ -63,7 +63,11 @@ def _hybrid(
     gpu = make_gpu(ordinal, choices)
     workers: list[CpuWorker | GpuWorker] = [CpuWorker(HOST, threads, n_rows, slices, trace)]
     try:
-        workers.append(GpuWorker(f"cuda:{ordinal}", gpu, n_rows, slices, trace, hybrid.frame_kind.size.lists))
+        try:
+            workers.append(GpuWorker(f"cuda:{ordinal}", gpu, n_rows, slices, trace, hybrid.frame_kind.size.lists))
+        except BaseException:
+            gpu.close()
+            raise
         replan = None if hybrid.split else lambda models: hybrid.plan(plan.devices, models, FEWER_TRIES)[0]
         models.settle()
         probing = None if PINNED_ROWS & set(hybrid.pins) else Probing()

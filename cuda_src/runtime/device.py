@@ -38,17 +38,18 @@ __all__ = [
     "held_bytes", "load_driver", "use_driver",
 ]  # fmt: skip
 
+SYNCHRONIZE = "synchronize"  # in messages
 OFTEN = 5  # replays of a recording before its kernel launches become graphs, which cost as much as some replays
 
 _in_use: "weakref.WeakSet[Device]" = weakref.WeakSet()
 
 
-def _driver_calls(error: type[Exception]) -> Any:
+def _driver_calls(driver: Any) -> Any:
     """DriverCalls: driver functions by address; None if they are not available."""
     from .driver_calls import DriverCalls
 
     try:
-        return DriverCalls(error)
+        return DriverCalls(driver.LogicError, driver.MemoryError)
     except (OSError, AttributeError):
         return None
 
@@ -91,7 +92,7 @@ class Device:
             raise DeviceUnavailable(f"{self.name} gives no context ({error})") from None
         self.lost: str | None = None
         self._recording: Recording | None = None
-        self._driver_calls: Any = None if hasattr(self.driver, "load_emulated") else _driver_calls(self.driver.LogicError)
+        self._driver_calls: Any = None if hasattr(self.driver, "load_emulated") else _driver_calls(self.driver)
         self._code: dict[str, bytes] = {}
         self._lock = threading.RLock()
         self._modules: dict[str, Any] = {}
@@ -129,8 +130,16 @@ class Device:
         self.lost = f"{self.name} failed in {what}: {error}"
         return GpuLost(self.lost)
 
+    def _failure(self, what: str, error: Exception) -> Exception:
+        """The error to raise for a driver call that failed. The GPU counts as lost, unless the call found no memory for what
+        it makes: a stream, an event, a kernel's code. Then all that is there can still be freed.
+        """
+        if isinstance(error, self.driver.MemoryError) and what != SYNCHRONIZE:
+            return DeviceMemoryError(f"{self.name} has no memory left for {what} ({error})")
+        return self.failed(what, error)
+
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call the driver, or record the call; after any failure the GPU counts as lost."""
+        """Call the driver, or record the call; see `_failure`."""
         noted = name.startswith("mem")
         call_record = None
         if noted and self._recording is not None and self._driver_calls is not None:
@@ -146,7 +155,7 @@ class Device:
         try:
             return function(*arguments)
         except self.driver.Error as error:
-            raise self.failed(what, error) from error
+            raise self._failure(what, error) from error
 
     # ---- recordings
     def _event_record(self, name: str, *objects: Any) -> list[int] | None:
@@ -182,9 +191,10 @@ class Device:
                 if callable(part):
                     part()
                 elif (failed := self._driver_calls.replay(part)) >= 0:
-                    raise self.failed(names[failed >> 32], f"CUDA error {failed & 0xFFFFFFFF}")
+                    what = names[failed >> 32]
+                    raise self._driver_calls.error(failed & 0xFFFFFFFF)
         except self.driver.Error as error:
-            raise self.failed(what, error) from error
+            raise self._failure(what, error) from error
 
     # ---- streams and events
     def stream(self) -> Any:
@@ -230,7 +240,7 @@ class Device:
 
     def synchronize(self, what: Any = None) -> None:
         """Wait on the host for a stream, an event or (None) the whole GPU."""
-        self._do("synchronize", (what or self.driver.Context).synchronize, noted=False)
+        self._do(SYNCHRONIZE, (what or self.driver.Context).synchronize, noted=False)
 
     def done(self, event: Any) -> bool:
         """Whether an event has completed; does not wait."""
@@ -343,7 +353,7 @@ class Device:
                 try:
                     function = self._modules[module].get_function(name)
                 except self.driver.Error as error:
-                    raise self.failed(f"the kernel {name} of {module}.cu", error) from error
+                    raise self._failure(f"{KERNEL}{name} of {module}.cu", error) from error
                 self._functions[key] = function.prepare(formats) or function
             return self._functions[key]
 
@@ -420,8 +430,10 @@ class Device:
     def close(self, keep_host: bool = False) -> None:
         """Free the memory and release the primary context.
 
-        keep_host: page-locked arrays stay valid; they belong to the context, which therefore is not released.
+        keep_host: page-locked arrays stay valid; those that are not in blocks belong to the context, which therefore is not
+        released.
         """
+        host_stays = keep_host and bool(self._pinned)
         with suppress(GpuLost), self:
             self.synchronize()  # detects a lost GPU
         if self.lost:
@@ -444,7 +456,7 @@ class Device:
         self._memory.clear()
         self._pinned.clear()
         self._kept.clear()
-        if not self.lost and not keep_host:
+        if not self.lost and not host_stays:
             self.context.detach()
 
     def _abandon(self) -> None:

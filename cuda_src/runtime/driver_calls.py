@@ -9,7 +9,7 @@ that kernel has ended and its writes are visible. So the order of a stream does 
 
 import ctypes
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import groupby
 from typing import Any
@@ -28,7 +28,7 @@ PTX_VERSION, MAX_DYNAMIC_SHARED_SIZE_BYTES = 5, 8  # CUfunction_attribute
 PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CUlaunchAttributeID
 CAN_USE_64_BIT_STREAM_MEM_OPS = 122  # CUdevice_attribute
 STREAM_WAIT_VALUE_EQ = 1  # CUstreamWaitValue_flags
-NOT_READY = 600  # CUresult
+OUT_OF_MEMORY, NOT_READY = 2, 600  # CUresult
 POINTER_MEMORY_TYPE = 2  # CUpointer_attribute
 _NAMES = {
     "launch": "cuLaunchKernel", "memcpy_htod_async": "cuMemcpyHtoDAsync_v2", "memcpy_dtoh_async": "cuMemcpyDtoHAsync_v2",
@@ -92,8 +92,10 @@ class DriverCalls:
 
     early = True  # programmatic dependent launch; False to measure its gain
 
-    def __init__(self, error: type[Exception]) -> None:
-        """error: raised if the driver fails. OSError, AttributeError: its library is missing or lacks functions."""
+    def __init__(self, error: type[Exception], memory_error: type[Exception]) -> None:
+        """error, memory_error: raised if the driver fails, or has no memory. OSError, AttributeError: its library is missing
+        or lacks functions.
+        """
         self._library = ctypes.CDLL(LIBRARY)
         self._quick = ctypes.PyDLL(LIBRARY)  # for calls shorter than a release of the interpreter's lock
         self._address = {
@@ -108,7 +110,7 @@ class DriverCalls:
         with suppress(AttributeError):
             self._graphs = Graphs(self._library)
             self._address |= {"launch_graph": self._graphs.launch, "set_parameters": self._graphs.set_parameters}
-        self._error = error
+        self._error, self._memory_error = error, memory_error
         self._events: list[Event] = []
         self._memory = Memory()
         replay_rows(np.zeros((0, 1 + ARGUMENTS), np.int64))  # compiled or loaded now, not during the first frame
@@ -119,7 +121,7 @@ class DriverCalls:
 
     def event(self, flags: int) -> "Event":
         """An event with a handle; PyCUDA's events do not give theirs."""
-        event = Event(self._library, self._quick, self._error)
+        event = Event(self._library, self._quick, self.error)
         self._check("cuEventCreate", self._library.cuEventCreate(ctypes.byref(event.handle_), ctypes.c_uint(flags)))
         self._events.append(event)
         return event
@@ -151,7 +153,18 @@ class DriverCalls:
 
     def _check(self, name: str, code: int) -> None:
         if code:
-            raise self._error(f"{name} failed: CUDA error {code}")
+            raise self.error(code, f"{name} failed: ")
+
+    def error(self, code: int, before: str = "") -> Exception:
+        """The driver's error with this code; before: begins its text."""
+        kind = self._memory_error if code == OUT_OF_MEMORY else self._error
+        return kind(f"{before}{self._text(code)}")
+
+    def _text(self, code: int) -> str:
+        """What the driver says about a CUresult."""
+        text = ctypes.c_char_p()
+        self._library.cuGetErrorString(ctypes.c_int(code), ctypes.byref(text))
+        return (text.value or b"").decode() or f"CUDA error {code}"
 
     def function(self, module: str, name: str, code: bytes, shared: int) -> int | None:
         """Handle of a kernel, from an own module of the same code; None if the driver fails."""
@@ -273,7 +286,8 @@ class DriverCalls:
 class Event:
     """As PyCUDA's Event, with a handle, without times."""
 
-    def __init__(self, library: ctypes.CDLL, quick: ctypes.PyDLL, error: type[Exception]) -> None:
+    def __init__(self, library: ctypes.CDLL, quick: ctypes.PyDLL, error: Callable[[int, str], Exception]) -> None:
+        """error: see DriverCalls."""
         self._library, self._quick, self._error = library, quick, error
         self.handle_ = ctypes.c_void_p()
 
@@ -285,14 +299,14 @@ class Event:
     def record(self, stream: Any = None) -> "Event":
         """Record after the work issued to `stream` so far."""
         if code := self._library.cuEventRecord(self.handle_, ctypes.c_void_p(handle(stream))):
-            raise self._error(f"cuEventRecord failed: CUDA error {code}")
+            raise self._error(code, "cuEventRecord failed: ")
         return self
 
     def query(self) -> bool:
         """Whether the work before the event has ended."""
         code = self._quick.cuEventQuery(self.handle_)
         if code not in (0, NOT_READY):
-            raise self._error(f"cuEventQuery failed: CUDA error {code}")
+            raise self._error(code, "cuEventQuery failed: ")
         return not code
 
     def synchronize(self) -> "Event":
@@ -300,5 +314,5 @@ class Event:
         if self.query():
             return self
         if code := self._library.cuEventSynchronize(self.handle_):
-            raise self._error(f"cuEventSynchronize failed: CUDA error {code}")
+            raise self._error(code, "cuEventSynchronize failed: ")
         return self

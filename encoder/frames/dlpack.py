@@ -3,8 +3,6 @@
 import ctypes
 from typing import Any, NamedTuple
 
-from ..errors import InputError
-
 _NAME = b"dltensor"
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
 ON_HOST, ON_GPU = (CPU, CUDA_HOST), (CUDA, CUDA_MANAGED)
@@ -38,15 +36,14 @@ def device_of(value: Any) -> int:
     return int(said()[0]) if said is not None else CPU
 
 
-def read(value: Any, name: str, stream: int | None = None) -> Capsule:
-    """The capsule of an array; InputError if its library gives none. stream: see the array API standard, None on the host."""
-    try:
-        capsule = value.__dlpack__() if stream is None else value.__dlpack__(stream=stream)
-        get = ctypes.pythonapi.PyCapsule_GetPointer
-        get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-        tensor = _Tensor.from_address(get(capsule, _NAME))
-    except (AttributeError, BufferError, TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{name}: {type(value).__name__} gives no array ({str(error).splitlines()[0]})") from None
+def read(value: Any, stream: int | None = None) -> Capsule:
+    """The capsule of an array; raises what its library raises if it gives none. stream: see the array API standard, None on
+    the host.
+    """
+    capsule = value.__dlpack__() if stream is None else value.__dlpack__(stream=stream)
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    tensor = _Tensor.from_address(get(capsule, _NAME))
     shape = tuple(tensor.shape[k] for k in range(tensor.ndim))
     size = tensor.bits // 8 * tensor.lanes
     if tensor.strides:

@@ -40,7 +40,7 @@ def order_of(producer: Producer, first: bool, last: bool) -> Order:
 
 
 def stream_number(stream: Any) -> int:
-    """The driver's number of a stream object of any library; 0 is the legacy default stream."""
+    """The driver's number of a stream object of any library; 0 is the legacy default stream. InputError."""
     if hasattr(stream, "__cuda_stream__"):
         stream = stream.__cuda_stream__()[1]
     for name in ("cuda_stream", "ptr", "handle"):
@@ -48,9 +48,12 @@ def stream_number(stream: Any) -> int:
             stream = getattr(stream, name)
             break
     try:
-        return int(stream) or LEGACY_STREAM
+        number = int(stream)
     except (TypeError, ValueError):
         raise InputError(f"stream: {type(stream).__name__} is neither a number nor a CUDA stream") from None
+    if number < 0:  # -1 in DLPack: the array is not to be waited for
+        raise InputError(f"stream {number}: no CUDA stream has this number")
+    return number or LEGACY_STREAM
 
 
 def producer_of(value: Any, interface: Mapping[str, Any], name: str) -> Producer:
@@ -69,7 +72,7 @@ def producer_of(value: Any, interface: Mapping[str, Any], name: str) -> Producer
         stream = interface.get("stream")
         if stream == 0:
             raise InputError(f"{name}: stream 0 in its interface means nothing; 1 is the default stream")
-        return Producer(stream)
+        return COMPLETE if stream is None else Producer(stream_number(stream))
     if is_of(value, "cupy", "ndarray"):
         return Producer(stream_number(sys.modules["cupy"].cuda.get_current_stream()))
     with suppress(AttributeError, TypeError, BufferError):  # the protocol is missing, or refuses this stream

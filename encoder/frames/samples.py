@@ -14,6 +14,8 @@ from .images import has_transparency, upright
 from .producer import COMPLETE, LEGACY_STREAM, Producer, is_of, producer_of, stream_number
 
 INTERFACE = "__cuda_array_interface__"
+# what properties and methods of other libraries' arrays raise; no MemoryError, and no exception of a signal handler
+REFUSALS = (ArithmeticError, AttributeError, BufferError, LookupError, RuntimeError, TypeError, ValueError)
 _CUDA_KINDS = {"u1": "uint8", "f2": "float16", "f4": "float32", "f8": "float64", "V2": "bfloat16"}
 BYTES = dict(zip(KINDS, (1, 2, 2, 4, 8)))
 
@@ -39,15 +41,35 @@ class Samples(NamedTuple):
 
 
 def is_array(value: Any) -> bool:
-    """Whether `read` takes a value: not a list, tuple or generator of frames."""
+    """Whether `read` takes a value: not a list, tuple or generator of frames. InputError as `read`."""
     names = (INTERFACE, "__dlpack__", "__array_interface__", "__array__")
-    return not isinstance(value, list | tuple) and (
-        is_of(value, "torch", "Tensor") or any(hasattr(value, name) for name in names)
-    )
+    try:
+        return not isinstance(value, list | tuple) and (
+            is_of(value, "torch", "Tensor") or any(hasattr(value, name) for name in names)
+        )
+    except REFUSALS as error:
+        raise no_array(value, "frames", error) from None
 
 
 def read(value: Any, name: str = "frame", stream: Any = None) -> Samples:
-    """Read an array; InputError if it is none, or of an unknown type. stream: that of its producer, if it is on a GPU."""
+    """Read an array; InputError if it is none, of an unknown type, or its library refuses. stream: that of its producer, if
+    it is on a GPU.
+    """
+    try:
+        return _read(value, name, stream)
+    except InputError:
+        raise
+    except REFUSALS as error:
+        raise no_array(value, name, error) from None
+
+
+def no_array(value: Any, name: str, error: Exception) -> InputError:
+    """The error for an array whose library gives none of it."""
+    why = next(iter(str(error).splitlines()), type(error).__name__)
+    return InputError(f"{name}: {type(value).__name__} gives no array ({why})")
+
+
+def _read(value: Any, name: str, stream: Any) -> Samples:
     if is_of(value, "PIL.Image", "Image"):
         return _of_numpy(_image(value, name), name)._replace(is_image=True)
     if is_of(value, "torch", "Tensor"):
@@ -78,7 +100,7 @@ def host_copy(value: Any, axis: int = -1, k: int = 0) -> Any:
             return value.get()
         if hasattr(value, "copy_to_host"):
             return value.copy_to_host()
-    except Exception as error:
+    except REFUSALS as error:
         raise InputError(f"{name} on a GPU: no copy on the host ({type(error).__name__}: {error})") from None
     raise InputError(f"{name} on a GPU, and this encoder runs on the CPU: with neither .cpu() nor .get(): copy it to the "
                      "host, or take device='cuda'")  # fmt: skip
@@ -100,9 +122,15 @@ def memory_of(samples: Samples) -> tuple[np.ndarray, int]:
 
 
 def _checked(samples: Samples) -> Samples:
-    """InputError for types that cannot be samples, and for elements that are not at multiples of their size."""
+    """InputError for types that cannot be samples, elements that are not at multiples of their size, strides that are not one
+    an axis, and arrays without memory.
+    """
     if samples.kind not in KINDS:
         raise InputError(f"{samples.name} of dtype {samples.kind}: only uint8, or floating-point in 0..1")
+    if not samples.pointer and 0 not in samples.shape:
+        raise InputError(f"{samples.name} has no memory: it was freed, or stands for an array that does not exist yet")
+    if len(samples.strides) != len(samples.shape) or any(n < 0 for n in samples.shape):
+        raise InputError(f"{samples.name} of shape {samples.shape} with strides {samples.strides}: no array")
     steps = [stride for n, stride in zip(samples.shape, samples.strides) if n > 1]
     if any(number % samples.itemsize for number in (samples.pointer, *steps)):
         raise InputError(f"{samples.name} of dtype {samples.kind} is not aligned to the size of its elements")
@@ -110,6 +138,8 @@ def _checked(samples: Samples) -> Samples:
 
 
 def _of_numpy(array: np.ndarray, name: str) -> Samples:
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise InputError(f"{name} has a mask: not supported")
     kind = array.dtype.name
     if not array.dtype.isnative or (array.dtype.itemsize > 1 and not array.flags.aligned):
         array = array.astype(array.dtype.newbyteorder("="))
@@ -119,10 +149,7 @@ def _of_numpy(array: np.ndarray, name: str) -> Samples:
 def _as_numpy(value: Any, name: str) -> np.ndarray:
     if not (hasattr(value, "__array__") or hasattr(value, "__array_interface__")):
         raise InputError(f"{name}: {type(value).__name__} is not an array")
-    try:
-        return np.asarray(value)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{name}: {type(value).__name__} gives no array ({error})") from None
+    return np.asarray(value)
 
 
 def _image(image: Any, name: str) -> np.ndarray:
@@ -141,6 +168,8 @@ def _of_torch(tensor: Any, name: str, stream: Any) -> Samples:
         raise InputError(f"{name}: a tensor of layout {tensor.layout}: only dense tensors are supported")
     if not tensor.is_cuda and tensor.device.type != "cpu":
         raise InputError(f"{name}: a tensor on device {tensor.device}: copy it to the host with .cpu()")
+    if tensor.is_neg():
+        raise InputError(f"{name}: a tensor whose memory has the negative values: take .resolve_neg() of it")
     size = tensor.element_size()
     producer = COMPLETE
     if tensor.is_cuda:
@@ -157,11 +186,11 @@ def _of_dlpack(value: Any, name: str, stream: Any) -> Samples:
     if device not in dlpack.ON_HOST + dlpack.ON_GPU:
         raise InputError(f"{name}: {type(value).__name__} on a device of type {device}: neither host nor CUDA")
     if device in dlpack.ON_HOST:
-        capsule = dlpack.read(value, name)
+        capsule = dlpack.read(value)
         return Samples(name, *capsule[:4], False, COMPLETE, (value, capsule))
     ordinal = int(value.__dlpack_device__()[1])
     number = LEGACY_STREAM if stream is None else stream_number(stream)
-    capsule = dlpack.read(value, name, number)
+    capsule = dlpack.read(value, number)
     producer = COMPLETE if is_of(value, "jax", "Array") else Producer(number, waits=stream is not None)
     return Samples(name, *capsule[:4], True, producer, (value, capsule), ordinal)
 

@@ -10,6 +10,7 @@ from ...start_threads import start_threads
 
 VARIABLE, DEFAULT = "H264LITE_WATCHDOG", 120.0  # seconds; the first compilation of a kernel takes tens of seconds
 NAPS = 0.00002, 0.0005  # seconds between two polls in `wait`: shortest, longest
+MOST_BETWEEN = 1.0  # seconds that count between two looks: what is more the process was stopped, and its devices had no work
 
 
 class Stuck(Exception):
@@ -37,7 +38,7 @@ class Watchdog:
 
     def __init__(self, limit: float, warn: Callable[[str], None] | None = None) -> None:
         self.limit, self.warn = limit, warn
-        self._at_work: dict[int, tuple[float, str]] = {}  # by thread: since when, what
+        self._at_work: dict[int, tuple[float, str]] = {}  # by thread: since when, what; for `_watch` no two are equal
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
 
@@ -60,9 +61,10 @@ class Watchdog:
 
     def wait(self, is_over: Callable[[], bool], what: Callable[[], str]) -> None:
         """Wait until `is_over()`. Raises Stuck with the text of `what` if the limit is exceeded."""
-        begin, nap = time.monotonic(), 0.0
+        last, spent, nap = time.monotonic(), 0.0, 0.0
         while not is_over():
-            spent = time.monotonic() - begin
+            now = time.monotonic()
+            spent, last = spent + min(now - last, MOST_BETWEEN), now
             if self.limit and spent > self.limit:
                 raise Stuck(self.message(what()))
             if spent > 0.0001:
@@ -70,12 +72,13 @@ class Watchdog:
             time.sleep(nap)
 
     def _watch(self) -> None:
-        reported: set[tuple[float, str]] = set()
-        while not self._closing.wait(min(5.0, self.limit / 4)):
-            now = time.monotonic()
-            for entry in list(self._at_work.values()):
-                if now - entry[0] > self.limit and entry not in reported and self.warn is not None:
-                    reported.add(entry)
+        between = min(5.0, self.limit / 4)
+        seen: dict[tuple[float, str], float] = {}  # seconds since the first look at each
+        while not self._closing.wait(between):
+            before = seen
+            seen = {entry: before.get(entry, -between) + between for entry in list(self._at_work.values())}
+            for entry, spent in seen.items():
+                if spent >= self.limit > before.get(entry, 0.0) and self.warn is not None:
                     self.warn(self.message(entry[1]))
 
     def close(self) -> None:

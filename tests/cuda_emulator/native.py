@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from h264lite.cuda_src.runtime.device import Device
-from h264lite.cuda_src.runtime.driver_calls import DriverCalls, Memory
+from h264lite.cuda_src.runtime.driver_calls import OUT_OF_MEMORY, DriverCalls, Memory
 from h264lite.cuda_src.runtime.graph import NODE, Graph
 
-from .driver import Error, Event
+from .driver import Error, Event, OutOfMemory
 
 WORD = ctypes.c_uint64
 FAILED = 719  # CUresult
@@ -74,6 +74,7 @@ class EmulatedCalls(DriverCalls):
 
     def __init__(self, gpu: Device) -> None:
         self.gpu, self.driver = gpu, gpu.driver
+        self._error, self._memory_error = gpu.driver.Error, gpu.driver.MemoryError
         self._memory, self._graphs, self.pinned = Memory(), KernelGraphs(), Pinned()  # type: ignore[assignment]
         self.objects: dict[int, Any] = {}  # events and kernels by handle
         self.replayed = 0
@@ -93,6 +94,8 @@ class EmulatedCalls(DriverCalls):
         def call(*arguments: int) -> int:
             try:
                 function(*arguments)
+            except OutOfMemory:
+                return OUT_OF_MEMORY
             except Error:
                 return FAILED
             return 0
@@ -119,6 +122,9 @@ class EmulatedCalls(DriverCalls):
     def _launch_graph(self, graph: int, stream: int) -> None:
         for launch, values in self._graphs.made[graph]:  # type: ignore[union-attr]
             self._start(launch.function, (*launch.grid, *launch.block), launch.shared, values)
+
+    def _text(self, code: int) -> str:
+        return f"CUDA error {code}"
 
     def event(self, flags: int) -> Any:
         self.driver.events += 1

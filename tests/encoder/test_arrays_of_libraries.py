@@ -9,10 +9,10 @@ from h264lite.cpu_simd.layout import KINDS
 from h264lite.encoder.errors import InputError, OptionError
 from h264lite.encoder.frames.layouts import Known
 from h264lite.encoder.frames.reader import ALPHA, FrameReader
-from h264lite.encoder.frames.samples import read
+from h264lite.encoder.frames.samples import is_array, read
 
 from ..cuda_src.test_cuda_convert import bt709, levels
-from ..foreign_arrays import CODES, LAYOUTS, Dlpack, HostInterface, stored, video
+from ..foreign_arrays import CODES, LAYOUTS, Dlpack, GpuInterface, HostInterface, stored, video
 
 SIZES = ((16, 16), (33, 17))
 FRAMES = 5
@@ -158,9 +158,89 @@ def test_tensors_of_torch():
     compare(sources(tensor.clone().requires_grad_(True)), wanted)
     compare(sources(tensor.contiguous(memory_format=torch.channels_last)), wanted)
     compare(sources(torch.flip(tensor, (2,)).flip(2)), wanted)
-    for bad, words in ((tensor.to_sparse(), "dense"), (tensor.to("meta"), "device meta"), (tensor.to(torch.int32), "int32")):
+    freed, traced = tensor.clone(), []
+    freed.untyped_storage().resize_(0)
+    torch.vmap(lambda part: (traced.append(part), part)[1])(tensor)
+    for bad, words in (
+        (tensor.to_sparse(), "dense"), (tensor.to("meta"), "device meta"), (tensor.to(torch.int32), "int32"),
+        (torch._neg_view(tensor), "resolve_neg"), (freed, "no memory"), (traced[0], "gives no array"),
+        (torch.nested.nested_tensor(list(tensor)), "gives no array"),
+    ):  # fmt: skip
         with pytest.raises(InputError, match=words):
             sources(bad)
+
+
+def test_arrays_of_jax_that_are_none():
+    jax = pytest.importorskip("jax")
+    deleted, traced = jax.numpy.zeros((18, 32, 3)), []
+    jax.jit(lambda part: (traced.append(part), part)[1])(deleted)
+    deleted.delete()
+    for bad in (deleted, traced[0], jax.random.key(0), jax.numpy.zeros((18, 32, 3), jax.numpy.int4)):
+        with pytest.raises(InputError, match=r"frame: \w+ gives no array"):
+            sources(bad)
+
+
+class Raises:
+    """An array whose library raises something; where: dlpack, its device, or a property."""
+
+    def __init__(self, error, where):
+        self.error, self.where = error, where
+
+    def __dlpack__(self, stream=None):
+        raise self.error
+
+    def __dlpack_device__(self):
+        if self.where == "device":
+            raise self.error
+        return (1, 0)
+
+    @property
+    def __cuda_array_interface__(self):
+        raise self.error if self.where == "property" else AttributeError
+
+
+@pytest.mark.parametrize("where", ("dlpack", "device", "property"))
+def test_what_libraries_raise(where):
+    """Each is a refusal by name, whether it says something or not; what comes of signals and of lack of memory stays so."""
+    for error in (RuntimeError("deleted\nlong ago"), BufferError(), TypeError("traced"), KeyError("x"), OverflowError("y")):
+        with pytest.raises(InputError, match=r"^frame: Raises gives no array \([^\n]+\)$"):
+            sources(Raises(error, where))
+    for error in (TimeoutError(), MemoryError(), KeyboardInterrupt()):
+        with pytest.raises(type(error)):
+            sources(Raises(error, where))
+    if where == "property":
+        with pytest.raises(InputError, match="frames: Raises gives no array"):
+            is_array(Raises(ValueError(), where))
+
+
+@pytest.mark.parametrize("said", ({"shape": "ab"}, {"strides": (96, 1)}, {"shape": (-18, 32, 3)}, {"typestr": ""},
+                                  {"version": "x"}, {"data": None}, {"data": (0, False)}, {"stream": -1}, {"stream": "x"}),
+                         ids=str)  # fmt: skip
+def test_interfaces_that_say_nonsense(said):
+    rgb = np.zeros((18, 32, 3), np.uint8)
+    array = GpuInterface(types.SimpleNamespace(ptr=rgb.ctypes.data), rgb, "uint8")
+    assert read(array).shape == rgb.shape
+    array.__cuda_array_interface__ |= said
+    with pytest.raises(InputError):
+        sources(array)
+
+
+def test_arrays_without_memory():
+    """NumPy makes new memory of the address 0, with whatever is in it."""
+
+    class Freed(Dlpack):
+        def __dlpack__(self, stream=None):
+            capsule = super().__dlpack__(stream)
+            self.tensors[-1].data, self.tensors[-1].byte_offset = None, 0
+            return capsule
+
+    with pytest.raises(InputError, match="no memory"):
+        sources(Freed(np.zeros((18, 32, 3), np.uint8), "uint8"))
+    masked = np.ma.masked_array(np.zeros((18, 32, 3), np.uint8))
+    assert len(sources(masked)) == 1
+    masked[0, 0, 0] = np.ma.masked
+    with pytest.raises(InputError, match="mask"):
+        sources(masked)
 
 
 def test_images_of_pil():

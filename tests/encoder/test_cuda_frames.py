@@ -133,6 +133,7 @@ def test_refusals(device, gpu):  # noqa: F811
         (Array(memory, (3, width, height)), r"rgb of 18x34: 34x18"),
         (Array(memory, (4,)), "two dimensions"),
         (Array(memory, packed.shape, stream=0), "stream 0"),
+        (Array(memory, packed.shape, stream=-1), "stream -1"),
         (tuple(on_gpu[:1]), "1 planes"),
         ((on_gpu[0], on_gpu[1], v), "plane v is not on the GPU"),
         ((y, on_gpu[1], on_gpu[2]), "plane y is not on the GPU"),
@@ -151,6 +152,8 @@ def test_refusals(device, gpu):  # noqa: F811
         encode([upload(device, packed)], width, height, device="cuda", ssim=True)
     with pytest.raises(InputError, match="neither a number"), h264lite.Encoder(width, height, device="cuda") as encoder:
         encoder.encode(upload(device, packed), stream="main")
+    with pytest.raises(InputError, match="stream -1"), h264lite.Encoder(width, height, device="cuda") as encoder:
+        encoder.encode(upload(device, packed), stream=-1)
 
     class Host:
         ptr, shape = packed.ctypes.data, packed.shape

@@ -95,6 +95,9 @@ class Torch(Cupy):
     def detach(self):
         return self
 
+    def is_neg(self):
+        return False
+
     def element_size(self):
         return 1
 

@@ -1,6 +1,7 @@
 """A GPU that is lost, or hangs, while the processor does other rows: the same bytes, one warning; and who hangs is named."""
 
 import threading
+import time
 import warnings
 from dataclasses import replace
 
@@ -120,6 +121,19 @@ def test_the_watchdog_says_what_nobody_can_stop():
         assert over.wait(10)
     dog.close()
     assert said == ["intra on cpu, frame 7: not done after 0.1 s (H264LITE_WATCHDOG)"]
+
+
+def test_time_in_which_the_process_was_stopped_does_not_count(monkeypatch):
+    """By a signal or with its machine: work that had no time to end is not late."""
+    clock, said, looks = [0.0], [], iter((False, False, False, True))
+    monkeypatch.setattr(watchdog.time, "monotonic", lambda: clock.append(clock[-1] + 1000) or clock[-1])
+    dog = Watchdog(4.0, said.append)
+    dog.wait(lambda: next(looks), lambda: "work")  # three looks at work that has not ended
+    dog.limit = 0.4
+    with dog.on("work"):
+        time.sleep(0.25)
+    dog.close()
+    assert not said and clock[-1] > 4000
 
 
 @pytest.mark.parametrize("text", ("soon", "-1", "nan"))
