@@ -18,6 +18,7 @@ from ..encoder.files.output import check_distinct
 from ..encoder.files.video import Planes
 from ..encoder.settings.predicted import frame_kind_of, on_single_device
 from ..encoder.warm_up import will_compile
+from ..files import Replacement, is_special
 from ..scheduler.devices import (
     Device,
     DeviceMemoryError,
@@ -37,7 +38,6 @@ from ..scheduler.planning.tuning_file import (
     Tuning,
     TuningError,
     cache_file,
-    is_special,
     now,
     pins_of,
     save,
@@ -337,11 +337,8 @@ def check_writable(path: Path) -> None:
             if not os.access(path, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             return
-        target = Path(os.path.realpath(path))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        probe = target.with_name(f".{target.name}.probe")
-        probe.touch()
-        probe.unlink()
+        Path(os.path.realpath(path)).parent.mkdir(parents=True, exist_ok=True)
+        Replacement(os.fspath(path)).discard()
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror or error}") from None
 

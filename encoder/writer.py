@@ -26,11 +26,11 @@ Target = str | os.PathLike[str] | io.IOBase | Any | None
 class VideoWriter:
     """Writes a video chunk by chunk.
 
-    target: the name of a file (.mp4; .264 and .h264 for a byte stream; .mkv and .mov through PyAV), None for bytes of an MP4
-    (`getvalue`), or an object with `write`, which stays open. fps: 30, 29.97, "30000/1001" or a Fraction. layout, format and
-    value_range say what frames are where they may be read in several ways (docs/python.md), as do width and height. fragment:
-    seconds of a fragment of an MP4, which plays while it is made. audio: a file whose sound is put beside the video (PyAV).
-    progress: a progress bar on standard error. Options: those of Encoder.
+    target: the name of a file (.mp4; .264 and .h264 for a byte stream; .mkv and .mov through PyAV; others are refused), None
+    for bytes of an MP4 (`getvalue`), or an object with `write`, which stays open. fps: 30, 29.97, "30000/1001" or a Fraction.
+    layout, format and value_range say what frames are where they may be read in several ways (docs/python.md), as do width
+    and height. fragment: seconds of a fragment of an MP4, which plays while it is made. audio: a file whose sound is put
+    beside the video (PyAV). progress: a progress bar on standard error. Options: those of Encoder.
 
     Nothing is opened before the first frame. It holds no more than a few frames: `write` blocks while the encoder is behind.
     Close it, or use it in a `with` statement: after an exception inside, also an interrupt, the file ends with the frames
@@ -224,12 +224,16 @@ def encode(
 
 
 def check_target(target: Any) -> Any:
-    """A file name or an object with `write`; OptionError."""
+    """A file name whose ending says what to write, or an object with `write`; OptionError."""
     if isinstance(target, str | os.PathLike):
+        from .files.output import muxer_of  # which bytes do without
+
         try:
-            return read_text(target)
+            name = read_text(target)
         except ValueError as error:
             raise OptionError(f"{target!r}: {error}", "target") from None
+        muxer_of(name)
+        return name
     if not callable(getattr(target, "write", None)):
         raise OptionError(f"{target!r}: neither a file name, nor None for bytes, nor an object with write()", "target")
     if isinstance(target, io.TextIOBase):

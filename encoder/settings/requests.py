@@ -1,11 +1,11 @@
 """What users ask of single frames: types and QPs (--qpfile, `Encoder.encode`), and QPs of parts of a stream (--zones)."""
 
-import os
 import re
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from ..errors import OptionError
+from .option_files import lines_of, read_option_file
 from .option_types import read_float, read_int
 
 IDR, I, P, B = "IDR", "I", "P", "B"
@@ -62,15 +62,7 @@ def read_qpfile(name: str | None) -> tuple[tuple[int, Request], ...]:
     """(frame of the input, request), of x264's format: a line `frame type [qp]` for each, in any order; OptionError."""
     if name is None:
         return ()
-    try:
-        if os.path.getsize(name) > _LARGEST:
-            raise OptionError(f"{name}: larger than {_LARGEST >> 20} MB", "qpfile")
-        with open(name, encoding="utf-8") as file:
-            lines = file.read().splitlines()
-    except OSError as error:
-        raise OptionError(f"{name}: {error.strerror or error}", "qpfile") from None
-    except UnicodeDecodeError:
-        raise OptionError(f"{name}: no text", "qpfile") from None
+    lines = lines_of(read_option_file(name, "qpfile", _LARGEST, "utf-8", "no text"))
     found: dict[int, Request] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
