@@ -191,10 +191,18 @@ def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None
     try:
         return Config.from_options(width=video.width, height=video.height, **options)
     except OptionError as error:
-        of_input = error.option in ("fps", "sar") and error.option not in option_texts
-        if of_input or (video.kind != "raw" and not error.option):
+        if error.option in ("fps", "sar") and error.option not in option_texts:
+            raise InputError(f"{name}: {_of_input(video, error)}") from None
+        if video.kind != "raw" and not error.option:
             raise InputError(f"{name}: {error}") from None
         raise
+
+
+def _of_input(video: VideoFormat, error: OptionError) -> str:
+    """What is wrong with the rate or the aspect ratio that the input says, by its own words."""
+    what = {"fps": "frame rate", "sar": "sample aspect ratio"}[error.option]
+    first, second = video.fps.as_integer_ratio() if error.option == "fps" and video.fps else video.sar or (0, 0)
+    return f"{'Y4M' if video.kind == 'y4m' else 'its'} {what} {first}:{second}: {str(error).rpartition(': ')[2]}"
 
 
 def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: ExitStack, video: VideoFormat, clock: Clock,

@@ -12,7 +12,7 @@ from .feeder import Feeder
 from .frames.layouts import Known
 from .frames.reader import FrameReader
 from .settings.keywords import EncoderOptions, Rate
-from .settings.option_types import read_text
+from .settings.option_types import read_text, show
 from .settings.options import BY_NAME, check_keywords
 from .writing_progress import Progress
 
@@ -231,11 +231,11 @@ def check_target(target: Any) -> Any:
         try:
             name = read_text(target)
         except ValueError as error:
-            raise OptionError(f"{target!r}: {error}", "target") from None
+            raise OptionError(f"{show(target)}: {error}", "target") from None
         muxer_of(name)
         return name
     if not callable(getattr(target, "write", None)):
-        raise OptionError(f"{target!r}: neither a file name, nor None for bytes, nor an object with write()", "target")
+        raise OptionError(f"{show(target)}: neither a file name, nor None for bytes, nor an object with write()", "target")
     if isinstance(target, io.TextIOBase):
         raise OptionError("a text file: open it with mode 'wb'", "target")
     return target

@@ -56,7 +56,11 @@ class Mp4Sink:
             layout = InPlace(self._file.write, self._file.edit)
         self._layout = layout
         self._closed = False
-        self._muxer = self._named(lambda: Muxer(layout, time_base or 1 / fps, matrix or UPRIGHT))
+        try:
+            self._muxer = self._named(lambda: Muxer(layout, time_base or 1 / fps, matrix or UPRIGHT))
+        except OutputError:
+            self._file.close()  # and a new one goes
+            raise
 
     @property
     def frames(self) -> int:
