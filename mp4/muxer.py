@@ -26,7 +26,7 @@ class Muxer:
         if self._timescale > LARGEST_32:
             raise ValueError(f"a time base of {time_base} s is too fine for MP4")
         if self._unit * _MOST_UNITS > LARGEST_32:
-            raise ValueError(f"a time base of {time_base} s is too exact for MP4: times of a few frames have more than 32 bits")
+            raise ValueError(f"a time base of {time_base} s is too exact for MP4: a few frames take more than 32 bits")
         self._sets: ParameterSets | None = None
         self._waiting: tuple[bytes, int, int, bool, int] | None = None  # the last sample: the next one says how long it lasts
         self._last_duration = self._unit
