@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from ..errors import InputError
 
 _NAME = b"dltensor"
+_MOST_AXES = 64  # NumPy's limit
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
 ON_HOST, ON_GPU = (CPU, CUDA_HOST), (CUDA, CUDA_MANAGED)
 _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}  # DLDataTypeCode
@@ -32,10 +33,19 @@ class Capsule(NamedTuple):
     capsule: Any
 
 
-def device_of(value: Any) -> int:
-    """The DLDeviceType of an array with the protocol; CPU if it does not say."""
+def device_of(value: Any, name: str) -> tuple[int, int]:
+    """(DLDeviceType, ordinal) of an array with the protocol, the CPU if it does not say; InputError."""
     said = getattr(value, "__dlpack_device__", None)
-    return int(said()[0]) if said is not None else CPU
+    try:
+        kind, ordinal = (CPU, 0) if said is None else said()
+        return int(kind), int(ordinal)
+    except Exception as error:  # objects of the caller may raise anything
+        raise InputError(f"{name}: {type(value).__name__} does not say its device ({_why(error)})") from None
+
+
+def _why(error: Exception) -> str:
+    """The first line of what an exception says, or its type."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def read(value: Any, name: str, stream: int | None = None) -> Capsule:
@@ -45,8 +55,10 @@ def read(value: Any, name: str, stream: int | None = None) -> Capsule:
         get = ctypes.pythonapi.PyCapsule_GetPointer
         get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
         tensor = _Tensor.from_address(get(capsule, _NAME))
-    except (AttributeError, BufferError, TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{name}: {type(value).__name__} gives no array ({str(error).splitlines()[0]})") from None
+    except Exception as error:  # objects of the caller may raise anything
+        raise InputError(f"{name}: {type(value).__name__} gives no array ({_why(error)})") from None
+    if not 0 <= tensor.ndim <= _MOST_AXES or (tensor.ndim and not tensor.shape):
+        raise InputError(f"{name}: {type(value).__name__} gives no array (of {tensor.ndim} axes)")
     shape = tuple(tensor.shape[k] for k in range(tensor.ndim))
     size = tensor.bits // 8 * tensor.lanes
     if tensor.strides:

@@ -69,7 +69,7 @@ def producer_of(value: Any, interface: Mapping[str, Any], name: str) -> Producer
         stream = interface.get("stream")
         if stream == 0:
             raise InputError(f"{name}: stream 0 in its interface means nothing; 1 is the default stream")
-        return Producer(stream)
+        return Producer(None if stream is None else int(stream))
     if is_of(value, "cupy", "ndarray"):
         return Producer(stream_number(sys.modules["cupy"].cuda.get_current_stream()))
     with suppress(AttributeError, TypeError, BufferError):  # the protocol is missing, or refuses this stream
