@@ -108,11 +108,12 @@ def run_encode(
     reports = read_options({name: value for name, value in option_texts.items() if name in _REPORTS}, _REPORT_ROWS)
     on_ray.check_options(option_texts)
     inputs = {f"input {k + 1}" if k else "input": name for k, name in enumerate(source_names)}
+    inputs |= {name: option_texts[name] for name in ("qpfile", "tuning", "cqm") if option_texts.get(name)}
     check_distinct({**inputs, "audio": reports["audio"], "output": output_name, "dump-yuv": reports["dump_yuv"],
                     "csv": reports["csv"], "mb-csv": reports["mb_csv"], "mb-npz": reports["mb_npz"],
                     "json": reports["json"], "trace": reports["trace"],
                     "trace-png": reports["trace_png"], "rate-png": reports["rate_png"],
-                    "stats": option_texts.get("stats") if option_texts.get("pass_") else None})
+                    "stats": option_texts.get("stats", BY_NAME["stats"].default) if option_texts.get("pass_") else None})
     if reports["trace_png"]:
         from .charts.chart import check_matplotlib
 
