@@ -13,6 +13,7 @@ KINDS = {
     "decoder": "decoder_cases",  # one broken stream through one decoder
     "encoder": "encoder_cases",  # random options, sizes and contents, decoded by two decoders
     "sequences": "sequence_cases",  # several through one, whose caller continues after errors
+    "statistics": "statistics_cases",  # hostile numbers in the file of a first pass
     "selftest": "selftest_cases",  # what a campaign has to find
 }
 
