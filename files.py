@@ -3,7 +3,6 @@
 import errno
 import io
 import os
-import secrets
 import select
 import stat
 import sys
@@ -189,7 +188,7 @@ class Replacement:
             before = os.stat(target) if os.path.exists(target) else None
             folder, file = os.path.split(target)
             stem, ending = os.path.splitext(file)
-            part = os.path.join(folder, f".{stem[:40]}.{secrets.token_hex(8)}{ending[:10]}")
+            part = os.path.join(folder, f".{stem[:40]}.{os.urandom(8).hex()}{ending[:10]}")
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
             os.close(os.open(part, flags, 0o666 if before is None else 0o600))
             self.part, self._target = part, target
