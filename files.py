@@ -229,6 +229,15 @@ def replace_file(name: str, data: bytes) -> None:
         place.discard()
 
 
+def check_replaceable(name: str) -> None:
+    """OSError if `replace_file` could not write this file now; nothing changes."""
+    if not is_special(name):
+        Replacement(name).discard()
+    elif os.path.isdir(name) or not os.access(name, os.W_OK):
+        number = errno.EISDIR if os.path.isdir(name) else errno.EACCES
+        raise OSError(number, os.strerror(number), name)
+
+
 def is_special(name: str | os.PathLike[str]) -> bool:
     """Whether it exists and is no regular file (a device, a pipe, a folder), or is a name of an open stream."""
     return is_stream(name) or (os.path.exists(name) and not os.path.isfile(name))

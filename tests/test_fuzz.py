@@ -37,6 +37,15 @@ def test_random_options_sizes_and_contents() -> None:
     fuzz("encoder", 400)
 
 
+def test_hostile_statistics_of_a_first_pass() -> None:
+    fuzz("statistics", 60)
+
+
+@pytest.mark.slow
+def test_many_hostile_statistics() -> None:
+    fuzz("statistics", 2000, first=10_000)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("align", ["right", "left"])
 def test_many_options_sizes_and_contents(align: str) -> None:

@@ -6,13 +6,12 @@ order. QPs are in 1 / 256.
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from zlib import crc32
 
 import numpy as np
 
-from ...files import Replacement, WholeFile
+from ...files import check_replaceable, replace_file
 from ...scheduler.frame_spec import B, I, P
 from ...version import __version__
 from ..errors import Error, OptionError
@@ -175,12 +174,7 @@ class PassFile:
         """Error if no file of this name can be made."""
         self._config, self._lines, self._is_done = config, [" ".join(_COLUMNS)], False
         try:
-            self._place = Replacement(config.stats)
-            try:
-                self._file = WholeFile(self._place.part, said=config.stats)
-            except BaseException:
-                self._place.discard()
-                raise
+            check_replaceable(config.stats)
         except OSError as error:
             raise Error(f"{config.stats}: {error.strerror or error}") from None
 
@@ -199,14 +193,6 @@ class PassFile:
         self._is_done = True
         text = "\n".join([_first_line(self._config, len(self._lines) - 1), *self._lines, ""])
         try:
-            with self._file:
-                self._file.write(text.encode("ascii"))
-            self._place.finish()
+            replace_file(self._config.stats, text.encode("ascii"))
         except OSError as error:
             raise Error(f"{self._config.stats}: {error.strerror or error}") from None
-
-    def close(self) -> None:
-        """No call follows. What is not finished is removed, and an earlier file stays."""
-        with suppress(OSError):
-            self._file.close()
-        self._place.discard()

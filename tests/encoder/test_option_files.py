@@ -2,6 +2,7 @@
 
 import os
 import threading
+import tracemalloc
 
 import h264lite
 import pytest
@@ -80,8 +81,13 @@ def test_statistics_of_lines_without_end_are_refused_at_the_first(tmp_path):
     head, columns, *_ = statistics(path).splitlines()
     frames = LIMIT - len(head) - len(columns) - 20
     path.write_text(f"{head.replace('frames=3', f'frames={frames}')}\n{columns}\n" + "\n" * frames)
-    with pytest.raises(h264lite.OptionError, match="line 3 is not of the form"):
-        encoder(pass_=2, bitrate=100, stats=path)
+    tracemalloc.start()
+    try:
+        with pytest.raises(h264lite.OptionError, match="line 3 is not of the form"):
+            encoder(pass_=2, bitrate=100, stats=path)
+        assert tracemalloc.get_traced_memory()[1] < 30 * LIMIT, "many times its size"
+    finally:
+        tracemalloc.stop()
 
 
 def test_lines_are_those_of_a_text():
