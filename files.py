@@ -35,10 +35,12 @@ def small_file(name: str | os.PathLike[str], most: int, may_wait: bool = False) 
     with open(name, "rb", opener=lambda path, mode: os.open(path, mode | flags)) as file:
         if not may_wait and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("not a regular file")
-        data = file.read(most + 1)
+        data = bytearray()
+        while len(data) <= most and (piece := file.read(min(1 << 20, most + 1 - len(data)))):
+            data += piece
     if len(data) > most:
         raise ValueError(f"larger than {most >> 20} MiB" if most >= 1 << 20 else f"larger than {most} bytes")
-    return data
+    return bytes(data)
 
 
 class WholeFile:

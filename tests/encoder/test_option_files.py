@@ -7,6 +7,7 @@ import tracemalloc
 import h264lite
 import pytest
 from h264lite.encoder.settings import option_files, pass_file, requests, scaling_lists
+from h264lite.files import small_file
 
 from .. import round_trip
 
@@ -86,6 +87,16 @@ def test_statistics_of_lines_without_end_are_refused_at_the_first(tmp_path):
         with pytest.raises(h264lite.OptionError, match="line 3 is not of the form"):
             encoder(pass_=2, bitrate=100, stats=path)
         assert tracemalloc.get_traced_memory()[1] < 30 * LIMIT, "many times its size"
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_file_takes_no_more_memory_than_it_has_bytes(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"123")
+    tracemalloc.start()
+    try:
+        assert small_file(path, 1 << 28) == b"123" and tracemalloc.get_traced_memory()[1] < 1 << 22
     finally:
         tracemalloc.stop()
 
