@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..console import say, silence
 from ..decoder.errors import BitstreamError
 from ..encoder.files.names import I420, ending_of
-from ..files import WholeFile, error_text, identity, opened, shown
+from ..files import WholeFile, error_text, identity, is_special, opened, shown
 from ..jit import compiling
 from ..mp4.opening import pieces
 
@@ -59,7 +59,7 @@ def run_decode(args: argparse.Namespace) -> int:
     if source is not None and source == identity(args.output, 1):
         return _fail(f"{shown(args.output, 'standard output')} is both input and output", 2)
     ending = ending_of(args.output)
-    if ending not in (*I420, ".y4m"):
+    if ending not in (*I420, ".y4m") and not is_special(args.output):
         return _fail(f"{args.output}: {ending} is no output format; these are: .y4m, {', '.join(filter(None, I420))}", 2)
     name, sink = shown(args.input, "standard input"), None
     try:

@@ -63,11 +63,11 @@ class ByteSink(WholeFile):
 
 
 def muxer_of(name: str) -> str:
-    """raw (Annex B), mp4, mkv or mov by the ending of a name; devices, pipes and "-" without one are raw. OptionError."""
+    """raw (Annex B), mp4, mkv or mov by the ending of a name; devices, pipes and "-" need none, they are raw. OptionError."""
     ending = ending_of(name)
     if ending in ENDINGS:
         return ENDINGS[ending]
-    if not ending and (name == "-" or is_special(name)):
+    if name == "-" or is_special(name):
         return "raw"
     what = f"{ending} is no output format" if ending else "no ending, so no output format"
     raise OptionError(f"{name}: {what}; these are: {', '.join(ENDINGS)} (other names: --muxer on the command line)")

@@ -53,7 +53,7 @@ def test_the_command_refuses_it_unless_the_format_is_said(tmp_path, clip, capfd)
 
 def test_pipes_and_devices_need_no_ending(tmp_path, clip):
     assert cli.main(["encode", str(clip), os.devnull, *FAST]) == 0 and stat.S_ISCHR(os.stat(os.devnull).st_mode)
-    pipe, got = tmp_path / "pipe", []
+    pipe, got = tmp_path / "a.pipe", []
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
     reader.start()
