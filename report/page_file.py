@@ -43,7 +43,11 @@ class PageFile:
 
     def __init__(self, name: str, title: str, in_page: int = IN_PAGE) -> None:
         self._place = Replacement(name)
-        self._file = WholeFile(self._place.part, said="" if name == "-" else name)
+        try:
+            self._file = WholeFile(self._place.part, said="" if name == "-" else name)
+        except BaseException:
+            self._place.discard()
+            raise
         self._left = in_page
         self._folder = None if name == "-" else Path(f"{os.path.splitext(name)[0]}_files")
         self._title = title
