@@ -6,8 +6,14 @@ import os
 import select
 import stat
 import sys
+from contextlib import suppress
 
 from .console import Waiting, standard_input, wait_for
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 
 def shown(name: str, standard: str) -> str:
@@ -20,28 +26,36 @@ def opened(name: str, buffer: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader
     return standard_input() if name == "-" else io.BufferedReader(Waiting(name, "rb", name), buffer)
 
 
-def small_file(name: str | os.PathLike[str], most: int) -> bytes:
-    """The contents of a regular file of up to `most` bytes; else OSError or ValueError, without a wait for pipes."""
-    with open(name, "rb", opener=lambda path, flags: os.open(path, flags | getattr(os, "O_NONBLOCK", 0))) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+def small_file(name: str | os.PathLike[str], most: int, may_wait: bool = False) -> bytes:
+    """The contents of a file of up to `most` bytes; OSError, or ValueError with the reason.
+
+    may_wait: devices and pipes are read too, a pipe up to its end; else they are refused, without a wait for their writer.
+    """
+    flags = 0 if may_wait else getattr(os, "O_NONBLOCK", 0)
+    with open(name, "rb", opener=lambda path, mode: os.open(path, mode | flags)) as file:
+        if not may_wait and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("not a regular file")
-        data = file.read(most + 1)
+        data = bytearray()
+        while len(data) <= most and (piece := file.read(min(1 << 20, most + 1 - len(data)))):
+            data += piece
     if len(data) > most:
-        raise ValueError(f"larger than {most} bytes")
-    return data
+        raise ValueError(f"larger than {most >> 20} MiB" if most >= 1 << 20 else f"larger than {most} bytes")
+    return bytes(data)
 
 
 class WholeFile:
     """A file, device, pipe or standard output ("-"), written in pieces; a regular file never keeps part of a piece.
 
     Opening leaves an existing file unchanged: the first write empties it, so that a command that fails earlier neither
-    destroys a file nor leaves an empty one. Every failure is an OSError with the name of the file.
+    destroys a file nor leaves an empty one. A regular file has one WholeFile at a time. Every failure is an OSError with the
+    name of the file.
 
-    readable: open it for reading too, where that is allowed, so that `edit` can change what was written.
+    readable: open it for reading too, where that is allowed, so that `edit` can change what was written. said: the name for
+    messages.
     """
 
-    def __init__(self, name: str, readable: bool = False):
-        self.name = shown(name, "standard output")
+    def __init__(self, name: str, readable: bool = False, said: str = ""):
+        self.name = said or shown(name, "standard output")
         self._created = ""  # a new file: `close` removes it if nothing was written
         self._written = 0  # bytes
         self._started = False
@@ -51,8 +65,21 @@ class WholeFile:
             self._fd, both = (os.dup(1), False) if name == "-" else self._open_for(name, readable)
             self._regular = stat.S_ISREG(os.fstat(self._fd).st_mode) and name != "-"
             self.editable = self._regular and both
+            if self._regular:
+                self._lock()
         except (OSError, ValueError) as error:
             raise self._named(error) from None
+
+    def _lock(self) -> None:
+        """OSError if another WholeFile, of any process, has the file open. File systems without locks allow it."""
+        try:
+            if fcntl is not None:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._fd)
+            raise OSError(errno.EBUSY, "another writer has it open") from None
+        except OSError:
+            pass
 
     def _named(self, error: Exception) -> OSError:
         said = getattr(error, "strerror", None) or str(error)
@@ -107,9 +134,13 @@ class WholeFile:
         """Write some bytes and return their number; blocks while a pipe is full, even a non-blocking one."""
         while True:
             try:
-                return os.write(self._fd, view)
+                taken = os.write(self._fd, view)
             except BlockingIOError:
                 wait_for(self._fd, select.POLLOUT)
+                continue
+            if not taken and view:
+                raise OSError(errno.EIO, "it takes no bytes")
+            return taken
 
     def edit(self) -> io.FileIO:
         """An `editable` file for reading and writing what was written; to be closed before anything else is done with it."""
@@ -120,19 +151,104 @@ class WholeFile:
         if self._fd < 0:
             return
         number, self._fd = self._fd, -1
+        is_empty = bool(self._created) and not os.fstat(number).st_size
         try:
+            if fcntl is not None and self._regular:
+                with suppress(OSError):
+                    fcntl.flock(number, fcntl.LOCK_UN)  # a forked process may have it open too
             os.close(number)
         except OSError as error:
             raise self._named(error) from None
         finally:
-            if self._created and not self._written:
-                os.unlink(self._created)
+            if is_empty:
+                with suppress(FileNotFoundError):
+                    os.unlink(self._created)
 
     def __enter__(self) -> "WholeFile":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Replacement:
+    """A file that gets its contents all at once: they are written to `part`, and `finish` puts that in its place.
+
+    part: a new file in the same folder, whose name nobody can know before; of a device, a pipe or "-" it is the name itself,
+    which is written directly. A link stays, and its target is replaced. Mode and owner of an existing file are kept. OSError
+    with the name that was given, if it could not be written or replaced.
+    """
+
+    def __init__(self, name: str):
+        self.name, self.part, self._target = name, name, ""
+        if name == "-" or is_special(name):
+            return
+        try:
+            target = os.path.realpath(name)
+            if os.path.lexists(target):
+                WholeFile(target).close()
+            before = os.stat(target) if os.path.exists(target) else None
+            folder, file = os.path.split(target)
+            stem, ending = os.path.splitext(file)
+            part = os.path.join(folder, f".{stem[:40]}.{os.urandom(8).hex()}{ending[:10]}")
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+            os.close(os.open(part, flags, 0o666 if before is None else 0o600))
+            self.part, self._target = part, target
+            if before is not None:
+                with suppress(OSError, AttributeError):  # file systems and Windows without owners
+                    os.chown(part, before.st_uid, before.st_gid)
+                os.chmod(part, stat.S_IMODE(before.st_mode) & 0o777)
+        except (OSError, ValueError) as error:
+            self.discard()
+            said = getattr(error, "strerror", None) or str(error)
+            raise OSError(getattr(error, "errno", None) or errno.EINVAL, said, name) from None
+
+    def finish(self) -> None:
+        """`part` is complete and closed: it takes its place."""
+        if self._target:
+            try:
+                os.replace(self.part, self._target)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror or str(error), self.name) from None
+            self._target = ""
+
+    def discard(self) -> None:
+        """Remove `part`, unless it has taken its place; a second call does nothing."""
+        target, self._target = self._target, ""
+        if target:
+            with suppress(OSError):
+                os.unlink(self.part)
+
+
+def replace_file(name: str, data: bytes) -> None:
+    """Write a file whole or not at all; see Replacement. OSError."""
+    place = Replacement(name)
+    try:
+        with WholeFile(place.part, said=name) as file:
+            file.write(data)
+        place.finish()
+    finally:
+        place.discard()
+
+
+def check_replaceable(name: str) -> None:
+    """OSError if `replace_file` could not write this file now; nothing changes."""
+    if not is_special(name):
+        Replacement(name).discard()
+    elif os.path.isdir(name) or not os.access(name, os.W_OK):
+        number = errno.EISDIR if os.path.isdir(name) else errno.EACCES
+        raise OSError(number, os.strerror(number), name)
+
+
+def is_special(name: str | os.PathLike[str]) -> bool:
+    """Whether it exists and is no regular file (a device, a pipe, a folder), or is a name of an open stream."""
+    return is_stream(name) or (os.path.exists(name) and not os.path.isfile(name))
+
+
+def is_stream(name: str | os.PathLike[str]) -> bool:
+    """Whether it is a name that the system gives an open file, such as /dev/stdout: what it is says nothing of the name."""
+    path = os.path.abspath(name)
+    return path in ("/dev/stdin", "/dev/stdout", "/dev/stderr") or path.startswith(("/dev/fd/", "/proc/"))
 
 
 def error_text(error: BaseException) -> str:

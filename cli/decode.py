@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..console import say, silence
 from ..decoder.errors import BitstreamError
-from ..files import WholeFile, error_text, identity, opened, shown
+from ..encoder.files.names import I420, ending_of
+from ..files import WholeFile, error_text, identity, is_special, opened, shown
 from ..jit import compiling
 from ..mp4.opening import pieces
 
@@ -57,11 +58,14 @@ def run_decode(args: argparse.Namespace) -> int:
     source = identity(args.input, 0)
     if source is not None and source == identity(args.output, 1):
         return _fail(f"{shown(args.output, 'standard output')} is both input and output", 2)
+    ending = ending_of(args.output)
+    if ending not in (*I420, ".y4m") and not is_special(args.output):
+        return _fail(f"{args.output}: {ending} is no output format; these are: .y4m, {', '.join(filter(None, I420))}", 2)
     name, sink = shown(args.input, "standard input"), None
     try:
         quiet = compiling.messages_to(lambda text: None) if args.quiet else nullcontext()
         with quiet, _signals(), opened(args.input) as stream, WholeFile(args.output) as file:
-            sink = Sink(file, args.output.lower().endswith(".y4m"))
+            sink = Sink(file, ending == ".y4m")
             parts, movie = pieces(stream)
             sink.rate = movie.rate() if movie is not None else None
             dropped = _decode(parts, sink, args.resilient, args.frames)

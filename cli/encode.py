@@ -115,11 +115,12 @@ def run_encode(
     reports = read_options({name: value for name, value in option_texts.items() if name in _REPORTS}, _REPORT_ROWS)
     on_ray.check_options(option_texts)
     inputs = {f"input {k + 1}" if k else "input": name for k, name in enumerate(source_names)}
+    inputs |= {name: option_texts[name] for name in ("qpfile", "tuning", "cqm") if option_texts.get(name)}
     check_distinct({**inputs, "audio": reports["audio"], "output": output_name, "dump-yuv": reports["dump_yuv"],
                     "csv": reports["csv"], "mb-csv": reports["mb_csv"], "mb-npz": reports["mb_npz"],
                     "json": reports["json"], "trace": reports["trace"],
                     "trace-png": reports["trace_png"], "rate-png": reports["rate_png"],
-                    "stats": option_texts.get("stats") if option_texts.get("pass_") else None})
+                    "stats": option_texts.get("stats", BY_NAME["stats"].default) if option_texts.get("pass_") else None})
     if reports["trace_png"]:
         from .charts.chart import check_matplotlib
 
@@ -199,10 +200,18 @@ def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None
     try:
         return Config.from_options(width=video.width, height=video.height, **options)
     except OptionError as error:
-        of_input = error.option in ("fps", "sar") and error.option not in option_texts
-        if of_input or (video.kind != "raw" and not error.option):
+        if error.option in ("fps", "sar") and error.option not in option_texts:
+            raise InputError(f"{name}: {_of_input(video, error)}") from None
+        if video.kind != "raw" and not error.option:
             raise InputError(f"{name}: {error}") from None
         raise
+
+
+def _of_input(video: VideoFormat, error: OptionError) -> str:
+    """What is wrong with the rate or the aspect ratio that the input says, by its own words."""
+    what = {"fps": "frame rate", "sar": "sample aspect ratio"}[error.option]
+    first, second = video.fps.as_integer_ratio() if error.option == "fps" and video.fps else video.sar or (0, 0)
+    return f"{'Y4M' if video.kind == 'y4m' else 'its'} {what} {first}:{second}: {str(error).rpartition(': ')[2]}"
 
 
 def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: ExitStack, video: VideoFormat, clock: Clock,

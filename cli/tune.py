@@ -1,6 +1,5 @@
 """`h264lite tune`: measures stages, copies and settings on this machine and writes a tuning file."""
 
-import errno
 import math
 import os
 import shutil
@@ -18,6 +17,7 @@ from ..encoder.files.output import check_distinct
 from ..encoder.files.video import Planes
 from ..encoder.settings.predicted import frame_kind_of, on_single_device
 from ..encoder.warm_up import will_compile
+from ..files import check_replaceable, is_special
 from ..scheduler.devices import (
     Device,
     DeviceMemoryError,
@@ -37,7 +37,6 @@ from ..scheduler.planning.tuning_file import (
     Tuning,
     TuningError,
     cache_file,
-    is_special,
     now,
     pins_of,
     save,
@@ -331,17 +330,9 @@ def tuning_path(out: str | None) -> Path:
 def check_writable(path: Path) -> None:
     """Check before the measurements that the file can be written."""
     try:
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if is_special(path):
-            if not os.access(path, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            return
-        target = Path(os.path.realpath(path))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        probe = target.with_name(f".{target.name}.probe")
-        probe.touch()
-        probe.unlink()
+        if not is_special(path):
+            Path(os.path.realpath(path)).parent.mkdir(parents=True, exist_ok=True)
+        check_replaceable(os.fspath(path))
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror or error}") from None
 

@@ -14,6 +14,7 @@ from ..encoder.files.opening import open_inputs
 from ..encoder.files.video import Source, take_over
 from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, check_keywords, read_options
 from ..encoder.writer import VideoWriter, write_video
+from ..files import Replacement
 from .resources import assigned, device
 
 _OF_WRITER = ("layout", "format", "value_range", "fragment", "width", "height")  # besides options of the encoder
@@ -128,15 +129,12 @@ class Encode:
         """Bytes, or the path of a file that has its name when it is complete: a retry leaves no half of one."""
         if path is None:
             return self._video(None, fps, options, clip)
-        folder, name = os.path.split(path)
-        part = os.path.join(folder, f".{os.getpid()}.{name}")  # with its ending, by which the container is chosen
+        place = Replacement(path)  # whose part has its ending, by which the container is chosen
         try:
-            self._video(part, fps, options, clip)
-            os.replace(part, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(part)
-            raise
+            self._video(place.part, fps, options, clip)
+            place.finish()
+        finally:
+            place.discard()
         return path
 
     def _video(self, target: str | None, fps: Any, options: dict[str, Any], clip: Any) -> bytes:

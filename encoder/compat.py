@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .errors import OptionError
+from .settings.option_types import show
 from .settings.options import BY_NAME
 from .writer import write_video as _write_video
 
@@ -48,7 +49,7 @@ def write_video(
     if audio_options:
         raise OptionError(f"{dict(audio_options)}: there are none here", "audio_options")
     if audio_codec not in (None, "aac"):
-        raise OptionError(f"{audio_codec!r}: only aac", "audio_codec")
+        raise OptionError(f"{show(audio_codec)}: only aac", "audio_codec")
     if audio_array is None:
         _write_video(filename, video_array, fps, layout="THWC", **_options(options))
         return
@@ -76,7 +77,7 @@ def export_to_video(
         options["bitrate"] = _kilobits(bitrate, "bitrate")
     elif quality is not None:
         if isinstance(quality, bool) or not isinstance(quality, int | float) or not 0 <= quality <= 10:
-            raise OptionError(f"{quality!r}: not in 0..10", "quality")
+            raise OptionError(f"{show(quality)}: not in 0..10", "quality")
         options["crf"] = int((1 - quality / 10) * 51)
     path = os.fspath(output_video_path) if output_video_path is not None else _temporary_name()
     try:
@@ -94,7 +95,7 @@ def _write_wav(name: str, samples: Any, rate: Any) -> None:
     if samples.ndim != 2 or not 1 <= len(samples) <= 8 or (samples.dtype != np.int16 and samples.dtype.kind != "f"):
         raise OptionError(f"of {samples.dtype}{samples.shape}: not [channels, samples] of floats, int16", "audio_array")
     if isinstance(rate, bool) or not isinstance(rate, int | float | np.number) or not 1000 <= rate <= 384000:
-        raise OptionError(f"{rate!r}: not a number of samples a second", "audio_fps")
+        raise OptionError(f"{show(rate)}: not a number of samples a second", "audio_fps")
     if samples.dtype != np.int16:
         samples = np.rint(np.clip(np.nan_to_num(samples), -1, 1) * 32767).astype(np.int16)
     with wave.open(name, "wb") as file:
@@ -152,7 +153,7 @@ class VideoEncoder:
     def _write(self, target: Any, codec: Any, pixel_format: Any, crf: Any, preset: Any, extra: Any) -> None:
         _check_codec(codec, "codec")
         if pixel_format not in (None, "yuv420p"):
-            raise OptionError(f"{pixel_format!r}: only yuv420p is supported", "pixel_format")
+            raise OptionError(f"{show(pixel_format)}: only yuv420p is supported", "pixel_format")
         said = {name: value for name, value in (("crf", crf), ("preset", preset)) if value is not None}
         _write_video(target, self._frames, self._rate, layout="TCHW", **_options({**said, **(extra or {})}))
 
@@ -179,7 +180,7 @@ def _options(options: Mapping[str, Any] | None) -> dict[str, Any]:
 def _listed(value: Any, option: str) -> dict[str, str]:
     """The options of name=value:name=value; a name alone is a switch."""
     if not isinstance(value, str):
-        raise OptionError(f"{value!r}: not of the form name=value:name=value", option)
+        raise OptionError(f"{show(value)}: not of the form name=value:name=value", option)
     parts = (part.partition("=") for part in value.split(":") if part)
     return {name: text if equals else "1" for name, equals, text in parts}
 
@@ -188,15 +189,15 @@ def _kilobits(value: Any, option: str) -> int:
     """1000 bits, of bits as FFmpeg reads them: 2000000, "2M", "2000k"."""
     match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)([kKMG]?)", str(value))
     if isinstance(value, bool) or match is None:
-        raise OptionError(f"{value!r}: not a number of bits such as 2000000 or 2M", option)
+        raise OptionError(f"{show(value)}: not a number of bits such as 2000000 or 2M", option)
     return round(float(match[1]) * _UNITS[match[2]] / 1000)
 
 
 def _check_codec(codec: Any, name: str) -> None:
     if codec not in CODECS:
-        raise OptionError(f"{codec!r}: this encoder writes H.264 ({', '.join(str(c) for c in CODECS[1:])})", name)
+        raise OptionError(f"{show(codec)}: this encoder writes H.264 ({', '.join(str(c) for c in CODECS[1:])})", name)
 
 
 def _check_format(format: Any) -> None:
     if format != "mp4":
-        raise OptionError(f"{format!r}: only mp4 can be made in memory", "format")
+        raise OptionError(f"{show(format)}: only mp4 can be made in memory", "format")

@@ -106,16 +106,11 @@ class Encoder:
         self.config = config
         pass_file = PassFile(config) if config.pass_ in WRITING else None
         self._keep = keep_reconstruction
-        try:
-            with uncollected():
-                from .make_pipeline import make_pipeline  # compiles nothing
+        with uncollected():
+            from .make_pipeline import make_pipeline  # compiles nothing
 
-                keep = keep_reconstruction or config.ssim
-                self._pipeline: Any = make(config, keep) if make else make_pipeline(config, keep, warn, trace, frames, length)
-        except BaseException:
-            if pass_file is not None:
-                pass_file.close()
-            raise
+            keep = keep_reconstruction or config.ssim
+            self._pipeline: Any = make(config, keep) if make else make_pipeline(config, keep, warn, trace, frames, length)
         self.stats = Statistics(config.width, config.height, config.fps, config.psnr, config.ssim)
         self._session = Session(self._pipeline, self.stats, pass_file)
         self._reader = reader or FrameReader()

@@ -71,8 +71,6 @@ class Session:
         if self.state != CLOSED:
             self.state = CLOSED
             if os.getpid() == self._process:
-                if self._pass_file is not None:
-                    self._pass_file.close()
                 self._pipeline.close()
 
     def require(self, *states: str) -> None:

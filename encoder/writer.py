@@ -1,9 +1,14 @@
 """Whole videos from Python: frames of any form to a file, a file object or bytes."""
 
+import atexit
 import io
 import os
+import sys
+import threading
 import warnings
-from collections.abc import Iterable
+import weakref
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -12,7 +17,7 @@ from .feeder import Feeder
 from .frames.layouts import Known
 from .frames.reader import FrameReader
 from .settings.keywords import EncoderOptions, Rate
-from .settings.option_types import read_text
+from .settings.option_types import read_text, show
 from .settings.options import BY_NAME, check_keywords
 from .writing_progress import Progress
 
@@ -26,15 +31,16 @@ Target = str | os.PathLike[str] | io.IOBase | Any | None
 class VideoWriter:
     """Writes a video chunk by chunk.
 
-    target: the name of a file (.mp4; .264 and .h264 for a byte stream; .mkv and .mov through PyAV), None for bytes of an MP4
-    (`getvalue`), or an object with `write`, which stays open. fps: 30, 29.97, "30000/1001" or a Fraction. layout, format and
-    value_range say what frames are where they may be read in several ways (docs/python.md), as do width and height. fragment:
-    seconds of a fragment of an MP4, which plays while it is made. audio: a file whose sound is put beside the video (PyAV).
-    progress: a progress bar on standard error. Options: those of Encoder.
+    target: the name of a file (.mp4; .264 and .h264 for a byte stream; .mkv and .mov through PyAV; others are refused), None
+    for bytes of an MP4 (`getvalue`), or an object with `write`, which stays open. fps: 30, 29.97, "30000/1001" or a Fraction.
+    layout, format and value_range say what frames are where they may be read in several ways (docs/python.md), as do width
+    and height. fragment: seconds of a fragment of an MP4, which plays while it is made. audio: a file whose sound is put
+    beside the video (PyAV). progress: a progress bar on standard error. Options: those of Encoder.
 
     Nothing is opened before the first frame. It holds no more than a few frames: `write` blocks while the encoder is behind.
     Close it, or use it in a `with` statement: after an exception inside, also an interrupt, the file ends with the frames
-    before and plays; an error in the first frame leaves no file, and an existing one unchanged.
+    before and plays; an error in the first frame leaves no file, and an existing one unchanged. One that is not closed is
+    finished when it is collected or the process ends, by the process that made it.
     """
 
     def __init__(
@@ -62,6 +68,8 @@ class VideoWriter:
         self._sound = None if audio is None else _sound(self._target, audio)
         self._progress = Progress() if progress else None
         self._sink: PacketSink | None = None
+        self._process = os.getpid()
+        self._is_writing = False  # a call of `write` or `write_all` is under way
         self._closed = False
 
     @property
@@ -81,17 +89,13 @@ class VideoWriter:
 
         stream: of the producer of GPU arrays, if it is not the one that they name or their library's current one.
         """
-        self._require_open()
-        for packets in self._feeder.feed(frames, stream):
-            self._put(packets)
+        self._put_all(lambda: self._feeder.feed(frames, stream))
 
     def write_all(self, frames: Any) -> None:
         """Encode one array that is a whole video, or an iterable of frames and chunks."""
-        self._require_open()
         if self._progress is not None:
             self._progress.total = _count(frames)
-        for packets in self._feeder.feed_all(frames):
-            self._put(packets)
+        self._put_all(lambda: self._feeder.feed_all(frames))
 
     def close(self) -> None:
         """Encode what is in flight, finish the file and release the encoder; InputError without any frame. A second call
@@ -125,12 +129,31 @@ class VideoWriter:
                 self._release()
 
     def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and self._sink is not None:
-            warnings.warn("a VideoWriter was not closed: its file lacks the last frames", ResourceWarning, stacklevel=2)
+        if not getattr(self, "_closed", True) and self._feeder.encoder is not None:
+            warnings.warn("a VideoWriter was not closed: its file is finished only now", ResourceWarning, stacklevel=2)
+            self._finish_unclosed()
 
-    def _require_open(self) -> None:
+    def _finish_unclosed(self) -> None:
+        """Close a writer that nobody else can or does use; a warning says what is wrong."""
+        if self._closed or self._is_writing or os.getpid() != self._process or sys.is_finalizing():
+            return  # at the very end of the interpreter no thread runs that could do it
+        try:
+            self.close()
+        except Exception as error:  # nobody is there to catch it
+            warnings.warn(f"a VideoWriter that was not closed: {error}", RuntimeWarning, stacklevel=2)
+
+    def _put_all(self, feed: Callable[[], Iterable[list[Any]]]) -> None:
+        """Write the packets of frames that are fed."""
         if self._closed:
             raise Error("the writer is closed")
+        self._is_writing = True
+        try:
+            for packets in feed():
+                self._put(packets)
+        finally:
+            self._is_writing = False
+            if self._feeder.encoder is not None:
+                _finish_at_exit(self)
 
     def _put(self, packets: list[Any]) -> None:
         """Write packets; the first one opens the target."""
@@ -164,6 +187,8 @@ class VideoWriter:
 
     def _release(self) -> None:
         self._closed = True
+        if os.getpid() != self._process:  # a forked process: the file is another one's
+            return
         try:
             if self._sink is not None:
                 self._sink.close()
@@ -173,6 +198,27 @@ class VideoWriter:
                 self._sound.finish()
             if self._progress is not None:
                 self._progress.close()
+
+
+_unclosed: "weakref.WeakSet[VideoWriter]" = weakref.WeakSet()
+_registered: set[bool] = set()  # whether the module of thread pools was loaded, each time when `_finish_all` was registered
+
+
+def _finish_at_exit(writer: VideoWriter) -> None:
+    """Finish it at the end of the process if it is not closed then."""
+    _unclosed.add(writer)
+    if not _registered:
+        atexit.register(_finish_all)  # for what other threads still write when the main thread ends
+    has_pools = "concurrent.futures.thread" in sys.modules
+    if has_pools not in _registered:  # after that module, to be called before it, whose pools then take no more work
+        _registered.add(has_pools)
+        with suppress(AttributeError, RuntimeError):  # private; and refused once the main thread has ended
+            threading._register_atexit(_finish_all)  # type: ignore[attr-defined]
+
+
+def _finish_all() -> None:
+    for writer in list(_unclosed):
+        writer._finish_unclosed()
 
 
 def write_video(
@@ -224,14 +270,18 @@ def encode(
 
 
 def check_target(target: Any) -> Any:
-    """A file name or an object with `write`; OptionError."""
+    """A file name whose ending says what to write, or an object with `write`; OptionError."""
     if isinstance(target, str | os.PathLike):
+        from .files.output import muxer_of  # which bytes do without
+
         try:
-            return read_text(target)
+            name = read_text(target)
         except ValueError as error:
-            raise OptionError(f"{target!r}: {error}", "target") from None
+            raise OptionError(f"{show(target)}: {error}", "target") from None
+        muxer_of(name)
+        return name
     if not callable(getattr(target, "write", None)):
-        raise OptionError(f"{target!r}: neither a file name, nor None for bytes, nor an object with write()", "target")
+        raise OptionError(f"{show(target)}: neither a file name, nor None for bytes, nor an object with write()", "target")
     if isinstance(target, io.TextIOBase):
         raise OptionError("a text file: open it with mode 'wb'", "target")
     return target

@@ -9,6 +9,7 @@ from .movie import UPRIGHT, Track
 from .samples import Sample
 
 _LEAST_TIMESCALE = 1000  # some players round to units: below, they are fractions of the frame rate
+_MOST_UNITS = 64  # twice the frames by which decoding runs ahead, at most: offsets have a sign
 
 
 class Muxer:
@@ -24,6 +25,8 @@ class Muxer:
         self._unit = time_base.numerator * scale  # units of the timescale in one of time_base
         if self._timescale > LARGEST_32:
             raise ValueError(f"a time base of {time_base} s is too fine for MP4")
+        if self._unit * _MOST_UNITS > LARGEST_32:
+            raise ValueError(f"a time base of {time_base} s is too exact for MP4: a few frames take more than 32 bits")
         self._sets: ParameterSets | None = None
         self._waiting: tuple[bytes, int, int, bool, int] | None = None  # the last sample: the next one says how long it lasts
         self._last_duration = self._unit

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..files import WholeFile
+from ..files import Replacement, WholeFile, replace_file
 
 _FOLDER = Path(__file__).parent / "page"
 STYLES = ("style.css",)
@@ -38,16 +38,21 @@ class PageFile:
     """Writes the page in pieces: `add` for each piece of data, then `finish`; OSError.
 
     in_page: bytes of data after which further pieces become files in the folder NAME_files, loaded on demand. Standard
-    output has no folder: there all data lie in the page.
+    output has no folder: there all data lie in the page. An earlier page stays until this one is finished.
     """
 
     def __init__(self, name: str, title: str, in_page: int = IN_PAGE) -> None:
-        self._file, self._name = WholeFile(name), name
+        self._place = Replacement(name)
+        try:
+            self._file = WholeFile(self._place.part, said="" if name == "-" else name)
+        except BaseException:
+            self._place.discard()
+            raise
         self._left = in_page
         self._folder = None if name == "-" else Path(f"{os.path.splitext(name)[0]}_files")
         self._title = title
-        self._begun = self._finished = False
-        self._written: list[Path] = []  # files of the folder
+        self._begun = False
+        self._written: list[Path] = []  # files of the folder, of a page that is not finished
         self.size = 0  # bytes of the page
         self.outside = 0  # bytes of the files in the folder
         self._script = f'"use strict";\n(() => {{\n{_joined(SCRIPTS)}}})();\n'
@@ -70,7 +75,7 @@ class PageFile:
             self._folder.mkdir(exist_ok=True)
         line = b'reportData("%b","%b");\n' % (key.encode(), text)
         path = self._folder / f"{key}.js"
-        path.write_bytes(line)
+        replace_file(str(path), line)
         self._written.append(path)
         self.outside += len(line)
 
@@ -79,17 +84,19 @@ class PageFile:
         meta = {**meta, "folder": self._folder.name if self._folder is not None and self.outside else ""}
         self._write(f'<script type="application/json" id="meta">{as_json(meta)}</script>\n'.encode(),
                     f"<script>{self._script}</script>\n</body>\n</html>\n".encode())  # fmt: skip
-        self._finished = True
-        self.close()
+        self._file.close()
+        self._place.finish()
+        self._written = []
 
     def close(self) -> None:
-        """Close the file; a second call does nothing. A page that was not finished is removed, with its folder."""
-        self._file.close()
-        if self._begun and not self._finished and self._name != "-":
-            Path(self._name).unlink(missing_ok=True)
+        """Close the file; a second call does nothing. A page that was not finished is removed, with its folder's files."""
+        try:
+            self._file.close()
+        finally:
+            self._place.discard()
             for path in self._written:
                 path.unlink(missing_ok=True)
-            self._begun = False
+            self._written = []
 
     def _write(self, *parts: bytes) -> None:
         if not self._begun:

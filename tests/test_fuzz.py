@@ -92,6 +92,15 @@ def test_many_encodes(align: str) -> None:
     fuzz("streams", 3000, side=align, first=10_000)
 
 
+def test_hostile_statistics_of_a_first_pass() -> None:
+    fuzz("statistics", 60)
+
+
+@pytest.mark.slow
+def test_many_hostile_statistics() -> None:
+    fuzz("statistics", 2000, first=10_000)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("align", ["right", "left"])
 def test_many_options_sizes_and_contents(align: str) -> None:

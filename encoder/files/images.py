@@ -71,7 +71,8 @@ class ImageSource:
 
     def _load(self, name: str) -> "Picture":
         if not os.path.isfile(name):
-            raise InputError(f"{name}: {'is a directory' if os.path.isdir(name) else 'no such file or directory'}")
+            there = "is a directory" if os.path.isdir(name) else "not a regular file"
+            raise InputError(f"{name}: {there if os.path.exists(name) else 'no such file or directory'}")
         try:
             return self._read(name)
         except InputError:

@@ -1,4 +1,4 @@
-"""What names of inputs say: size and frame rate of a raw video, and which image files are meant."""
+"""What names of files say: what is in them, size and frame rate of a raw video, and which image files are meant."""
 
 import glob
 import os
@@ -17,6 +17,8 @@ _WITH_UNIT = re.compile(rf"(?<![0-9A-Za-z.])(\d{{1,4}}(?:\.\d{{1,3}})?)(?:fps|hz
 _FRACTION = re.compile(rf"[_\-]((?:24|30|48|60|120)000)[_\-](1001){_END}")
 _PLAIN = re.compile(rf"[_\-](\d{{2,3}}(?:\.\d{{1,3}})?)(?![_\-]\d+{_END}){_END}")
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".tga")
+I420 = (".yuv", ".i420", ".raw", ".420", "")  # endings of raw video
+_UNFINISHED = (".tmp", ".part")
 _COUNTER = re.compile(r"%(0?)(\d{0,2})d")
 _USUAL = ("23.976", "23.98", "24", "25", "29.97", "30", "47.95", "48", "50", "59.94", "60", "119.88", "120")
 
@@ -56,6 +58,14 @@ def _stem(name: str) -> str:
 def _last_size(stem: str) -> re.Match[str] | None:
     found = list(re.finditer(_SIZE, stem))
     return found[-1] if found else None
+
+
+def ending_of(name: str) -> str:
+    """The ending that says what a file is, in lower case; without the .tmp or .part of a file that is renamed later."""
+    stem, ending = os.path.splitext(name.lower())
+    while ending in _UNFINISHED:
+        stem, ending = os.path.splitext(stem)
+    return ending
 
 
 def is_image(name: str) -> bool:

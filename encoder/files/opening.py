@@ -9,8 +9,8 @@ from typing import Any
 from ...files import opened, shown
 from ..errors import InputError, OptionError
 from .images import ImageSource
-from .names import image_files, rate_from_name, size_from_name
-from .output import MP4, OTHER_ENDINGS, PYAV_CONTAINERS, ByteSink, PacketSink, error_text
+from .names import I420, image_files, rate_from_name, size_from_name
+from .output import ByteSink, PacketSink, error_text, muxer_of
 from .sound import Sound
 from .video import (
     LONGEST_Y4M_LINE,
@@ -77,7 +77,7 @@ def _guess(name: str, first: bytes, size: tuple[int, int] | None) -> str:
     ending = os.path.splitext(name)[1].lower()
     if ending == ".y4m" or first.startswith(Y4M_MAGIC):
         return "y4m"
-    if name == "-" or size or ending in (".yuv", ".i420", ".raw", ".420", ".rgb", ""):
+    if name == "-" or size or ending in (*I420, ".rgb"):
         return "raw"
     return "av"
 
@@ -90,13 +90,8 @@ def open_packets(
 
     sound: beside the video, by PyAV. nal_hrd: the option. of_frames: time_base and matrix of sinks that keep them.
     """
-    ending = os.path.splitext(name)[1].lower()
-    if muxer == "auto" and ending in (*MP4, *PYAV_CONTAINERS):
-        muxer = "mp4" if ending in MP4 else ending[1:]
-    if muxer == "auto" and fragment is not None and name == "-":
-        muxer = "mp4"
-    if muxer == "auto" and ending in OTHER_ENDINGS:
-        raise OptionError(f"{name}: {ending} is no output format; .264, .h264, .bin (Annex B), .mp4, .mkv and .mov are")
+    if muxer == "auto":
+        muxer = "mp4" if fragment is not None and name == "-" else muxer_of(name)
     if fragment is not None and muxer != "mp4":
         raise OptionError(f"is for MP4, and {shown(name, 'standard output')} is none (--muxer mp4)", "fragment")
     if sound is not None and (muxer not in ("mp4", "mkv", "mov") or fragment is not None or name == "-"):

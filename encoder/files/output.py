@@ -2,14 +2,16 @@
 
 from typing import Protocol
 
-from ...files import WholeFile, error_text, identity, shown
+from ...files import WholeFile, error_text, identity, is_special, shown
 from ..errors import OptionError, OutputError
-from .names import IMAGES
+from .names import ending_of
 
-MP4 = (".mp4", ".m4v")
-PYAV_CONTAINERS = (".mkv", ".mov")
-OTHER_ENDINGS = (".avi", ".webm", ".flv", ".ts", ".y4m", ".yuv", ".mpg", ".ogg", ".gif", *IMAGES)
-_READ = ("input", "clip", "audio")  # roles of files that are read, input 2 and so on too: two of them may be one file
+ENDINGS = {
+    **dict.fromkeys((".264", ".h264", ".avc", ".h26l", ".26l", ".jsv", ".jvt", ".bit", ".bin"), "raw"),
+    **dict.fromkeys((".mp4", ".m4v"), "mp4"), ".mkv": "mkv", ".mov": "mov",
+}  # fmt: skip
+# Roles of files that are read, input 2 and so on too: two of them may be one file
+_READ = ("input", "clip", "audio", "qpfile", "tuning", "cqm")
 
 
 class PacketSink(Protocol):
@@ -58,6 +60,17 @@ class ByteSink(WholeFile):
             super().close()
         except OSError as error:
             raise _output_error(error) from None
+
+
+def muxer_of(name: str) -> str:
+    """raw (Annex B), mp4, mkv or mov by the ending of a name; devices, pipes and "-" need none, they are raw. OptionError."""
+    ending = ending_of(name)
+    if ending in ENDINGS:
+        return ENDINGS[ending]
+    if name == "-" or is_special(name):
+        return "raw"
+    what = f"{ending} is no output format" if ending else "no ending, so no output format"
+    raise OptionError(f"{name}: {what}; these are: {', '.join(ENDINGS)} (other names: --muxer on the command line)")
 
 
 def _output_error(error: OSError) -> OutputError:

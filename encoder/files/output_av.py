@@ -1,6 +1,5 @@
 """Matroska and QuickTime output, and MP4 with sound: PyAV muxes finished access units, and encodes nothing but sound."""
 
-import os
 from fractions import Fraction
 from io import BytesIO
 from typing import Any
@@ -35,7 +34,7 @@ class ContainerSink:
             import av
         except ImportError:
             raise OutputError(f"{name}: .{muxer} needs PyAV (pip install 'h264lite[av]'); .264 and .mp4 do not") from None
-        ByteSink(name).close()  # raises now if the file cannot be written; leaves no file
+        self._file = ByteSink(name)  # raises now if the file cannot be written; no other writer takes it; a vain one goes
         self._av, self._name, self._format = av, name, _FORMATS[muxer]
         self._base, self._frame = time_base or 1 / fps, 1 / fps
         self._matrix, self._sound = matrix, sound
@@ -76,17 +75,15 @@ class ContainerSink:
     def close(self) -> None:
         """See PacketSink."""
         container, self._container = self._container, None
-        if container is None:
-            return
         try:
-            try:
-                if self._sound is not None:
-                    self._sound.mux_until(self._end)
-                    self._sound.finish()
-            finally:
-                container.close()
+            if container is not None:
+                try:
+                    if self._sound is not None:
+                        self._sound.mux_until(self._end)
+                        self._sound.finish()
+                finally:
+                    container.close()
         except (self._av.FFmpegError, OSError, ValueError) as error:
             raise OutputError(f"{self._name}: {error_text(error)}") from None
         finally:
-            if os.path.exists(self._name) and os.path.getsize(self._name) == 0:
-                os.unlink(os.path.realpath(self._name))
+            self._file.close()

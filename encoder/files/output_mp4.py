@@ -56,7 +56,11 @@ class Mp4Sink:
             layout = InPlace(self._file.write, self._file.edit)
         self._layout = layout
         self._closed = False
-        self._muxer = self._named(lambda: Muxer(layout, time_base or 1 / fps, matrix or UPRIGHT))
+        try:
+            self._muxer = self._named(lambda: Muxer(layout, time_base or 1 / fps, matrix or UPRIGHT))
+        except OutputError:
+            self._file.close()  # and a new one goes
+            raise
 
     @property
     def frames(self) -> int:
@@ -101,13 +105,22 @@ class _Object:
         self.name = f"the {type(target).__name__}"
 
     def write(self, *parts: bytes) -> None:
-        """All parts in one call of the object's `write`, repeated for what an unbuffered file did not take."""
+        """All parts in one call of the object's `write`, repeated for what it says that it did not take.
+
+        Objects that are no unbuffered files may return None for all. ValueError for any other result.
+        """
         data = b"".join(parts)
         while data:
             taken = self._target.write(data)
             if taken is None and isinstance(self._target, io.RawIOBase):
                 raise BlockingIOError(errno.EAGAIN, "it takes nothing now: give a blocking file")
-            data = data[len(data) if taken is None else taken :]
+            if taken is None:
+                return
+            if isinstance(taken, bool) or not isinstance(taken, int) or not 0 < taken <= len(data):
+                known = isinstance(taken, int) and abs(taken) < 1 << 40
+                text = str(taken) if known else f"a value of type {type(taken).__name__}"
+                raise ValueError(f"its write returned {text}, neither None nor how many of {len(data)} bytes it took")
+            data = data[taken:]
 
     def close(self) -> None:
         """Pass on what the object has buffered; it stays open."""

@@ -4,6 +4,7 @@ import ctypes
 from typing import Any, NamedTuple
 
 _NAME = b"dltensor"
+_MOST_AXES = 64  # NumPy's limit
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
 ON_HOST, ON_GPU = (CPU, CUDA_HOST), (CUDA, CUDA_MANAGED)
 _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}  # DLDataTypeCode
@@ -30,10 +31,14 @@ class Capsule(NamedTuple):
     capsule: Any
 
 
-def device_of(value: Any) -> int:
-    """The DLDeviceType of an array with the protocol; CPU if it does not say."""
+def device_of(value: Any) -> tuple[int, int]:
+    """(DLDeviceType, ordinal) of an array with the protocol, the CPU if it does not say; ValueError."""
     said = getattr(value, "__dlpack_device__", None)
-    return int(said()[0]) if said is not None else CPU
+    try:
+        kind, ordinal = (CPU, 0) if said is None else said()
+        return int(kind), int(ordinal)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"it does not say its device: {error}") from None
 
 
 def read(value: Any, stream: int | None = None) -> Capsule:
@@ -44,6 +49,8 @@ def read(value: Any, stream: int | None = None) -> Capsule:
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     tensor = _Tensor.from_address(get(capsule, _NAME))
+    if not 0 <= tensor.ndim <= _MOST_AXES or (tensor.ndim and not tensor.shape):
+        raise ValueError(f"of {tensor.ndim} axes")
     shape = tuple(tensor.shape[k] for k in range(tensor.ndim))
     size = tensor.bits // 8 * tensor.lanes
     if tensor.strides:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..errors import InputError, OptionError
+from ..settings.option_types import show
 
 COLOURS = {"rgb": 3, "bgr": 3, "rgba": 4, "bgra": 4, "gray": 1}  # formats with the size of axis C
 PACKED = ("i420", "nv12")  # formats of 8 bits with H * 3 // 2 rows: chroma after luma
@@ -49,7 +50,7 @@ def read_format(value: object) -> str | None:
     if isinstance(value, str):
         name = {"grey": "gray", "rgb24": "rgb", "bgr24": "bgr"}.get(value.lower(), value.lower())
     if name is not None and name not in FORMATS:
-        raise OptionError(f"{value!r}: not one of {', '.join(FORMATS)}", "format")
+        raise OptionError(f"{show(value)}: not one of {', '.join(FORMATS)}", "format")
     return name  # type: ignore[return-value]
 
 
@@ -59,7 +60,7 @@ def read_layout(value: object) -> str | None:
         return None
     name = value.upper() if isinstance(value, str) else ""
     if not {"H", "W"} <= set(name) <= set("BTCHW") or len(set(name)) < len(name):
-        raise OptionError(f"{value!r}: not a word such as THWC, TCHW, CTHW, HWC (B batch, T frames, C colours, H rows, "
+        raise OptionError(f"{show(value)}: not a word such as THWC, TCHW, CTHW, HWC (B batch, T frames, C colours, H rows, "
                           "W columns)", "layout")  # fmt: skip
     return name
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...scheduler.frames.host_rgb import RgbFrame
 from ..errors import InputError, OptionError
+from ..settings.option_types import show
 from .device_frame import DeviceFrame, of_planes, of_rgb
 from .layouts import PACKED, Known, Layout, find_layout, read_format, read_layout
 from .producer import common, order_of
@@ -209,5 +210,5 @@ def read_value_range(value: Any) -> tuple[float, float] | None:
         if isinstance(value, str) or not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ValueError
     except (TypeError, ValueError):
-        raise OptionError(f"{value!r}: not a pair such as (0, 1), (-1, 1) or (0, 255)", "value_range") from None
+        raise OptionError(f"{show(value)}: not a pair such as (0, 1), (-1, 1) or (0, 255)", "value_range") from None
     return low, high

@@ -17,6 +17,7 @@ INTERFACE = "__cuda_array_interface__"
 # what properties and methods of other libraries' arrays raise; no MemoryError, and no exception of a signal handler
 REFUSALS = (ArithmeticError, AttributeError, BufferError, LookupError, RuntimeError, TypeError, ValueError)
 _CUDA_KINDS = {"u1": "uint8", "f2": "float16", "f4": "float32", "f8": "float64", "V2": "bfloat16"}
+_LONGEST = 1 << 40  # elements along an axis
 BYTES = dict(zip(KINDS, (1, 2, 2, 4, 8)))
 
 
@@ -127,9 +128,9 @@ def _checked(samples: Samples) -> Samples:
     """
     if samples.kind not in KINDS:
         raise InputError(f"{samples.name} of dtype {samples.kind}: only uint8, or floating-point in 0..1")
-    if not samples.pointer and 0 not in samples.shape:
+    if not 0 < samples.pointer < 1 << 64 and 0 not in samples.shape:
         raise InputError(f"{samples.name} has no memory: it was freed, or stands for an array that does not exist yet")
-    if len(samples.strides) != len(samples.shape) or any(n < 0 for n in samples.shape):
+    if len(samples.strides) != len(samples.shape) or not all(0 <= n <= _LONGEST for n in samples.shape):
         raise InputError(f"{samples.name} of shape {samples.shape} with strides {samples.strides}: no array")
     steps = [stride for n, stride in zip(samples.shape, samples.strides) if n > 1]
     if any(number % samples.itemsize for number in (samples.pointer, *steps)):
@@ -180,7 +181,7 @@ def _of_torch(tensor: Any, name: str, stream: Any) -> Samples:
 
 
 def _of_dlpack(value: Any, name: str, stream: Any) -> Samples:
-    device = dlpack.device_of(value)
+    device, ordinal = dlpack.device_of(value)
     if is_of(value, "jax", "Array"):
         value.block_until_ready()
     if device not in dlpack.ON_HOST + dlpack.ON_GPU:
@@ -188,7 +189,6 @@ def _of_dlpack(value: Any, name: str, stream: Any) -> Samples:
     if device in dlpack.ON_HOST:
         capsule = dlpack.read(value)
         return Samples(name, *capsule[:4], False, COMPLETE, (value, capsule))
-    ordinal = int(value.__dlpack_device__()[1])
     number = LEGACY_STREAM if stream is None else stream_number(stream)
     capsule = dlpack.read(value, number)
     producer = COMPLETE if is_of(value, "jax", "Array") else Producer(number, waits=stream is not None)
@@ -202,11 +202,17 @@ def _of_interface(value: Any, name: str, stream: Any) -> Samples:
     said = str(interface["typestr"])
     if interface.get("mask") is not None:
         raise InputError(f"{name} has a mask: not supported")
-    shape = tuple(int(n) for n in interface["shape"])
-    kind = _CUDA_KINDS.get(said[1:], said) if said[0] in "<|=" else said
-    strides = interface.get("strides")
-    strides = dlpack.contiguous(shape, BYTES.get(kind, 1)) if strides is None else tuple(int(n) for n in strides)
+    kind = _CUDA_KINDS.get(said[1:], said) if said[:1] in ("<", "|", "=") else said
+    try:
+        shape = tuple(int(n) for n in interface["shape"])
+        strides = interface.get("strides")
+        strides = dlpack.contiguous(shape, BYTES.get(kind, 1)) if strides is None else tuple(int(n) for n in strides)
+        pointer = int(interface["data"][0] or 0)
+        if int(interface.get("version", 0)) >= 3 and interface.get("stream") is not None:
+            int(interface["stream"])
+    except (TypeError, ValueError, LookupError, OverflowError) as error:
+        raise InputError(f"{name}: its {INTERFACE} is wrong ({error})") from None
     producer = Producer(stream_number(stream)) if stream is not None else producer_of(value, interface, name)
     ordinal = getattr(getattr(value, "device", None), "id", 0)  # CuPy's, JAX's
-    return Samples(name, int(interface["data"][0]), shape, strides, kind, True, producer, value,
+    return Samples(name, pointer, shape, strides, kind, True, producer, value,
                    ordinal if isinstance(ordinal, int) else 0)  # fmt: skip

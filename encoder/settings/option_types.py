@@ -261,3 +261,15 @@ def read_partitions(value: Any) -> frozenset[str]:
     if "p4x4" in chosen and "p8x8" not in chosen:
         raise ValueError("p4x4 needs p8x8 (sub-partitions of an 8x8 partition)")
     return frozenset(chosen)
+
+
+def show(raw: Any) -> str:
+    """A value as the user wrote it, shortened to fit a line."""
+    try:
+        if isinstance(raw, Fraction) or (isinstance(raw, str) and raw and raw.isprintable()):
+            text = str(raw)
+        else:
+            text = " ".join(repr(raw).split())  # arrays have lines
+    except Exception:  # numbers of very many digits, and objects of the caller
+        return f"a value of type {type(raw).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -27,6 +27,7 @@ from .option_types import (
     read_size,
     read_text,
     read_tune,
+    show,
 )
 from .presets import PRESETS, TOOLS_OF_PRESETS, preset
 from .requests import read_zones
@@ -97,15 +98,6 @@ class Option(NamedTuple):
         except Exception as error:  # objects of the caller may raise anything
             why = str(error) if type(error) is ValueError else f"{type(error).__name__} while it is read"
             raise OptionError(f"{show(raw)}: {why}", self.flag[2:]) from None
-
-
-def show(raw: Any) -> str:
-    """A value as the user wrote it, shortened to fit a line."""
-    try:
-        text = raw if isinstance(raw, str) and raw and raw.isprintable() else repr(raw)
-    except Exception:  # numbers of very many digits, and objects of the caller
-        return f"a value of type {type(raw).__name__}"
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _same(*names: str) -> dict[str, Any]:

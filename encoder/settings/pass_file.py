@@ -4,17 +4,18 @@ The first line names format, encoder and the settings that decide types and QPs;
 order. QPs are in 1 / 256.
 """
 
-import os
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from zlib import crc32
 
 import numpy as np
 
+from ...files import check_replaceable, replace_file
 from ...scheduler.frame_spec import B, I, P
 from ...version import __version__
 from ..errors import Error, OptionError
+from .option_files import lines_of, read_option_file
 from .pyramid import coding_order
 from .requests import IDR
 
@@ -79,22 +80,15 @@ def check_pass(values: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
 def read_pass(config: "Config") -> FirstPass:
     """The statistics for an encode; OptionError that says why they do not belong to it."""
     name = config.stats
-    try:
-        if os.path.getsize(name) > _LARGEST:
-            raise OptionError(f"{name}: larger than {_LARGEST >> 20} MB", "stats")
-        with open(name, encoding="ascii") as file:
-            lines = file.read().splitlines()
-    except OSError as error:
-        raise OptionError(f"{name}: {error.strerror or error}", "stats") from None
-    except UnicodeDecodeError:
-        raise OptionError(f"{name}: no statistics of a first pass", "stats") from None
-    first, wanted = lines[0] if lines else "", _first_line(config, len(lines) - 2)
+    text = read_option_file(name, "stats", _LARGEST, "ascii", "no statistics of a first pass")
+    lines = lines_of(text)
+    first, wanted = next(lines, ""), _first_line(config, sum(1 for _ in lines_of(text)) - 2)
     if not first.startswith("h264lite-statistics "):
         raise OptionError(f"{name}: no statistics of a first pass", "stats")
     if first != wanted:
         raise OptionError(f"{name}: {_difference(first, wanted)}", "stats")
     try:
-        return _parsed(lines[1:], config.bframes, config.b_pyramid)
+        return _parsed(lines, config.bframes, config.b_pyramid)
     except ValueError as error:
         raise OptionError(f"{name}: {error}", "stats") from None
 
@@ -121,25 +115,28 @@ def _difference(first: str, wanted: str) -> str:
     return f"of another encode ({'; '.join(texts) or 'another format'})"
 
 
-def _parsed(lines: list[str], bframes: int, pyramid: str) -> FirstPass:
+def _parsed(lines: Iterator[str], bframes: int, pyramid: str) -> FirstPass:
     """ValueError with the reason why the lines, of columns and frames, are no statistics."""
-    if lines[:1] != [" ".join(_COLUMNS)]:
+    if next(lines, "") != " ".join(_COLUMNS):
         raise ValueError(f"line 2 is not {' '.join(_COLUMNS)}")
-    count = len(lines) - 1
-    if not count:
-        raise ValueError("it has no frames")
-    numbers, types = np.zeros((count, len(_NUMBERS)), np.int64), [""] * count
-    places: list[tuple[int, bool]] = []
-    for n, line in enumerate(lines[1:]):
+    given, kinds_given = array("q"), []  # row by row
+    for n, line in enumerate(lines, 3):
         row = dict(zip(_COLUMNS, line.split()))
         texts = [row.get(name, "") for name in _NUMBERS]
         if len(line.split()) != len(_COLUMNS) or row["type"] not in _TYPES or not all(map(_is_number, texts)):
-            raise ValueError(f"line {n + 3} is not of the form {' '.join(_COLUMNS)}")
-        numbers[n] = list(map(int, texts))
-        if not 0 <= int(row["display"]) < count:
-            raise ValueError(f"line {n + 3}: frame {row['display']} of {count}")
-        types[int(row["display"])] = row["type"]
-        places.append((int(row["display"]), row["reference"] == "1"))
+            raise ValueError(f"line {n} is not of the form {' '.join(_COLUMNS)}")
+        given.extend(map(int, texts))
+        kinds_given.append(row["type"])
+    count = len(kinds_given)
+    if not count:
+        raise ValueError("it has no frames")
+    numbers, types = np.array(given).reshape(count, len(_NUMBERS)), [""] * count
+    places: list[tuple[int, bool]] = []
+    for n, (row_type, display, reference) in enumerate(zip(kinds_given, *numbers[:, 1:3].T.tolist()), 3):
+        if not 0 <= display < count:
+            raise ValueError(f"line {n}: frame {display} of {count}")
+        types[display] = row_type
+        places.append((display, reference == 1))
     if places != _coding_places(types, bframes, pyramid):
         raise ValueError("its types are in no order in which they can be coded")
     columns = dict(zip(_NUMBERS, numbers.T.copy()))
@@ -171,15 +168,15 @@ def _coding_places(types: Iterable[str], bframes: int, pyramid: str) -> list[tup
 
 
 class PassFile:
-    """Writes the statistics of an encode: under the name with .part until all frames are coded."""
+    """Writes the statistics of an encode: the file changes when all frames are coded."""
 
     def __init__(self, config: "Config") -> None:
         """Error if no file of this name can be made."""
-        self._config, self._lines, self._part = config, [" ".join(_COLUMNS)], f"{config.stats}.part"
+        self._config, self._lines, self._is_done = config, [" ".join(_COLUMNS)], False
         try:
-            self._file = open(self._part, "w", encoding="ascii")
+            check_replaceable(config.stats)
         except OSError as error:
-            raise Error(f"{self._part}: {error.strerror or error}") from None
+            raise Error(f"{config.stats}: {error.strerror or error}") from None
 
     def add(self, frame: CodedFrame) -> None:
         """The next frame in coding order."""
@@ -191,18 +188,11 @@ class PassFile:
 
     def finish(self) -> None:
         """All frames are coded; without any no file is left. Error if it cannot be written. A second call does nothing."""
-        if self._file.closed or len(self._lines) < 2:
+        if self._is_done or len(self._lines) < 2:
             return
+        self._is_done = True
+        text = "\n".join([_first_line(self._config, len(self._lines) - 1), *self._lines, ""])
         try:
-            with self._file:
-                self._file.write("\n".join([_first_line(self._config, len(self._lines) - 1), *self._lines, ""]))
-            os.replace(self._part, self._config.stats)
+            replace_file(self._config.stats, text.encode("ascii"))
         except OSError as error:
             raise Error(f"{self._config.stats}: {error.strerror or error}") from None
-
-    def close(self) -> None:
-        """No call follows. A file that is not finished is removed."""
-        if not self._file.closed:
-            self._file.close()
-            with suppress(OSError):
-                os.unlink(self._part)

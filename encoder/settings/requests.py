@@ -1,12 +1,12 @@
 """What users ask of single frames: types and QPs (--qpfile, `Encoder.encode`), and QPs of parts of a stream (--zones)."""
 
-import os
 import re
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from ..errors import OptionError
-from .option_types import read_float, read_int
+from .option_files import lines_of, read_option_file
+from .option_types import read_float, read_int, show
 
 IDR, I, P, B = "IDR", "I", "P", "B"
 _TYPES = {"I": IDR, "K": IDR, "i": I, "P": P, "B": B, "b": B}  # of x264's file; GOPs are closed, so that a keyframe is IDR
@@ -62,15 +62,7 @@ def read_qpfile(name: str | None) -> tuple[tuple[int, Request], ...]:
     """(frame of the input, request), of x264's format: a line `frame type [qp]` for each, in any order; OptionError."""
     if name is None:
         return ()
-    try:
-        if os.path.getsize(name) > _LARGEST:
-            raise OptionError(f"{name}: larger than {_LARGEST >> 20} MB", "qpfile")
-        with open(name, encoding="utf-8") as file:
-            lines = file.read().splitlines()
-    except OSError as error:
-        raise OptionError(f"{name}: {error.strerror or error}", "qpfile") from None
-    except UnicodeDecodeError:
-        raise OptionError(f"{name}: no text", "qpfile") from None
+    lines = lines_of(read_option_file(name, "qpfile", _LARGEST, "utf-8", "no text"))
     found: dict[int, Request] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -98,14 +90,14 @@ def _line(words: list[str]) -> tuple[int, Request]:
 def request_of(keyframe: bool, qp: Any, frame_type: str | None) -> Request | None:
     """That of the arguments of `Encoder.encode`; None: they ask for nothing. OptionError."""
     if frame_type not in (None, IDR, I, P, B):
-        raise OptionError(f"{frame_type!r}: not one of {IDR}, {I}, {P}, {B}", "frame_type")
+        raise OptionError(f"{show(frame_type)}: not one of {IDR}, {I}, {P}, {B}", "frame_type")
     if not isinstance(keyframe, bool):
-        raise OptionError(f"{keyframe!r}: not True or False", "keyframe")
+        raise OptionError(f"{show(keyframe)}: not True or False", "keyframe")
     if keyframe and frame_type in (P, B):
         raise OptionError(f"contradicts frame_type {frame_type!r}: a keyframe is an IDR frame", "keyframe")
     try:
         number = None if qp is None else read_int(qp, 0, _MOST_QP)
     except ValueError as error:
-        raise OptionError(f"{qp!r}: {error}", "qp") from None
+        raise OptionError(f"{show(qp)}: {error}", "qp") from None
     kind = IDR if keyframe else frame_type or ""
     return Request(kind, number) if kind or number is not None else None

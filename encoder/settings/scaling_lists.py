@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
+from ...files import small_file
 from ...standard.syntax_sps import ScalingMatrix, default_lists
 from ...standard.tables import ZIGZAG_4x4, ZIGZAG_8x8
 from ..errors import OptionError
@@ -29,13 +29,10 @@ def scaling_lists(cqm: str) -> ScalingLists:
     if cqm in ("flat", "jvt"):
         return FLAT if cqm == "flat" else DEFAULT
     try:
-        with Path(cqm).open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = small_file(cqm, MOST_BYTES, may_wait=True)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise OptionError(f"{cqm}: not flat or jvt, and as a file: {reason}", "cqm") from None
-    if len(data) > MOST_BYTES:
-        raise OptionError(f"{cqm}: longer than {MOST_BYTES} bytes", "cqm")
     return parse_lists(data.decode("ascii", "replace"), cqm)
 
 

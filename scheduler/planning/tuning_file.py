@@ -15,7 +15,7 @@ from typing import Any
 
 from ...cpu_simd.simd.vector import SIMD_LEVEL
 from ...cuda_src.runtime.facts import driver_version, gpus
-from ...files import small_file
+from ...files import is_special, replace_file, small_file
 from ...version import __version__
 from ..stages import D2H, H2D, STAGES
 from .models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, Models, as_table
@@ -350,20 +350,6 @@ def save(tuning: Tuning, path: Path) -> None:
 
     OSError if it cannot be written.
     """
-    text = to_toml(tuning)
-    if is_special(path):
-        path.write_text(text, encoding="utf-8")
-        return
-    path = Path(os.path.realpath(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def is_special(path: Path) -> bool:
-    """Whether it exists and is no regular file: a device, a pipe, standard output."""
-    return path.exists() and not path.is_file()
+    if not is_special(path):
+        Path(os.path.realpath(path)).parent.mkdir(parents=True, exist_ok=True)
+    replace_file(os.fspath(path), to_toml(tuning).encode())

@@ -453,6 +453,21 @@ def test_help_waits_for_no_compiler():
     assert done.stderr == "set()\n"
 
 
+@pytest.mark.parametrize(("header", "says"), (
+    ("F1000000:1", "Y4M frame rate 1000000:1: not in 1/100..10000"), ("F1:200", "Y4M frame rate 1:200: not in"),
+    ("F25:1 A70000:1", "Y4M sample aspect ratio 70000:1: not in 1..65535"),
+))  # fmt: skip
+def test_what_is_wrong_with_the_rate_of_an_input_is_said_of_the_input(tmp_path, capfd, header, says):
+    """Not of an option that nobody gave, nor as a value of Python."""
+    path = tmp_path / "x.y4m"
+    path.write_bytes(f"YUV4MPEG2 W16 H16 {header}\nFRAME\n".encode() + bytes(384))
+    assert cli.main(["encode", str(path), str(tmp_path / "o.264")]) == 1
+    said = capfd.readouterr().err
+    assert f"x.y4m: {says}" in said and "Fraction" not in said and "fps" not in said, said
+    assert cli.main(["encode", str(path), str(tmp_path / "o.264"), "--fps", "1e9", "--sar", "1:1"]) == 2
+    assert "--fps 1e9: not in" in capfd.readouterr().err
+
+
 def test_version():
     code, out, _ = run("--version")
     assert code == 0 and re.match(r"h264lite \d", out.decode())

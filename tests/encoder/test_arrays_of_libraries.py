@@ -2,6 +2,7 @@
 
 import sys
 import types
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -257,6 +258,19 @@ def test_images_of_pil():
         sources(picture.convert("F"))
 
 
+@pytest.mark.parametrize("lie", [
+    {"shape": None}, {"shape": (-1, 32, 3)}, {"shape": (1 << 70, 32, 3)}, {"shape": ("a", 32, 3)}, {"strides": (1,)},
+    {"strides": 5}, {"data": None}, {"data": (None, False)}, {"data": (0, False)}, {"data": ()}, {"data": (-4096, False)},
+    {"data": (1 << 70, False)},
+    {"typestr": ""}, {"typestr": None}, {"version": "x"}, {"version": None}, {"stream": "s"}, {"stream": [1]}, {"mask": 1},
+], ids=repr)  # fmt: skip
+def test_interfaces_of_gpu_arrays_that_lie(lie):
+    true = {"shape": (18, 32, 3), "typestr": "|u1", "data": (4096, False), "version": 3, "strides": None}
+    assert read(types.SimpleNamespace(__cuda_array_interface__=true)).on_gpu
+    with pytest.raises(InputError, match="frame"):
+        read(types.SimpleNamespace(__cuda_array_interface__={**true, **lie}))
+
+
 def test_alpha_is_said_once():
     said = []
     reader = FrameReader(warn=said.append)
@@ -272,5 +286,17 @@ def test_where_arrays_lie():
     assert read(on_gpu, stream=7).producer == (7, True) and on_gpu.streams == [1, 7]
     with pytest.raises(InputError, match="gives no array"):
         read(types.SimpleNamespace(__dlpack__=lambda: None))
+    for said in (None, (), (1,), 7, "ab", ("a", 0), (1, None), (1, 0, 0)):
+        lying = Dlpack(np.zeros((18, 32, 3), np.uint8), "uint8", device=(1, 0))
+        lying.__class__ = type("Lying", (Dlpack,), {"__dlpack_device__": lambda self, said=said: said})
+        with pytest.raises(InputError, match="Lying gives no array"):
+            read(lying)
+    for error in (ValueError(), IndexError("first\nsecond"), KeyError("k")):
+        failing = types.SimpleNamespace(__dlpack__=mock.Mock(side_effect=error))
+        with pytest.raises(InputError, match="gives no array") as caught:
+            read(failing)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match="has no memory"):
+        read(Dlpack(np.zeros((18, 32, 3), np.uint8), "uint8", pointer=0))
     assert not [name for name in ("cupy",) if name in sys.modules], "nothing is imported to read arrays"
     assert set(CODES) > set(KINDS)

@@ -20,6 +20,7 @@ from h264lite.encoder.settings.options import (
     BY_NAME,
     OPTIONS,
     read_options,
+    show,
     unknown_option,
 )
 from h264lite.encoder.settings.presets import CAVLC_PRESETS, PRESETS, preset
@@ -644,3 +645,11 @@ def test_the_document_is_current():
     assert (ROOT / "docs" / "options.md").read_text(encoding="utf-8") == made, "run make docs"
     for row in OPTIONS:
         assert (row.name if row.scope == API else row.flag) in made
+
+
+@pytest.mark.parametrize(("value", "text"), (
+    (Fraction(10**6), "1000000"), (Fraction(1, 3), "1/3"), (np.zeros((2, 2), int), "array([[0, 0], [0, 0]])"),
+    ("a\nb", "'a\\nb'"), (10**5000, "a value of type int"), (list(range(99)), str(list(range(99)))[:57] + "..."),
+), ids=lambda value: type(value).__name__)  # fmt: skip
+def test_values_in_messages_are_one_short_line(value, text):
+    assert show(value) == text

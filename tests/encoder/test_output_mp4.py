@@ -135,6 +135,39 @@ def test_unbuffered_objects():
         write(closed)
 
 
+class Answers:
+    """An object whose `write` takes all and gives an answer of its own."""
+
+    def __init__(self, answer):
+        self.answer, self.calls = answer, 0
+
+    def write(self, data):
+        self.calls += 1
+        return self.answer(len(data)) if callable(self.answer) else self.answer
+
+
+class RawAnswers(Answers, io.RawIOBase):
+    """The same of an unbuffered file."""
+
+
+@pytest.mark.parametrize("kind", (Answers, RawAnswers))
+@pytest.mark.parametrize("fragment", (None, 0.1))
+@pytest.mark.parametrize("answer", (True, False, -1, 0, "3", b"3", 3.0, [3], 10**9, 10**5000, lambda n: n + 1, np.int64(5)),
+                         ids=lambda answer: type(answer).__name__)  # fmt: skip
+def test_an_answer_that_is_no_number_of_bytes_ends_it(kind, fragment, answer):
+    """One that was taken for a number wrote the same bytes again and again."""
+    target = kind(answer)
+    with pytest.raises(OutputError, match=rf"the {kind.__name__}: its write returned .*, neither None nor how many of \d+ b"):
+        write(target, fragment=fragment)
+    assert target.calls <= 2
+
+
+def test_answers_of_all_and_of_none():
+    for answer in (None, lambda n: n):
+        write(target := Answers(answer))
+        assert target.calls <= 3
+
+
 def test_variable_frame_rate_and_a_rate_of_few_units(tmp_path):
     times = [0, 40, 41, 1000, 1001, 7777]
     sink = Mp4Sink(tmp_path / "o.mp4", fps=Fraction(25), time_base=Fraction(1, 90000))
@@ -269,6 +302,9 @@ def test_refusals(tmp_path):
         Mp4Sink(file, fps=RATE)
     with pytest.raises(OutputError, match=r"time base"):
         Mp4Sink(io.BytesIO(), fps=Fraction(1 << 33))
+    with pytest.raises(OutputError, match=r"o\.mp4: a time base of 2147483646/2147483647 s is too exact for MP4"):
+        Mp4Sink(tmp_path / "o.mp4", fps=Fraction(2147483647, 2147483646))
+    assert not (tmp_path / "o.mp4").exists()
     sink = Mp4Sink(io.BytesIO(), fps=RATE)
     for data, times, reason in ((second.data, (0, 0), "no parameter sets"), (b"junk" * 9, (0, 0), "no start code"),
                                 (first.data[:10], (0, 0), "without slices"), (first.data, (0, 1), "before it is decoded")):

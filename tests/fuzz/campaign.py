@@ -2,11 +2,11 @@
 
     python tests/fuzz/campaign.py KIND --cases N [--seed S] [--first F] [--jobs J] [--align right|left|none] [--boundscheck]
 
-KIND: decoder, encoder, legal, mp4, pages, sequences, streams (kinds.py). A case is known by kind, seed and number: --first
-NUMBER --cases 1 runs it again. What went wrong is told with its case, and its input lies in out/fuzz. Wrong is: any
-exception but those that name a broken input, the end of the process (SIGSEGV: arrays lie between pages without access),
-more than 5 seconds of processor time, more than 1.5 GB of memory. --boundscheck: kernels compiled with checked bounds, in
-a cache of their own; three times as slow. Exit code 1 where anything is wrong.
+KIND: those of kinds.py. A case is known by kind, seed and number: --first NUMBER --cases 1 runs it again. What
+went wrong is told with its case, and its input lies in out/fuzz. Wrong is: any exception but those that name a broken
+input, the end of the process (SIGSEGV: arrays lie between pages without access), more than 5 seconds of processor time,
+more than 1.5 GB of memory. --boundscheck: kernels compiled with checked bounds, in a cache of their own; three times as
+slow. Exit code 1 where anything is wrong.
 """
 
 import argparse

@@ -16,6 +16,7 @@ KINDS = {
     "mp4": "mp4_cases",  # broken MP4 files, and legal ones in other words
     "pages": "page_cases",  # broken streams through report, info and analyse
     "sequences": "sequence_cases",  # several through one, whose caller continues after errors
+    "statistics": "statistics_cases",  # hostile numbers in the file of a first pass
     "streams": "stream_cases",  # encodes as users ask for them: threads, passes, buffers and levels checked too
     "selftest": "selftest_cases",  # what a campaign has to find
 }
