@@ -7,6 +7,7 @@ takes no CUDA context and costs a millisecond.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import forks as forks  # registers what a fork has to do, before there are locks
 from .version import __version__
 
 if TYPE_CHECKING:

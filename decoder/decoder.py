@@ -1,5 +1,6 @@
 """The decoder: bytes of an H.264 stream in, frames in output order out; refuses what it lacks by name."""
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -7,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from ..forks import tell_in_child
 from ..standard.bits import (
     NAL_AUD,
     NAL_END_OF_SEQUENCE,
@@ -68,7 +70,8 @@ class Decoder:
     user_data: distinct texts of user data in SEI messages so far, where encoders say what they are. resilient: errors are
     not raised; what was dropped stands in `dropped`, one line each, of which the last counts those behind the first
     hundred. After an exception that the caller catches, whatever it is, the next call gives the frames that wait, and
-    decoding goes on at the next IDR picture of what is given then. Threads may share a decoder: one decodes at a time.
+    decoding goes on at the next IDR picture of what is given then. Threads may share a decoder: one decodes at a time. After
+    a fork both processes have one, unless it was at work in another thread: then RuntimeError in the child.
     """
 
     def __init__(self, macroblocks: bool = False, resilient: bool = False, observer: Observer | None = None) -> None:
@@ -96,6 +99,8 @@ class Decoder:
         self._skipped = 0  # slices dropped so
         self._halfway = False  # a step has begun and has not ended
         self._lock = threading.Lock()  # kernels run without the interpreter's lock: one step at a time
+        self._parent = 0  # in a fork: the process in which another thread was at work
+        tell_in_child(self)
 
     # The byte stream -------------------------------------------------------------------------------------------------
 
@@ -113,6 +118,7 @@ class Decoder:
 
     def _take_in(self, *inputs: tuple[str, Take]) -> Iterator[Frame]:
         with self._lock:
+            self._require_own()
             if self._halfway:
                 self._recover()
             self._inputs += inputs
@@ -123,10 +129,21 @@ class Decoder:
             while self._ready:
                 yield self._ready.popleft()
             with self._lock:
+                self._require_own()
                 if self._halfway:
                     self._recover()
                 elif not self._step():
                     return
+
+    def _require_own(self) -> None:
+        if self._parent:
+            raise RuntimeError(f"the decoder was at work in another thread of process {self._parent} when this process was "
+                               "forked from it: make a decoder here")
+
+    def forked(self) -> None:
+        """This process is a fork, where no other thread exists that would release the lock."""
+        if self._lock.locked():
+            self._parent, self._lock = os.getppid(), threading.Lock()
 
     def _step(self) -> bool:
         """Decode one NAL unit, or cut a piece into units; False where nothing waits."""

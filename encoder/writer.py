@@ -33,6 +33,7 @@ class VideoWriter:
     progress: a progress bar on standard error. Options: those of Encoder.
 
     Nothing is opened before the first frame. It holds no more than a few frames: `write` blocks while the encoder is behind.
+    In a fork of the process that wrote the first frame `write` is refused, and `close` does nothing to the file.
     Close it, or use it in a `with` statement: after an exception inside, also an interrupt, the file ends with the frames
     before and plays; an error in the first frame leaves no file, and an existing one unchanged.
     """
@@ -97,7 +98,7 @@ class VideoWriter:
         """Encode what is in flight, finish the file and release the encoder; InputError without any frame. A second call
         does nothing.
         """
-        if not self._closed:
+        if not self._closed and not self._is_of_parent():
             try:
                 self._finish()
             finally:
@@ -115,7 +116,7 @@ class VideoWriter:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.close()
-        elif not self._closed:
+        elif not self._closed and not self._is_of_parent():
             try:
                 if self._feeder.encoder is not None:
                     self._finish()
@@ -125,12 +126,18 @@ class VideoWriter:
                 self._release()
 
     def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and self._sink is not None:
+        if not getattr(self, "_closed", True) and self._sink is not None and not self._is_of_parent():
             warnings.warn("a VideoWriter was not closed: its file lacks the last frames", ResourceWarning, stacklevel=2)
 
     def _require_open(self) -> None:
         if self._closed:
             raise Error("the writer is closed")
+        if self._is_of_parent():
+            raise Error(f"process {self._feeder.process} began the file, and this is its fork: make a writer in each process")
+
+    def _is_of_parent(self) -> bool:
+        """Whether this process was forked from the one that has begun the file, and that will finish it."""
+        return self._feeder.encoder is not None and self._feeder.process != os.getpid()
 
     def _put(self, packets: list[Any]) -> None:
         """Write packets; the first one opens the target."""
