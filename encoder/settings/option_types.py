@@ -14,6 +14,8 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
+OF_VALUES = (ValueError, TypeError, ArithmeticError)  # what a wrong value raises while it is read; all else is no fault of it
+
 # num_units_in_tick and time_scale (twice the frame rate's numerator) are 32-bit numbers in the VUI (E.2.1).
 _LARGEST_FPS_TERM = 2**31 - 1
 FPS_LOW, FPS_HIGH = Fraction(1, 100), Fraction(10000)

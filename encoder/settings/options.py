@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..errors import OptionError
 from .option_types import (
     MOST,
+    OF_VALUES,
     read_choice,
     read_count,
     read_deblock,
@@ -94,7 +95,7 @@ class Option(NamedTuple):
             if self.low is not None or self.high is not None:
                 return self.read(raw, self.low, self.high)
             return self.read(raw)
-        except Exception as error:  # objects of the caller may raise anything
+        except OF_VALUES as error:
             why = str(error) if type(error) is ValueError else f"{type(error).__name__} while it is read"
             raise OptionError(f"{show(raw)}: {why}", self.flag[2:]) from None
 
@@ -103,7 +104,7 @@ def show(raw: Any) -> str:
     """A value as the user wrote it, shortened to fit a line."""
     try:
         text = raw if isinstance(raw, str) and raw and raw.isprintable() else repr(raw)
-    except Exception:  # numbers of very many digits, and objects of the caller
+    except OF_VALUES:  # numbers of very many digits, and objects of the caller
         return f"a value of type {type(raw).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
