@@ -61,7 +61,8 @@ class Slots:
                 self.file = -1
 
     def __del__(self) -> None:
-        self.close()
+        if getattr(self, "file", -1) >= 0:  # the lock is left alone: in a fork it may stay locked
+            os.close(self.file)
 
     def _grow(self) -> None:
         if self.file < 0:
