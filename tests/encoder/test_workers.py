@@ -1,5 +1,6 @@
 """Worker processes: the same bytes as one process, whatever dies; nothing is left behind. Chunks in any order."""
 
+import errno
 import math
 import os
 import pickle
@@ -32,6 +33,7 @@ from h264lite.encoder.workers.chunk import (
     on_device,
 )
 from h264lite.encoder.workers.connection import POSSIBLE, Connection
+from h264lite.encoder.workers.slots import Slots
 from h264lite.encoder.workers.workers import Workers, uses_workers
 
 from .. import round_trip
@@ -447,6 +449,24 @@ def test_memory_is_bounded(monkeypatch, keyint):
     workers.close()
     assert count == 6000 and most <= workers.room + 1
     assert sizes[2] < sizes[1] + 200_000, sizes
+
+
+def test_no_shared_memory(monkeypatch):
+    """A limit of the size of files, say: refused by name, and what there was is usable."""
+    slots = Slots(1000)
+    kept = [slots.take() for _ in range(4)]
+    kept[0].buffer[:] = 7
+
+    def too_large(*_):
+        raise OSError(errno.EFBIG, "File too large")
+
+    monkeypatch.setattr(os, "ftruncate", too_large)
+    with pytest.raises(Error, match=r"processes share \(File too large\): H264LITE_WORKERS=0"):
+        slots.take()
+    assert slots.used == 4 and np.all(kept[0].buffer == 7)
+    slots.give_back(kept[0])
+    assert slots.take() is kept[0]
+    slots.close()
 
 
 def test_where_workers_are_used(monkeypatch):
