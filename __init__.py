@@ -4,9 +4,11 @@ Nothing is loaded here: each public name is imported when it is first used, so t
 takes no CUDA context and costs a millisecond.
 """
 
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import forks as forks  # registers what a fork has to do, before there are locks
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -44,6 +46,19 @@ _PUBLIC = {
 __path__.append(f"{__path__[0]}/extras")
 
 __all__ = ["__version__", *_PUBLIC]
+
+
+def _require_main_interpreter() -> None:
+    """ImportError in a sub-interpreter, where the first kernel would wait for ever."""
+    for name in ("_interpreters", "_xxsubinterpreters"):  # the latter before Python 3.13
+        with suppress(ModuleNotFoundError):
+            interpreters = import_module(name)
+            if interpreters.get_current() != interpreters.get_main():
+                raise ImportError("h264lite works in the main interpreter of a process only, as Numba does: use processes")
+            return
+
+
+_require_main_interpreter()
 
 
 def __getattr__(name: str) -> Any:

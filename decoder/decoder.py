@@ -1,5 +1,6 @@
 """The decoder: bytes of an H.264 stream in, frames in output order out; refuses what it lacks by name."""
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -7,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from ..forks import tell_in_child
 from ..standard.bits import (
     NAL_AUD,
     NAL_END_OF_SEQUENCE,
@@ -69,7 +71,8 @@ class Decoder:
     macroblocks: frames carry their macroblock arrays. observer: gives out what it makes of the stream, in place of frames.
     user_data: distinct texts of user data in SEI messages so far, where encoders say what they are. resilient: errors are
     not raised; what was dropped stands in `dropped`, one line each, of which the last counts those behind the first
-    hundred. Threads may share a decoder: one decodes at a time.
+    hundred. Threads may share a decoder: one decodes at a time. After a fork both processes have
+    one, unless it was at work in another thread: then RuntimeError in the child.
 
     After an exception that the caller catches, the next call gives the frames that wait. Behind a BitstreamError `decode`
     then goes on with what was given, behind the NAL unit or picture that was dropped; `flush` forgets it, so that frames
@@ -103,6 +106,8 @@ class Decoder:
         self._halfway = False  # a step has begun and has not ended
         self._failed = False  # the last call has ended in a BitstreamError
         self._lock = threading.Lock()  # kernels run without the interpreter's lock: one step at a time
+        self._parent = 0  # in a fork: the process in which another thread was at work
+        tell_in_child(self)
 
     # The byte stream -------------------------------------------------------------------------------------------------
 
@@ -122,6 +127,7 @@ class Decoder:
     def _take_in(self, *inputs: tuple[str, Take], most: int = _MOST_BEHIND_ERRORS) -> Iterator[Frame]:
         """The frames that inputs complete. most: pieces that may wait behind an error; where more do, all are forgotten."""
         with self._lock:
+            self._require_own()
             if self._halfway or (self._failed and (not most or len(self._inputs) > most)):
                 self._recover()
             self._failed = False
@@ -133,10 +139,21 @@ class Decoder:
             while self._ready:
                 yield self._ready.popleft()
             with self._lock:
+                self._require_own()
                 if self._halfway:
                     self._recover()
                 elif not self._step():
                     return
+
+    def _require_own(self) -> None:
+        if self._parent:
+            raise RuntimeError(f"the decoder was at work in another thread of process {self._parent} when this process was "
+                               "forked from it: make a decoder here")
+
+    def forked(self) -> None:
+        """This process is a fork, where no other thread exists that would release the lock."""
+        if self._lock.locked():
+            self._parent, self._lock = os.getppid(), threading.Lock()
 
     def _step(self) -> bool:
         """Decode one NAL unit, or cut a piece into units; False where nothing waits."""

@@ -1,5 +1,6 @@
 """Feeds frames of any form to an encoder that is made for the first one: arrays, chunks, lists, generators, images."""
 
+import os
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -17,6 +18,7 @@ class Feeder:
     def __init__(self, reader: FrameReader, fps: Any, options: dict[str, Any]) -> None:
         self._reader, self._fps, self._options = reader, fps, options
         self.encoder: Encoder | None = None
+        self.process = os.getpid()  # with an encoder: the one that made it
         self.count = 0  # frames fed
         self.total: int | None = None  # frames of a video that is one array
 
@@ -44,6 +46,7 @@ class Feeder:
             return
         chunk = self._reader.chunk(value, stream, whole, f"frame {self.count}")
         if self.encoder is None:
+            self.process = os.getpid()
             self.encoder = self._start(chunk)
         self._reader.remember(chunk)
         self.total = chunk.frames if whole else None

@@ -97,7 +97,7 @@ class Session:
 
     def _refuse(self, mark: object, *states: str) -> None:
         """Error unless `mark` marks the current call and the state is one of `states`."""
-        if self._call.get("call") is not mark:
+        if self._call.get("call") is not mark and os.getpid() == self._process:
             raise Error("the encoder is in use by another call: one thread at a time may feed it")
         self.require(*states)
 

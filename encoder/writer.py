@@ -38,6 +38,7 @@ class VideoWriter:
     beside the video (PyAV). progress: a progress bar on standard error. Options: those of Encoder.
 
     Nothing is opened before the first frame. It holds no more than a few frames: `write` blocks while the encoder is behind.
+    In a fork of the process that wrote the first frame `write` is refused, and `close` does nothing to the file.
     Close it, or use it in a `with` statement: after an exception inside, also an interrupt, the file ends with the frames
     before and plays; an error in the first frame leaves no file, and an existing one unchanged. One that is not closed is
     finished when it is collected or the process ends, by the process that made it.
@@ -68,7 +69,6 @@ class VideoWriter:
         self._sound = None if audio is None else _sound(self._target, audio)
         self._progress = Progress() if progress else None
         self._sink: PacketSink | None = None
-        self._process = os.getpid()
         self._is_writing = False  # a call of `write` or `write_all` is under way
         self._closed = False
 
@@ -101,7 +101,7 @@ class VideoWriter:
         """Encode what is in flight, finish the file and release the encoder; InputError without any frame. A second call
         does nothing.
         """
-        if not self._closed:
+        if not self._closed and not self._is_of_parent():
             try:
                 self._finish()
             finally:
@@ -119,7 +119,7 @@ class VideoWriter:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.close()
-        elif not self._closed:
+        elif not self._closed and not self._is_of_parent():
             try:
                 if self._feeder.encoder is not None:
                     self._finish()
@@ -129,13 +129,13 @@ class VideoWriter:
                 self._release()
 
     def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and self._feeder.encoder is not None:
+        if not getattr(self, "_closed", True) and self._feeder.encoder is not None and not self._is_of_parent():
             warnings.warn("a VideoWriter was not closed: its file is finished only now", ResourceWarning, stacklevel=2)
             self._finish_unclosed()
 
     def _finish_unclosed(self) -> None:
         """Close a writer that nobody else can or does use; a warning says what is wrong."""
-        if self._closed or self._is_writing or os.getpid() != self._process or sys.is_finalizing():
+        if self._closed or self._is_writing or self._is_of_parent() or sys.is_finalizing():
             return  # at the very end of the interpreter no thread runs that could do it
         try:
             self.close()
@@ -146,6 +146,8 @@ class VideoWriter:
         """Write the packets of frames that are fed."""
         if self._closed:
             raise Error("the writer is closed")
+        if self._is_of_parent():
+            raise Error(f"process {self._feeder.process} began the file, and this is its fork: make a writer in each process")
         self._is_writing = True
         try:
             for packets in feed():
@@ -154,6 +156,10 @@ class VideoWriter:
             self._is_writing = False
             if self._feeder.encoder is not None:
                 _finish_at_exit(self)
+
+    def _is_of_parent(self) -> bool:
+        """Whether this process was forked from the one that has begun the file, and that will finish it."""
+        return self._feeder.encoder is not None and self._feeder.process != os.getpid()
 
     def _put(self, packets: list[Any]) -> None:
         """Write packets; the first one opens the target."""
@@ -187,8 +193,6 @@ class VideoWriter:
 
     def _release(self) -> None:
         self._closed = True
-        if os.getpid() != self._process:  # a forked process: the file is another one's
-            return
         try:
             if self._sink is not None:
                 self._sink.close()

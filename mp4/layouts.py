@@ -153,6 +153,7 @@ class AtEnd(_Groups):
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
         self._waiting.writelines(data)
+        self._waiting.flush()  # a fork of the process would write what is left in the buffer a second time, at its end
         self._table.add_chunk(samples, self._table.bytes)
 
     def finish(self) -> None:

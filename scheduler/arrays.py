@@ -7,13 +7,14 @@ arrays of reference k of those that are held (PREVIOUS: the last frame).
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..cpu_simd.layout import COARSE_PAD, ENTRY_BYTES, N_B_CHOICES, N_B_EXTRAS, N_LEVEL_BLOCKS, PARTITIONS
+from ..forks import cached_property
 from ..standard.macroblock import I_4x4
 from .stages import STAGES, TABLE, Stage
 

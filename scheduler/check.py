@@ -140,10 +140,10 @@ def serve() -> None:
 
 def twin() -> Twin | None:
     """The twin, started at the first call; None unless H264LITE_CHECK=1."""
-    return _the_twin() if os.environ.get("H264LITE_CHECK", "0") not in ("", "0") else None
+    return _the_twin(os.getpid()) if os.environ.get("H264LITE_CHECK", "0") not in ("", "0") else None
 
 
-_the_twin = functools.cache(Twin)
+_the_twin = functools.cache(lambda process: Twin())  # a fork of the process has one of its own
 
 
 def compare(where: str, arguments: Iterable[tuple[str, Any]], after: Sequence[Any], size: tuple[int, int], pad: int) -> None:

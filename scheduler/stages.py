@@ -17,10 +17,10 @@ extend_luma, the last stage of MAIN, although deblock would suffice: an event be
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from typing import Any
 
+from ..forks import cached_property
 from .bundles import Getter, getters, members
 
 # EVEN: all rows take equally long. TICKETS: all threads call the stage with all rows, and take rows by ticket; SLICE_TICKETS:

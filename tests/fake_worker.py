@@ -1,15 +1,18 @@
 """A worker process that encodes nothing: it answers each frame with a packet of some bytes at once, to measure its parent."""
 
 import socket
+import threading
 
 import numpy as np
 from h264lite.encoder.pipeline import EncodedFrame
 from h264lite.encoder.workers.connection import Connection
+from h264lite.encoder.workers.worker import show_life
 
 
 def main(descriptor: int, size: int) -> None:
     """size: bytes of a packet."""
     parent = Connection(socket.socket(fileno=descriptor))
+    threading.Thread(target=show_life, args=(parent,), daemon=True).start()
     parent.receive()
     parent.send(("ready",))
     messages = 0

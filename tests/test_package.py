@@ -110,3 +110,29 @@ def test_a_source_archive_has_the_checkout_and_gives_the_same_wheel(clone, wheel
     tree = {name for name in before if not name.startswith("build/") and ".egg-info/" not in name}
     assert {name for name in files(source) if ".egg-info/" not in name} - {"PKG-INFO"} == tree
     assert contents(build(source, "build_wheel", tmp_path)) == contents(wheel)
+
+
+SUB_INTERPRETER = """
+import sys
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+number = interpreters.create()
+said = []
+for run in (interpreters.run_string, getattr(interpreters, "exec", None)):
+    try:
+        said.append(run(number, f"import sys; sys.path[:] = {sys.path!r}; import h264lite") if run else "")
+    except Exception as error:
+        said.append(error)
+interpreters.destroy(number)
+import h264lite
+print(said, h264lite.__version__)
+"""
+
+
+def test_a_sub_interpreter_is_refused_by_name():
+    """NumPy and Numba work in one interpreter of a process; the first kernel would wait for ever in another one."""
+    text = f"import sys; sys.path[:] = {sys.path!r}\n{SUB_INTERPRETER}"
+    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0 and "main interpreter of a process only" in run.stdout, run.stdout + run.stderr

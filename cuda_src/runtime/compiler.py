@@ -223,8 +223,13 @@ def _make_own_folder() -> Path:
     import tempfile
 
     folder = tempfile.mkdtemp(prefix="h264lite-cuda-")
-    atexit.register(shutil.rmtree, folder, True)
+    atexit.register(_remove, folder, os.getpid())
     return Path(folder)
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:  # its forks leave the folder to it
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_tables(folder: Path) -> Path:

@@ -6,6 +6,7 @@ come from pools: after the first frames of an encoder nothing is allocated.
 """
 
 import math
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,6 +43,9 @@ SYNCHRONIZE = "synchronize"  # in messages
 OFTEN = 5  # replays of a recording before its kernel launches become graphs, which cost as much as some replays
 
 _in_use: "weakref.WeakSet[Device]" = weakref.WeakSet()
+_of_parents: list["Device"] = []  # in a fork: no driver call succeeds for them, and none may be made when they are dropped
+if hasattr(os, "register_at_fork"):  # absent on Windows
+    os.register_at_fork(after_in_child=lambda: _of_parents.extend(_in_use))
 
 
 def _driver_calls(driver: Any) -> Any:

@@ -34,6 +34,7 @@ class GpuLost(Exception):
 
 
 _driver: Any = None
+_begun_by = 0  # the process in which the driver was first used
 
 
 def use_driver(driver: Any) -> None:
@@ -146,6 +147,12 @@ def cuda_version() -> tuple[int, int] | None:
 
 # ---- GPUs
 def count_gpus(driver: Any) -> int:
+    """Number of GPUs that the driver reports, by its first use in a process; DeviceUnavailable, in a fork of one too."""
+    global _begun_by
+    _begun_by = _begun_by or os.getpid()
+    if _begun_by != os.getpid():
+        raise DeviceUnavailable(f"process {_begun_by} has used the GPU before it was forked into this one, where CUDA "
+                                "cannot work: start processes by spawn, or before the first encoder")
     try:
         driver.init()
         return int(driver.Device.count())

@@ -14,7 +14,6 @@ from .driver import is_real, load_driver
 MOST_GPU_MEMORY, MOST_HOST_MEMORY = 256 << 20, 64 << 20  # bytes that are kept
 _lock = threading.Lock()
 _kept: tuple[int, Device] | None = None  # (process, GPU)
-_of_parents: list[Device] = []  # after a fork: no driver call succeeds for them, and none may be made when they are dropped
 _registered = False
 keeping: bool | None = None  # of tests: whether GPUs are kept; None: those of the driver of this machine
 
@@ -25,8 +24,7 @@ def take(ordinal: int = 0) -> Device:
     with _lock:
         found, device = _kept, None if _kept is None else _kept[1]
         if found is not None and found[0] != os.getpid():
-            _of_parents.append(found[1])
-            _kept = device = None
+            _kept = device = None  # a fork: device.py keeps it as it is
         elif device is not None and (device.ordinal != ordinal or device.driver is not load_driver()):
             device = None
         else:
@@ -75,9 +73,5 @@ def release_gpu() -> None:
 
 
 def _close(before: tuple[int, Device] | None) -> None:
-    if before is None:
-        return
-    if before[0] == os.getpid():
+    if before is not None and before[0] == os.getpid():
         before[1].close()
-    else:
-        _of_parents.append(before[1])

@@ -6,12 +6,13 @@ arguments these are, and `rebind` replaces them before a replay.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...forks import cached_property
 from ...jit.intrinsics import intrinsic, ir, types
 from ...jit.kernel import quick_kernel
 

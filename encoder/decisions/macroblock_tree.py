@@ -8,13 +8,13 @@ when its turn comes, whatever the pyramid of B frames.
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from ...cpu_simd.aq_offsets import MOST_WORTH_LOG2
 from ...cpu_simd.macroblock_tree import AMOUNT_SHIFT, tree_offsets, tree_propagate
+from ...forks import cached_property
 from ...scheduler.frame_spec import FrameSpec, I
 from ...scheduler.lookahead.questions import Costs, NotYet, Question, TreeFrame, UsedMotion
 from ..settings.config import Config

@@ -99,6 +99,8 @@ class Gops:
         self.taken: list[EncodedFrame] = []  # see Pipeline
         self._held = HeldFrames(config, warn)
         self._buffer: Any = None  # of the next frame
+        self.lanes: list[Pipeline] = []
+        self._threads: list[threading.Thread] = []
         say = WarnOnce(warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)))
         try:
             self._start(lanes, longest, keep_reconstruction, say, trace)
@@ -112,8 +114,6 @@ class Gops:
         """Make and start the lanes; longest: frames of a GOP at the most."""
         from ..pipeline import Pipeline
 
-        self.lanes: list[Pipeline] = []
-        self._threads: list[threading.Thread] = []
         for k in range(lanes):
             view = trace.part(f"gop lane {k}, ") if trace is not None else None
             self.lanes.append(Pipeline(lane_settings(self.config, k, lanes), keep, say, view))

@@ -14,6 +14,8 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
+OF_VALUES = (ValueError, TypeError, ArithmeticError)  # what a wrong value raises while it is read; all else is no fault of it
+
 # num_units_in_tick and time_scale (twice the frame rate's numerator) are 32-bit numbers in the VUI (E.2.1).
 _LARGEST_FPS_TERM = 2**31 - 1
 FPS_LOW, FPS_HIGH = Fraction(1, 100), Fraction(10000)
@@ -270,6 +272,6 @@ def show(raw: Any) -> str:
             text = str(raw)
         else:
             text = " ".join(repr(raw).split())  # arrays have lines
-    except Exception:  # numbers of very many digits, and objects of the caller
+    except OF_VALUES:  # numbers of very many digits, and objects of the caller
         return f"a value of type {type(raw).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..errors import OptionError
 from .option_types import (
     MOST,
+    OF_VALUES,
     read_choice,
     read_count,
     read_deblock,
@@ -95,7 +96,7 @@ class Option(NamedTuple):
             if self.low is not None or self.high is not None:
                 return self.read(raw, self.low, self.high)
             return self.read(raw)
-        except Exception as error:  # objects of the caller may raise anything
+        except OF_VALUES as error:
             why = str(error) if type(error) is ValueError else f"{type(error).__name__} while it is read"
             raise OptionError(f"{show(raw)}: {why}", self.flag[2:]) from None
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from .option_types import OF_VALUES
+
 _NO_RATE = "rate control has no such setting, see --bitrate"
 _SPATIAL = "direct prediction of B frames is spatial"
 _WEIGHTB = "see --no-weightb"
@@ -122,7 +124,7 @@ def _parts(value: Any) -> tuple[Any, ...]:
     try:
         words = re.split("[:,]", value) if isinstance(value, str) else value if isinstance(value, tuple | list) else [value]
         return tuple(map(_number, words))
-    except Exception:  # objects of the caller may raise anything
+    except OF_VALUES:
         return ()
 
 

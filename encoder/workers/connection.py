@@ -3,12 +3,17 @@
 import array
 import os
 import pickle
+import select
 import socket
 import struct
 import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 _HEAD = struct.Struct("<QB")  # bytes that follow, number of descriptors
+ALIVE = "alive"  # kind of the message that a worker sends every second, whatever it does
+_LOOK_SECONDS = 0.5  # how often to ask how long silence may last
 POSSIBLE = hasattr(socket, "AF_UNIX") and hasattr(socket.socket, "sendmsg")  # descriptors cannot be sent on Windows
 
 
@@ -18,6 +23,8 @@ class Connection:
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         self._sending = threading.Lock()
+        self._readable = select.poll()
+        self._readable.register(end, select.POLLIN)
 
     def send(self, message: Any, files: tuple[int, ...] = ()) -> None:
         """Send an object, with descriptors, which the receiver gets as its own. OSError: the other end is gone."""
@@ -34,10 +41,14 @@ class Connection:
                 if len(data) >= 1 << 16:
                     self._end.sendall(data)
 
-    def receive(self) -> tuple[Any, list[int]]:
-        """The next object and the descriptors that came with it. EOFError or OSError: the other end is gone."""
+    def receive(self, patience: Callable[[], float] | None = None) -> tuple[Any, list[int]]:
+        """The next object and the descriptors that came with it. EOFError or OSError: the other end is gone.
+
+        patience: the seconds of silence that are allowed at a time, else TimeoutError; None: any.
+        """
         head, files = bytearray(), list[int]()
         while len(head) < _HEAD.size:
+            self._wait(patience)
             part, ancillary, _, _ = self._end.recvmsg(_HEAD.size - len(head), socket.CMSG_SPACE(4))
             for level, kind, rights in ancillary:
                 if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
@@ -51,11 +62,19 @@ class Connection:
         data = bytearray(size)
         rest = memoryview(data)
         while rest:
+            self._wait(patience)
             got = self._end.recv_into(rest)
             if not got:
                 raise EOFError
             rest = rest[got:]
         return pickle.loads(data), files
+
+    def _wait(self, patience: Callable[[], float] | None) -> None:
+        """Until there is something to read, or the other end is gone."""
+        begin = time.monotonic()
+        while patience is not None and not self._readable.poll(1000 * _LOOK_SECONDS):
+            if time.monotonic() - begin > patience():
+                raise TimeoutError(f"no sign of life for {time.monotonic() - begin:.0f} s")
 
     def shut(self) -> None:
         """End both directions: a thread that receives gets EOFError, and so does the other end."""

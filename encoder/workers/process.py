@@ -3,14 +3,17 @@
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from .connection import POSSIBLE, Connection
+from .connection import ALIVE, POSSIBLE, Connection
 
 VARIABLE = "H264LITE_WORKERS"  # 0: no worker processes, 1: always where there are several devices
 LARGE = 1 << 30  # bytes of an input whose encode surely takes longer than the start of processes
+_LONGEST_SEND = 60  # seconds in which a process reads nothing: it is stopped
 _early: "list[Process]" = []  # started, and not taken
 
 
@@ -35,9 +38,18 @@ class Process:
             except BaseException:
                 here.close()
                 raise
+        here.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", _LONGEST_SEND, 0))
         self.device = device
         self.connection = Connection(here)
         self.number = self._child.pid
+
+    def receive(self, patience: Callable[[], float], alive: Callable[[], object]) -> Any:
+        """The next message that says more than that the process is alive, at which `alive` is called. See Connection."""
+        while True:
+            message, _ = self.connection.receive(patience)
+            if message[0] != ALIVE:
+                return message
+            alive()
 
     def end(self) -> str:
         """End it, if it has not ended; how it has ended."""

@@ -1,23 +1,29 @@
 """One worker process seen from the encode: the GOPs that it has, and the threads that feed it and read from it."""
 
+import math
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ...scheduler.threads.watchdog import VARIABLE, limit_from_environment
 from ...start_threads import start_threads
 from ..errors import DeviceLost, Error
 from ..files.read_ahead import FileRead
 from ..gops.gops import NoThreads
 from ..gops.queue import Gop, GopQueue, Waiting
 from ..settings.config import Config
-from .process import take_process
+from .process import Process, take_process
 from .slots import Slot, Slots
 
 if TYPE_CHECKING:
     from ..pipeline import EncodedFrame
 
 _MOST_STARTS = 4  # of the processes of one worker
+# Seconds without a message of a process, which sends one every second, after which it counts as stopped: from its start on
+# until it is ready; later; once the encode was cut
+_AT_START, _AT_WORK, _AT_END = 60.0, 20.0, 3.0
 _FRAMES_OF_A_LANE = 32  # frames that a lane has at the least: GOPs beyond one more than lanes are taken for that
 _MOST_FRAMES_OF_A_LANE = 256
 
@@ -53,7 +59,8 @@ class RemoteLanes:
 
     Messages to the process: (config, keep, lanes, traced) at first; ("frames", GOP, [(spec, file, offset, frame)], closed),
     ("file", descriptor here, name) with the descriptor, ("cut", GOP), ("bt709",). From it: ("ready",) or ("failed", 0, error)
-    at first; ("done", frames, spans), ("idle", messages so far), ("warn", text), ("failed", GOP, error).
+    at first; ("done", frames, spans), ("idle", messages so far), ("warn", text), ("failed", GOP, error); and at
+    any time that it is alive.
     """
 
     def __init__(self, number: int, config: Config, keep: bool, lanes: int, team: Team) -> None:
@@ -66,29 +73,67 @@ class RemoteLanes:
         self._cut: int | None = None  # what the process was told
         self._idle = self._limited = False
         self._lives = True  # whether the process takes GOPs
+        self._listens = False  # whether it has been told what to encode
         self._starts = 1
         self._over = False
         self._bt709 = False
-        self._process = take_process(config.devices[0])
+        self._limit = limit_from_environment() or math.inf  # seconds
+        self._progress = time.monotonic()  # when frames came back; endless: none did for long, and that was told
         self._threads: list[threading.Thread] = []
+        self._process = take_process(config.devices[0])
+        self._tell_all(self._process)
+
+    def _tell_all(self, process: Process) -> None:
+        """Tell a new process what to encode."""
         try:
-            self._process.connection.send((config, keep, lanes, team.spans is not None))
+            process.connection.send((self._config, self._keep, self.lanes, self._team.spans is not None))
         except OSError:
-            pass  # told by `wait_until_ready`
+            pass  # `_until_ready` finds out
 
     # ---- for the encode
     def wait_until_ready(self) -> None:
         """Raises what prevents the process from encoding."""
+        error = self._until_ready()
+        if error is not None:
+            raise error
+
+    def _until_ready(self) -> BaseException | None:
+        """Wait for the process, or another one if it ends; what prevents these from encoding."""
+        while True:
+            try:
+                kind, *rest = self._process.receive(lambda: _AT_START, lambda: None)
+                return None if kind == "ready" else rest[1]
+            except (EOFError, OSError) as error:
+                how = str(error) if isinstance(error, TimeoutError) else self._process.end()
+            if self._over or self._starts == _MOST_STARTS:
+                return Error(f"a worker for {self._config.devices[0]} has ended at its start ({how})")
+            if not self._begin_again():
+                return Error("no other worker process can be started")
+
+    def _begin_again(self) -> bool:
+        """Another process in place of one that has ended."""
+        self._starts += 1
+        self._process.end()
         try:
-            (kind, *rest), _ = self._process.connection.receive()
-        except (EOFError, OSError):
-            raise Error(f"a worker for {self._config.devices[0]} has ended at its start ({self._process.end()})") from None
-        if kind == "failed":
-            raise rest[1]
+            process = take_process(self._config.devices[0])
+        except OSError:
+            return False
+        with self._lock:
+            self._process = process
+            if self._over:
+                process.connection.shut()
+        self._tell_all(process)
+        return True
+
+    def _patience(self) -> float:
+        """Seconds without a message after which the process counts as stopped."""
+        at_work = min(_AT_WORK, self._limit) if self._limit < math.inf else math.inf
+        return at_work if self._team.queue.end_gop() is None else _AT_END
 
     def start(self) -> None:
         """Begin to take GOPs. NoThreads."""
         with self._lock:
+            self._listens = True
             self._be_idle(True)
         threads = [threading.Thread(target=step, name=f"h264lite-worker-{self._number}-{step.__name__[1:]}", daemon=True)
                    for step in (self._feed, self._read)]  # fmt: skip
@@ -141,7 +186,7 @@ class RemoteLanes:
                     self._process.connection.shut()  # wakes the other thread
                     return
                 connection = self._process.connection
-                messages = self._next_messages()
+                messages = self._next_messages() if self._listens else []
             try:
                 for message, files in messages:
                     connection.send(message, files)
@@ -222,9 +267,9 @@ class RemoteLanes:
     def _read_all(self) -> None:
         while True:
             try:
-                (kind, *rest), _ = self._process.connection.receive()
-            except (EOFError, OSError):
-                kind, rest = "gone", [None]
+                kind, *rest = self._process.receive(self._patience, self._look_for_progress)
+            except (EOFError, OSError) as error:
+                kind, rest = "gone", [error]
             if kind == "done":
                 self._take(*rest)
             elif kind == "idle":
@@ -238,8 +283,22 @@ class RemoteLanes:
             elif kind in ("failed", "gone") and not self._goes_on(rest[-1]):
                 return
 
+    def _look_for_progress(self) -> None:
+        """Warn once of a process that is alive and finishes no frame for long: it cannot be known whether it ever will."""
+        with self._lock:
+            now = time.monotonic()
+            if not self._by_frame:
+                self._progress = now
+            late = now - self._progress > self._limit
+            if late:
+                self._progress = math.inf
+        if late:
+            name = f"the worker process {self._process.number} of {self._config.devices[0]}"
+            self._team.warn(f"{name} has finished no frame for {self._limit:g} s ({VARIABLE})")
+
     def _take(self, frames: "list[EncodedFrame]", spans: list[Any]) -> None:
         """Finished frames."""
+        self._progress = time.monotonic()
         if spans and self._team.spans is not None:
             self._team.spans(self._number, spans)
         self._team.queue.emit(frames)
@@ -296,19 +355,21 @@ class RemoteLanes:
             self._idle = idle
             self._team.queue.add_idle(self.lanes if idle else -self.lanes)
 
-    def _goes_on(self, error: DeviceLost | None) -> bool:
+    def _goes_on(self, error: BaseException) -> bool:
         """Give back the GOPs of a process that is gone, or whose device is; start another one, unless the device is gone."""
+        is_lost = isinstance(error, DeviceLost)
         with self._lock:
             if self._over or self._team.queue.closing:
                 return False
             process, device = self._process.number, self._config.devices[0]
-            how = self._process.end()
-            why = str(error) if error is not None else f"the worker process {process} of {device} has ended ({how})"
-            self._lives = False
+            ended = f"has ended ({self._process.end()})"
+            how = f"gives {error}" if isinstance(error, TimeoutError) else ended
+            why = str(error) if is_lost else f"the worker process {process} of {device} {how}"
+            self._lives = self._listens = False
             self._put_back(why)
             self._be_idle(True)
             self._files, self._messages, self._cut = set(), 0, None
-            again = error is None and self._starts < _MOST_STARTS
+            again = not is_lost and self._starts < _MOST_STARTS
         if again:
             self._team.say(f"{why}; its GOPs are encoded again")
             again = self._start_again()
@@ -331,18 +392,12 @@ class RemoteLanes:
         self._sent, self._by_frame = {}, {}
 
     def _start_again(self) -> bool:
-        self._starts += 1
-        try:
-            process = take_process(self._config.devices[0])
-            process.connection.send((self._config, self._keep, self.lanes, self._team.spans is not None))
-            (kind, *_), _ = process.connection.receive()
-        except (EOFError, OSError):
+        if not self._begin_again() or self._until_ready() is not None:
             return False
         with self._lock:
-            if self._over or self._team.queue.closing or kind != "ready":
-                process.end()
+            if self._over or self._team.queue.closing:
                 return False
-            self._process, self._lives = process, True
+            self._lives = self._listens = True
             if self._bt709:
                 self._tell_bt709()
         self._team.queue.wake()

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import Error
+
 _LEAST, _LARGEST = 4, 1 << 29  # slots, bytes of a block: no memory is taken before a frame is written
 
 
@@ -39,10 +41,14 @@ class Slots:
         self.file = -1
 
     def take(self) -> Slot:
-        """A slot for the next frame."""
+        """A slot for the next frame; Error if there is no memory for it."""
         with self._lock:
-            if not self._free:
-                self._grow()
+            try:
+                if not self._free:
+                    self._grow()
+            except OSError as error:  # limits of files count too
+                text = "no memory for frames that worker processes share"
+                raise Error(f"{text} ({error.strerror or error}): H264LITE_WORKERS=0 encodes without these") from None
             self.used += 1
             return self._free.pop()
 
@@ -61,7 +67,8 @@ class Slots:
                 self.file = -1
 
     def __del__(self) -> None:
-        self.close()
+        if getattr(self, "file", -1) >= 0:  # the lock is left alone: in a fork it may stay locked
+            os.close(self.file)
 
     def _grow(self) -> None:
         if self.file < 0:

@@ -9,16 +9,17 @@ import pickle
 import signal
 import socket
 import threading
+import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Error
-from .connection import Connection
+from .connection import ALIVE, Connection
 
 if TYPE_CHECKING:
     from .chunk import ChunkEncoder
 
-_LOOK_SECONDS = 1.0  # how often to look whether the parent lives, whose end of the socket may be held by a fork of it
+_LOOK_SECONDS = 1.0  # how often to say that this process is alive, and to look whether the parent is
 
 
 def main(descriptor: int, device: str) -> None:
@@ -28,6 +29,8 @@ def main(descriptor: int, device: str) -> None:
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     try:
         _run(descriptor, device)
+    except (BrokenPipeError, ConnectionResetError):  # the parent is gone
+        pass
     except BaseException:
         traceback.print_exc()
         os._exit(1)
@@ -36,6 +39,7 @@ def main(descriptor: int, device: str) -> None:
 
 def _run(descriptor: int, device: str) -> None:
     parent = Connection(socket.socket(fileno=descriptor))
+    threading.Thread(target=show_life, args=(parent,), name="h264lite alive", daemon=True).start()
     from ...scheduler.waking import wake
 
     waking = wake(device)  # while Python imports
@@ -48,6 +52,18 @@ def _run(descriptor: int, device: str) -> None:
     gc.freeze()
     with compiling.messages_to(lambda text: None):  # the parent says so
         _work(parent, waking, chunk)
+
+
+def show_life(parent: Connection) -> None:
+    """Say every second that this process is alive, until the parent is gone; the function of a thread."""
+    ancestor = os.getppid()
+    try:
+        while os.getppid() == ancestor:  # a fork of the parent may hold its end of the socket
+            parent.send((ALIVE,))
+            time.sleep(_LOOK_SECONDS)
+    except OSError:
+        pass
+    os._exit(0)
 
 
 def _work(parent: Connection, waking: Any, chunk: Any) -> None:
@@ -95,9 +111,9 @@ def _serve(parent: Connection, encoder: "ChunkEncoder") -> None:
 
 def _report(parent: Connection, encoder: "ChunkEncoder", trace: Any) -> None:
     """Send finished frames, and once they are, that nothing is left to do; the function of a thread."""
-    queue, told, ancestor = encoder.queue, 0, os.getppid()
+    queue, told = encoder.queue, 0
     try:
-        while os.getppid() == ancestor:
+        while True:
             try:
                 done, entered = queue.fetch(_LOOK_SECONDS)
             except BaseException as error:

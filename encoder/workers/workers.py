@@ -57,9 +57,13 @@ class Workers(Gops):
     encoded again, by another one that is started or by the other workers, with one warning.
     """
 
+    _slots: Slots
+    _remotes: Sequence[RemoteLanes] = ()  # before `_start`
+
     def _start(self, lanes: int, longest: int, keep: bool, say: Callable[[str], None], trace: Trace | None) -> None:
         config, names = self.config, self.config.devices
-        self._slots, self._remotes = Slots(frame_bytes(config)), list[RemoteLanes]()
+        self._slots = Slots(frame_bytes(config))
+        self._remotes = remotes = list[RemoteLanes]()
         self._entering: list[Waiting] = []  # decided frames that are not in the queue
         self._writer = SliceWriter(config)
         held = config.rc_lookahead + config.bframes + _SPARE if config.holds_frames else _SPARE
@@ -72,7 +76,7 @@ class Workers(Gops):
                     None if trace is None else _Spans(trace))  # fmt: skip
         for k, name in enumerate(names):
             settings = on_device(config, name, max(1, (config.threads + k) // len(names)))
-            self._remotes.append(RemoteLanes(k, settings, keep, (lanes + len(names) - 1 - k) // len(names), team))
+            remotes.append(RemoteLanes(k, settings, keep, (lanes + len(names) - 1 - k) // len(names), team))
         for remote in self._remotes:
             remote.wait_until_ready()
         for remote in self._remotes:
@@ -166,7 +170,8 @@ class Workers(Gops):
             remote.stop()
         for remote in self._remotes:
             remote.close()
-        self._slots.close()
+        if hasattr(self, "_slots"):  # not where `_start` was interrupted
+            self._slots.close()
 
 
 class _Loss:

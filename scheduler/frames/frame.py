@@ -7,12 +7,12 @@ import math
 import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...cpu_simd.layout import DISTANCES, HEADER_BITS, N_LEVEL_BLOCKS
+from ...forks import cached_property
 from ..arrays import (
     ALL_REFS,
     ARRAYS,

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
+from ...forks import cached_property
 from ..stages import CPU, CUDA, EVEN, ROWS, STAGES, TABLE, frame_steps
 
 HOST = "cpu"  # the memory of all devices except GPUs

@@ -8,8 +8,9 @@ after a few frames and are looked up.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
+from ...forks import cached_property
 from ..accesses import Access, RefLists, accesses
 from ..arrays import (
     ALL_ROWS,

@@ -159,7 +159,7 @@ class WorkerPool:
         """
         self._team = threads if team is None else team
         self._caller_works = caller_works
-        self._shared, self._process = _Shared(caller_works), os.getpid()
+        self._process, self._shared = os.getpid(), _Shared(caller_works)
         self._threads: list[threading.Thread] = []
         while not self._start(threads, name):  # half of those that started: later code needs memory and threads too
             threads = caller_works + len(self._threads) // 2
@@ -244,6 +244,7 @@ class WorkerPool:
         self._threads = []
 
     def __del__(self) -> None:
-        self._shared.closing = True
-        if self._process == os.getpid():  # after a fork the threads exist only in the parent
-            self._shared.notify()
+        shared = getattr(self, "_shared", None)  # none where its constructor was interrupted
+        if shared is not None and self._process == os.getpid():  # after a fork the threads exist only in the parent
+            shared.closing = True
+            shared.notify()

@@ -63,10 +63,11 @@ class NoGilThreads:
     def _end(self) -> None:
         self._job_ring[self._stop] = 1
         if self._semaphore is not None:
-            self._semaphore.wake(len(self._threads))
+            self._semaphore.wake(self._count)  # an interrupt may have kept one that was started from the list
 
     def __del__(self) -> None:
-        self._end()
+        if hasattr(self, "_threads"):  # none where its constructor was interrupted
+            self._end()
 
 
 def c_function(name: str) -> int:

@@ -5,6 +5,7 @@ import os
 import random
 import sys
 import threading
+import time
 from pathlib import Path
 
 import h264lite
@@ -136,6 +137,61 @@ def test_on_an_emulated_gpu(driver, options):  # noqa: F811
 @pytest.mark.parametrize("options", (*CPU, *CUDA), ids=str)
 def test_at_more_places(driver, options):  # noqa: F811
     sweep(options, 1500 if options["device"] == "cpu" else 150, seed=2)
+
+
+@pytest.mark.parametrize("options", ({"threads": 3, "bframes": 2}, {"threads": 2, "gops": 2, "keyint": 3}), ids=str)
+def test_an_interrupted_constructor_leaves_nothing(options, monkeypatch):
+    """Neither threads nor a complaint of Python about what is collected half made."""
+    complaints = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda about: complaints.append(about.exc_value))
+
+    def make(at):
+        with Raise(at, TimeoutError) as events:
+            h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", **options).close()
+        return events.events
+
+    make(0)
+    events, before, interrupted = make(0), set(threading.enumerate()), 0
+    for at in random.Random(5).sample(range(1, events), min(120, events - 1)):
+        try:
+            make(at)
+        except TimeoutError as error:
+            interrupted += str(error) == "here"
+    gc.collect()
+    begin = time.monotonic()
+    # CPython lists one whose start was interrupted for ever, and it is not alive
+    while left := [thread for thread in set(threading.enumerate()) - before if thread.is_alive()]:
+        assert time.monotonic() - begin < 20, left
+        time.sleep(0.01)
+    assert interrupted > 50
+    assert not [error for error in complaints if str(error) != "here"]
+
+
+def test_objects_that_are_not_made_are_dropped(monkeypatch):
+    """An interrupt in the first line of a constructor: the finalizer finds nothing to end."""
+    from h264lite.encoder.gops.gops import Gops
+    from h264lite.encoder.settings.config import Config
+    from h264lite.encoder.workers import workers
+    from h264lite.scheduler.threads.pool import WorkerPool
+    from h264lite.scheduler.threads.readers import Readers
+
+    complaints = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda about: complaints.append(about.exc_value))
+    for kind in (WorkerPool, Readers, workers.Slots):
+        made = kind.__new__(kind)
+        del made
+    gc.collect()
+    assert not complaints
+
+    def interrupted(*_):
+        raise TimeoutError("here")
+
+    config = Config.from_options(width=WIDTH, height=HEIGHT, devices="cpu,cpu")
+    monkeypatch.setattr("h264lite.encoder.pipeline.Pipeline", interrupted)
+    monkeypatch.setattr(workers, "Slots", interrupted)
+    for kind in (Gops, workers.Workers):
+        with pytest.raises(TimeoutError, match="here"):
+            kind(config, 2)
 
 
 def test_one_call_at_a_time():

@@ -6,7 +6,7 @@ import h264lite
 import numpy as np
 import pytest
 from h264lite.cuda_src.runtime import idle
-from h264lite.cuda_src.runtime.device import Device
+from h264lite.cuda_src.runtime.device import Device, DeviceUnavailable
 from h264lite.cuda_src.runtime.pool import Pool
 from h264lite.encoder.errors import DeviceLost, InputError
 
@@ -148,10 +148,9 @@ def test_limits_and_processes(kept, monkeypatch):
     device = idle._kept[1]
     with monkeypatch.context() as patch:
         patch.setattr(os, "getpid", lambda: 0)  # as after a fork
-        other = idle.take()
-        assert other is not device and device in idle._of_parents and device._memory._made, "left alone"
-        other.close()
-    idle._of_parents.remove(device)
+        with pytest.raises(DeviceUnavailable, match="forked"):
+            idle.take()
+        assert idle._kept is None and device._memory._made, "left alone"
     device.close()
     monkeypatch.setattr(idle, "MOST_GPU_MEMORY", 1000)
     encode(48, 32)

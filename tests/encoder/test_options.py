@@ -35,9 +35,25 @@ class RaisesAlways:
     """An object of the caller that fails in whatever it is asked."""
 
     def __index__(self):
-        raise RuntimeError("no")
+        raise TypeError("no")
 
     __repr__ = __index__
+
+
+@pytest.mark.parametrize("error", (TimeoutError, MemoryError, RuntimeError))
+def test_an_exception_that_comes_while_a_value_is_read_is_no_fault_of_the_value(error):
+    """That of a signal handler, say: it passes through as it is."""
+
+    class Interrupted:
+        def __index__(self):
+            raise error("by a signal")
+
+        __repr__ = __index__
+
+    for call in (lambda: BY_NAME["threads"].value(Interrupted()), lambda: BY_NAME["fps"].value(Interrupted()),
+                 lambda: config(nr=Interrupted())):  # fmt: skip
+        with pytest.raises(error, match="by a signal"):
+            call()
 
 
 def config(**options):

@@ -1,13 +1,17 @@
 """Worker processes: the same bytes as one process, whatever dies; nothing is left behind. Chunks in any order."""
 
+import errno
+import math
 import os
 import pickle
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 import tracemalloc
+import types
 import warnings
 
 import h264lite
@@ -15,7 +19,7 @@ import numpy as np
 import pytest
 from h264lite.cli.cli import main
 from h264lite.encoder.decisions import second_pass
-from h264lite.encoder.errors import DeviceError, DeviceLost, InputError, OptionError
+from h264lite.encoder.errors import DeviceError, DeviceLost, Error, InputError, OptionError
 from h264lite.encoder.held_frames import HeldFrames
 from h264lite.encoder.settings.config import Config
 from h264lite.encoder.workers import process, remote_lanes
@@ -28,7 +32,8 @@ from h264lite.encoder.workers.chunk import (
     encode_chunk,
     on_device,
 )
-from h264lite.encoder.workers.connection import POSSIBLE
+from h264lite.encoder.workers.connection import POSSIBLE, Connection
+from h264lite.encoder.workers.slots import Slots
 from h264lite.encoder.workers.workers import Workers, uses_workers
 
 from .. import round_trip
@@ -204,6 +209,101 @@ def test_a_killed_worker_is_replaced(clip, options):
     assert len(texts) == 1 and "of cpu has ended (signal SIGKILL); its GOPs are encoded again" in texts[0], texts
 
 
+def test_a_stopped_worker_is_replaced(clip, monkeypatch):
+    """It reads nothing, and says nothing: neither its frames nor the end of the encode are waited for without limit."""
+    monkeypatch.setattr(remote_lanes, "_AT_WORK", 3.0)
+    expected, _ = encode(clip, device="cpu", keyint=5)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=5, threads=2, devices="cpu,cpu", **steady({})) as encoder:
+            packets = [packet for planes in clip[:20] for packet in encoder.encode(tuple(planes))]
+            victim = encoder.lanes.processes[0]
+            os.kill(victim, signal.SIGSTOP)
+            packets += [packet for planes in clip[20:] for packet in encoder.encode(tuple(planes))] + encoder.flush()
+    assert b"".join(packet.data for packet in packets) == expected
+    texts = [str(w.message) for w in said if w.category is RuntimeWarning]
+    assert len(texts) == 1 and f"process {victim} of cpu gives no sign of life for " in texts[0], texts
+
+
+def test_the_limit_of_the_watchdog_holds_for_workers(monkeypatch):
+    class Queue:
+        end = None
+
+        def end_gop(self):
+            return self.end
+
+    monkeypatch.setattr(remote_lanes, "take_process", lambda device: types.SimpleNamespace(connection=None))
+    monkeypatch.setattr(remote_lanes.RemoteLanes, "_tell_all", lambda self, process: None)
+    config = Config.from_options(width=WIDTH, height=HEIGHT, devices="cpu,cpu")
+    queue = Queue()
+    team = remote_lanes.Team(queue, None, 1, None, None, None, None)
+    for text, seconds in (("", 20.0), ("7", 7.0), ("500", 20.0), ("0", math.inf)):
+        monkeypatch.setenv("H264LITE_WATCHDOG", text)
+        queue.end = None
+        worker = remote_lanes.RemoteLanes(0, config, False, 1, team)
+        assert worker._patience() == seconds
+        queue.end = -1
+        assert worker._patience() == 3.0, "after an interrupt nobody waits for long"
+
+
+def test_a_worker_without_progress_is_told_of_once(monkeypatch):
+    said = []
+    monkeypatch.setattr(remote_lanes, "take_process", lambda device: types.SimpleNamespace(connection=None, number=17))
+    monkeypatch.setattr(remote_lanes.RemoteLanes, "_tell_all", lambda self, process: None)
+    monkeypatch.setenv("H264LITE_WATCHDOG", "0.01")
+    config = Config.from_options(width=WIDTH, height=HEIGHT, devices="cpu,cpu")
+    worker = remote_lanes.RemoteLanes(0, config, False, 1, remote_lanes.Team(None, None, 1, None, None, said.append, None))
+    time.sleep(0.02)
+    worker._look_for_progress()
+    assert not said, "it has no frame"
+    worker._by_frame[3] = object()
+    for _ in range(3):
+        time.sleep(0.02)
+        worker._look_for_progress()
+    assert said == ["the worker process 17 of cpu has finished no frame for 0.01 s (H264LITE_WATCHDOG)"]
+
+
+@pytest.mark.parametrize("number", (signal.SIGKILL, signal.SIGSTOP))
+def test_a_worker_that_dies_at_its_start_is_replaced(clip, monkeypatch, number):
+    monkeypatch.setattr(remote_lanes, "_AT_START", 6.0 if number == signal.SIGKILL else 2.0)
+    started = []
+
+    class Dying(process.Process):
+        def __init__(self, device):
+            super().__init__(device)
+            started.append(self)
+            if len(started) == 1:
+                os.kill(self.number, number)
+            monkeypatch.setattr(remote_lanes, "_AT_START", 60.0 if len(started) > 2 else remote_lanes._AT_START)
+
+    monkeypatch.setattr(process, "Process", Dying)
+    expected, _ = encode(clip[:20], device="cpu", keyint=5)
+    data, _ = encode(clip[:20], devices="cpu,cpu", keyint=5)
+    assert data == expected and len(started) == 3
+
+
+def test_a_worker_that_always_dies_at_its_start(monkeypatch):
+    """After four processes the encode ends with a message, and none is left."""
+    monkeypatch.setattr(process, "command", lambda descriptor, device: [sys.executable, "-c", "raise SystemExit(7)"])
+    with pytest.raises(Error, match=r"a worker for cpu has ended at its start \(exit code 7\)"):
+        h264lite.Encoder(WIDTH, HEIGHT, 30, threads=2, devices="cpu,cpu")
+
+
+@pytest.mark.parametrize("seconds", (0, 0.1, 0.3))
+def test_a_worker_whose_parent_ends_says_nothing(seconds):
+    """No traceback, whenever that is."""
+    here, there = socket.socketpair()
+    with there:
+        words = process.command(there.fileno(), "cpu")
+        child = subprocess.Popen(words, pass_fds=(there.fileno(),), stderr=subprocess.PIPE)
+    config = Config.from_options(width=WIDTH, height=HEIGHT, devices="cpu,cpu", **steady({}))
+    Connection(here).send((on_device(config, "cpu", 1), False, 1, False))
+    time.sleep(seconds)
+    here.close()
+    said = child.communicate(timeout=60)[1].decode()
+    assert not said and child.returncode == 0
+
+
 def test_all_workers_are_lost(clip, monkeypatch):
     """The frames before are kept; the error is that of a device, and comes once."""
     monkeypatch.setattr(remote_lanes, "_MOST_STARTS", 1)
@@ -295,6 +395,30 @@ def test_an_interrupt_ends_all(endless, tmp_path, keyint):
     wait_for(lambda: not any(os.path.exists(f"/proc/{worker}") for worker in workers))
 
 
+def test_an_interrupt_does_not_wait_for_a_stopped_worker(endless, tmp_path):
+    out = tmp_path / "out.264"
+    with command(endless, out, "--devices", "cpu,cpu", "--threads", "2", "--keyint", 8, "--quiet") as running:
+        wait_for(lambda: out.exists() and out.stat().st_size > 1000)
+        workers = children_of(running.pid)
+        os.kill(workers[0], signal.SIGSTOP)
+        running.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        said = running.communicate(timeout=60)[1].decode()
+    assert running.returncode == 130 and "interrupted; the output holds" in said and time.monotonic() - begin < 15
+    wait_for(lambda: not any(os.path.exists(f"/proc/{worker}") for worker in workers))
+
+
+def test_a_stopped_worker_ends_with_a_killed_parent(endless, tmp_path):
+    out = tmp_path / "out.264"
+    with command(endless, out, "--devices", "cpu,cpu", "--threads", "2", "--keyint", 8, "--quiet") as running:
+        wait_for(lambda: out.exists() and out.stat().st_size > 1000)
+        workers = children_of(running.pid)
+        os.kill(workers[0], signal.SIGSTOP)
+        running.kill()
+        assert "Traceback" not in running.communicate(timeout=60)[1].decode()
+    wait_for(lambda: not any(os.path.exists(f"/proc/{worker}") for worker in workers))
+
+
 def test_workers_end_with_a_killed_parent(endless, tmp_path):
     out = tmp_path / "out.264"
     words = ["--devices", "cpu,cpu", "--threads", "2", "--crf", "30", "--quiet", "--keyint", "8"]
@@ -325,6 +449,24 @@ def test_memory_is_bounded(monkeypatch, keyint):
     workers.close()
     assert count == 6000 and most <= workers.room + 1
     assert sizes[2] < sizes[1] + 200_000, sizes
+
+
+def test_no_shared_memory(monkeypatch):
+    """A limit of the size of files, say: refused by name, and what there was is usable."""
+    slots = Slots(1000)
+    kept = [slots.take() for _ in range(4)]
+    kept[0].buffer[:] = 7
+
+    def too_large(*_):
+        raise OSError(errno.EFBIG, "File too large")
+
+    monkeypatch.setattr(os, "ftruncate", too_large)
+    with pytest.raises(Error, match=r"processes share \(File too large\): H264LITE_WORKERS=0"):
+        slots.take()
+    assert slots.used == 4 and np.all(kept[0].buffer == 7)
+    slots.give_back(kept[0])
+    assert slots.take() is kept[0]
+    slots.close()
 
 
 def test_where_workers_are_used(monkeypatch):

@@ -26,10 +26,10 @@ class Evil:
     def __getattribute__(self, name: str) -> object:
         if name == "__class__":
             return object.__getattribute__(self, name)
-        raise RuntimeError("no")
+        raise ValueError("no")
 
     def _raise(self, *_: object) -> object:
-        raise RuntimeError("no")
+        raise ValueError("no")
 
     __index__ = __int__ = __float__ = __iter__ = __eq__ = __hash__ = __bool__ = __len__ = __fspath__ = _raise
     __repr__ = __str__ = _raise  # type: ignore[assignment]

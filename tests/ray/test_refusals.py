@@ -1,7 +1,11 @@
 """`encode --ray`: its value may be missing; what does not go with it is refused by name. Needs no Ray."""
 
+import types
+
 import pytest
 from h264lite.cli.cli import join_values, main
+from h264lite.cluster import connection
+from h264lite.encoder.errors import DeviceError
 
 
 @pytest.mark.parametrize(
@@ -28,3 +32,16 @@ def test_refusals(tmp_path, capsys, words, why):
     clip.write_bytes(bytes(16 * 24))
     assert main(["encode", str(clip), str(tmp_path / "out.264"), *words]) == 2
     assert why in capsys.readouterr().err
+
+
+def test_a_ray_that_does_not_start_is_refused_by_name(monkeypatch):
+    """It raises a plain Exception where its node takes too long."""
+
+    def init(*_, **__):
+        raise Exception("The current node timed out during startup.\nMore.")
+
+    ray = types.SimpleNamespace(is_initialized=lambda: False, init=init)
+    monkeypatch.setattr(connection, "import_ray", lambda: ray)
+    with pytest.raises(DeviceError, match=r"^Ray at local: The current node timed out during startup\.$"):
+        with connection.connected("local"):
+            pass
