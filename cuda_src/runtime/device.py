@@ -460,8 +460,12 @@ class Device:
         self._memory.clear()
         self._pinned.clear()
         self._kept.clear()
-        if not self.lost and not host_stays:
+        if self.lost or host_stays:
+            return
+        if self._driver_calls is None:
             self.context.detach()
+        else:
+            self._driver_calls.detach(self.context)
 
     def _abandon(self) -> None:
         """Let go of a lost context, for which no driver call succeeds, without calls that free anything of it.

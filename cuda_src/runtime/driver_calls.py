@@ -141,6 +141,17 @@ class DriverCalls:
         asked = ctypes.byref(able), ctypes.c_int(CAN_USE_64_BIT_STREAM_MEM_OPS), gpu
         return not self._library.cuDeviceGetAttribute(*asked) and bool(able.value)
 
+    def detach(self, context: Any) -> None:
+        """Release a context of PyCUDA, and leave the same context current as before: to detach one that is not, PyCUDA makes
+        it current and leaves the rest to the driver, for which the end of a primary context changes nothing.
+        """
+        before, after, popped = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        self._library.cuCtxGetCurrent(ctypes.byref(before))
+        context.detach()
+        self._library.cuCtxGetCurrent(ctypes.byref(after))
+        if after.value != before.value:
+            self._library.cuCtxPopCurrent_v2(ctypes.byref(popped))
+
     def wait_value_record(self, stream: int, flag: np.ndarray, value: int) -> list[int]:
         """`wait_value` as a call record."""
         return self.call_record("wait_value", stream, flag.ctypes.data, value, STREAM_WAIT_VALUE_EQ)
