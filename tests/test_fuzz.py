@@ -8,8 +8,10 @@ import random
 import re
 
 import pytest
+from h264lite.standard.bits import NAL_PPS
+from h264lite.standard.syntax import parse_pps, write_pps
 
-from .fuzz import campaign, legal_cases, mp4_cases, mp4_files, selftest_cases, worker
+from .fuzz import campaign, legal_cases, mp4_cases, mp4_files, mutate, seeds, selftest_cases, worker
 from .fuzz.guard import GuardedNumpy
 
 SEED = int(os.environ.get("H264LITE_SEED", 20261122))
@@ -55,6 +57,22 @@ def test_many_rewrites_movies_and_pages(kind: str, cases: int) -> None:
     if kind == "legal":
         pytest.importorskip("av")
     fuzz(kind, cases, first=10_000)
+
+
+def test_only_residuals_out_of_range_may_differ(monkeypatch) -> None:
+    """Frames that differ from FFmpeg's pass where 8.5.12 excludes the residual, and only there."""
+    pytest.importorskip("av")
+    units = mutate.units_of(seeds.own(48, 32, 5, qp=20, keyint=5))
+    at_pps = next(n for n, unit in enumerate(units) if unit.kind == NAL_PPS)
+    pps = parse_pps(units[at_pps].rbsp)
+    pps.pic_scaling_matrix_present_flag = 1
+    pps.scaling.lists = [[255] * 16] * 6 + [[255] * 64] * 2 * pps.transform_8x8_mode_flag
+    units[at_pps] = units[at_pps]._replace(rbsp=write_pps(pps))
+    case = legal_cases.Case([mutate.stream_of(units, random.Random(0))], ("scaling",), 1 << 20)
+    assert legal_cases.run(case, GuardedNumpy("none")).done == 5
+    monkeypatch.setattr(legal_cases, "spoiled_frames", lambda stream: set())
+    with pytest.raises(AssertionError):
+        legal_cases.run(case, GuardedNumpy("none"))
 
 
 def test_a_wrong_frame_and_a_wrong_sample_are_seen(monkeypatch) -> None:

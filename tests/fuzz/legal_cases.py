@@ -2,7 +2,8 @@
 another way. Ours and FFmpeg's frames are equal, or ours names what it refuses.
 
 Left out is what docs/differences.md tells of FFmpeg: a second chroma offset below High profile, reordering that is not said,
-cropping that changes within a stream, order counts and scaling lists out of range.
+cropping that changes within a stream, order counts out of range. Scaling lists and chroma QP offsets make some residuals
+larger than 8.5.10 to 8.5.13 allow: such pictures, and what may refer to them, may differ; their number may not.
 """
 
 import copy
@@ -15,6 +16,7 @@ import numpy as np
 from h264lite.standard import bits, syntax_pps, syntax_slice, syntax_sps
 from h264lite.standard.syntax import HIGH, B, I, P, Pps, SliceHeader, Sps, Weight, starts_new_picture
 
+from ..residual_limits import spoiled_frames
 from . import decoder_cases, mutate, seeds
 from .guard import GuardedNumpy
 from .kinds import Result
@@ -77,8 +79,10 @@ def run(case: Case, numpy: GuardedNumpy) -> Result:
         assert decoder_cases.PLACE.match(str(error)), error
         return Result(0, str(error))
     expected = [frame for part in case.parts for frame in theirs(part)]
-    different = [n for n, pair in enumerate(zip(frames, expected)) if pair[0] != pair[1]]
-    assert len(frames) == len(expected) and not different, (case.rewrites, len(frames), len(expected), different[:9])
+    different = {n for n, pair in enumerate(zip(frames, expected)) if pair[0] != pair[1]}
+    if different:  # most residuals out of range give the same samples: only here is it of interest, which takes long
+        different -= spoiled_frames(b"".join(case.parts))
+    assert len(frames) == len(expected) and not different, (case.rewrites, len(frames), len(expected), sorted(different)[:9])
     return Result(len(frames))
 
 
