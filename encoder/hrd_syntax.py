@@ -1,6 +1,6 @@
 """The coded picture buffer in the stream: HRD parameters (E.1.2), SEI of times (D.1.1, D.1.2), filler data (7.3.2.7)."""
 
-from ..standard.bits import NAL_FILLER, nal_unit
+from ..standard.bits import NAL_FILLER, start_of_nal_unit
 from ..standard.syntax import Hrd, Sps, write_sei
 from ..standard.syntax_sei import (
     CLOCKS,
@@ -74,4 +74,5 @@ def filler_data(size: int) -> bytes:
     """So many bytes at the end of an access unit: 7.3.2.7, filler data; trailing_zero_8bits (B.1.1) where it is longer."""
     if size < _SHORTEST_FILLER:
         return bytes(size)
-    return nal_unit(NAL_FILLER, 0, b"\xff" * (size - _SHORTEST_FILLER) + b"\x80", long_start_code=False)
+    start = start_of_nal_unit(NAL_FILLER, 0, long_start_code=False)
+    return start.ljust(size - 1, b"\xff") + b"\x80"  # no zeros: emulation prevention adds nothing to many megabytes

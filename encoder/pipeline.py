@@ -105,7 +105,7 @@ class Pipeline:
         self._warn = warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         self.frame_types = FrameTypes(config, slices, warn)
         self._rate, self._control, self._weighting = _controls(config, warn)
-        self._warn_of_underflow = config.buffer is not None
+        self._warned: set[str] = set()  # promises of the buffer that were not kept
         settings = LoopSettings(config, slices)
         try:
             most_in_flight = _MOST_IN_FLIGHT if self._rate is None else RATE_LAG - 1
@@ -291,10 +291,10 @@ class Pipeline:
         coded.data += filler_data(found.filler)
         if coded.bits_by_kind is not None and found.filler:
             coded.bits_by_kind = coded.bits_by_kind[0] + 8 * found.filler, *coded.bits_by_kind[1:]
-        if found.left < 0 and self._warn_of_underflow:
-            self._warn_of_underflow = False
-            self._warn(f"frame {spec.display_index} has {coded.bits} bits at the greatest QP, and the buffer "
-                       f"(--vbv-bufsize) {found.there}: it underflows")
+        for promise, text in control.broken(found, coded.bits).items():
+            if promise not in self._warned:
+                self._warned.add(promise)
+                self._warn(f"frame {spec.display_index} has {text}")
 
     def _energies(self, frame: Frame, planes: Sequence[np.ndarray]) -> np.ndarray:
         """See with_mb_qp. planes: see `_encode`."""

@@ -19,7 +19,7 @@ BEFORE_SLICES = (NAL_SPS, NAL_PPS, NAL_SEI, NAL_AUD)  # 7.4.1.2.3: begin an acce
 
 @dataclass
 class AccessUnit:
-    """bits: of the byte stream, start codes and zeros included (Type II, C.1); nal_bytes: without them and filler data."""
+    """bits: of the byte stream, start codes and zeros included (Type II, C.1); nal_bytes: without them."""
 
     bits: int = 0
     nal_bytes: int = 0
@@ -61,7 +61,7 @@ def access_units(stream):
             unit, has_slices = AccessUnit(), False
         leading = False
         unit.bits += 8 * (end - begin)
-        unit.nal_bytes += len(data) if kind != NAL_FILLER else 0
+        unit.nal_bytes += len(data)
         unit.slices += header is not None
         if header is not None:
             unit.header, last, has_slices = unit.header or header, header, True

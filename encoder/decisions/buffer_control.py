@@ -77,6 +77,16 @@ class BufferControl:
         self._model.learn(self._tried, bits)
         return InBuffer(there, there - bits_sent, buffer.buffer.size, filler, len(self._tries))
 
+    def broken(self, found: InBuffer, bits: int) -> dict[str, str]:
+        """What the frame at work breaks, accepted with so many bits, filler data not counted: by promise, in words."""
+        sent, most, broken = bits + 8 * found.filler, self.buffer.compared(self._planned), {}
+        if found.left < 0:
+            broken["buffer"] = f"{bits} bits at the greatest QP, and the buffer (--vbv-bufsize) {found.there}: it underflows"
+        if sent > most:
+            filler = f", {8 * found.filler} of them filler data" if found.filler else ""
+            broken["level"] = f"{sent} bits{filler}, and the level allows {most}: it breaks MinCR"
+        return broken
+
     def _limit_by(self, bits: int, predicted: int) -> int:
         """Bits that leave room for the next frame, at least with the greatest QP, if its prediction fails as this frame's."""
         room = self.buffer.room(self._planned)

@@ -62,7 +62,11 @@ class CodedPictureBuffer:
 
     def room(self, spec: FrameSpec) -> int:
         """The most bits of the next frame: those that are there in time, and what MinCR allows (A.3.1)."""
-        return min(self.there(spec), 8 * self.buffer.compared[spec.coding_index > 0])
+        return min(self.there(spec), self.compared(spec))
+
+    def compared(self, spec: FrameSpec) -> int:
+        """The most bits of the next frame by MinCR (A.3.1)."""
+        return 8 * self.buffer.compared[spec.coding_index > 0]
 
     def filler(self, bits: int) -> int:
         """Bytes of filler data for a frame of so many bits: what would overflow the buffer at a constant rate."""

@@ -19,7 +19,7 @@ from h264lite.encoder.settings.config import Config
 from h264lite.encoder.statistics import FrameRow
 from h264lite.scheduler.frame_spec import FrameSpec
 
-from .. import hrd_model, round_trip
+from .. import hrd_model, level_limits, round_trip
 from ..cuda_emulator.fixtures import driver, gpu, launches_by_frame, on_gpus  # noqa: F401
 from .test_cuda_streams import compare
 
@@ -168,6 +168,27 @@ def test_an_underflow_is_told():
     assert late and late == [int(text.split()[1][:-1]) for text in hrd_model.check(stream).problems if "underflow" in text]
     assert all(frame.qp == 51 for frame, row in found if row.in_buffer.left < 0)
     decoded_alike(stream, found)
+
+
+@pytest.mark.parametrize(("options", "says"), (
+    ({"crf": 10, "qpmax": 15, "vbv_bufsize": 120}, "frame 0 has [0-9]+ bits, and the level allows 18432: it breaks MinCR"),
+    ({"crf": 10, "crf_max": 12, "vbv_bufsize": 120, "nal_hrd": "vbr"}, "frame 0 has [0-9]+ bits, and .* breaks MinCR"),
+    ({"crf": 51, "vbv_bufsize": 60, "nal_hrd": "cbr"}, "frame 0 has [0-9]+ bits, [0-9]+ of them filler data, and .* MinCR"),
+    ({"crf": 10, "vbv_bufsize": 120, "nal_hrd": "vbr"}, None),
+    ({"crf": 51, "vbv_bufsize": 60, "nal_hrd": "cbr", "fps": 25}, None),
+))  # fmt: skip
+def test_what_breaks_mincr_is_told(options, says):
+    """A frame that QPs may not make small enough, or its filler data: the checker of levels finds the same."""
+    rng = np.random.default_rng(2)
+    clip = [tuple(rng.integers(0, 256, plane.shape).astype(np.uint8) for plane in CLIP[0])]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        stream, _ = encoded(clip, **{"fps": 1, "vbv_maxrate": 60, **options})
+    decoder = h264lite.Decoder(macroblocks=True)
+    problems = level_limits.problems(stream, [*decoder.decode(stream), *decoder.flush()], True)
+    assert len(said) == len(problems) == (says is not None)
+    for warning, problem in zip(said, problems, strict=True):
+        assert re.search(says, str(warning.message)) and problem.startswith("bytes of picture 0: ")
 
 
 def test_qps_are_raised_up_to_crf_max():

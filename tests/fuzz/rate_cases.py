@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from .encoder_cases import ffmpeg_samples
 
 UNDERFLOW = "it underflows"  # in the warning of the first frame that comes too late
+BROKEN = UNDERFLOW, "it breaks MinCR"  # in warnings that the buffer's promises are not kept
 Requests = dict[int, dict[str, Any]]
 
 
