@@ -172,7 +172,7 @@ class VideoWriter:
         for packet in packets:
             if self._sink is None:
                 self._sink = self._open()
-            if self._next_dts is not None and packet.dts != self._next_dts:
+            if packet.pts if self._next_dts is None else packet.dts != self._next_dts:  # the first one is shown at 0
                 raise Error("an interrupt has lost a frame: the file ends before it")
             self._sink.write_packet(packet.data, packet.pts, packet.dts, packet.is_keyframe)
             self._next_dts = packet.dts + 1

@@ -1,50 +1,52 @@
-"""An exception of a signal's handler at each place where CPython runs handlers: no file, or one that plays; never a wrong one."""
+"""An exception of a signal's handler at each place where CPython runs handlers: no file, or one with the frames before it."""
 
 import gc
 import io
+import os
 import sys
-import threading
-from functools import cache
+from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import h264lite
 import pytest
-from h264lite import VideoWriter, analyse
-from h264lite.encoder.errors import OutputError
+from h264lite import VideoWriter
+from h264lite.encoder.errors import Error, OutputError
 from h264lite.encoder.files.output import ByteSink
 from h264lite.encoder.files.output_mp4 import Mp4Sink
-from h264lite.files import WholeFile
-from h264lite.mp4 import layouts
-from h264lite.mp4.layouts import InPlace
-from h264lite.uninterrupted import Uninterrupted, check_of_file
+from h264lite.mp4.avc import to_sample
+from h264lite.mp4.reader import Mp4Reader
 
-from .. import round_trip
+from ..mp4.test_mp4 import access_unit
 
-WIDTH, HEIGHT, FRAMES, KEYINT = 34, 18, 6, 3
-ROOT = str(Path(h264lite.__file__).resolve().parent)
-HERE = tuple(f"{ROOT}/{name}" for name in ("files.py", "uninterrupted.py", "mp4/", "encoder/writer.py", "encoder/files/"))
-RATE = 2  # frames/s: groups of MP4 have two frames
+ROOT = Path(h264lite.__file__).resolve().parent
+PLACES = ("files.py", "uninterrupted.py", "mp4/", "encoder/writer.py", "encoder/files/")
+HERE = tuple(str(ROOT / name) + "/" * name.endswith("/") for name in PLACES)
+# In the first line of __exit__, and in a finalizer, no Python code can mend it.
+NOT_HERE = ("__exit__", "__del__")
+RATE = Fraction(2)  # frames/s: groups of MP4 have two frames
+PACKETS = [
+    SimpleNamespace(data=access_unit(bytes([n + 1]) * (90 + n) + b"\x80", n % 3 == 0), pts=n, dts=n, is_keyframe=n % 3 == 0)
+    for n in range(6)
+]  # fmt: skip
+KINDS = ("file", "fragments", "object", "byte stream")
 
 
 class Strike:
-    """Raises an error in this thread at the event of that number: a Python function of the files begins or a C function ends."""
+    """Raises TimeoutError at the event of that number: a function of the files begins, or a C function that it calls ends."""
 
-    def __init__(self, at, error=TimeoutError):
-        self.at, self.error, self.events = at, error, 0
+    def __init__(self, at):
+        self.at, self.events = at, 0
 
     def __call__(self, frame, event, _):
-        if event in ("call", "c_return") and frame.f_code.co_filename.startswith(HERE) and self.may(frame):
+        code = frame.f_code
+        if event in ("call", "c_return") and code.co_filename.startswith(HERE) and code.co_name not in NOT_HERE:
             self.events += 1
             if self.events == self.at:
-                raise self.error("here")
-
-    @staticmethod
-    def may(frame):
-        """Not in the first line of __exit__, nor in a finalizer: no Python code can mend that."""
-        return frame.f_code.co_name not in ("__exit__", "__del__")
+                raise TimeoutError("here")
 
     def __enter__(self):
-        gc.disable()
+        gc.disable()  # what is left is left without a collection
         sys.setprofile(self)
         return self
 
@@ -53,55 +55,119 @@ class Strike:
         gc.enable()
 
 
-@cache
-def packets():
-    with h264lite.Encoder(WIDTH, HEIGHT, RATE, device="cpu", threads=1, keyint=KEYINT, qp=30, bframes=0) as encoder:
-        made = [p for planes in round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3) for p in encoder.encode(tuple(planes))]
-        return made + encoder.flush()
+def frames_of(data):
+    """The number of frames of an MP4, which are the first ones of PACKETS, byte by byte."""
+    found = [data[s.position : s.position + s.size] for s in Mp4Reader(io.BytesIO(data)).samples()]
+    assert found == [to_sample(packet.data)[0] for packet in PACKETS[: len(found)]]
+    return len(found)
 
 
-def sinks(path):
-    """(name, maker of a sink, its bytes so far)."""
-    target = io.BytesIO()
-    yield "file", lambda: Mp4Sink(path, fps=RATE), lambda: path.read_bytes() if path.exists() else b""
-    yield "fragments", lambda: Mp4Sink(path, fps=RATE, fragment=1), lambda: path.read_bytes() if path.exists() else b""
-    yield "object", lambda: Mp4Sink(target, fps=RATE), target.getvalue
-    yield "byte stream", lambda: ByteSink(str(path)), lambda: path.read_bytes() if path.exists() else b""
+def check(data, kind):
+    """The number of frames of an output."""
+    if kind != "byte stream":
+        return frames_of(data) if data else 0
+    ends = [b"".join(packet.data for packet in PACKETS[:n]) for n in range(len(PACKETS) + 1)]
+    return ends.index(data)
 
 
-def shown(data):
-    """The number of frames; each one is that of the clip, from the first on."""
-    units = b"".join(p.data for p in packets())
-    frames = list(analyse(io.BytesIO(data)))
-    assert len(data) < 3 * len(units) + 3000
-    return len(frames)
-
-
-@pytest.mark.parametrize("kind", range(4), ids=("file", "fragments", "object", "byte stream"))
-def test_a_sink_that_is_cut_anywhere(tmp_path, kind):
-    """Frames that are given before the cut are in the file in order, from the first on."""
-    at, ends = 0, set()
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sink(tmp_path, kind):
+    """The caller catches the exception, and closes the sink."""
+    at, counts = 0, set()
     while True:
         at += 1
-        path = tmp_path / f"{at}.mp4"
-        _, make, contents = list(sinks(path))[kind]
-        sink = None
+        path, target, sink = tmp_path / f"{at}.mp4", io.BytesIO(), None
         with Strike(at) as strike:
             try:
-                sink = make()
-                for p in packets():
+                if kind == "byte stream":
+                    sink = ByteSink(str(path))
+                else:
+                    given = target if kind == "object" else path
+                    sink = Mp4Sink(given, fps=RATE, fragment=1.0 if kind == "fragments" else None)
+                for p in PACKETS:
                     sink.write_packet(p.data, p.pts, p.dts, p.is_keyframe)
                 sink.close()
             except TimeoutError as error:
                 assert str(error) == "here"
         if sink is not None:
             sink.close()
-        else:
-            assert not path.exists()
-        data = contents()
-        assert data or not path.exists()
-        count = shown(data) if data else 0
-        ends.add(count)
+        data = target.getvalue() if kind == "object" else path.read_bytes() if path.exists() else b""
+        assert data or not path.exists(), f"an empty file is left, place {at}"
+        counts.add(check(data, kind))
         if strike.events < at:
             break
-    assert count == FRAMES and len(ends) > 2 and at > 40
+    assert check(data, kind) == len(PACKETS) and at > 40 and len(counts) > 2
+
+
+class Feeder:
+    """Packets that an encoder has finished."""
+
+    def __init__(self):
+        self.encoder, self.process, self.count, self.total = None, os.getpid(), 0, None
+
+    def feed_all(self, frames):
+        """Two packets at a time, the last ones at the end."""
+        self.encoder = SimpleNamespace(config=SimpleNamespace(nal_hrd="none"))
+        for k in (0, 2):
+            self.count = k + 2
+            yield PACKETS[k : k + 2]
+
+    def finish(self):
+        """The rest, once, if there is an encoder."""
+        found, self.count = PACKETS[max(4, self.count) :], len(PACKETS)
+        return found
+
+    def close(self):
+        """Nothing to release."""
+
+
+@pytest.mark.parametrize("name", ("o.mp4", "o.264"))
+def test_a_writer(tmp_path, name, monkeypatch):
+    """After its `with` statement the file is there or not, closed, and no later frame follows a lost one."""
+    monkeypatch.setattr("h264lite.encoder.writer._finish_at_exit", lambda writer: None)
+    at, counts = 0, set()
+    while True:
+        at += 1
+        path, writer = tmp_path / f"{at}{name}", None
+        with Strike(at) as strike:
+            try:
+                with VideoWriter(path, RATE) as writer:
+                    writer._feeder = Feeder()
+                    writer.write_all([])
+            except TimeoutError as error:
+                assert str(error) == "here"
+        data = path.read_bytes() if path.exists() else b""
+        assert data or not path.exists(), f"an empty file is left, place {at}"
+        counts.add(check(data, "file" if name == "o.mp4" else "byte stream"))
+        if strike.events < at:
+            break
+    assert check(data, "file" if name == "o.mp4" else "byte stream") == len(PACKETS) and at > 80 and len(counts) > 2
+
+
+def test_a_lost_frame_ends_the_file(tmp_path):
+    """A writer that is used on after an interrupt says so."""
+    writer = VideoWriter(tmp_path / "o.264", RATE)
+    writer._put(PACKETS[:2])
+    with pytest.raises(Error, match="lost a frame: the file ends before it"):
+        writer._put(PACKETS[3:])
+    writer._release()
+    assert check((tmp_path / "o.264").read_bytes(), "byte stream") == 2
+
+
+@pytest.mark.parametrize("error", (TimeoutError("here"), OSError("here"), TimeoutError(110, "Connection timed out")), ids=str)
+def test_an_error_of_a_handler_is_none_of_the_file(tmp_path, monkeypatch, error):
+    """Errors of the system have a number."""
+
+    def write(*_):
+        raise error
+
+    sink = ByteSink(str(tmp_path / "o.264"))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", write)
+        with pytest.raises(OutputError if error.errno else type(error)):
+            sink.write(b"1")
+    sink.close()
+    target = SimpleNamespace(write=write)
+    sink = Mp4Sink(target, fps=RATE, fragment=1.0)
+    with pytest.raises(OutputError if error.errno else type(error)):
+        sink.write_packet(PACKETS[0].data, 0, 0, True)
