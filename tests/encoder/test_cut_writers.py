@@ -4,6 +4,7 @@ import gc
 import io
 import os
 import sys
+import threading
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ from ..mp4.test_mp4 import access_unit
 
 ROOT = Path(h264lite.__file__).resolve().parent
 PLACES = ("files.py", "uninterrupted.py", "mp4/", "encoder/writer.py", "encoder/files/")
-HERE = tuple(str(ROOT / name) + "/" * name.endswith("/") for name in PLACES)
+HERE = (threading.__file__, *(str(ROOT / name) + "/" * name.endswith("/") for name in PLACES))
 # In the first line of __exit__, and in a finalizer, no Python code can mend it.
 NOT_HERE = ("__exit__", "__del__")
 RATE = Fraction(2)  # frames/s: groups of MP4 have two frames
@@ -29,21 +30,22 @@ PACKETS = [
     SimpleNamespace(data=access_unit(bytes([n + 1]) * (90 + n) + b"\x80", n % 3 == 0), pts=n, dts=n, is_keyframe=n % 3 == 0)
     for n in range(6)
 ]  # fmt: skip
+ERRORS = (KeyboardInterrupt, TimeoutError)
 KINDS = ("file", "fragments", "object", "byte stream")
 
 
 class Strike:
-    """Raises TimeoutError at the event of that number: a function of the files begins, or a C function that it calls ends."""
+    """Raises an error at the event of that number: a function of the files begins, or a C function that it calls ends."""
 
-    def __init__(self, at):
-        self.at, self.events = at, 0
+    def __init__(self, at, error):
+        self.at, self.error, self.events = at, error, 0
 
     def __call__(self, frame, event, _):
         code = frame.f_code
         if event in ("call", "c_return") and code.co_filename.startswith(HERE) and code.co_name not in NOT_HERE:
             self.events += 1
             if self.events == self.at:
-                raise TimeoutError("here")
+                raise self.error("here")
 
     def __enter__(self):
         gc.disable()  # what is left is left without a collection
@@ -71,13 +73,14 @@ def check(data, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_sink(tmp_path, kind):
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_sink(tmp_path, kind, error):
     """The caller catches the exception, and closes the sink."""
     at, counts = 0, set()
     while True:
         at += 1
         path, target, sink = tmp_path / f"{at}.mp4", io.BytesIO(), None
-        with Strike(at) as strike:
+        with Strike(at, error) as strike:
             try:
                 if kind == "byte stream":
                     sink = ByteSink(str(path))
@@ -87,8 +90,8 @@ def test_a_sink(tmp_path, kind):
                 for p in PACKETS:
                     sink.write_packet(p.data, p.pts, p.dts, p.is_keyframe)
                 sink.close()
-            except TimeoutError as error:
-                assert str(error) == "here"
+            except error as struck:
+                assert str(struck) == "here"
         if sink is not None:
             sink.close()
         data = target.getvalue() if kind == "object" else path.read_bytes() if path.exists() else b""
@@ -122,20 +125,21 @@ class Feeder:
 
 
 @pytest.mark.parametrize("name", ("o.mp4", "o.264"))
-def test_a_writer(tmp_path, name, monkeypatch):
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_writer(tmp_path, name, error, monkeypatch):
     """After its `with` statement the file is there or not, closed, and no later frame follows a lost one."""
     monkeypatch.setattr("h264lite.encoder.writer._finish_at_exit", lambda writer: None)
     at, counts = 0, set()
     while True:
         at += 1
         path, writer = tmp_path / f"{at}{name}", None
-        with Strike(at) as strike:
+        with Strike(at, error) as strike:
             try:
                 with VideoWriter(path, RATE) as writer:
                     writer._feeder = Feeder()
                     writer.write_all([])
-            except TimeoutError as error:
-                assert str(error) == "here"
+            except error as struck:
+                assert str(struck) == "here"
         data = path.read_bytes() if path.exists() else b""
         assert data or not path.exists(), f"an empty file is left, place {at}"
         counts.add(check(data, "file" if name == "o.mp4" else "byte stream"))
