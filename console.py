@@ -9,6 +9,8 @@ import select
 import sys
 from typing import Any, TextIO
 
+from .uninterrupted import check_of_file
+
 
 def say(text: str, end: str = "\n") -> bool:
     """Write to standard error and flush; False if that fails. Unprintable characters of a line are escaped."""
@@ -72,6 +74,7 @@ class Waiting(io.FileIO):
             while (got := super().readinto(buffer)) is None:
                 wait_for(self.fileno(), select.POLLIN)
         except OSError as error:
+            check_of_file(error)
             raise OSError(error.errno, error.strerror, self.called) from None
         return got
 

@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 
 from .console import Waiting, standard_input, wait_for
+from .uninterrupted import check_of_file
 
 try:
     import fcntl
@@ -56,9 +57,11 @@ class WholeFile:
 
     def __init__(self, name: str, readable: bool = False, said: str = ""):
         self.name = said or shown(name, "standard output")
+        self._fd = -1
         self._created = ""  # a new file: `close` removes it if nothing was written
         self._written = 0  # bytes
-        self._started = False
+        self._started = self._regular = False
+        self._process = os.getpid()
         if name == "-" and sys.stdout is None:
             raise OSError(errno.EBADF, "closed", self.name)
         try:
@@ -67,8 +70,14 @@ class WholeFile:
             self.editable = self._regular and both
             if self._regular:
                 self._lock()
-        except (OSError, ValueError) as error:
-            raise self._named(error) from None
+        except BaseException as error:
+            if self._fd >= 0:
+                self.close()
+            elif self._created:  # opened, but the number of its descriptor is lost
+                self._remove()
+            if isinstance(error, OSError | ValueError):
+                raise self._named(error) from None
+            raise
 
     def _lock(self) -> None:
         """OSError if another WholeFile, of any process, has the file open. File systems without locks allow it."""
@@ -76,12 +85,13 @@ class WholeFile:
             if fcntl is not None:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(self._fd)
+            self._created = ""  # it is the other's
             raise OSError(errno.EBUSY, "another writer has it open") from None
-        except OSError:
-            pass
+        except OSError as error:
+            check_of_file(error)
 
     def _named(self, error: Exception) -> OSError:
+        check_of_file(error)
         said = getattr(error, "strerror", None) or str(error)
         return OSError(getattr(error, "errno", None) or errno.EINVAL, said, self.name)
 
@@ -106,9 +116,15 @@ class WholeFile:
             return self._create(os.path.realpath(name), flags)
 
     def _create(self, name: str, flags: int) -> int:
-        number = os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o666)
-        self._created = name
-        return number
+        if os.path.lexists(name):
+            raise FileExistsError
+        self._created = name  # before it is there, so that an interrupt leaves none that nobody removes
+        try:
+            return os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o666)
+        except OSError as error:
+            check_of_file(error)
+            self._created = ""
+            raise
 
     def write(self, *parts: bytes | memoryview) -> None:
         """Write all parts; after an error or a signal's exception a regular file is truncated to its earlier length."""
@@ -150,19 +166,35 @@ class WholeFile:
         """Close; a second call does nothing. A new file without contents is removed."""
         if self._fd < 0:
             return
+        is_empty = bool(self._created) and not os.fstat(self._fd).st_size
         number, self._fd = self._fd, -1
-        is_empty = bool(self._created) and not os.fstat(number).st_size
         try:
-            if fcntl is not None and self._regular:
-                with suppress(OSError):
-                    fcntl.flock(number, fcntl.LOCK_UN)  # a forked process may have it open too
-            os.close(number)
+            self._close(number)
         except OSError as error:
             raise self._named(error) from None
         finally:
             if is_empty:
-                with suppress(FileNotFoundError):
-                    os.unlink(self._created)
+                self._remove()
+
+    def _close(self, number: int) -> None:
+        try:
+            if fcntl is not None and self._regular:
+                fcntl.flock(number, fcntl.LOCK_UN)  # a forked process may have it open too
+        except OSError as error:
+            check_of_file(error)
+        finally:
+            os.close(number)
+
+    def _remove(self) -> None:
+        try:
+            os.unlink(self._created)
+        except FileNotFoundError:
+            pass
+
+    def __del__(self) -> None:
+        """After an interrupt nobody may have it to close it: a new file without contents goes. A fork leaves it as it is."""
+        if getattr(self, "_fd", -1) >= 0 and self._process == os.getpid():
+            self.close()
 
     def __enter__(self) -> "WholeFile":
         return self
@@ -198,8 +230,11 @@ class Replacement:
                 with suppress(OSError, AttributeError):  # file systems and Windows without owners
                     os.chown(part, before.st_uid, before.st_gid)
                 os.chmod(part, stat.S_IMODE(before.st_mode) & 0o777)
-        except (OSError, ValueError) as error:
+        except BaseException as error:
             self.discard()
+            if not isinstance(error, OSError | ValueError):
+                raise
+            check_of_file(error)
             said = getattr(error, "strerror", None) or str(error)
             raise OSError(getattr(error, "errno", None) or errno.EINVAL, said, name) from None
 
@@ -209,6 +244,7 @@ class Replacement:
             try:
                 os.replace(self.part, self._target)
             except OSError as error:
+                check_of_file(error)
                 raise OSError(error.errno, error.strerror or str(error), self.name) from None
             self._target = ""
 

@@ -69,6 +69,7 @@ class VideoWriter:
         self._sound = None if audio is None else _sound(self._target, audio)
         self._progress = Progress() if progress else None
         self._sink: PacketSink | None = None
+        self._next_dts: int | None = None  # of the packet that follows those in the sink
         self._is_writing = False  # a call of `write` or `write_all` is under way
         self._closed = False
 
@@ -117,16 +118,21 @@ class VideoWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.close()
-        elif not self._closed and not self._is_of_parent():
-            try:
-                if self._feeder.encoder is not None:
-                    self._finish()
-            except Exception:  # the exception inside says more
-                pass
-            finally:
+        try:
+            if kind is None:
+                self.close()
+            elif not self._closed and not self._is_of_parent():
+                try:
+                    if self._feeder.encoder is not None:
+                        self._finish()
+                except Exception:  # the exception inside says more
+                    pass
+                finally:
+                    self._release()
+        except BaseException:  # before or after what is protected above
+            if not self._is_of_parent():
                 self._release()
+            raise
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True) and self._feeder.encoder is not None and not self._is_of_parent():
@@ -166,7 +172,10 @@ class VideoWriter:
         for packet in packets:
             if self._sink is None:
                 self._sink = self._open()
+            if packet.pts if self._next_dts is None else packet.dts != self._next_dts:  # the first one is shown at 0
+                raise Error("an interrupt has lost a frame: the file ends before it")
             self._sink.write_packet(packet.data, packet.pts, packet.dts, packet.is_keyframe)
+            self._next_dts = packet.dts + 1
         if self._progress is not None:
             self._progress.total = self._progress.total or self._feeder.total
             self._progress.show(self._feeder.count)
@@ -192,6 +201,16 @@ class VideoWriter:
         return Mp4Sink(self._target, fps=self._fps, fragment=self._fragment)
 
     def _release(self) -> None:
+        """Finish the file and release the encoder. An interrupt cannot cut it: what is left is done then."""
+        try:
+            self._release_all()
+        except Error:
+            raise
+        except BaseException:
+            self._release_all()
+            raise
+
+    def _release_all(self) -> None:
         self._closed = True
         try:
             if self._sink is not None:

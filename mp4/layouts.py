@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, BinaryIO, Protocol
 
+from ..uninterrupted import Uninterrupted
 from .boxes import mdat_header
 from .fragments import fragment_header
 from .movie import FILE_TYPE, Track, initial_movie, movie
@@ -36,8 +37,7 @@ class _Groups:
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
         self._track: Track
-        self._data: list[bytes] = []
-        self._samples: list[Sample] = []
+        self._samples: list[tuple[bytes, Sample]] = []  # together: an interrupt leaves none without the other
         self._duration = self._size = 0
         self.failed = False  # a group is missing: nothing may follow it
         self.frames = 0  # in finished groups
@@ -50,26 +50,24 @@ class _Groups:
         """See Layout."""
         if self._samples and self._is_full(sample):
             self._end_group()
-        self._data.append(data)
-        self._samples.append(sample)
+        self._samples.append((data, sample))
         self._duration += sample.duration
         self._size += sample.size
 
     def _is_full(self, following: Sample) -> bool:
         if self._seconds is None:
             return self._duration >= self._track.timescale or self._size >= _MOST_GROUP_BYTES
-        middle = self._samples[-1].duration / 2  # half a frame too early is in time: 2 s of 29.97 fps are 60 frames
+        middle = self._samples[-1][1].duration / 2  # half a frame too early is in time: 2 s of 29.97 fps are 60 frames
         return following.is_keyframe and self._duration + middle >= self._seconds * self._track.timescale
 
     def _end_group(self) -> None:
-        samples, data = self._samples, self._data
-        self._samples, self._data = [], []
-        self._duration = self._size = 0
-        if samples and not self.failed:
-            self.failed = True
-            self._write_group(samples, data)
+        if self._samples and not self.failed:
+            self.failed = True  # if anything cuts this
+            group, self._samples = self._samples, []
+            self._duration = self._size = 0
+            self._write_group([sample for _, sample in group], [data for data, _ in group])
+            self.frames += len(group)
             self.failed = False
-            self.frames += len(samples)
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
         raise NotImplementedError
@@ -93,11 +91,14 @@ class Fragments(_Groups):
     def begin(self, track: Track) -> None:
         """See Layout."""
         super().begin(track)
-        self._write(FILE_TYPE, initial_movie(track))
+        self._put(FILE_TYPE, initial_movie(track))
+
+    def _put(self, *parts: bytes) -> None:
+        self._write(*parts)
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
         header = fragment_header(self._number + 1, self._time, samples)
-        self._write(b"".join((header, *data)))  # in one call: a process that is killed leaves it whole, or not at all
+        self._put(b"".join((header, *data)))  # in one call: a process that is killed leaves it whole, or not at all
         self._number += 1
         self._time += sum(sample.duration for sample in samples)
 
@@ -109,8 +110,8 @@ class InPlace(Fragments):
     """
 
     def __init__(self, write: Write, edit: Callable[[], BinaryIO]) -> None:
-        super().__init__(self._count_and_write, None)
-        self._put, self._edit = write, edit
+        super().__init__(write, None)
+        self._edit = edit
         self._front: tuple[bytes, ...] = ()  # is written with the first group: there is no file without frames
         self._position = 0
         self._table = SampleTable()
@@ -120,15 +121,19 @@ class InPlace(Fragments):
         self._track = track
         self._front = FILE_TYPE, initial_movie(track)
 
-    def _count_and_write(self, *parts: bytes) -> None:
+    def _put(self, *parts: bytes) -> None:
         data = b"".join((*self._front, *parts))
-        self._put(data)
+        self._write(data)
         self._front = ()
         self._position += len(data)
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
-        super()._write_group(samples, data)
-        self._table.add_chunk(samples, self._position - sum(map(len, data)))
+        def work() -> None:
+            write(samples, data)
+            self._table.add_chunk(samples, self._position - sum(map(len, data)))
+
+        write = super()._write_group
+        Uninterrupted().run(work)  # the table has all samples of a group that is in the file
 
     def finish(self) -> None:
         """See Layout. OSError if the disk is full: the fragments are left as they are."""
@@ -152,9 +157,12 @@ class AtEnd(_Groups):
         self._table = SampleTable()
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
-        self._waiting.writelines(data)
-        self._waiting.flush()  # a fork of the process would write what is left in the buffer a second time, at its end
-        self._table.add_chunk(samples, self._table.bytes)
+        def work() -> None:
+            self._waiting.writelines(data)
+            self._waiting.flush()  # a fork of the process would write what is left in the buffer a second time, at its end
+            self._table.add_chunk(samples, self._table.bytes)
+
+        Uninterrupted().run(work)
 
     def finish(self) -> None:
         """See Layout."""
@@ -162,8 +170,10 @@ class AtEnd(_Groups):
         if self._table.count:
             self._write(_head(self._track, self._table)[0])
             self._waiting.seek(0)
-            while piece := self._waiting.read(PIECE):
+            rest = self._table.bytes  # a write that has failed may have left more
+            while piece := self._waiting.read(min(PIECE, rest)):
                 self._write(piece)
+                rest -= len(piece)
 
 
 def _head(track: Track, table: SampleTable) -> tuple[bytes, list[int]]:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from ...files import error_text
+from ...uninterrupted import check_of_file
 from ..errors import InputError, OptionError
 from ..settings.option_types import read_fps
 
@@ -114,6 +115,7 @@ def _counted(name: str) -> list[str]:
         entries = map(expression.fullmatch, os.listdir(folder or "."))
         found = sorted((int(match[1]), match[0]) for match in entries if match)
     except OSError as error:
+        check_of_file(error)
         raise InputError(f"{folder}: {error_text(error)}") from None
     if not found:
         raise InputError(f"{name}: no such files")

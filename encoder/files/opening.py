@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from ...files import opened, shown
+from ...uninterrupted import check_of_file
 from ..errors import InputError, OptionError
 from .images import ImageSource
 from .names import I420, image_files, rate_from_name, size_from_name
@@ -61,6 +62,7 @@ def open_source(name: str, size: tuple[int, int] | None, demuxer: str = "auto") 
     except BaseException as error:
         file.close()
         if isinstance(error, OSError):
+            check_of_file(error)
             raise InputError(f"{said}: {error_text(error)}") from None
         raise
 
@@ -69,6 +71,7 @@ def _open(name: str, said: str) -> io.BufferedReader:
     try:
         return opened(name, io.DEFAULT_BUFFER_SIZE if name == "-" else 1 << 20)
     except (OSError, ValueError) as error:
+        check_of_file(error)
         raise InputError(f"{said}: {error_text(error)}") from None
 
 

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from ...files import WholeFile, error_text, identity, is_special, shown
+from ...uninterrupted import check_of_file
 from ..errors import OptionError, OutputError
 from .names import ending_of
 
@@ -74,6 +75,7 @@ def muxer_of(name: str) -> str:
 
 
 def _output_error(error: OSError) -> OutputError:
+    check_of_file(error)
     return OutputError(f"{error.filename}: {error_text(error)}")
 
 

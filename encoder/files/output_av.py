@@ -5,6 +5,7 @@ from io import BytesIO
 from typing import Any
 
 from ...mp4.avc import without_parameter_sets
+from ...uninterrupted import check_of_file
 from ..errors import OutputError
 from .output import ByteSink, error_text
 from .sound import Sound
@@ -70,6 +71,7 @@ class ContainerSink:
             self._container.mux(packet)
             self.frames += 1
         except (self._av.FFmpegError, OSError, ValueError) as error:
+            check_of_file(error)
             raise OutputError(f"{self._name}: {error_text(error)}") from None
 
     def close(self) -> None:
@@ -84,6 +86,7 @@ class ContainerSink:
                 finally:
                     container.close()
         except (self._av.FFmpegError, OSError, ValueError) as error:
+            check_of_file(error)
             raise OutputError(f"{self._name}: {error_text(error)}") from None
         finally:
             self._file.close()

@@ -4,7 +4,6 @@ import errno
 import io
 import os
 import tempfile
-import threading
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, BinaryIO
@@ -12,6 +11,7 @@ from typing import Any, BinaryIO
 from ...mp4.layouts import AtEnd, Fragments, InPlace, Layout
 from ...mp4.movie import UPRIGHT
 from ...mp4.muxer import Muxer
+from ...uninterrupted import Uninterrupted, check_of_file
 from ..errors import OutputError
 from .output import ByteSink, error_text
 
@@ -44,23 +44,23 @@ class Mp4Sink:
         else:
             self._file = _Object(target)
         self.name = self._file.name
-        self.waits = fragment is None and not self._file.editable
         self._waiting: Any = None
-        layout: Layout
-        if fragment is not None:
-            layout = Fragments(self._file.write, fragment)
-        elif self.waits:
-            self._waiting = tempfile.SpooledTemporaryFile(IN_MEMORY)
-            layout = AtEnd(self._file.write, self._waiting)
-        else:
-            layout = InPlace(self._file.write, self._file.edit)
-        self._layout = layout
-        self._closed = False
+        self._ending = Uninterrupted()
         try:
-            self._muxer = self._named(lambda: Muxer(layout, time_base or 1 / fps, matrix or UPRIGHT))
-        except OutputError:
+            self.waits = fragment is None and not self._file.editable
+            self._layout = self._layout_of(fragment)
+            self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT))
+        except BaseException:
             self._file.close()  # and a new one goes
             raise
+
+    def _layout_of(self, fragment: float | None) -> Layout:
+        if fragment is not None:
+            return Fragments(self._file.write, fragment)
+        if self.waits:
+            self._waiting = tempfile.SpooledTemporaryFile(IN_MEMORY)
+            return AtEnd(self._file.write, self._waiting)
+        return InPlace(self._file.write, self._file.edit)
 
     @property
     def frames(self) -> int:
@@ -73,11 +73,12 @@ class Mp4Sink:
 
     def close(self) -> None:
         """See PacketSink. An interrupt cannot cut it: a file that is moved is finished first."""
-        if self._closed:
-            return
-        self._closed = True
+        if not self._ending.ended:
+            self._ending.run(self._end)
+
+    def _end(self) -> None:
         try:
-            self._named(lambda: _uninterrupted(self._muxer.finish))
+            self._named(self._muxer.finish)
         finally:
             if self._waiting is not None:
                 self._waiting.close()
@@ -88,6 +89,7 @@ class Mp4Sink:
         try:
             return call()
         except OSError as error:
+            check_of_file(error)
             raise OutputError(f"{self.name}: {error_text(error)}") from None
         except ValueError as error:
             raise OutputError(f"{self.name}: {error}") from None
@@ -126,30 +128,3 @@ class _Object:
         """Pass on what the object has buffered; it stays open."""
         if hasattr(self._target, "flush"):
             self._target.flush()
-
-
-def _uninterrupted(call: Callable[[], None]) -> None:
-    """Call in a thread of its own: an exception raised by a signal ends the wait for it only when it has ended."""
-    failures: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            call()
-        except BaseException as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=work, name="h264lite-mp4")
-    try:
-        thread.start()
-    except RuntimeError:  # no more threads
-        work()
-    interrupt: BaseException | None = None
-    while thread.is_alive():
-        try:
-            thread.join()
-        except BaseException as error:
-            interrupt = error
-    if interrupt is not None:
-        raise interrupt
-    if failures:
-        raise failures[0]

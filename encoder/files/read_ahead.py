@@ -9,6 +9,7 @@ import numpy as np
 
 from ...scheduler.frames.ring import READ_AHEAD_FRAMES
 from ...scheduler.threads.readers import Readers
+from ...uninterrupted import check_of_file
 from ..errors import InputError
 from .output import error_text
 
@@ -32,6 +33,7 @@ class FileReader:
             while rest and (got := os.preadv(self.file, [rest], at)):
                 rest, at = rest[got:], at + got
         except OSError as error:
+            check_of_file(error)
             raise InputError(f"{self.name}: {error_text(error)} while reading frame {number}") from None
         if rest:
             raise InputError(f"{self.name}: it has become shorter; frame {number} is missing")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
+from ...uninterrupted import check_of_file
 from ..errors import InputError
 from .output import error_text
 
@@ -27,6 +28,7 @@ class Sound:
         try:
             self._container: Any = av.open(name)
         except self._failures as error:
+            check_of_file(error)
             raise InputError(f"{name}: FFmpeg cannot read it ({error_text(error)})") from None
         if not self._container.streams.audio:
             self._container.close()
@@ -71,6 +73,7 @@ class Sound:
         try:
             return next(self._packets, None)
         except self._failures as error:
+            check_of_file(error)
             raise InputError(f"{self._name}: {error_text(error)} while reading its sound") from None
 
     def _copied(self) -> Iterator[Any]:

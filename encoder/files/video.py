@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
+from ...uninterrupted import check_of_file
 from ..errors import InputError, OptionError
 from .converting import TO_420, TO_PROGRESSIVE, converting
 from .output import error_text
@@ -142,7 +143,8 @@ class RawSource:
                 return False
             here, end = self._file.tell(), self._file.seek(0, io.SEEK_END)
             self._file.seek(min(here + frames * self._size, end))
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            check_of_file(error)
             return False
         return True
 
@@ -166,6 +168,7 @@ class RawSource:
                     break
                 got += part
         except OSError as error:
+            check_of_file(error)
             raise InputError(f"{self._name}: {error_text(error)} while reading frame {number}") from None
         if got < len(view):
             self.left_over = got + extra
@@ -236,7 +239,8 @@ def with_length(file: BinaryIO, name: str, video: VideoFormat) -> VideoFormat:
         here = file.tell()
         left = file.seek(0, io.SEEK_END) - here
         file.seek(here)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        check_of_file(error)
         return video
     header = len(b"FRAME\n") if video.kind == "y4m" else 0
     return replace(video, frames=left // (frame_bytes(video.width, video.height) + header))

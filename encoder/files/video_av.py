@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...uninterrupted import check_of_file
 from ..errors import InputError
 from ..settings.options import COLOUR_MATRIX, COLOUR_PRIMARIES, TRANSFER
 from .converting import RGB_TO_420, TO_420, TO_PROGRESSIVE, converting
@@ -37,6 +38,7 @@ class AvSource:
         try:
             self._container: Any = av.open(name)
         except self._failures as error:
+            check_of_file(error)
             raise InputError(f"{name}: FFmpeg cannot read it ({error_text(error)}); {_HINT}") from None
         if not self._container.streams.video:
             raise InputError(f"{name}: holds no video")
@@ -92,6 +94,7 @@ class AvSource:
                 yield frame
                 number += 1
         except self._failures as error:
+            check_of_file(error)
             if not number and self._is_encrypted():
                 raise InputError(f"{self._name}: the video is encrypted") from None
             raise InputError(f"{self._name}: {error_text(error)} while decoding frame {number}") from None

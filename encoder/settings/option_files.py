@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterator
 
 from ...files import small_file
+from ...uninterrupted import check_of_file
 from ..errors import OptionError
 
 
@@ -15,6 +16,7 @@ def read_option_file(name: str, option: str, most: int, encoding: str, otherwise
     try:
         return small_file(name, most, may_wait=True).decode(encoding)
     except OSError as error:
+        check_of_file(error)
         raise OptionError(f"{name}: {error.strerror or error}", option) from None
     except UnicodeDecodeError:
         raise OptionError(f"{name}: {otherwise}", option) from None

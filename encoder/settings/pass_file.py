@@ -13,6 +13,7 @@ import numpy as np
 
 from ...files import check_replaceable, replace_file
 from ...scheduler.frame_spec import B, I, P
+from ...uninterrupted import check_of_file
 from ...version import __version__
 from ..errors import Error, OptionError
 from .option_files import lines_of, read_option_file
@@ -176,6 +177,7 @@ class PassFile:
         try:
             check_replaceable(config.stats)
         except OSError as error:
+            check_of_file(error)
             raise Error(f"{config.stats}: {error.strerror or error}") from None
 
     def add(self, frame: CodedFrame) -> None:
@@ -195,4 +197,5 @@ class PassFile:
         try:
             replace_file(self._config.stats, text.encode("ascii"))
         except OSError as error:
+            check_of_file(error)
             raise Error(f"{self._config.stats}: {error.strerror or error}") from None

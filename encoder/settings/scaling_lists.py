@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from ...files import small_file
 from ...standard.syntax_sps import ScalingMatrix, default_lists
 from ...standard.tables import ZIGZAG_4x4, ZIGZAG_8x8
+from ...uninterrupted import check_of_file
 from ..errors import OptionError
 
 # Intra Y, Cb, Cr, Inter Y, Cb, Cr of 4x4 blocks, Intra Y, Inter Y of 8x8 blocks, in scan order
@@ -31,6 +32,7 @@ def scaling_lists(cqm: str) -> ScalingLists:
     try:
         data = small_file(cqm, MOST_BYTES, may_wait=True)
     except (OSError, ValueError) as error:
+        check_of_file(error)
         reason = getattr(error, "strerror", None) or error
         raise OptionError(f"{cqm}: not flat or jvt, and as a file: {reason}", "cqm") from None
     return parse_lists(data.decode("ascii", "replace"), cqm)

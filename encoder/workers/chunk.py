@@ -16,6 +16,7 @@ import numpy as np
 from ...scheduler.frame_spec import FrameSpec
 from ...scheduler.trace import Trace
 from ...start_threads import start_threads
+from ...uninterrupted import check_of_file
 from ..decisions.second_pass import parts_of
 from ..errors import InputError
 from ..files.read_ahead import FileRead, FileReader, Read
@@ -43,6 +44,7 @@ class FileFrames:
         try:
             file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except OSError as error:
+            check_of_file(error)
             raise InputError(f"{self.path}: {error.strerror or error}") from None
         opened(file)
         read = FileReader(file, self.path)

@@ -160,6 +160,9 @@ class WorkerPool:
         self._team = threads if team is None else team
         self._caller_works = caller_works
         self._process, self._shared = os.getpid(), _Shared(caller_works)
+        # The first kernel imports what loads kernels. Threads would wait for ever where an interrupt has cut an import of the
+        # caller, which leaves the interpreter's lock of imports taken.
+        take(self._shared.posted, 0)
         self._threads: list[threading.Thread] = []
         while not self._start(threads, name):  # half of those that started: later code needs memory and threads too
             threads = caller_works + len(self._threads) // 2

@@ -139,7 +139,9 @@ def interrupts(rng: random.Random, folder: Path) -> Counter[str]:
             break
         time.sleep(0.05)
     for about in complaints:
-        if not isinstance(about, KeyboardInterrupt | ByTimer) and "by the timer" not in str(about):
+        # CPython's list of threads lacks one whose start was interrupted
+        is_start = isinstance(about, KeyError) and isinstance(about.args[0], threading.Thread)
+        if not is_start and not isinstance(about, KeyboardInterrupt | ByTimer) and "by the timer" not in str(about):
             found[f"WRONG: Python complains: {about!r}"] += 1
     return found
 

@@ -1,0 +1,62 @@
+"""Calls that the exception of a signal's handler cannot cut, and how such an exception differs from a failure of a file."""
+
+import _thread
+from collections.abc import Callable
+
+
+class Uninterrupted:
+    """Makes one call, in a thread of its own: Python runs the handlers of signals in the main thread only."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._failure: BaseException | None = None
+        self._claim = _thread.allocate_lock()  # is never released: whoever has it makes the call
+        self._running = _thread.allocate_lock()
+        self._running.acquire()
+
+    def run(self, call: Callable[[], object]) -> None:
+        """Make the call and wait for its end, then raise what has struck meanwhile, or what the call has raised.
+
+        An exception of a handler may still come before the first line or after the last one. So it may be called again: it
+        waits for the call that runs, and only begins it if no thread has.
+        """
+        interrupt: BaseException | None = None
+        is_started = False
+        while not self.ended:
+            try:
+                if not is_started:
+                    # one operation of the interpreter, unlike Thread.start, which waits and can be cut
+                    _thread.start_new_thread(self._work, (call,))
+                    is_started = True
+                self._running.acquire()
+            except RuntimeError as error:
+                if is_started:
+                    interrupt = error
+                else:  # no more threads
+                    self._work(call)
+            except BaseException as error:
+                interrupt = error
+        failure, self._failure = interrupt or self._failure, None
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure, interrupt  # else the exception would keep this frame, and this frame the exception
+
+    def _work(self, call: Callable[[], object]) -> None:
+        if self._claim.acquire(blocking=False):
+            try:
+                call()
+            except BaseException as error:
+                self._failure = error
+            self.ended = True
+            self._running.release()
+
+
+def check_of_file(error: BaseException) -> None:
+    """Raise it again if it is no failure of a file but an OSError without a number, such as the TimeoutError of a handler."""
+    if isinstance(error, OSError) and error.errno is None and not isinstance(error, ValueError):
+        try:
+            raise error
+        finally:
+            del error  # else it would keep this frame, and this frame the exception
