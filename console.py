@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from .uninterrupted import check_of_file
 
 
-def say(text: str, end: str = "\n") -> bool:
+def print_line(text: str, end: str = "\n") -> bool:
     """Write to standard error and flush; False if that fails. Unprintable characters of a line are escaped."""
     return write(sys.stderr, (one_line(text) if end == "\n" else text) + end)
 

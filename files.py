@@ -300,9 +300,9 @@ def identity(name: str, standard: int) -> tuple[object, ...] | None:
     standard: the descriptor of "-", 0 or 1. Standard output has its own identity unless it is a regular file.
     """
     try:
-        found = os.fstat(standard) if name == "-" else os.stat(name)
+        status = os.fstat(standard) if name == "-" else os.stat(name)
     except (OSError, ValueError):
         return ("standard", standard) if name == "-" else ("path", os.path.realpath(name))
-    if stat.S_ISREG(found.st_mode):
-        return (found.st_dev, found.st_ino)
+    if stat.S_ISREG(status.st_mode):
+        return (status.st_dev, status.st_ino)
     return ("standard", standard) if name == "-" and standard == 1 else None

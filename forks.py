@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 # By name: what is not imported has no lock, and kernels do not depend on this file
 LOCKS = (
     ("numba.core.compiler_lock", "global_compiler_lock"),
-    (f"{__package__}.jit.direct", "_lock"),
+    (f"{__package__}.jit.numba_free", "_lock"),
     (f"{__package__}.jit.kernel", "_making"),
     (f"{__package__}.cuda_src.runtime.idle", "_lock"),
     ("llvmlite.binding.ffi", "lib._lock"),

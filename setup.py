@@ -50,7 +50,7 @@ class BuildWithKernels(build_py):
         library = Path(self.build_lib).resolve()
         # without pip's PYTHONPATH, which hides the packages of this Python
         environment = {**os.environ, "PYTHONPATH": str(library), "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "h264lite.jit.shipped", *([] if classes == "1" else [classes])]
+        command = [sys.executable, "-m", "h264lite.jit.wheel_kernels", *([] if classes == "1" else [classes])]
         if subprocess.run(command, cwd=library, env=environment).returncode:
             raise SystemExit(f"H264LITE_KERNELS={classes}: not compiled, which needs NumPy, Numba and SciPy in this Python")
 

@@ -116,14 +116,14 @@ def load_npz(file: str | os.PathLike[str], *names: str) -> dict[str, np.ndarray]
     Facts of the frames have names like "frames/bits". KeyError for a name that is not in the file; ValueError where the
     size of the frames changes.
     """
-    with np.load(file) as found:
+    with np.load(file) as arrays:
         groups: dict[str, list[str]] = {}
-        for key in sorted(found.files):
+        for key in sorted(arrays.files):
             name = key.rpartition("/")[0]
             groups.setdefault(key if name == "frames" else name, []).append(key)
         wanted = names or tuple(groups)
         return {
-            name: found[name] if name.startswith("frames/") else np.stack([found[key] for key in groups[name]])
+            name: arrays[name] if name.startswith("frames/") else np.stack([arrays[key] for key in groups[name]])
             for name in wanted
         }
 

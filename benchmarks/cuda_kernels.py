@@ -56,7 +56,7 @@ TABLE = (
     Row("rd_candidates", ("rd_candidates",)),
     Row("mode_decision", ("mode_decision",)),
     Row("inter_residual", tuple(f"inter_residual{kind}" for kind in ("", "_8x8", "_trellis", "_8x8_trellis")), 40),
-    Row("intra", ("intra_given", "intra_given_8x8", "intra_cost", "intra_8x8_cost")),
+    Row("intra", ("intra_fixed_modes", "intra_fixed_modes_8x8", "intra_cost", "intra_8x8_cost")),
     Row("deblock", ("deblock_strengths", "deblock_tiles"), 30),
     Row("extend_luma", ("extend_borders",), on=MAIN),
     Row("extend_chroma", ("extend_borders",), on=SIDE),

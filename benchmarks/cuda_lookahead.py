@@ -25,8 +25,8 @@ from h264lite.cuda_src.half_size import half_size
 from h264lite.cuda_src.runtime.device import Device, DeviceArray
 from h264lite.encoder.encoder import Encoder
 from h264lite.scheduler.devices import why_no_cuda
+from h264lite.scheduler.lookahead.costs import position_between
 from h264lite.scheduler.lookahead.gpu_costs import GpuCosts
-from h264lite.scheduler.lookahead.questions import position_between
 
 B_ADAPT = {  # questions about frame n of `--bframes 3`: the most that a frame of --b-adapt 1 asks, and those of 2
     1: ((1, 0), (4, 0), (4, 0, 2), (2, 0, 1)),

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from ..console import say
+from ..console import print_line
 from ..encoder.compile_kernels import compile_for
 from ..encoder.errors import DeviceError, OptionError
 from ..encoder.files.output import ByteSink, check_distinct
 from ..encoder.files.video import Planes
 from ..encoder.settings.config import Config
-from ..encoder.settings.predicted import planned
-from ..encoder.settings.tuned import find_tuning
+from ..encoder.settings.device_prediction import planned
+from ..encoder.settings.tuning_lookup import find_tuning
 from ..encoder.warm_up import will_compile
 from ..scheduler.planning.tuning_file import Machine, now
 from .bench_devices import measure_devices, names_devices
@@ -49,12 +49,12 @@ def run_bench(
             stack.callback(sink.close)
         if scaling:
             rows = measure_devices(args, sizes or SIZES[-1:], clip)
-            found = {"made": now(), "machine": vars(Machine.here()), "content": args.clip or "synthetic",
+            report = {"made": now(), "machine": vars(Machine.here()), "content": args.clip or "synthetic",
                      "rounds": args.rounds, "scaling": rows}  # fmt: skip
         else:
-            found = measure_all(devices, absent, sizes or SIZES, clip, args)
+            report = measure_all(devices, absent, sizes or SIZES, clip, args)
         if sink:
-            sink.write((json.dumps(found, indent=2) + "\n").encode())
+            sink.write((json.dumps(report, indent=2) + "\n").encode())
     return 0
 
 
@@ -79,11 +79,11 @@ def measure_all(
             rows[-1] |= with_predictions(rows[-1]["encode_fps"], predict(size, devices, args))
         _log(line(rows[-1], devices))
     used = {"file": tuning.path, "made": tuning.made} if tuning else None
-    found = {"made": now(), "machine": vars(machine), "content": args.clip or "synthetic", "rounds": args.rounds,
+    results = {"made": now(), "machine": vars(machine), "content": args.clip or "synthetic", "rounds": args.rounds,
              "tuning": used, "sizes": rows, "absent": absent}  # fmt: skip
     for text in table(rows, devices):
-        say(text)
-    return found
+        print_line(text)
+    return results
 
 
 def choose(names: str | None, tuning: str | None) -> tuple[list[str], dict[str, str]]:
@@ -118,9 +118,9 @@ def measure(
     bits, orders = 0.0, random.Random(1)
     for _ in range(args.rounds):
         for device in orders.sample(list(devices), len(devices)):
-            found = watch(device, frames, args.threads or 0, args.run_seconds, tuning=args.tuning)
-            seconds[device].append(found.frame)
-            bits = found.bits
+            measured = watch(device, frames, args.threads or 0, args.run_seconds, tuning=args.tuning)
+            seconds[device].append(measured.frame)
+            bits = measured.bits
     fps = {device: 1 / statistics.median(values) for device, values in seconds.items()}
     spread = {device: (max(values) - min(values)) / statistics.median(values) for device, values in seconds.items()}
     by_round = {device: [1 / value for value in values] for device, values in seconds.items()}
@@ -173,4 +173,4 @@ def table(rows: Sequence[dict[str, Any]], devices: Sequence[str]) -> list[str]:
 
 
 def _log(text: str) -> None:
-    say(f"h264lite bench: {text}")
+    print_line(f"h264lite bench: {text}")

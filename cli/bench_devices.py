@@ -5,7 +5,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
-from ..console import say
+from ..console import print_line
 from ..encoder.compile_kernels import compile_for
 from ..encoder.errors import OptionError
 from ..encoder.files.video import Planes
@@ -31,29 +31,29 @@ def measure_devices(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Measure all sizes, by turns, and print the table; the rows of --json."""
     try:
-        asked = read_devices(args.devices)
+        devices = read_devices(args.devices)
     except ValueError as error:
         raise OptionError(f"{args.devices}: {error}", "devices") from None
-    names = Config.from_options(width=64, height=64, devices=asked).devices
+    names = Config.from_options(width=64, height=64, devices=devices).devices
     if "cpu" in names and will_compile():
-        say(f"h264lite bench: compiled in {compile_for():.0f} s")
-    say(f"h264lite bench: {', '.join(names)}; QP 27 without B frames, several GOPs at once, from a raw file")
+        print_line(f"h264lite bench: compiled in {compile_for():.0f} s")
+    print_line(f"h264lite bench: {', '.join(names)}; QP 27 without B frames, several GOPs at once, from a raw file")
     rows = []
     for size in sizes:
         frames = clip or frames_for(*size)
-        found: dict[int, list[float]] = {count: [] for count in counts(len(names))}
+        by_count: dict[int, list[float]] = {count: [] for count in counts(len(names))}
         for _ in range(args.rounds):
-            for count, rates in found.items():
+            for count, rates in by_count.items():
                 rates.append(devices_rate(names[:count], frames, args.threads or 0, args.run_seconds))
-        one = statistics.median(found[1])
+        one = statistics.median(by_count[1])
         rows.append({
             "size": f"{size[0]}x{size[1]}", "devices": list(names),
-            "encode_fps": {str(count): statistics.median(rates) for count, rates in found.items()},
-            "times_one": {str(count): statistics.median(rates) / one for count, rates in found.items()},
-            "encode_fps_by_round": {str(count): rates for count, rates in found.items()},
+            "encode_fps": {str(count): statistics.median(rates) for count, rates in by_count.items()},
+            "times_one": {str(count): statistics.median(rates) / one for count, rates in by_count.items()},
+            "encode_fps_by_round": {str(count): rates for count, rates in by_count.items()},
         })  # fmt: skip
     for text in table(rows):
-        say(text)
+        print_line(text)
     return rows
 
 

@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from ..collector import uncollected
-from ..console import say, silence
+from ..console import print_line, silence
 from ..decoder.errors import BitstreamError
 from ..encoder.errors import Error, OptionError
 from ..encoder.files.output import error_text
 from ..encoder.settings.option_types import is_ray_address, read_devices
 from ..encoder.settings.options import API, BY_NAME, OPTIONS, Option, check_names
-from ..encoder.settings.unbuilt import SHORT as UNBUILT_SHORT
-from ..encoder.settings.unbuilt import UNBUILT
-from ..jit import compiling, trust
+from ..encoder.settings.x264_options import SHORT as UNBUILT_SHORT
+from ..encoder.settings.x264_options import UNBUILT
+from ..gc_pause import gc_paused
+from ..jit import cache_checks, compiling
 from ..version import __version__
 from .machine_arguments import add_parsers as add_machine_parsers
 
@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print argparse's message with a hint to --help; exit code 2."""
-        say(f"{self.prog}: error: {message} (see {self.prog} --help)")
+        print_line(f"{self.prog}: error: {message} (see {self.prog} --help)")
         self.exit(2)
 
 
@@ -103,7 +103,7 @@ def join_values(argv: Sequence[str]) -> list[str]:
     switches |= {"--no-" + flag[2:] for flag in switches if rows[flag].default is True}
     out: list[str] = []
     positional: list[str] = []
-    asked: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     bare = {flag for flag, row in rows.items() if row.may_be_bare}  # --ray IN -> --ray= IN
     pairs = zip(argv, [*argv[1:], ""])
     remaining = iter([word + "=" if word in bare and not is_ray_address(after) else word for word, after in pairs])
@@ -116,28 +116,28 @@ def join_values(argv: Sequence[str]) -> list[str]:
             elif name in (*switches, "--help", "-h"):
                 out.append(argument)
             else:
-                asked |= _foreign(argument, remaining)
+                values |= _foreign(argument, remaining)
             continue
         given: str | None = value if name in rows and equals else argument[2:]  # -q27
         if argument in rows or argument in short:
             given = next(remaining, None)
         if given is None:
             raise OptionError("needs a value", row.flag[2:])
-        asked[row.name] = given
+        values[row.name] = given
         out.append(f"{row.flag}={given}")
-    check_names(asked, BY_NAME, [*rows, *switches, "--help"], "--")
+    check_names(values, BY_NAME, [*rows, *switches, "--help"], "--")
     return out + positional
 
 
 def _foreign(argument: str, remaining: Iterator[str]) -> dict[str, Any]:
     """Name and value of an option of x264 that is not built, or the argument; takes its value from the following ones."""
     name, equals, value = argument.partition("=")
-    found = UNBUILT.get(name[2:].replace("-", "_")) if name.startswith("--") else None
-    if found is None and not name.startswith("--") and argument[1] in UNBUILT_SHORT:
-        found, equals, value = UNBUILT[UNBUILT_SHORT[argument[1]]], argument[2:], argument[2:]
-    if found is None:
+    unbuilt = UNBUILT.get(name[2:].replace("-", "_")) if name.startswith("--") else None
+    if unbuilt is None and not name.startswith("--") and argument[1] in UNBUILT_SHORT:
+        unbuilt, equals, value = UNBUILT[UNBUILT_SHORT[argument[1]]], argument[2:], argument[2:]
+    if unbuilt is None:
         return {name: ""}
-    return {found.name: True if found.is_switch else value if equals else next(remaining, "")}
+    return {unbuilt.name: True if unbuilt.is_switch else value if equals else next(remaining, "")}
 
 
 def _run_encode(args: argparse.Namespace) -> int:
@@ -145,18 +145,18 @@ def _run_encode(args: argparse.Namespace) -> int:
 
     by_settings = args.qp is not None or args.pass_ is not None  # else samples decide, and there are no workers
     early = by_settings and args.devices is not None and _start_early(args.devices, args.input)
-    waking = ContextWarmup([] if early else gpus_of(args.device, args.devices))  # in parallel with the import of the encoder
+    warmup = ContextWarmup([] if early else gpus_of(args.device, args.devices))  # in parallel with the import of the encoder
     try:
-        with uncollected():
+        with gc_paused():
             from .encode import run_encode
 
         values = {row.name: getattr(args, row.name) for row in OPTIONS if row.scope != API}
         options = {name: value for name, value in values.items() if value is not None}
-        return run_encode(args.input, args.output, options, waking.release)
+        return run_encode(args.input, args.output, options, warmup.release)
     finally:
         if early:
             import_module("..encoder.workers.process", __package__).end_early()
-        waking.close()
+        warmup.close()
 
 
 def _start_early(devices: str, inputs: Sequence[str]) -> bool:
@@ -183,8 +183,8 @@ def _names_of(devices: str) -> tuple[str, ...]:
 def main(argv: Sequence[str]) -> int:
     """Run one command; return the exit code. Errors are one line on standard error."""
     with (
-        trust.messages_to(lambda text: say(f"h264lite [warning]: {text}")),
-        compiling.messages_to(lambda text: say(f"h264lite [info]: {text}")),
+        cache_checks.messages_to(lambda text: print_line(f"h264lite [warning]: {text}")),
+        compiling.messages_to(lambda text: print_line(f"h264lite [info]: {text}")),
     ):
         code = _run(list(argv))
     try:
@@ -241,5 +241,5 @@ def _inputs_of(args: argparse.Namespace | None) -> str:
 
 
 def _fail(prog: str, text: str, code: int) -> int:
-    say(f"{prog}: error: {text}")
+    print_line(f"{prog}: error: {text}")
     return code

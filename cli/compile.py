@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ..console import say
+from ..console import print_line
 from ..encoder.errors import DeviceError, Error, OptionError
 from ..encoder.settings.options import show
 from ..jit import compiling
@@ -23,7 +23,7 @@ def run_compile(cpu: bool, cuda: bool, arch: str | None, cache: str | None, quie
             raise OptionError("'': not a folder", "cache")
         Path(cache).mkdir(parents=True, exist_ok=True)
         os.environ |= {VARIABLE: str(Path(cache).absolute()), ALONE: "1"}  # before kernels choose folders
-    log: Log = (lambda text: None) if quiet else (lambda text: say(f"h264lite compile: {text}"))
+    log: Log = (lambda text: None) if quiet else (lambda text: print_line(f"h264lite compile: {text}"))
     with compiling.messages_to(lambda text: None):
         if cpu or not (cuda or capabilities):
             compile_host(log)
@@ -38,10 +38,10 @@ def run_compile(cpu: bool, cuda: bool, arch: str | None, cache: str | None, quie
 
 def read_capability(text: str) -> tuple[int, int]:
     """A compute capability, as 90, 9.0 or sm_90."""
-    found = re.fullmatch(r"(?:sm_)?(\d{1,2})\.?(\d)", text.strip())
-    if not found:
+    match = re.fullmatch(r"(?:sm_)?(\d{1,2})\.?(\d)", text.strip())
+    if not match:
         raise OptionError(f"{show(text)}: not a compute capability, as 90 or 9.0", "arch")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def compile_host(log: Log) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ..console import say, silence
+from ..console import print_line, silence
 from ..decoder.errors import BitstreamError
 from ..encoder.files.names import I420, ending_of
 from ..files import WholeFile, error_text, identity, is_special, opened, shown
@@ -76,19 +76,19 @@ def run_decode(args: argparse.Namespace) -> int:
     except (OSError, MemoryError) as error:
         return _fail(_error_text(error), 1)
     for line in dropped:
-        say(f"h264lite: dropped: {line}")
+        print_line(f"h264lite: dropped: {line}")
     if sink.frames == 0:
         return _fail(f"{name}: no frames", 1)
     if not args.quiet:
-        say(f"h264lite: {sink.frames} frames of {sink.size[0]}x{sink.size[1]} decoded")
+        print_line(f"h264lite: {sink.frames} frames of {sink.size[0]}x{sink.size[1]} decoded")
     return 0
 
 
 @contextmanager
 def _signals() -> Iterator[None]:
     """Make SIGTERM and SIGHUP interrupt as Ctrl-C does; an ignored signal, such as SIGHUP under nohup, stays ignored."""
-    found = {number: signal.getsignal(number) for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))}
-    taken = {number: before for number, before in found.items() if before != signal.SIG_IGN}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))}
+    taken = {number: before for number, before in handlers.items() if before != signal.SIG_IGN}
     for number in taken:
         signal.signal(number, signal.default_int_handler)
     try:
@@ -188,9 +188,9 @@ class _Words:
     def __init__(self, info: "StreamInfo", nal: bool) -> None:
         self._info, self._nal = info, nal
 
-    def units(self, found: "Iterator[UnitInfo]") -> None:
+    def units(self, units: "Iterator[UnitInfo]") -> None:
         """The next NAL units."""
-        for unit in found:
+        for unit in units:
             if self._nal:
                 print(unit.line())
 
@@ -209,11 +209,11 @@ class _Facts:
     def __init__(self, info: "StreamInfo", nal: bool) -> None:
         self._info, self._nal, self._count = info, nal, 0
 
-    def units(self, found: "Iterator[UnitInfo]") -> None:
+    def units(self, units: "Iterator[UnitInfo]") -> None:
         """The next NAL units."""
         from ..decoder.info_json import unit_facts
 
-        for unit in found:
+        for unit in units:
             if self._nal:
                 print(",\n" if self._count else '{"units": [\n', json.dumps(unit_facts(unit)), sep="", end="")
                 self._count += 1
@@ -237,5 +237,5 @@ def _error_text(error: Exception, otherwise: str = "") -> str:
 
 
 def _fail(text: str, code: int) -> int:
-    say(f"h264lite: error: {text}")
+    print_line(f"h264lite: error: {text}")
     return code

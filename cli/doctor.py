@@ -15,13 +15,13 @@ from ..console import one_line
 from ..cuda_src.runtime import facts as gpu_facts
 from ..encoder.errors import Error, OptionError
 from ..encoder.settings.config import Config
-from ..encoder.settings.tuned import unmet
+from ..encoder.settings.tuning_lookup import unmet
 from ..encoder.warm_up import kernel_cache_folder, will_compile
-from ..jit import trust
+from ..jit import cache_checks
 from ..jit.cache_folder import find_cache_folder, second_best
 from ..jit.cache_root import ADVICE
-from ..jit.direct import ENDING
 from ..jit.kernel import problems_on_disk
+from ..jit.numba_free import ENDING
 from ..scheduler.devices import why_no_cuda
 from ..scheduler.planning.tuning_file import Machine, Tuning, TuningError, cache_file, load, may_exist
 from ..version import __version__
@@ -36,9 +36,9 @@ def run_doctor(tuning: str | None, as_json: bool) -> int:
     """Print the report; 1 if something is broken."""
     if tuning == "":
         raise OptionError("'': not a file name", "tuning")
-    found = examine(tuning)
-    show(json.dumps(found, indent=2) if as_json else "\n".join(map(one_line, lines(found))))
-    return 1 if found["problems"] else 0
+    facts = examine(tuning)
+    show(json.dumps(facts, indent=2) if as_json else "\n".join(map(one_line, lines(facts))))
+    return 1 if facts["problems"] else 0
 
 
 def show(text: str) -> None:
@@ -50,13 +50,13 @@ def show(text: str) -> None:
 def examine(tuning_file: str | None = None) -> dict[str, Any]:
     """The report, with all problems. Creates no GPU context."""
     problems: list[str] = []
-    with trust.messages_to(problems.append):
+    with cache_checks.messages_to(problems.append):
         return _examine(tuning_file, problems)
 
 
 def _examine(tuning_file: str | None, problems: list[str]) -> dict[str, Any]:
     machine = Machine.here()
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "version": __version__,
         "python": f"{platform.python_version()}, {platform.system()} {platform.machine()}",
         "libraries": {name: _version(name) for name in _LIBRARIES},
@@ -72,7 +72,7 @@ def _examine(tuning_file: str | None, problems: list[str]) -> dict[str, Any]:
     why = _why_ordinary()
     if why and why not in problems:  # the first kernel that was imported may have told it before
         problems.append(why)
-    return found
+    return facts
 
 
 def _why_ordinary() -> str:
@@ -140,20 +140,20 @@ def _caches(problems: list[str]) -> None:
         problems.append(f"{unusable}, so every process compiles again: set {ADVICE}")
     elif will_compile() and (said := second_best(kernels)):
         problems.append(said)
-    found = kernel_problems()
-    problems += [f"{text}: not loaded, and compiled again when it is needed" for text in found[:MOST_FILES]]
-    if len(found) > MOST_FILES:
-        problems.append(f"{len(found) - MOST_FILES} more files of compiled kernels are not loaded either")
+    damaged = kernel_problems()
+    problems += [f"{text}: not loaded, and compiled again when it is needed" for text in damaged[:MOST_FILES]]
+    if len(damaged) > MOST_FILES:
+        problems.append(f"{len(damaged) - MOST_FILES} more files of compiled kernels are not loaded either")
 
 
-def lines(found: dict[str, Any]) -> list[str]:
+def lines(facts: dict[str, Any]) -> list[str]:
     """The report as text."""
-    processor, cuda, tuning = found["processor"], found["cuda"], found["tuning"]
-    libraries = ", ".join(f"{name} {text}" for name, text in found["libraries"].items() if text)
-    optional = [name for name in found["libraries"] if name not in _GPU_LIBRARIES]  # "CUDA:" says what a GPU needs
-    lacking = ", ".join(name for name in optional if not found["libraries"][name])
+    processor, cuda, tuning = facts["processor"], facts["cuda"], facts["tuning"]
+    libraries = ", ".join(f"{name} {text}" for name, text in facts["libraries"].items() if text)
+    optional = [name for name in facts["libraries"] if name not in _GPU_LIBRARIES]  # "CUDA:" says what a GPU needs
+    lacking = ", ".join(name for name in optional if not facts["libraries"][name])
     rows = [
-        ("h264lite", f"{found['version']}, Python {found['python']}"),
+        ("h264lite", f"{facts['version']}, Python {facts['python']}"),
         ("libraries", libraries + (f"; not installed: {lacking}" if lacking else "")),
         ("processor", f"{processor['name']}, {processor['cores']} cores"),
         ("SIMD", processor["simd"] + (f" (H264LITE_SIMD={processor['simd_forced']})" if processor["simd_forced"] else "")),
@@ -170,11 +170,11 @@ def lines(found: dict[str, Any]) -> list[str]:
     rows.append(("CUDA", f"usable{through}" if cuda["usable"] else f"not usable: {cuda['why_not']}"))
     rows += [("nvcc", cuda["nvcc"] or "none"), ("NVRTC", cuda["nvrtc"] or "none"), ("cache", cuda["cache"]),
              ("tuning", _tuning_line(tuning))]  # fmt: skip
-    for size, choice in found["would_use"].items():
+    for size, choice in facts["would_use"].items():
         threads = f", {choice['threads']} threads" if "threads" in choice else ""
         rows.append((f"{size}", f"device {choice['device'] or 'none'}: {choice['why']}{threads}"))
     text = [f"{name + ':':<13}{value}" for name, value in rows]
-    problems: Sequence[str] = found["problems"]
+    problems: Sequence[str] = facts["problems"]
     return [*text, "", *(f"problem: {problem}" for problem in problems)] if problems else [*text, "", "all is well"]
 
 
@@ -208,4 +208,4 @@ def _unusable(place: Path) -> list[str]:
         paths = [path for path in place.iterdir() if ENDING in path.suffixes and path.suffix in (".nbi", ".nbc", ".nbd")]
     except OSError:  # that kernels are compiled again is said already
         return []
-    return [f"{path} {problem}" for path in paths if (problem := trust.problem_of(path))]
+    return [f"{path} {problem}" for path in paths if (problem := cache_checks.problem_of(path))]

@@ -10,10 +10,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..console import say
+from ..console import print_line
 from ..encoder.compile_kernels import compile_for
 from ..encoder.encoder import Encoder
 from ..encoder.errors import DeviceLost, Error, InputError, OptionError
+from ..encoder.files.display_order import DisplayOrder
 from ..encoder.files.opening import open_inputs, open_packets
 from ..encoder.files.output import ByteSink, PacketSink, check_distinct
 from ..encoder.files.read_ahead import THREADS, ReadAhead
@@ -29,15 +30,15 @@ from ..scheduler.devices import cuda_kernels_will_compile
 from ..scheduler.threads.readers import Readers
 from ..scheduler.trace import Trace
 from . import on_ray
+from .input_metadata import OutputTimes, keyint_of, open_sound, warnings_after, warnings_before
 from .inputs import check_colours_of_images, notes
 from .interrupt import Interrupted, StopSignals
-from .keeping import Clock, DisplayOrder, keyint_of, open_sound, told_after, told_before
 from .memory import lines, memory
 from .progress import Progress
 
 if TYPE_CHECKING:
     from ..analysis.files import StreamArrays  # imports the decoder
-    from ..encoder.settings.predicted import Planned
+    from ..encoder.settings.device_prediction import Planned
     from .charts.rates import RatePlot
 
 _REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
@@ -71,7 +72,7 @@ class Run:
     sinks: Sinks
     progress: Progress
     quiet: bool
-    clock: Clock
+    clock: OutputTimes
     trace: Trace | None = None
     written: int = 0  # access units in the file
     problems: list[str] = field(default_factory=list)
@@ -85,7 +86,7 @@ class Run:
     def info(self, text: str) -> None:
         """Print a line of information, unless quiet."""
         if not self.quiet:
-            say(f"h264lite [info]: {text}")
+            print_line(f"h264lite [info]: {text}")
 
     def tell(self, text: str) -> None:
         """Print a line of information while frames are encoded, unless quiet."""
@@ -96,7 +97,7 @@ class Run:
     def warn(self, text: str) -> None:
         """Print a warning about a problem that did not end the encode."""
         self.progress.finish()
-        say(f"h264lite [warning]: {text}")
+        print_line(f"h264lite [warning]: {text}")
 
     def tell_left_out(self) -> None:
         """Warn of what of the input the output lacks, each thing once."""
@@ -140,7 +141,7 @@ def run_encode(
                 if reports["ray"] is not None:
                     on_ray.check_config(config)
                 check_frames(config, expected_frames(source.format, config))
-                clock = Clock(source.times if "fps" not in option_texts else None)
+                clock = OutputTimes(source.times if "fps" not in option_texts else None)
                 sound = open_sound(source_names[0], source, config, reports["audio"], stack)
                 sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
                 if sinks.rows or reports["verbose"]:
@@ -150,7 +151,7 @@ def run_encode(
                         raise OptionError("is for a constant frame rate, and the input has times: say --fps", "nal-hrd")
                     config = replace(config, fixed_frame_rate=False)
         except Interrupted:
-            say(_NOTHING_WRITTEN)
+            print_line(_NOTHING_WRITTEN)
             return INTERRUPTED
         mode = "none" if reports["quiet"] else reports["progress"]
         total = expected_frames(source.format, config)
@@ -158,7 +159,7 @@ def run_encode(
         quiet = reports["quiet"] or mode == "json"
         run = Run(source_name, source, None, sinks, progress, quiet, clock)  # type: ignore[arg-type]
         run.verbose, run.rates, run.arrays = reports["verbose"], rates, open_arrays(sinks)
-        for warning in told_before(source_name, source.format, sinks.stream, reports):
+        for warning in warnings_before(source_name, source.format, sinks.stream, reports):
             run.warn(warning)
         run.tell_left_out()
         run.info(start_line(config, source.format))
@@ -172,10 +173,10 @@ def run_encode(
         stack.enter_context(compiling.messages_to(run.tell))
         if config.device != "cuda" and will_compile(config):
             run.info(f"compiled in {compile_for(config):.0f} s")
-        if config.device == "cuda" and cuda_kernels_will_compile(config.lists):
+        if config.device == "cuda" and cuda_kernels_will_compile(config.has_b_frames):
             run.info("first run on this GPU: its kernels are compiled, once; up to a minute")
         run.trace = Trace() if sinks.timeline or sinks.chart else None
-        tell_plan(run, config, reports["verbose"])
+        print_plan(run, config, reports["verbose"])
         make = None if reports["ray"] is None else on_ray.connect(
             config, option_texts, reports, source, source_names[0], total, stack, run.info, run.warn)
         encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace,
@@ -214,7 +215,7 @@ def _of_input(video: VideoFormat, error: OptionError) -> str:
     return f"{'Y4M' if video.kind == 'y4m' else 'its'} {what} {first}:{second}: {str(error).rpartition(': ')[2]}"
 
 
-def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: ExitStack, video: VideoFormat, clock: Clock,
+def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: ExitStack, video: VideoFormat, clock: OutputTimes,
                sound: Sound | None) -> Sinks:
     """Open all outputs, before any computation."""
     base = clock.times.base if clock.times is not None else None
@@ -238,8 +239,8 @@ def open_arrays(sinks: Sinks) -> "StreamArrays | None":
         return None
     from ..analysis.files import CsvFile, NpzFile, StreamArrays
 
-    made = ((CsvFile, sinks.macroblock_rows), (NpzFile, sinks.macroblock_arrays))
-    return StreamArrays([file(sink.write) for file, sink in made if sink is not None])
+    writers = ((CsvFile, sinks.macroblock_rows), (NpzFile, sinks.macroblock_arrays))
+    return StreamArrays([file(sink.write) for file, sink in writers if sink is not None])
 
 
 def start_line(config: Config, video: VideoFormat) -> str:
@@ -253,12 +254,12 @@ def start_line(config: Config, video: VideoFormat) -> str:
             f"profile {config.profile_name}, level {config.level_idc // 10}.{config.level_idc % 10}")
 
 
-def tell_plan(run: Run, config: Config, verbose: bool) -> None:
+def print_plan(run: Run, config: Config, verbose: bool) -> None:
     """Warn about a tuning file that is not used; with --verbose print the plan."""
     if config.tuning_note:
         run.warn(f"{config.tuning_note}; going on without")
     if verbose:
-        from ..encoder.settings.predicted import planned  # the planner
+        from ..encoder.settings.device_prediction import planned  # the planner
 
         run.planned = planned(config)
         if run.planned is None:
@@ -307,22 +308,22 @@ def _encode(run: Run, stop: StopSignals) -> int:
     if run.arrays and run.written:
         run.arrays.close()
     run.progress.finish()
-    held = f"{run.written} frame{'s' if run.written != 1 else ''}"
+    n_written = f"{run.written} frame{'s' if run.written != 1 else ''}"
     if failure is not None:
-        raise type(failure)(f"{failure}; the output holds {held}") from None
+        raise type(failure)(f"{failure}; the output holds {n_written}") from None
     if run.source.left_over and not stop.asked:
         left = f"{run.source.left_over} bytes left over"
-        run.problems.append(f"{run.name}: the last frame is cut off: {left}, {held} encoded")
+        run.problems.append(f"{run.name}: the last frame is cut off: {left}, {n_written} encoded")
     if not run.written and not stop.asked:
         raise InputError(run.problems[0] if run.problems else _nothing(run, config))
-    for warning in told_after(run.name, run.clock.times, run.sinks.stream, config):
+    for warning in warnings_after(run.name, run.clock.times, run.sinks.stream, config):
         run.warn(warning)
     if run.written:
         _finish(run)
     for problem in run.problems:
-        say(f"h264lite encode: error: {problem}")
+        print_line(f"h264lite encode: error: {problem}")
     if stop.asked:
-        say(f"h264lite encode: interrupted; the output holds {held}" if run.written else _NOTHING_WRITTEN)
+        print_line(f"h264lite encode: interrupted; the output holds {n_written}" if run.written else _NOTHING_WRITTEN)
         return INTERRUPTED
     return FAILED if run.problems else 0
 
@@ -438,8 +439,8 @@ def _finish(run: Run) -> None:
     if run.planned is not None and stats.frames:
         run.info(compare(run.planned, seconds / stats.frames, bool(run.encoder.lanes)))
     if not run.quiet:
-        say("")
-        say(f"encoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s")
+        print_line("")
+        print_line(f"encoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s")
     summary = {"encode_seconds": seconds, "encode_fps": stats.frames / seconds, **_settings(run.encoder.config),
                **stats.summary(), **used}
     run.progress.event("end", **summary)

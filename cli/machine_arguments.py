@@ -116,8 +116,8 @@ def _sizes(text: str) -> list[tuple[int, int]]:
 def _input_res(args: argparse.Namespace) -> tuple[int, int] | None:
     if args.input_res is not None and args.clip is None:
         raise OptionError("has no effect without --clip", "input-res")
-    found: tuple[int, int] | None = _value(args.input_res, "input-res", read_size)
-    return found
+    size: tuple[int, int] | None = _value(args.input_res, "input-res", read_size)
+    return size
 
 
 def _tune(args: argparse.Namespace) -> int:

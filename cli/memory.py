@@ -22,16 +22,16 @@ def memory(on_gpu: bool) -> dict[str, Any]:
     page-locked memory of the host.
     """
     peak = peak_bytes()
-    found: dict[str, Any] = {} if peak is None else {"peak_memory_mib": -(-peak // _MIB)}
+    facts: dict[str, Any] = {} if peak is None else {"peak_memory_mib": -(-peak // _MIB)}
     there, page_locked = held_bytes() if on_gpu else (0, 0)
     if there:
-        found |= {"gpu_memory_mib": -(-there // _MIB), "page_locked_mib": -(-page_locked // _MIB)}
-    return found
+        facts |= {"gpu_memory_mib": -(-there // _MIB), "page_locked_mib": -(-page_locked // _MIB)}
+    return facts
 
 
-def lines(found: dict[str, Any]) -> list[str]:
+def lines(facts: dict[str, Any]) -> list[str]:
     """The line of --verbose about `memory`; none where nothing is known."""
     names = {"peak_memory_mib": "the process at most", "gpu_memory_mib": "allocated on GPUs",
              "page_locked_mib": "page-locked"}  # fmt: skip
-    parts = [f"{found[key]} MiB {name}" for key, name in names.items() if key in found]
+    parts = [f"{facts[key]} MiB {name}" for key, name in names.items() if key in facts]
     return ["memory: " + ", ".join(parts)] if parts else []

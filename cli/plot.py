@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from ..console import say
+from ..console import print_line
 from ..encoder.errors import InputError, OptionError
 from ..encoder.files.output import ByteSink
 from ..encoder.settings.option_types import read_fps
@@ -48,7 +48,7 @@ def _rd(args: argparse.Namespace, kind: str) -> bytes:
     first, *_ = curves
     for name, percent in bd_rates(curves).items():
         said = f"{name}: {percent:+.2f} % bits beside {first} at equal {args.by} (BD-rate, PCHIP)"
-        say(said.replace(r"\$", "$"))
+        print_line(said.replace(r"\$", "$"))
     return draw_rd(curves, QUALITIES[args.by], args.title, kind)
 
 
@@ -144,12 +144,12 @@ def _rows(name: str, text: str, columns: tuple[str, ...]) -> Iterator[dict[str, 
 
 def _number(name: str, text: str) -> float:
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
+        number = math.nan
+    if not math.isfinite(number):
         raise InputError(f"{name}: {text[:40]!r} is no number")
-    return found
+    return number
 
 
 def _read(name: str) -> str:

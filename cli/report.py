@@ -5,7 +5,7 @@ import os
 from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..console import say
+from ..console import print_line
 from ..decoder.errors import BitstreamError
 from ..encoder.errors import InputError, OptionError
 from ..encoder.settings.option_types import read_int, read_size
@@ -95,8 +95,8 @@ def run_report(args: argparse.Namespace) -> int:
             raise OptionError(f"{shown(out, 'standard output')} is both input and output", "output")
     quiet = compiling.messages_to(lambda text: None) if args.quiet else nullcontext()
     with quiet:
-        made = _write(out, names, args.source, size, Choice(limit, _pictures(args.pictures), in_page * _MEBI))
-    return _say(made, out, names, args.quiet)
+        page = _write(out, names, args.source, size, Choice(limit, _pictures(args.pictures), in_page * _MEBI))
+    return _say(page, out, names, args.quiet)
 
 
 def _default_name(name: str) -> str:
@@ -129,18 +129,18 @@ def _open_source(name: str, size: tuple[int, int] | None, stack: ExitStack) -> "
     return source
 
 
-def _say(made: "Made", out: str, names: list[str], quiet: bool) -> int:
+def _say(page: "Made", out: str, names: list[str], quiet: bool) -> int:
     """Lines about what was written; the exit code."""
-    for name, count, error, cut in zip(names, made.frames, made.errors, made.cut):
+    for name, count, error, cut in zip(names, page.frames, page.errors, page.cut):
         said = shown(name, "standard input")
         if error:
-            say(f"h264lite report: error: {said}: {error} ({count} frames on the page)")
+            print_line(f"h264lite report: error: {said}: {error} ({count} frames on the page)")
         elif not count:
-            say(f"h264lite report: error: {said}: no frames")
+            print_line(f"h264lite report: error: {said}: no frames")
         elif cut and not quiet:
-            say(f"h264lite report: {said}: the page ends after {count} frames (--frames)")
-    if any(made.frames) and not quiet:
-        frames = " and ".join(map(str, made.frames))
-        beside = f", {made.outside / _MEBI:.1f} MiB of data in {made.folder}, which belongs beside it" if made.outside else ""
-        say(f"h264lite report: {shown(out, 'standard output')}: {frames} frames, {made.size / _MEBI:.1f} MiB{beside}")
-    return 1 if any(made.errors) or not all(made.frames) else 0
+            print_line(f"h264lite report: {said}: the page ends after {count} frames (--frames)")
+    if any(page.frames) and not quiet:
+        frames = " and ".join(map(str, page.frames))
+        beside = f", {page.outside / _MEBI:.1f} MiB of data in {page.folder}, which belongs beside it" if page.outside else ""
+        print_line(f"h264lite report: {shown(out, 'standard output')}: {frames} frames, {page.size / _MEBI:.1f} MiB{beside}")
+    return 1 if any(page.errors) or not all(page.frames) else 0

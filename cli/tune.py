@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..console import say
+from ..console import print_line
 from ..encoder.compile_kernels import compile_for
 from ..encoder.errors import DeviceError, DeviceLost, Error, OptionError, OutputError
 from ..encoder.files.output import check_distinct
 from ..encoder.files.video import Planes
-from ..encoder.settings.predicted import frame_kind_of, on_single_device
+from ..encoder.settings.device_prediction import frame_kind_of, on_single_device
 from ..encoder.warm_up import will_compile
 from ..files import check_replaceable, is_special
 from ..scheduler.devices import (
@@ -42,7 +42,7 @@ from ..scheduler.planning.tuning_file import (
     save,
 )
 from .measuring.calibrate import calibrated
-from .measuring.measure import LEAST_FRAMES, MOST, SIZES, WARM, Samples, TimedEncode, frames_for, of_clip, watch
+from .measuring.measure import LEAST_FRAMES, MOST_FRAMES, SIZES, WARM, Samples, TimedEncode, frames_for, of_clip, watch
 from .measuring.measure_gops import gop_rate
 
 GPU = "cuda:0"
@@ -52,7 +52,7 @@ STREAMS = {4: "four streams", 1: "one stream"}  # one stream saves event calls o
 TILE_ROWS = {rows: f"tiles of {rows} macroblock rows" for rows in (Device.tile_rows, 2)}  # one row suits many references
 TURNS = 2
 UNSTEADY = 0.1  # of a time, up or down: a larger spread is reported
-WORTH = 1.02  # times as fast as the default, or the default stays
+NEEDED_SPEEDUP = 1.02  # times as fast as the default, or the default stays
 RUNS = 5  # encodes on a GPU at a size, of which the median counts: rates differ between encodes and over minutes
 _BAR = 24
 
@@ -74,15 +74,15 @@ class Bar:
             filled = _BAR * self.done // self.steps
             columns = shutil.get_terminal_size().columns
             line = f"[{'#' * filled}{'.' * (_BAR - filled)}] {self.done}/{self.steps} {seconds:3.0f} s  {text}"
-            say("\r" + line[: columns - 1].ljust(columns - 1), "")
+            print_line("\r" + line[: columns - 1].ljust(columns - 1), "")
         else:
-            say(f"[{self.done + 1}/{self.steps}] {seconds:3.0f} s  {text}")
+            print_line(f"[{self.done + 1}/{self.steps}] {seconds:3.0f} s  {text}")
         self.done += 1
 
     def close(self) -> None:
         """Clear the line."""
         if self.live and not self.quiet:
-            say("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r", "")
+            print_line("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r", "")
 
 
 @dataclass
@@ -168,14 +168,14 @@ class Tune:
                 return
         self.bar.step(label)
         try:
-            found = self.watch(device, frames, self.each if device == CPU else self.each / RUNS)
+            measured = self.watch(device, frames, self.each if device == CPU else self.each / RUNS)
         except DeviceLost:
             raise
         except Error as error:  # frames of this size do not fit
             self.bar.done += device != CPU
             self.skipped.append(f"{label}: {error}")
             return
-        self.measured.append(Measured(frames, [found]))
+        self.measured.append(Measured(frames, [measured]))
         if device != CPU:
             self.bar.step(f"{label}, stage by stage")
             self.measured[-1].timed = self.watch(device, frames, self.each, most=400, timed=True)
@@ -191,7 +191,7 @@ class Tune:
                 some.runs.append(self.watch(first.device, some.frames, seconds))
 
     def watch(
-        self, device: str, frames: Sequence[Planes], seconds: float, most: int = MOST, timed: bool = False
+        self, device: str, frames: Sequence[Planes], seconds: float, most: int = MOST_FRAMES, timed: bool = False
     ) -> TimedEncode:
         """Run an encode with the chosen settings; timed: with events around stages."""
         return watch(device, frames, self.chosen["threads"], seconds, most, timed, gpu_choices=self.chosen)
@@ -220,7 +220,7 @@ class Tune:
             self.bar.step(f"{threads} threads")
             device = GPU if GPU in self.devices else CPU
             rates[threads] = 1 / watch(device, frames, threads, self.each, gpu_choices={}).frame
-        return self.threads // 2 if rates[self.threads // 2] > WORTH * rates[self.threads] else self.threads
+        return self.threads // 2 if rates[self.threads // 2] > NEEDED_SPEEDUP * rates[self.threads] else self.threads
 
     def choose(self, name: str, size: tuple[int, int], values: Mapping[int, str]) -> int:
         """A setting of a GPU: the first of `values`, unless another one is faster. Each is tried TURNS times, alternating."""
@@ -228,10 +228,10 @@ class Tune:
         for value, label in TURNS * [*values.items()]:
             self.bar.step(label)
             choices = self.chosen | {name: value}
-            found = watch(GPU, frames, self.chosen["threads"], self.each, gpu_choices=choices)
-            seconds[value] = min(seconds[value], found.frame)
+            measured = watch(GPU, frames, self.chosen["threads"], self.each, gpu_choices=choices)
+            seconds[value] = min(seconds[value], measured.frame)
         usual, best = next(iter(values)), min(seconds, key=lambda value: seconds[value])
-        return best if seconds[best] * WORTH < seconds[usual] else usual
+        return best if seconds[best] * NEEDED_SPEEDUP < seconds[usual] else usual
 
     def lanes(self) -> list[int]:
         """The numbers of GOPs at once to try."""
@@ -248,7 +248,7 @@ class Tune:
             rate = gop_rate(device, frames, self.chosen["threads"], lanes, self.each, self.chosen)
             rates[lanes] = max(rates[lanes], rate)
         best = max(rates.values())
-        return min(lanes for lanes, rate in rates.items() if rate * WORTH >= best)
+        return min(lanes for lanes, rate in rates.items() if rate * NEEDED_SPEEDUP >= best)
 
     def report(self, models: Models) -> list[str]:
         """Frames a second by size and device, measured and predicted by the models. Predictions are no more exact than the
@@ -256,11 +256,11 @@ class Tune:
         """
         lines = [f"{'size':>10} {'device':>7} {'fps':>8}        {'predicted':>10} {'by':>12}"]
         for some in self.measured:
-            found = some.middle
-            frame_kind = frame_kind_of(found.mb_width, found.mb_height, subme=found.subme, cabac=found.cabac)
-            prediction = predict(on_single_device(found.device, frame_kind), frame_kind, models)
+            run = some.middle
+            frame_kind = frame_kind_of(run.mb_width, run.mb_height, subme=run.subme, cabac=run.cabac)
+            prediction = predict(on_single_device(run.device, frame_kind), frame_kind, models)
             spread = f"±{50 * some.spread:4.1f}%" if len(some.runs) > 1 else ""
-            lines.append(f"{found.width}x{found.height}".rjust(10) + f" {found.device:>7} {1 / found.frame:8.1f} {spread:>6}"
+            lines.append(f"{run.width}x{run.height}".rjust(10) + f" {run.device:>7} {1 / run.frame:8.1f} {spread:>6}"
                          f"{1 / prediction.seconds:11.1f} {prediction.bound:>12}")
         apart = max((some.spread / 2 for some in self.measured), default=0.0)
         if apart > UNSTEADY:
@@ -279,7 +279,7 @@ def run_tune(
     machine = Machine.here()
     missing = why_no_cuda()
     devices = [CPU] if missing else [CPU, *(f"cuda:{k}" for k in range(count_gpus()))]
-    log = (lambda text: None) if quiet else (lambda text: say(f"h264lite tune: {text}"))
+    log = (lambda text: None) if quiet else (lambda text: print_line(f"h264lite tune: {text}"))
     log(f"{machine.processor}, {machine.cores} cores, {machine.simd}; " + (missing or ", ".join(machine.gpus)))
     if will_compile():
         log(f"compiled in {compile_for():.0f} s, not counted")

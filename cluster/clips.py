@@ -77,11 +77,11 @@ class Encode:
                     raise InputError(text + self._which(columns, row)) from None
                 results.append(None)
                 errors.append(text)
-        found = {name: np.asarray(column) for name, column in columns.items() if name != self._input}
-        found[self._output] = _objects(results)
+        kept = {name: np.asarray(column) for name, column in columns.items() if name != self._input}
+        kept[self._output] = _objects(results)
         if self._on_error == "null":
-            found[f"{self._output}_error"] = _objects(errors)
-        return found
+            kept[f"{self._output}_error"] = _objects(errors)
+        return kept
 
     def _where(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options with device and threads by what Ray has given, unless they are said."""

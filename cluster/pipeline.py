@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..encoder.decision_queue import DecisionQueue
 from ..encoder.decisions.second_pass import parts_of
 from ..encoder.errors import DeviceLost, Error
 from ..encoder.files.read_ahead import FileRead, Read
 from ..encoder.gops.gops import frame_bytes
-from ..encoder.held_frames import HeldFrames
 from ..encoder.settings.config import Config
-from ..encoder.settings.requests import Request
+from ..encoder.settings.frame_requests import Request
 from ..encoder.slice_writer import SliceWriter
 from ..scheduler.frame_spec import FrameSpec
 from ..scheduler.frames.frame import split_planes
@@ -70,7 +70,7 @@ class RayPipeline:
         self._least = least or CHUNK_FRAMES
         self.taken: list[EncodedFrame] = []  # see Pipeline
         self._stream = Stream(uuid.uuid4().hex)
-        self._held = HeldFrames(config, warn)
+        self._decisions = DecisionQueue(config, warn)
         self._frame_bytes = frame_bytes(config)
         self._starts = [] if config.first_pass is None else [part.start for part in parts_of(config.first_pass)]
         self._buffer: np.ndarray | None = None  # of the next frame
@@ -98,7 +98,7 @@ class RayPipeline:
     @property
     def is_whole(self) -> bool:
         """See Reordering."""
-        return self._held.is_whole
+        return self._decisions.is_whole
 
     def headers(self) -> bytes:
         """See Pipeline."""
@@ -116,7 +116,7 @@ class RayPipeline:
 
     def request(self, request: Request | None) -> None:
         """See Pipeline."""
-        self._held.request(request)
+        self._decisions.request(request)
 
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
         """See Pipeline; blocks while there is no room."""
@@ -129,7 +129,7 @@ class RayPipeline:
         self._buffer = None
         while not self.has_room():
             self._wait(POLL_SECONDS)
-        self._add(self._held.add(buffer, planes))
+        self._add(self._decisions.add(buffer, planes))
         return self._fetch()
 
     def encode_later(self, read: Read) -> "list[EncodedFrame]":
@@ -139,7 +139,7 @@ class RayPipeline:
             buffer, self._buffer = self.next_buffer(), None
             assert buffer is not None
             read(buffer)
-        self._add(self._held.add(buffer))
+        self._add(self._decisions.add(buffer))
         return self._fetch()
 
     def flush(self) -> "list[EncodedFrame]":
@@ -152,7 +152,7 @@ class RayPipeline:
     def close(self) -> None:
         """See Pipeline; tasks that are not done are cancelled."""
         self.cut()
-        self._held.close()
+        self._decisions.close()
 
     # ---- without blocking, see Gops
     def has_room(self) -> bool:
@@ -175,7 +175,7 @@ class RayPipeline:
         """No frame follows; those that wait to be decided about are encoded."""
         if not self._ended and not self._failed:
             self._ended = True
-            self._add(self._held.end())
+            self._add(self._decisions.end())
             self._submit()
 
     def cut(self) -> None:

@@ -14,7 +14,7 @@ _ONE = 1 << LOG2_SHIFT
 _SLOPE, _NEUTRAL = round(1.0397 * _ONE), round(14.427 * _ONE)
 _NEUTRAL_SQUARE = 14
 _STEP = 6  # QPs that double the quantiser step
-MOST_WORTH_LOG2 = 8  # of a worth, or of its inverse
+MOST_WEIGHT_LOG2 = 8  # of a worth, or of its inverse
 
 
 @helper
@@ -54,12 +54,12 @@ def find_offsets(energy, mode, strength, offsets):
 
 
 @helper
-def find_worths(offsets, found):
+def find_error_weights(offsets, weights):
     """See worths."""
-    most = MOST_WORTH_LOG2 << LOG2_SHIFT
+    most = MOST_WEIGHT_LOG2 << LOG2_SHIFT
     for mb in range(offsets.size):
         change = (-np.int64(offsets[mb]) * (1 << (LOG2_SHIFT - QP_SHIFT))) // _STEP
-        found[mb] = exp2(min(max(change, -most), most) + most)
+        weights[mb] = exp2(min(max(change, -most), most) + most)
 
 
 @closed_kernel
@@ -72,8 +72,8 @@ def aq_offsets(energy, mode, strength, offsets):
 
 
 @closed_kernel
-def worths(offsets, found):
-    """What a cost is worth under QP offsets, at finer steps more -> found: int64[n_mb], in 1 / 2^(LOG2_SHIFT +
-    MOST_WORTH_LOG2). offsets: int32[n_mb], in 1 / 256.
+def error_weights(offsets, weights):
+    """What a cost is worth under QP offsets, at finer steps more -> weights: int64[n_mb], in 1 / 2^(LOG2_SHIFT +
+    MOST_WEIGHT_LOG2). offsets: int32[n_mb], in 1 / 256.
     """
-    find_worths(offsets, found)
+    find_error_weights(offsets, weights)

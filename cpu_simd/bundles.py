@@ -213,7 +213,7 @@ Quantiser = namedtuple("Quantiser", (
     "qp",  # uint8[n_mb], QP_Y
     "chroma_offset",  # chroma_qp_index_offset
     "scaling",  # int16[SCALING_SIZE], of scaling.py
-    "has_lists",  # None if all scaling lists are flat: kernels are compiled without others; or 1
+    "has_scaling_lists",  # None if all scaling lists are flat: kernels are compiled without others; or 1
 ), defaults=(FLAT_SCALING, None))  # fmt: skip
 
 # Parameters of the deblocking filter.

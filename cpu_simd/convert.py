@@ -13,7 +13,7 @@ from .layout import KINDS
 
 UINT8, FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = KINDS
 # Scaled samples outside of these are not those of the range that was assumed: a tenth beyond 0..255
-LEAST, MOST = np.float32(-25.5), np.float32(280.5)
+LEAST_SAMPLE, MOST_SAMPLE = np.float32(-25.5), np.float32(280.5)
 _TO_FLOAT16 = np.float32(2.0**112)  # bits of a float16 at the place of a float32's are too small by this factor
 
 
@@ -66,7 +66,7 @@ def _quantise(values, low, scale, width, out):
     outside = False
     for x in range(width):
         scaled = (values[x] - low) * scale
-        outside |= not (scaled >= LEAST and scaled <= MOST)
+        outside |= not (scaled >= LEAST_SAMPLE and scaled <= MOST_SAMPLE)
         scaled = scaled if scaled > np.float32(0) else np.float32(0)
         scaled = scaled if scaled < np.float32(255) else np.float32(255)
         out[x] = np.uint8(np.int32(scaled + np.float32(0.5)))

@@ -51,7 +51,7 @@ SMALL_PARTITIONS = 24  # those below 8x8
 # intra_modes: the sixteen Intra4x4PredModes of I_4x4, or AS_16x16 + Intra16x16PredMode of I_16x16, or AS_8x8 +
 # Intra8x8PredMode of I_8x8 in the four blocks of each quadrant
 AS_16x16, AS_8x8 = 16, 32
-NOT_WORTH = 1 << 20  # intra_cost of a macroblock for which inter prediction is cheaper
+INTER_IS_CHEAPER = 1 << 20  # intra_cost of a macroblock for which inter prediction is cheaper
 
 # ---- estimates of bits (bit_costs.py, bit_costs.cuh)
 # Of an intra macroblock in a P frame: costs come from source samples, and prediction from decoded samples is worse the
@@ -88,8 +88,9 @@ BUDGET = 6  # skip_probe: score from which a residual is worth coding
 
 # ---- rdo_quant
 RDO_ONE = 64  # a level of one in the unit of the ratios
-RDO_SURE = 77  # |coefficient| / step from which a level of one is always kept
-RDO_MANY, RDO_SURE_OF_MANY = 8, 43  # RDO_SURE of a block with more than RDO_MANY levels, where each costs few bits
+RDO_SURE_RATIO = 77  # |coefficient| / step from which a level of one is always kept
+# RDO_SURE_RATIO of a block with more than RDO_MANY_LEVELS levels, where each costs few bits
+RDO_MANY_LEVELS, RDO_SURE_RATIO_OF_MANY = 8, 43
 RDO_UP = 42  # levels above one are rounded up from a fraction of RDO_UP / RDO_ONE on
 RDO_BIT = 9  # cost of a bit in units of 1 / RDO_ONE: lambda / step^2 = 0.136
 

@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..jit.calls import Prepared
+from ..jit.address_calls import Prepared
 from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import se_bits
@@ -306,7 +306,7 @@ def motion_costs(start, predictor, weight, size, bits, costs):
 
 
 @helper
-def is_quiet(source, at, reference, there, mb, lam, quiet, start, found):
+def is_quiet(source, at, reference, there, mb, lam, quiet, start, search_result):
     """Whether a macroblock costs less than `quiet` lambdas at the centre of its window, which then is its only result.
 
     at, there: offsets of its samples in source and, at that vector, in reference.
@@ -316,7 +316,7 @@ def is_quiet(source, at, reference, there, mb, lam, quiet, start, found):
     value += macroblock_sad(load_layers(source, at, source.shape[1]), reference, there, reference.shape[1])
     if value >= quiet * lam:
         return False
-    cost, mv = found
+    cost, mv = search_result
     for k in range(40):
         cost[mb, k] = COST_NOT_REFINED
     cost[mb, 40] = value
@@ -325,7 +325,7 @@ def is_quiet(source, at, reference, there, mb, lam, quiet, start, found):
 
 
 @closed_kernel
-def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, limits, native, wide):
+def _search_rows(source, reference, pad, start, qp, merange, row0, row1, search_result, limits, native, wide):
     """Implements full_search. limits: large_alone, QUIET or 0, and candidates side by side; wide: steps of 32 candidates,
     for AVX-512; None: of 16.
     """
@@ -334,7 +334,7 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
     large, quiet, across = limits
     first = 0 if large is None else FIRST_LARGE
     centre, predictor = start
-    cost, mv = found
+    cost, mv = search_result
     lanes = lanes_of(like)
     mb_width = source.shape[1] // 16
     source_stride = source.shape[1]
@@ -369,7 +369,7 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, 
         corner = (sy + cy + pad) * reference_stride + sx + cx + pad
         at = sy * source_stride + sx
         if quiet > 0 and is_quiet(
-            source, at, reference, corner + merange * (reference_stride + 1), mb, lam, quiet, start, found
+            source, at, reference, corner + merange * (reference_stride + 1), mb, lam, quiet, start, search_result
         ):
             continue
         motion_costs(cx, int(predictor[mb, 0]), weight, size, x_bits, x_cost)
@@ -418,15 +418,15 @@ def large_alone(partition_mask):
 
 @Prepared
 def full_search(
-    source, reference, pad, start, qp, merange, row0, row1, found, partition_mask=ALL_PARTITIONS, subme=EVERY,
+    source, reference, pad, start, qp, merange, row0, row1, search_result, partition_mask=ALL_PARTITIONS, subme=EVERY,
     level=SIMD_LEVEL,
 ):  # fmt: skip
     """Integer full search with motion cost (not part of the standard).
 
     source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad], sample (0, 0) of the frame at [pad, pad]; start: SearchStart;
-    qp: uint8[n_mb], QP_Y; merange: 4..64; [row0, row1): macroblock rows. Writes found: SearchResult. Candidates: dx, dy in
-    [-merange, merange-1] round the centre; the lowest min(65535, SAD + lam // 2 * bits) wins, on a tie the first in raster
-    order (dy outer). The window round the centre (at least 12 samples) must lie in the padded reference.
+    qp: uint8[n_mb], QP_Y; merange: 4..64; [row0, row1): macroblock rows. Writes search_result: SearchResult. Candidates: dx,
+    dy in [-merange, merange-1] round the centre; the lowest min(65535, SAD + lam // 2 * bits) wins, on a tie the first in
+    raster order (dy outer). The window round the centre (at least 12 samples) must lie in the padded reference.
     partition_mask: sizes wanted (see ALL_PARTITIONS); without 8x4, 4x8 and 4x4 these cost COST_NOT_REFINED, and their vectors
     are not written. Up to subme QUICK a macroblock that costs less than QUIET lambdas at the centre has this vector,
     undivided, without a search; other partitions then cost COST_NOT_REFINED, and their vectors are not written.
@@ -441,5 +441,5 @@ def full_search(
     wide = 1 if level == WIDE else None
     across = 32 if level == WIDE and merange >= 16 else 16
     limits = large_alone(partition_mask), QUIET if subme <= QUICK else 0, across
-    arguments = source, reference, pad, start, qp, merange, row0, row1, found, limits, level != PORTABLE, wide
+    arguments = source, reference, pad, start, qp, merange, row0, row1, search_result, limits, level != PORTABLE, wide
     return [(_search_rows, arguments)]

@@ -41,7 +41,7 @@ from .residual_range import leaves_16_bits
 from .simd.blocks import splat_u16x4
 from .simd.lanes import bit_length
 from .simd.vector import load_u8x16, splat_u16x8, splat_u16x16, store
-from .transform import BUFFER, Lists, chroma_qp, forward_strips, quantise_kept, reconstruct_strips
+from .transform import BUFFER, ScalingLists, chroma_qp, forward_strips, quantise_kept, reconstruct_strips
 from .transform_8x8 import QUADRANT_8x8, forward_quadrants, quantise_kept_8x8, reconstruct_8x8, scan_8x8
 from .transform_choice import N_CHOICE_BITS, N_QPS, luma_cost, table_of_qp
 from .trellis import LONGEST
@@ -109,14 +109,14 @@ def _code_either(mb, buffers, qp, rounding, residual):
     costs less, or for both where they are nearly alike, and their costs then count.
     """
     source, predicted, out, quantised, dc, _, scratch, quantised_8x8 = buffers
-    levels, total_coeff, bits, lists = residual.levels, residual.total_coeff, rounding.bits, rounding.lists
+    levels, total_coeff, bits, scaling = residual.levels, residual.total_coeff, rounding.bits, rounding.scaling
     dead_zone = rounding.dead_zone
-    may_4x4 = forward_strips(source, predicted, 0, 4, 0, qp, dead_zone, lists, quantised)
-    may_8x8 = forward_quadrants(source, predicted, qp, dead_zone, lists, quantised_8x8)
+    may_4x4 = forward_strips(source, predicted, 0, 4, 0, qp, dead_zone, scaling, quantised)
+    may_8x8 = forward_quadrants(source, predicted, qp, dead_zone, scaling, quantised_8x8)
     if not may_4x4 and not may_8x8:
         return 0
-    coded = quantise_kept(0, 4, 0, qp, dead_zone, True, lists, quantised)
-    coded_8x8 = quantise_kept_8x8(qp, dead_zone, True, lists, quantised_8x8)
+    coded = quantise_kept(0, 4, 0, qp, dead_zone, True, scaling, quantised)
+    coded_8x8 = quantise_kept_8x8(qp, dead_zone, True, scaling, quantised_8x8)
     if coded | coded_8x8 == 0:
         return 0
     cost, pattern = luma_cost(quantised, _quadrants_of(coded), False, bits, scratch, dc)
@@ -138,7 +138,7 @@ def _code_either(mb, buffers, qp, rounding, residual):
                 scan_8x8(quantised_8x8, q, mb, levels, total_coeff)
         if pattern_8x8:
             residual.transform_8x8[mb] = 1
-            reconstruct_8x8(quantised_8x8, predicted, qp, lists, out)
+            reconstruct_8x8(quantised_8x8, predicted, qp, scaling, out)
         return pattern_8x8
     clear_quadrants(quantised, pattern)
     for q in range(4):
@@ -147,7 +147,7 @@ def _code_either(mb, buffers, qp, rounding, residual):
     if pattern:
         for i in range(64):
             dc[i] = 0
-        reconstruct_strips(quantised, dc, predicted, 0, 4, qp, lists, out)
+        reconstruct_strips(quantised, dc, predicted, 0, 4, qp, scaling, out)
     return pattern
 
 
@@ -165,7 +165,7 @@ def _code_4x4(mb, buffers, qp, rounding, residual):
     if luma:
         for i in range(64):
             dc[i] = 0
-        reconstruct_strips(quantised, dc, predicted, 0, 4, qp, rounding.lists, out)
+        reconstruct_strips(quantised, dc, predicted, 0, 4, qp, rounding.scaling, out)
     return luma
 
 
@@ -208,8 +208,8 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     residual. A macroblock that takes fewer bits as I_PCM becomes I_PCM (ref_idx -1, mv 0), to be coded by intra().
     """
     mb_type, sub_mb_type = motion.mb_type, motion.sub_mb_type
-    qp, chroma_qp_offset, scaling, has_lists = quantiser
-    lists = Lists(scaling, np.int64(SCALING_SET), np.int64(scaling[SCALING_FINER]), has_lists)
+    qp, chroma_qp_offset, scaling_table, has_scaling_lists = quantiser
+    scaling = ScalingLists(scaling_table, np.int64(SCALING_SET), np.int64(scaling_table[SCALING_FINER]), has_scaling_lists)
     rec_y, rec_u, rec_v = rec
     cbp = residual.cbp
     mb_width = source.y.shape[1] // 16
@@ -218,7 +218,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     kind, dead_zone = rounding_kind(tools, BY_CAVLC), np.int64(tools.dead_zone_inter)
-    rounding = Rounding(kind, dead_zone, np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), bits, lists, tools.cabac)
+    rounding = Rounding(kind, dead_zone, np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), bits, scaling, tools.cabac)
     values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(BUFFER, np.int16)
     buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     for mb in range(row0 * mb_width, row1 * mb_width):
@@ -246,7 +246,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
         if cbp[mb] == 0:
             continue
-        if pcm_is_cheaper(mb, has_lists, residual) or leaves_16_bits(mb, q, q_c, lists, buffers, residual):
+        if pcm_is_cheaper(mb, has_scaling_lists, residual) or leaves_16_bits(mb, q, q_c, scaling, buffers, residual):
             mb_type[mb] = I_PCM
             _clear_motion(mb, motion.ref_idx, motion.mv)
             if references.n_ref1:

@@ -46,14 +46,13 @@ from .macroblock_coding import (
 )
 from .macroblock_syntax import predicted_intra_mode
 from .residual_range import leaves_16_bits
-from .row_order import wait_for_above
 from .simd.lanes import block_satd, sums_of_4
 from .simd.vector import add, load_4_u8x4, load_u8x16, load_u16x16, splat_u16x16, store, sub, widen
 from .transform import (
     BUFFER,
     COEFFICIENTS,
     LUMA,
-    Lists,
+    ScalingLists,
     chroma_qp,
     dc_multiplier,
     quantise_dc,
@@ -63,6 +62,7 @@ from .transform import (
 )
 from .transform_choice import N_CHOICE_BITS, N_QPS, table_of_qp
 from .trellis import LONGEST, choose_dc
+from .wavefront import wait_for_above
 
 
 @helper
@@ -109,21 +109,21 @@ def _code_16x16(mb, buffers, qp, rounding, residual):
     for k in range(16):
         values[k] = quantised[COEFFICIENTS + 64 * (k >> 2) + 4 * (k & 3)]
     transform_luma_dc(values)
-    multiplier = dc_multiplier(rounding.lists, LUMA, qp)
+    multiplier = dc_multiplier(rounding.scaling, LUMA, qp)
     if by_cabac(rounding):
         choose_dc(values, 0, ZIGZAG_4x4, 16, qp, LUMA_DC_16x16, multiplier, rounding, scratch)
     else:
         for i in range(16):
-            values[i] = quantise_dc(values[i], qp, rounding.dead_zone, multiplier, rounding.lists.finer)
+            values[i] = quantise_dc(values[i], qp, rounding.dead_zone, multiplier, rounding.scaling.finer)
     for i in range(16):
         levels[mb, LUMA_DC, i] = values[ZIGZAG_4x4[i]]
     scan_luma(quantised, coded, mb, levels, total_coeff)
-    scale_luma_dc(values, qp, rounding.lists)
+    scale_luma_dc(values, qp, rounding.scaling)
     for i in range(64):
         dc[i] = 0
     for k in range(16):
         dc[4 * k] = values[k]
-    reconstruct_strips(quantised, dc, predicted, 0, 4, qp, rounding.lists, out)
+    reconstruct_strips(quantised, dc, predicted, 0, 4, qp, rounding.scaling, out)
     return 15 if coded else 0
 
 
@@ -316,8 +316,8 @@ def intra(
     scaling lists are flat, true cost chooses (intra_by_cost.py). Needs the reconstruction of inter macroblocks.
     """
     mb_type, intra4x4_mode, _, intra_chroma_mode = intra_choice
-    qp, chroma_qp_offset, scaling, has_lists = quantiser
-    lists = Lists(scaling, np.int64(0), np.int64(scaling[SCALING_FINER]), has_lists)
+    qp, chroma_qp_offset, scaling_table, has_scaling_lists = quantiser
+    scaling = ScalingLists(scaling_table, np.int64(0), np.int64(scaling_table[SCALING_FINER]), has_scaling_lists)
     rec_y, rec_u, rec_v = rec
     cbp = residual.cbp
     mb_width = source.y.shape[1] // 16
@@ -327,12 +327,12 @@ def intra(
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     kind = rounding_kind(tools, AS_ROUNDED)
-    by_cost = bool(tools.cabac) and not bool(has_lists) and kind == BY_CABAC
+    by_cost = bool(tools.cabac) and not bool(has_scaling_lists) and kind == BY_CABAC
     by_cost = by_cost and tools.subme >= (BY_COST_INTRA if n_ref > 0 else BY_COST)
     if n_ref > 0 and not by_cost:
         kind = np.int64(AS_ROUNDED)  # levels by bits gain 0.1 % alone
     dead_zones = np.int64(tools.dead_zone_intra), np.int64(DEAD_ZONE_INTRA)
-    rounding = Rounding(kind, *dead_zones, np.int64(TRELLIS_INTRA), bits, lists, tools.cabac)
+    rounding = Rounding(kind, *dead_zones, np.int64(TRELLIS_INTRA), bits, scaling, tools.cabac)
     values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(BUFFER, np.int16)
     buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     of_modes = Predictions(predictions, edge, np.zeros(KEPT, np.uint8))
@@ -389,7 +389,7 @@ def intra(
                 intra_chroma_mode[mb] = mode
                 store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
                 cbp[mb] = luma + 16 * chroma
-                if pcm_is_cheaper(mb, has_lists, residual) or leaves_16_bits(mb, q, q_c, lists, buffers, residual):
+                if pcm_is_cheaper(mb, has_scaling_lists, residual) or leaves_16_bits(mb, q, q_c, scaling, buffers, residual):
                     _code_pcm_instead(mb, own, x0, y0, rec, residual, intra_choice)
             store_release(progress, 1 + my, mx + 1)
         my = row0 + fetch_add(progress, taken, 1)

@@ -59,14 +59,14 @@ def code_quadrant(buffers, mb, q, predictions, mode, qp, rounding, rec_y, rec_at
     """8.5.3: codes quadrant q with a mode of predict_8x8, to the plane rec_y from offset rec_at on; whether it has levels."""
     stride, levels = rec_y.shape[1], buffers.quantised_8x8
     dead_zone = HALF if rounding.kind else rounding.dead_zone
-    quantise_quadrant(buffers.source, q, predictions, 64 * mode, qp, dead_zone, rounding.lists, levels)
+    quantise_quadrant(buffers.source, q, predictions, 64 * mode, qp, dead_zone, rounding.scaling, levels)
     if rounding.kind:
         lower_8x8(levels, 1 << q, rounding, buffers.scratch)
     if scan_8x8(levels, q, mb, residual.levels, residual.total_coeff) == 0:
         for i in range(8):
             store(rec_y, rec_at + i * stride, load_u8x8(predictions, 64 * mode + 8 * i))
         return False
-    reconstruct_quadrant(levels, q, predictions, 64 * mode, qp, rounding.lists, rec_y, rec_at, stride)
+    reconstruct_quadrant(levels, q, predictions, 64 * mode, qp, rounding.scaling, rec_y, rec_at, stride)
     return True
 
 

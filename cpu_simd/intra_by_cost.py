@@ -14,7 +14,7 @@ from .cabac_bits import LUMA_4x4
 from .decisions import INTRA_TRIALS, LAMBDA
 from .intra_8x8 import code_quadrant
 from .intra_cost import (
-    FAR,
+    COST_MAX,
     cost_chroma,
     cost_of,
     error_4x4,
@@ -54,7 +54,7 @@ def _best_quadrant(buffers, mb, q, predictions, likely, qp, rounding, rec_y, rec
 
     scale.costs: those of all modes by SATD; likely: predIntra8x8PredMode.
     """
-    best, last, least, coded = np.int64(-1), np.int64(-1), np.int64(FAR), False
+    best, last, least, coded = np.int64(-1), np.int64(-1), np.int64(COST_MAX), False
     for _ in range(INTRA_TRIALS):
         mode = next_mode(scale.costs)
         if mode < 0:
@@ -92,7 +92,7 @@ def best_8x8(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, pre
         likely = predicted_intra_mode(intra4x4_mode, mb, k, left, top, mb_width)
         mode = np.int64(0)
         for satd in mode_satds_8x8(buffers.source, np.int64(QUADRANT_8x8[q]), samples):
-            scale.costs[mode] = satd + lam * mode_4x4_bits(mode, likely) if usable >> mode & 1 else FAR
+            scale.costs[mode] = satd + lam * mode_4x4_bits(mode, likely) if usable >> mode & 1 else COST_MAX
             mode += 1
         best, coded, cost = _best_quadrant(
             buffers, mb, q, samples, likely, qp, rounding, rec_y, y * stride + x, residual, scale
@@ -110,7 +110,7 @@ def best_8x8(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, pre
 @helper
 def _best_block(samples, predictions, likely, qp, rounding, levels, levels_at, rec_y, at, scratch, scale):
     """_best_quadrant for a block of Intra_4x4, with the number of levels: see code_block."""
-    best, last, least, count, stride = np.int64(-1), np.int64(-1), np.int64(FAR), 0, rec_y.shape[1]
+    best, last, least, count, stride = np.int64(-1), np.int64(-1), np.int64(COST_MAX), 0, rec_y.shape[1]
     for _ in range(INTRA_TRIALS):
         mode = next_mode(scale.costs)
         if mode < 0:
@@ -151,7 +151,7 @@ def best_4x4(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, pre
         likely = predicted_intra_mode(intra4x4_mode, mb, k, left, top, mb_width)
         own = load_4_u8x4(buffers.source, at, at + 16, at + 32, at + 48)
         for mode in range(N_MODES_4x4):
-            scale.costs[mode] = FAR
+            scale.costs[mode] = COST_MAX
             if (usable >> mode) & 1:
                 satd = block_satd(sub(widen(own), widen(load_u8x16(samples, 16 * mode))))
                 scale.costs[mode] = satd + lam * mode_4x4_bits(mode, likely)
@@ -191,7 +191,7 @@ def best_chroma(buffers, mb, usable, qp, qp_c, rounding, predictions, residual, 
 
     qp, qp_c: QP_Y, QP_C. Returns intra_chroma_pred_mode and the chroma part of coded_block_pattern.
     """
-    best, last, least, pattern = np.int64(-1), np.int64(-1), np.int64(FAR), np.int64(0)
+    best, last, least, pattern = np.int64(-1), np.int64(-1), np.int64(COST_MAX), np.int64(0)
     for mode in range(4):
         if (usable >> mode) & 1:
             last = np.int64(mode)

@@ -25,7 +25,7 @@ from .simd.lanes import nonzero_lanes, squares_of_pairs, sum_of_lanes
 from .simd.vector import add, load_4_u8x4, load_u8x8, load_u8x16, load_u16x16, splat_i32x8, store, sub, widen
 from .transform_choice import bits_8x8, mean_bits
 
-FAR = 1 << 40  # more than any cost
+COST_MAX = 1 << 40  # more than any cost
 
 # What costs of one macroblock are measured with.
 Scale = namedtuple("Scale", (
@@ -176,7 +176,7 @@ def next_mode(costs):
     for i in range(1, 9):
         if costs[i] < costs[mode]:
             mode = np.int64(i)
-    if costs[mode] >= FAR:
+    if costs[mode] >= COST_MAX:
         return np.int64(-1)
-    costs[mode] = FAR
+    costs[mode] = COST_MAX
     return mode

@@ -8,8 +8,8 @@ from .bit_costs import intra_4x4_type_bits, intra_16x16_type_bits, mode_4x4_bits
 from .cost import strip_satd
 from .decisions import (
     BITS_INTRA,
+    INTER_IS_CHEAPER,
     LAMBDA,
-    NOT_WORTH,
     QUICK,
     QUIET,
     AS_8x8,
@@ -259,10 +259,10 @@ def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, 
     int32[mb_height]; tools: CodingTools, I_8x8 needs transform_8x8_mode and intra_8x8; [row0, row1): macroblock rows; writes
     intra_cost: int32[n_mb], SATD + lam * bits, and intra_modes: uint8[n_mb, 16], used by `intra` if mode decision chooses
     intra: sixteen Intra4x4PredModes in raster order, or AS_8x8 + Intra8x8PredMode of the quadrant of each 4x4 block, or
-    sixteen times AS_16x16 + Intra16x16PredMode. They are NOT_WORTH and AS_16x16 + DC unless intra_cost + lam * BITS_INTRA is
-    below the cost of the undivided macroblock in its best reference, and where that is below lam * (QUIET + BITS_INTRA), up
-    to subme QUICK. Neighbouring samples are those of the source, so macroblocks are independent; only modes whose samples are
-    available for Intra prediction in coding (6.4.11, 8.3.1.2) are considered.
+    sixteen times AS_16x16 + Intra16x16PredMode. They are INTER_IS_CHEAPER and AS_16x16 + DC unless intra_cost + lam *
+    BITS_INTRA is below the cost of the undivided macroblock in its best reference, and where that is below lam * (QUIET +
+    BITS_INTRA), up to subme QUICK. Neighbouring samples are those of the source, so macroblocks are independent; only modes
+    whose samples are available for Intra prediction in coding (6.4.11, 8.3.1.2) are considered.
     """
     mb_width = source.shape[1] // 16
     current = np.empty(256, np.int16)
@@ -275,11 +275,11 @@ def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, 
         x0, y0 = 16 * mx, 16 * my
         top = mb - mb_width >= slice_first_mb[my]
         lam = LAMBDA[qp[mb]]
-        limit = np.int64(NOT_WORTH)
+        limit = np.int64(INTER_IS_CHEAPER)
         for r in range(n_ref):
             limit = min(limit, np.int64(search_cost[r, mb, 40]) - lam * BITS_INTRA)
         if tools.subme <= QUICK and limit < QUIET * lam:
-            intra_cost[mb], intra_modes[mb] = NOT_WORTH, AS_16x16 + DC
+            intra_cost[mb], intra_modes[mb] = INTER_IS_CHEAPER, AS_16x16 + DC
             continue
         for y in range(16):
             row = load_u8x16(source, (y0 + y) * source.shape[1] + x0)
@@ -295,7 +295,7 @@ def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, 
             for k in range(16):
                 modes[k] = modes_8x8[k] if cost_8x8 < cost else AS_16x16 + mode
         cost = min(cost_4x4, cost_8x8)
-        worth = cost < limit
-        intra_cost[mb] = cost if worth else NOT_WORTH
+        is_cheaper = cost < limit
+        intra_cost[mb] = cost if is_cheaper else INTER_IS_CHEAPER
         for k in range(16):
-            intra_modes[mb, k] = modes[k] if worth else AS_16x16 + DC
+            intra_modes[mb, k] = modes[k] if is_cheaper else AS_16x16 + DC

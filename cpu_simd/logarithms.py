@@ -40,14 +40,14 @@ def exp2(value):
 
 
 @closed_kernel
-def log2_values(values, found):
+def log2_values(values, results):
     """log2 of each value. values, found (out): int64[n]."""
     for k in range(values.size):
-        found[k] = log2(values[k])
+        results[k] = log2(values[k])
 
 
 @closed_kernel
-def exp2_values(values, found):
+def exp2_values(values, results):
     """exp2 of each value. values, found (out): int64[n]."""
     for k in range(values.size):
-        found[k] = exp2(values[k])
+        results[k] = exp2(values[k])

@@ -64,7 +64,7 @@ Rounding = namedtuple("Rounding", (
     "chroma_dead_zone",
     "factor",  # cost of distortion, see trellis
     "bits",  # int32[N_BITS], of cabac_bits.fill_bits
-    "lists",  # Lists of scaling.py
+    "scaling",  # ScalingLists of transform.py
     "cabac",  # of CodingTools, None: kernels are compiled without the trellis
 ))  # fmt: skip
 
@@ -94,7 +94,7 @@ def forward_chosen(buffers, strip0, strip1, category, qp, rounding):
     """forward_strips before quantise_chosen; returns whether this may leave levels."""
     first, dead_zone = 0 if category == LUMA_4x4 else 1, dead_zone_of(category, rounding)
     return forward_strips(
-        buffers.source, buffers.predicted, strip0, strip1, first, qp, dead_zone, rounding.lists, buffers.quantised
+        buffers.source, buffers.predicted, strip0, strip1, first, qp, dead_zone, rounding.scaling, buffers.quantised
     )
 
 
@@ -107,7 +107,7 @@ def quantise_chosen(buffers, strip0, strip1, category, qp, with_ratios, rounding
     quantised, scratch = buffers.quantised, buffers.scratch
     first, dead_zone = 0 if category == LUMA_4x4 else 1, dead_zone_of(category, rounding)
     with_ratios = with_ratios and rounding.kind != AS_ROUNDED
-    coded = quantise_kept(strip0, strip1, first, qp, dead_zone, with_ratios, rounding.lists, quantised)
+    coded = quantise_kept(strip0, strip1, first, qp, dead_zone, with_ratios, rounding.scaling, quantised)
     if rounding.kind == BY_CAVLC:
         return weigh_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, scratch)
     if by_cabac(rounding):
@@ -120,7 +120,7 @@ def quantise_chosen(buffers, strip0, strip1, category, qp, with_ratios, rounding
 def quantise_chosen_8x8(buffers, qp, rounding):
     """quantise_kept_8x8 with levels chosen as `rounding` says; the ratios are there."""
     dead_zone = HALF if rounding.kind else rounding.dead_zone
-    coded = quantise_kept_8x8(qp, dead_zone, False, rounding.lists, buffers.quantised_8x8)
+    coded = quantise_kept_8x8(qp, dead_zone, False, rounding.scaling, buffers.quantised_8x8)
     if rounding.kind == BY_CAVLC:
         return weigh_8x8(buffers.quantised_8x8, coded, buffers.scratch)
     if by_cabac(rounding):
@@ -212,16 +212,16 @@ def _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff):
 @helper
 def _code_chroma_dc(buffers, qp_c, rounding, mb, levels):
     """8.5.11.1: levels of both chroma DC blocks to `values` and `levels`, after forward_strips; whether any is not 0."""
-    values, quantised, lists = buffers.values, buffers.quantised, rounding.lists
+    values, quantised, scaling = buffers.values, buffers.quantised, rounding.scaling
     dead_zone, any_dc = dead_zone_of(CHROMA_AC, rounding), False
     for k in (0, 4):  # Cb 0..3, Cr 4..7
-        multiplier, largest = dc_multiplier(lists, CB + (k >> 2), qp_c), np.int64(0)
+        multiplier, largest = dc_multiplier(scaling, CB + (k >> 2), qp_c), np.int64(0)
         for i in range(4):
             values[k + i] = quantised[COEFFICIENTS + 256 + 64 * (i >> 1) + 2 * k + 4 * (i & 1)]
         hadamard_2x2(values, k)
         for i in range(k, k + 4):
             largest = max(largest, abs(values[i]))
-        if quantise_dc(largest, qp_c, dead_zone, multiplier, lists.finer) == 0:
+        if quantise_dc(largest, qp_c, dead_zone, multiplier, scaling.finer) == 0:
             for i in range(k, k + 4):
                 values[i] = 0
             continue
@@ -229,7 +229,7 @@ def _code_chroma_dc(buffers, qp_c, rounding, mb, levels):
             choose_dc(values, k, AS_SENT, 4, qp_c, CHROMA_DC, multiplier, rounding, buffers.scratch)
         else:
             for i in range(k, k + 4):
-                values[i] = quantise_dc(values[i], qp_c, rounding.chroma_dead_zone, multiplier, lists.finer)
+                values[i] = quantise_dc(values[i], qp_c, rounding.chroma_dead_zone, multiplier, scaling.finer)
         for i in range(4):
             levels[mb, CB_DC + (k >> 2), i] = values[k + i]
             any_dc |= values[k + i] != 0
@@ -244,7 +244,7 @@ def code_chroma(buffers, qp_c, rounding, threshold, mb, residual):
     chroma part of coded_block_pattern (0, 1, 2).
     """
     _, predicted, out, quantised, dc, values, _, _ = buffers
-    levels, total_coeff, lists = residual.levels, residual.total_coeff, rounding.lists
+    levels, total_coeff, scaling = residual.levels, residual.total_coeff, rounding.scaling
     may_have_ac = forward_chosen(buffers, 4, 6, CHROMA_AC, qp_c, rounding)
     any_dc = _code_chroma_dc(buffers, qp_c, rounding, mb, levels)
     any_ac = False
@@ -255,13 +255,13 @@ def code_chroma(buffers, qp_c, rounding, threshold, mb, residual):
         for i in range(256, 384, 16):
             store(out, i, load_u8x16(predicted, i))
         return 0
-    scale_chroma_dc(values, 0, qp_c, lists)
-    scale_chroma_dc(values, 4, qp_c, lists)
+    scale_chroma_dc(values, 0, qp_c, scaling)
+    scale_chroma_dc(values, 4, qp_c, scaling)
     for i in range(64, 96):
         dc[i] = 0
     for k in range(8):
         dc[64 + 16 * ((k >> 1) & 1) + 8 * (k >> 2) + 4 * (k & 1)] = values[k]
-    reconstruct_strips(quantised, dc, predicted, 4, 6, qp_c, lists, out)
+    reconstruct_strips(quantised, dc, predicted, 4, 6, qp_c, scaling, out)
     return 2 if any_ac else 1
 
 
@@ -272,11 +272,11 @@ def code_block(source, predicted, qp, rounding, levels, levels_at, rec, rec_at, 
     Levels in zig-zag order to levels[levels_at..], the reconstruction to the plane rec from flat offset rec_at on.
     """
     dead_zone = HALF if rounding.kind else rounding.dead_zone
-    quantised, ratios = quantise_block(source, predicted, qp, dead_zone, rounding.lists)
+    quantised, ratios = quantise_block(source, predicted, qp, dead_zone, rounding.scaling)
     if by_cabac(rounding):
         quantised = lower_block(quantised, ratios, LUMA_4x4, rounding, scratch)
     store(levels, levels_at, zigzag(quantised))
-    reconstruct_block(quantised, predicted, qp, rounding.lists, rec, rec_at, stride)
+    reconstruct_block(quantised, predicted, qp, rounding.scaling, rec, rec_at, stride)
     return count_nonzero(quantised)
 
 
@@ -362,11 +362,11 @@ def _is_clipped(mb, first, end, least, levels):
 
 
 @helper
-def pcm_is_cheaper(mb, has_lists, residual):
+def pcm_is_cheaper(mb, has_scaling_lists, residual):
     """Whether I_PCM is required or takes fewer bits than the levels of a macroblock; not part of the standard.
 
-    It also keeps macroblock_layer( ) below the 3200 bits of A.3.1. With flat scaling lists (has_lists None) the levels of 4x4
-    blocks are never clipped; with others they are, and rdo_quant lowers some.
+    It also keeps macroblock_layer( ) below the 3200 bits of A.3.1. With flat scaling lists (has_scaling_lists None) the
+    levels of 4x4 blocks are never clipped; with others they are, and rdo_quant lowers some.
     """
     levels, total_coeff = residual.levels, residual.total_coeff
     count = 0
@@ -374,7 +374,7 @@ def pcm_is_cheaper(mb, has_lists, residual):
         count += np.int64(total_coeff[mb, k])
     for k in range(LUMA_DC, N_LEVEL_BLOCKS):
         count += count_nonzero(load_u16x16(levels, 16 * (N_LEVEL_BLOCKS * mb + k)))
-    given = bool(has_lists)
+    given = bool(has_scaling_lists)
     first = 0 if given or residual.transform_8x8[mb] else LUMA_DC
     if _is_clipped(mb, first, N_LEVEL_BLOCKS, MAX_LEVEL - given, levels):
         return True

@@ -48,7 +48,7 @@ def tree_propagate(intra, own, hidden, used, weight1, mb_width, amount, gifts0, 
 
     intra: uint16[n_mb], costs; own: int64[n_mb], what each macroblock is worth by itself, in 1 / 2^AMOUNT_SHIFT; hidden:
     int64[n_mb], cost of a residual half of which quantisation leaves out, in 1 / 2^COST_SHIFT, below 2^28; used: cost,
-    vectors and lists as in UsedMotion (scheduler/lookahead/questions.py); weight1: int, of the later reference in a
+    vectors and lists as in UsedMotion (scheduler/lookahead/costs.py); weight1: int, of the later reference in a
     prediction from both, of 64; amount: int64[n_mb], what later frames owe to this one; gifts0, gifts1 (in and out):
     int64[n_mb], the same of the earlier and of the later reference.
     """

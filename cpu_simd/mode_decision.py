@@ -47,14 +47,14 @@ from .decisions import (
 from .mv_cache import Area, commit_motion, fill_mv_cache, inside, load_mv_cache, predict
 from .mv_prediction import predict_skip_mv
 from .psy import predicted_difference
-from .row_order import wait_for_above
 from .simd.aligned import aligned
 from .simd.lanes import squares_of_pairs, sum_of_lanes
 from .simd.vector import add, load_u8x16, load_u16x16, prefetch, splat_i32x8, store, widen
 from .simd.vector import sub as difference
-from .skip_probe import WORTH, probe_tables, quantises_to_zero
+from .skip_probe import LEVEL_SCORES, probe_tables, quantises_to_zero
+from .wavefront import wait_for_above
 
-FAR = 1 << 40
+COST_MAX = 1 << 40
 
 # What partitions of a macroblock are chosen from, and the choice.
 Choice = namedtuple("Choice", (
@@ -78,7 +78,7 @@ def partition_cost(mv_cache, part, bx, by, bw, bh, ref, mv_x, mv_y, lam):
 def choose_reference(choice, k, bx, by, bw, bh, mb, lam):
     """Stores the best reference of partition k in the mv_cache. Returns its cost, bits of ref_idx included."""
     mv_cache, distortion, search_mv, n_ref = choice.mv_cache, choice.distortion, choice.search_mv, choice.n_ref
-    best, ref = FAR, 0
+    best, ref = COST_MAX, 0
     for r in range(n_ref):
         part = distortion[r, k] + lam * ref_idx_bits(r, n_ref)
         if part < best:
@@ -324,7 +324,7 @@ def mode_decision(
             q_y = np.int64(qp[mb])
             lam = LAMBDA[q_y]
             if q_y != tables_qp:
-                probe_tables(q_y, QUANT_MF, WORTH, tables)
+                probe_tables(q_y, QUANT_MF, LEVEL_SCORES, tables)
                 tables_qp = q_y
             for y in range(16):
                 store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))

@@ -42,12 +42,12 @@ from .layout import (
     B_EXTRA_8x16,
     B_EXTRA_16x8,
 )
-from .mode_decision import FAR, whole_error
+from .mode_decision import COST_MAX, whole_error
 from .mv_cache import commit_motion, fill_mv_cache, load_mv_cache, predict
 from .psy import predicted_difference
-from .row_order import wait_for_above
 from .simd.vector import load_u8x16, store, widen
-from .skip_probe import WORTH, probe_tables, quantises_to_zero
+from .skip_probe import LEVEL_SCORES, probe_tables, quantises_to_zero
+from .wavefront import wait_for_above
 
 # What the parts of a macroblock are chosen from, and the choice.
 ChoiceB = namedtuple("ChoiceB", (
@@ -111,7 +111,7 @@ def commit_direct(choice, mb, motion):
 @helper
 def whole_choice(choice, mb, lam):
     """The best of 16x16 from list 0, from list 1 and from both: (cost, choice)."""
-    best, chosen = FAR, B_WHOLE
+    best, chosen = COST_MAX, B_WHOLE
     for k in range(3):
         c = B_WHOLE + k
         cost = choice_cost(choice, mb, c, 0, 0, 4, 4, lam) + np.int64(choice.candidates.extra[mb, k])
@@ -216,7 +216,7 @@ def mode_decision_b(
             q_y = np.int64(qp[mb])
             lam = LAMBDA[q_y]
             if q_y != tables_qp:
-                probe_tables(q_y, QUANT_MF, WORTH, tables)
+                probe_tables(q_y, QUANT_MF, LEVEL_SCORES, tables)
                 tables_qp = q_y
             for y in range(16):
                 store(current, y * 16, widen(load_u8x16(source.y, (y0 + y) * width + x0)))

@@ -6,7 +6,7 @@ nearly as good. Not part of the standard.
 
 import numpy as np
 
-from ..jit.calls import Prepared
+from ..jit.address_calls import Prepared
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
 from .block_costs import Layers, fill_layers, predict_layers, satds
@@ -27,14 +27,14 @@ N_VECTORS = 18  # at most: the predictor, eight neighbours' vectors, those of th
 
 
 @helper
-def try_vectors(target, origin, vectors, n, lam, px, py, found):
+def try_vectors(target, origin, vectors, n, lam, px, py, search_result):
     """Moves each partition of one macroblock to vectors[i], i < n, where that costs less; on a tie the earlier one stays.
 
-    origin: offset of the macroblock's corner in plane G; vectors: int64[>= n, 2]; (px, py): predictor; found: SearchResult of
-    one macroblock, in place.
+    origin: offset of the macroblock's corner in plane G; vectors: int64[>= n, 2]; (px, py): predictor; search_result:
+    SearchResult of one macroblock, in place.
     """
     current, luma, offsets = target
-    cost, mv = found
+    cost, mv = search_result
     stride, at_large = luma.shape[2], 32 - LARGE
     small_cost, middle_cost, large_cost = load_i32x16(cost, 0), load_i32x16(cost, 16), load_i32x16(cost, at_large)
     small_mv, middle_mv, large_mv = load_i32x16(mv, 0), load_i32x16(mv, 32), load_i32x16(mv, 2 * at_large)
@@ -62,10 +62,10 @@ def try_vectors(target, origin, vectors, n, lam, px, py, found):
 
 
 @helper
-def try_on_large(target, origin, vectors, n, lam, px, py, found):
+def try_on_large(target, origin, vectors, n, lam, px, py, search_result):
     """try_vectors for the partitions from 8x8 on alone."""
     current, luma, offsets = target
-    cost, mv = found
+    cost, mv = search_result
     stride, at_large = luma.shape[2], 32 - LARGE
     large_cost, large_mv = load_i32x16(cost, at_large), load_i32x16(mv, 2 * at_large)
     for i in range(n):
@@ -130,7 +130,7 @@ def _append(x, y, x0, y0, area, seen, vectors, n):
 
 
 @helper
-def _collect(mb, mx, my, px, py, again, whole_mv, found, own, area, vectors):
+def _collect(mb, mx, my, px, py, again, whole_mv, search_result, own, area, vectors):
     """The vectors to try for macroblock mb -> vectors; how many there are. own: SearchResult of the macroblock."""
     mb_width, mb_height = area.width // 16, area.height // 16
     x0, y0 = 16 * mx, 16 * my
@@ -138,7 +138,7 @@ def _collect(mb, mx, my, px, py, again, whole_mv, found, own, area, vectors):
     for k in range(1, 9):
         dx, dy = NEIGHBOURS[k, 0], NEIGHBOURS[k, 1]
         if 0 <= mx + dx < mb_width and 0 <= my + dy < mb_height:
-            x, y = _whole(mb + dy * mb_width + dx, again, whole_mv, found.mv)
+            x, y = _whole(mb + dy * mb_width + dx, again, whole_mv, search_result.mv)
             seen, n = _append(x, y, x0, y0, area, seen, vectors, n)
     for k in range(41 if again else 32, 41):
         x, y = np.int64(own.mv[0, k, 0]), np.int64(own.mv[0, k, 1])
@@ -158,7 +158,7 @@ def _collect_around(cx, cy, x0, y0, area, vectors):
 
 
 @closed_kernel
-def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole_mv, found, large):
+def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole_mv, search_result, large):
     """Implements neighbour_vectors and, with `again`, neighbour_vectors_again; large: see full_search.large_alone."""
     first = 0 if large is None else FIRST_LARGE
     height, width = source.shape
@@ -175,30 +175,30 @@ def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole
         fill_layers(source, y0 * width + x0, width, layers)
         origin = (y0 + pad) * stride + x0 + pad
         ox, oy = np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
-        px, py = _predictor(mb, mx, mb_width, again, whole_mv, found.mv)
+        px, py = _predictor(mb, mx, mb_width, again, whole_mv, search_result.mv)
         for k in range(first, 41):
-            x, y = np.int64(found.mv[mb, k, 0]), np.int64(found.mv[mb, k, 1])
+            x, y = np.int64(search_result.mv[mb, k, 0]), np.int64(search_result.mv[mb, k, 1])
             if k == 40:
-                x, y = _whole(mb, again, whole_mv, found.mv)
+                x, y = _whole(mb, again, whole_mv, search_result.mv)
             own.mv[0, k, 0], own.mv[0, k, 1] = x, y
-            own.cost[0, k] = found.cost[mb, k] + lam * (mvd_bits(x, y, px, py) - mvd_bits(x, y, ox, oy))
-        n = _collect(mb, mx, my, px, py, again, whole_mv, found, own, area, vectors)
+            own.cost[0, k] = search_result.cost[mb, k] + lam * (mvd_bits(x, y, px, py) - mvd_bits(x, y, ox, oy))
+        n = _collect(mb, mx, my, px, py, again, whole_mv, search_result, own, area, vectors)
         _try(target, origin, vectors, n, lam, px, py, large, own)
         if again:
             n = _collect_around(np.int64(own.mv[0, 40, 0]), np.int64(own.mv[0, 40, 1]), x0, y0, area, vectors)
             _try(target, origin, vectors, n, lam, px, py, large, own)
         predictor[mb, 0], predictor[mb, 1] = px, py
         for k in range(first, 41):
-            found.cost[mb, k] = own.cost[0, k]
+            search_result.cost[mb, k] = own.cost[0, k]
         for k in range(first, 41 if again else 40):
-            found.mv[mb, k, 0], found.mv[mb, k, 1] = own.mv[0, k, 0], own.mv[0, k, 1]
+            search_result.mv[mb, k, 0], search_result.mv[mb, k, 1] = own.mv[0, k, 0], own.mv[0, k, 1]
         if not again:
             whole_mv[mb, 0], whole_mv[mb, 1] = own.mv[0, 40, 0], own.mv[0, 40, 1]
 
 
 @Prepared
 def neighbour_vectors(
-    source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, found, partition_mask=ALL_PARTITIONS
+    source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, search_result, partition_mask=ALL_PARTITIONS
 ):  # fmt: skip
     """First round (not part of the standard): vectors by those of the neighbours, between subpel_refine and decisions.
 
@@ -214,7 +214,7 @@ def neighbour_vectors(
     The undivided vector goes to whole_mv: int16[n_mb, 2], and not yet to found, where other threads read that of the search.
     """
     large = large_alone(partition_mask)
-    return [(_rounds, (source, luma, pad, qp, max_mv_y, 0, row0, row1, predictor, whole_mv, found, large))]
+    return [(_rounds, (source, luma, pad, qp, max_mv_y, 0, row0, row1, predictor, whole_mv, search_result, large))]
 
 
 @closed_kernel
@@ -226,7 +226,7 @@ def _undivided(first_mb, end_mb, whole_mv, mv):
 
 @Prepared
 def neighbour_vectors_again(
-    source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, found, partition_mask=ALL_PARTITIONS
+    source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, search_result, partition_mask=ALL_PARTITIONS
 ):  # fmt: skip
     """Second round: as neighbour_vectors with the undivided vectors of whole_mv, so that vectors go two macroblocks far.
 
@@ -238,5 +238,5 @@ def neighbour_vectors_again(
     large = large_alone(partition_mask)
     if large:
         mb_width = source.shape[1] // 16
-        return [(_undivided, (row0 * mb_width, row1 * mb_width, whole_mv, found.mv))]
-    return [(_rounds, (source, luma, pad, qp, max_mv_y, 1, row0, row1, predictor, whole_mv, found, large))]
+        return [(_undivided, (row0 * mb_width, row1 * mb_width, whole_mv, search_result.mv))]
+    return [(_rounds, (source, luma, pad, qp, max_mv_y, 1, row0, row1, predictor, whole_mv, search_result, large))]

@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..jit.calls import Prepared
+from ..jit.address_calls import Prepared
 from ..jit.kernel import closed_kernel, helper
 from .decisions import (
     ALL_PARTITIONS,
@@ -162,13 +162,13 @@ def _take_samples(source, at, stride, arranged, large):
 
 
 @closed_kernel
-def _search_rows(source, reference, pad, start, qp, pattern, row0, row1, found, limits, lane, native):
+def _search_rows(source, reference, pad, start, qp, pattern, row0, row1, search_result, limits, lane, native):
     """Implements pattern_search. limits: large_alone, and QUIET or 0."""
     kind, merange = pattern
     large, quiet = limits
     first = 0 if large is None else FIRST_LARGE
     centre, predictor = start
-    cost, mv = found
+    cost, mv = search_result
     mb_width = source.shape[1] // 16
     stride = reference.shape[1]
     size = 2 * merange
@@ -184,7 +184,7 @@ def _search_rows(source, reference, pad, start, qp, pattern, row0, row1, found, 
         corner = (sy + top + pad) * stride + sx + left + pad
         at = sy * source.shape[1] + sx
         if quiet > 0 and is_quiet(
-            source, at, reference, corner + merange * stride + merange, mb, lam, quiet, start, found
+            source, at, reference, corner + merange * stride + merange, mb, lam, quiet, start, search_result
         ):
             continue
         motion_costs(left, int(predictor[mb, 0]), weight, size, x_bits, costs.x)
@@ -217,7 +217,7 @@ def _search_rows(source, reference, pad, start, qp, pattern, row0, row1, found, 
 
 @Prepared
 def pattern_search(
-    source, reference, pad, start, qp, pattern, row0, row1, found, partition_mask=ALL_PARTITIONS, subme=EVERY,
+    source, reference, pad, start, qp, pattern, row0, row1, search_result, partition_mask=ALL_PARTITIONS, subme=EVERY,
     level=SIMD_LEVEL,
 ):  # fmt: skip
     """Integer search along a pattern with motion cost (not part of the standard).
@@ -235,5 +235,5 @@ def pattern_search(
     of SEARCH_POINTS.
     """
     limits = large_alone(partition_mask), QUIET if subme <= QUICK else 0
-    arguments = source, reference, pad, start, qp, pattern, row0, row1, found, limits, LANE, level != PORTABLE
+    arguments = source, reference, pad, start, qp, pattern, row0, row1, search_result, limits, LANE, level != PORTABLE
     return [(_search_rows, arguments)]

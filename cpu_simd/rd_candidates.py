@@ -12,8 +12,8 @@ from .bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
 from .bundles import Motion
 from .cabac_bits import ONE_BIT, P_SLICE
 from .decisions import (
+    INTER_IS_CHEAPER,
     LAMBDA,
-    NOT_WORTH,
     RD_BITS_INTRA,
     RD_GATE,
     RD_MOST,
@@ -30,10 +30,10 @@ from .motion_compensation import predict_inter
 from .mv_cache import Area, inside
 from .psy import luma_energy
 from .rd_cost import Residue, chroma_of, luma_of
-from .transform import Lists, chroma_qp
+from .transform import ScalingLists, chroma_qp
 from .transform_choice import N_CHOICE_BITS, N_QPS, table_of_qp
 
-FAR = 1 << 30
+COST_MAX = 1 << 30
 WHOLE, UPPER, LEFT, QUARTERS = range(4)  # divisions: 16x16, 16x8, 8x16, 8x8
 
 
@@ -58,7 +58,7 @@ def _distortion(mb, k, ref, lam, searches):
 @helper
 def _best_reference(mb, k, n_ref, lam, searches):
     """The reference of the least estimated cost of partition k, and that cost."""
-    best, ref = np.int64(FAR), 0
+    best, ref = np.int64(COST_MAX), 0
     for r in range(n_ref):
         cost = np.int64(searches.cost[r, mb, k]) + lam * ref_idx_bits(r, n_ref)
         if cost < best:
@@ -204,8 +204,8 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
     less the cost of the squared error of chroma without a residual.
     """
     n_ref, partition_mask = references.n_ref, settings.partition_mask
-    qp, chroma_qp_offset, scaling, has_lists = quantiser
-    lists = Lists(scaling, np.int64(SCALING_SET), np.int64(scaling[SCALING_FINER]), has_lists)
+    qp, chroma_qp_offset, scaling_table, has_scaling_lists = quantiser
+    scaling = ScalingLists(scaling_table, np.int64(SCALING_SET), np.int64(scaling_table[SCALING_FINER]), has_scaling_lists)
     intra_cost, skip_limit = other_costs
     mb_width = source.y.shape[1] // 16
     motion = Motion(
@@ -216,7 +216,7 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     residue = Residue(
         np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(768, np.int16), np.zeros(96, np.int32),
-        np.zeros(16, np.int32), np.zeros(8, np.int64), np.zeros(64, np.int16), bits, lists,
+        np.zeros(16, np.int32), np.zeros(8, np.int64), np.zeros(64, np.int16), bits, scaling,
         np.int64(settings.psy_rd), np.zeros(4, np.int64), np.zeros(384, np.uint8),
     )  # fmt: skip
     area = Area(source.y.shape[1], source.y.shape[0], references.pad, settings.max_mv_y)
@@ -233,7 +233,7 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
         load_macroblock(source, x0, y0, residue.source)
         if settings.psy_rd:
             luma_energy(residue.source, residue.energy)
-        best, least = 0, np.int64(FAR)
+        best, least = 0, np.int64(COST_MAX)
         for shape in range(shapes):
             estimates[shape], satds[shape] = _set_division(mb, shape, n_ref, lam, partition_mask, searches, motion)
             if estimates[shape] < estimates[best]:
@@ -248,12 +248,12 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
                 if shape == WHOLE:
                     skip_limit[mb] = extras[WHOLE] - without
             else:
-                extras[shape] = FAR
+                extras[shape] = COST_MAX
         if settings.subme >= RD_VECTORS and extras[WHOLE] + estimates[WHOLE] == least:
             whole = extras[WHOLE] + satds[WHOLE]
             _refine(mb, x0, y0, whole, extras[WHOLE], references, area, searches, motion, residue, scale)
         for shape in range(1, shapes):
-            extra = extras[best if extras[shape] == FAR else shape] - extras[WHOLE]
+            extra = extras[best if extras[shape] == COST_MAX else shape] - extras[WHOLE]
             _add_to_search(mb, shape, extra, n_ref, searches.cost)
-        if intra_cost[mb] < NOT_WORTH:
+        if intra_cost[mb] < INTER_IS_CHEAPER:
             intra_cost[mb] += extras[best] - extras[WHOLE] + lam * RD_BITS_INTRA

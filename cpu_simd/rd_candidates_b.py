@@ -13,7 +13,7 @@ from .bit_costs import mvd_bits, ref_idx_bits
 from .bundles import Motion
 from .cabac_bits import B_SLICE, ONE_BIT
 from .cost import strip_satd
-from .decisions import LAMBDA, NOT_WORTH, RD_B_BITS, RD_B_BOTH, RD_B_SKIP, RD_BITS_INTRA, RD_GATE, RD_MOST
+from .decisions import INTER_IS_CHEAPER, LAMBDA, RD_B_BITS, RD_B_BOTH, RD_B_SKIP, RD_BITS_INTRA, RD_GATE, RD_MOST
 from .layout import (
     B_EXTRA_DIRECT,
     B_QUADRANT,
@@ -31,11 +31,11 @@ from .macroblock_coding import load_macroblock
 from .motion_compensation import predict_inter
 from .mv_prediction import choose_predictor
 from .psy import luma_energy
-from .rd_candidates import FAR, residual_cost
+from .rd_candidates import COST_MAX, residual_cost
 from .rd_cost import Residue, chroma_of
 from .simd.lanes import sum_of_lanes
 from .simd.vector import load_u8x16, sub, widen
-from .transform import Lists, chroma_qp
+from .transform import ScalingLists, chroma_qp
 from .transform_choice import N_CHOICE_BITS, N_QPS, table_of_qp
 
 NOWHERE = -1  # address of a neighbour outside of the frame
@@ -61,7 +61,7 @@ def _satd(source, predicted):
 @helper
 def _best_whole(mb, lam, candidates):
     """The undivided choice of macroblock mb with the least SATD and bits of its kind; the first where mb is NOWHERE."""
-    best, chosen = np.int64(FAR), B_WHOLE
+    best, chosen = np.int64(COST_MAX), B_WHOLE
     if mb != NOWHERE:
         for k in range(B_WHOLE, B_WHOLE + 3):
             cost = np.int64(candidates.cost[mb, k]) + lam * RD_B_BITS[k - B_WHOLE]
@@ -171,14 +171,14 @@ def _estimate(mb, shape, n_ref, n_ref1, candidates, direct):
     satd, bits = np.int64(0), np.int64(RD_B_BITS[shape])
     for i in range(k, k + count):
         satd += np.int64(candidates.cost[mb, i])
-        lists = 0
+        n_lists = 0
         for n in range(2):
             ref = np.int64(candidates.ref[mb, i, n])
             if ref >= 0:
                 x, y = np.int64(candidates.mv[mb, i, n, 0]), np.int64(candidates.mv[mb, i, n, 1])
                 bits += ref_idx_bits(ref, n_ref if n == 0 else n_ref1) + mvd_bits(x, y, direct[n, 1], direct[n, 2])
-                lists += 1
-        if lists == 2 and count > 1:
+                n_lists += 1
+        if n_lists == 2 and count > 1:
             bits += RD_B_BOTH
     return satd, bits
 
@@ -196,8 +196,8 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
     error of chroma without a residual at direct prediction, in units of SATD, less RD_B_SKIP bits.
     """
     n_ref, n_ref1, partition_mask = references.n_ref, references.n_ref1, settings.partition_mask
-    qp, chroma_qp_offset, scaling, has_lists = quantiser
-    lists = Lists(scaling, np.int64(SCALING_SET), np.int64(scaling[SCALING_FINER]), has_lists)
+    qp, chroma_qp_offset, scaling_table, has_scaling_lists = quantiser
+    scaling = ScalingLists(scaling_table, np.int64(SCALING_SET), np.int64(scaling_table[SCALING_FINER]), has_scaling_lists)
     intra_cost, skip_limit = other_costs
     mb_width = source.y.shape[1] // 16
     motion = Motion(
@@ -208,7 +208,7 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     residue = Residue(
         np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(768, np.int16), np.zeros(96, np.int32),
-        np.zeros(16, np.int32), np.zeros(8, np.int64), np.zeros(64, np.int16), bits, lists,
+        np.zeros(16, np.int32), np.zeros(8, np.int64), np.zeros(64, np.int16), bits, scaling,
         np.int64(settings.psy_rd), np.zeros(4, np.int64), np.zeros(384, np.uint8),
     )  # fmt: skip
     estimates, satds, extras = np.zeros(N_B_EXTRAS, np.int64), np.zeros(N_B_EXTRAS, np.int64), np.zeros(N_B_EXTRAS, np.int64)
@@ -231,7 +231,7 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
         satds[best] = _satd(residue.source, residue.predicted)
         estimates[best] = satds[best] + lam * RD_B_BITS[best]
         for shape in range(B_EXTRA_DIRECT):
-            estimates[shape] = FAR
+            estimates[shape] = COST_MAX
             if shape < B_EXTRA_16x8 or partition_mask & (4 if shape == B_EXTRA_8x8 else 2):
                 satds[shape], estimated_bits = _estimate(mb, shape, n_ref, n_ref1, candidates, direct)
                 estimates[shape] = satds[shape] + lam * estimated_bits
@@ -241,7 +241,7 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
         for n in range(N_B_EXTRAS):
             shape = B_EXTRA_DIRECT if n == 0 else n - 1  # direct first: it is predicted
             is_near = shape == best or estimates[shape] < limit
-            extras[shape] = FAR
+            extras[shape] = COST_MAX
             if n > 0 and is_near:
                 _set_division(mb, shape, candidates, motion)
                 predict_inter(0, x0, y0, references, motion, residue.predicted)
@@ -254,6 +254,6 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
             if n == 0:
                 skip_limit[mb] = without - lam * RD_B_SKIP
         for shape in range(N_B_EXTRAS):
-            candidates.extra[mb, shape] = extras[best if extras[shape] == FAR else shape]
-        if intra_cost[mb] < NOT_WORTH:
+            candidates.extra[mb, shape] = extras[best if extras[shape] == COST_MAX else shape]
+        if intra_cost[mb] < INTER_IS_CHEAPER:
             intra_cost[mb] += extras[best] + lam * RD_BITS_INTRA

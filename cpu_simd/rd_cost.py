@@ -30,7 +30,7 @@ Residue = namedtuple("Residue", (
     "values",  # int64[8], chroma DC
     "block",  # int16[64]
     "bits",  # int32[N_CHOICE_BITS], of cabac_bits.fill_bits and fill_choice_bits
-    "lists",  # Lists of scaling.py
+    "scaling",  # ScalingLists of transform.py
     "psy_rd",  # weight of energies, 1 / 256
     "energy",  # int64[4], of the source (psy.luma_energy), if psy_rd
     "out",  # uint8[384], the reconstruction, if psy_rd
@@ -46,11 +46,11 @@ def _psy_cost(residue, pattern, is_8x8, qp):
     else:
         clear_quadrants(quantised, pattern)
         if is_8x8:
-            reconstruct_8x8(quantised, residue.predicted, qp, residue.lists, out)
+            reconstruct_8x8(quantised, residue.predicted, qp, residue.scaling, out)
         else:
             for i in range(64):
                 dc[i] = 0
-            reconstruct_strips(quantised, dc, residue.predicted, 0, 4, qp, residue.lists, out)
+            reconstruct_strips(quantised, dc, residue.predicted, 0, 4, qp, residue.scaling, out)
         difference = energy_difference(out, residue.energy)
     return difference * residue.psy_rd * PSY_BITS[qp] >> 16
 
@@ -59,8 +59,8 @@ def _psy_cost(residue, pattern, is_8x8, qp):
 def luma_of(residue, qp, may_be_8x8):
     """Least cost of the luma with its part of coded_block_pattern, by either transform. may_be_8x8: whether both may be."""
     source, predicted, quantised = residue.source, residue.predicted, residue.quantised
-    bits, lists = residue.bits, residue.lists
-    coded = quantise_strips(source, predicted, 0, 4, 0, qp, DEAD_ZONE_INTER, True, lists, quantised, residue.dc)
+    bits, scaling = residue.bits, residue.scaling
+    coded = quantise_strips(source, predicted, 0, 4, 0, qp, DEAD_ZONE_INTER, True, scaling, quantised, residue.dc)
     quadrants = 0
     for q in range(4):
         quadrants |= (coded & BLOCKS_OF_QUADRANT[q] != 0) << q
@@ -68,7 +68,7 @@ def luma_of(residue, qp, may_be_8x8):
     if residue.psy_rd:
         best += _psy_cost(residue, pattern, False, qp)
     if may_be_8x8:
-        coded = quantise_8x8(source, predicted, qp, DEAD_ZONE_INTER, lists, quantised)
+        coded = quantise_8x8(source, predicted, qp, DEAD_ZONE_INTER, scaling, quantised)
         if coded:
             cost, pattern = luma_cost(quantised, coded, True, bits, residue.block, residue.lanes)
             if residue.psy_rd:
@@ -80,18 +80,18 @@ def luma_of(residue, qp, may_be_8x8):
 @helper
 def _chroma_dc(residue, qp_c):
     """Squared errors without and with levels of chroma DC, (step / 64)^2, bits of both blocks, and whether any is left."""
-    values, block, lists = residue.values, residue.block, residue.lists
+    values, block, scaling = residue.values, residue.block, residue.scaling
     none, some, total, found = np.int64(0), np.int64(0), np.int64(0), False
     for plane in range(2):
         for k in range(4):
             values[4 * plane + k] = residue.dc[64 + 16 * (k >> 1) + 8 * plane + 4 * (k & 1)]
         hadamard_2x2(values, 4 * plane)
-        multiplier = dc_multiplier(lists, CB + plane, qp_c)
+        multiplier = dc_multiplier(scaling, CB + plane, qp_c)
         mask = 0
         for k in range(4):
             value = values[4 * plane + k]
-            level = quantise_dc(value, qp_c, DEAD_ZONE_INTER, multiplier, lists.finer)
-            ratio = abs(value) * multiplier >> (10 + qp_c // 6 - lists.finer)
+            level = quantise_dc(value, qp_c, DEAD_ZONE_INTER, multiplier, scaling.finer)
+            ratio = abs(value) * multiplier >> (10 + qp_c // 6 - scaling.finer)
             left = min(abs(ratio - 64 * abs(level)), CHOICE_MOST_RATIO)
             ratio = min(ratio, CHOICE_MOST_RATIO)
             none += ratio * ratio
@@ -112,7 +112,7 @@ def chroma_of(residue, qp, qp_c):
     """
     quantised, bits, lanes = residue.quantised, residue.bits, residue.lanes
     coded = quantise_strips(
-        residue.source, residue.predicted, 4, 6, 1, qp_c, DEAD_ZONE_INTER, True, residue.lists, quantised, residue.dc
+        residue.source, residue.predicted, 4, 6, 1, qp_c, DEAD_ZONE_INTER, True, residue.scaling, quantised, residue.dc
     )
     distortions(quantised, 2, lanes)
     none, some, total = np.int64(0), np.int64(0), np.int64(0)

@@ -30,15 +30,15 @@ from .mode_decision import (
 from .motion_compensation import predict_inter
 from .mv_cache import Area, commit_motion, fill_mv_cache, inside, load_mv_cache
 from .mv_prediction import predict_skip_mv
-from .row_order import wait_for_above
 from .simd.aligned import aligned
 from .simd.lanes import squares_of_pairs
 from .simd.vector import add, load_u8x16, splat_i32x8, store, sub, widen
-from .skip_probe import WORTH, probe_tables
-from .transform import BUFFER, Lists, chroma_qp
+from .skip_probe import LEVEL_SCORES, probe_tables
+from .transform import BUFFER, ScalingLists, chroma_qp
 from .trellis import LONGEST
+from .wavefront import wait_for_above
 
-FAR = 1 << 40
+COST_MAX = 1 << 40
 SCALE = 16  # factor of squared errors in costs with WEIGHT
 # Cost of a bit by QP_Y in units of 1 / SCALE squared error: 0.6 * 2 ^ ((QP - 12) / 3)
 WEIGHT = np.array([max(1, round(SCALE * 0.6 * 2 ** ((qp - 12) / 3))) for qp in range(52)], np.int64)
@@ -154,12 +154,12 @@ def rd_decision(
     """
     ref_luma, ref_slots, pad, n_ref = references.luma, references.searched, references.pad, references.n_ref
     mb_type, sub_mb_type, ref_idx, mv = motion.mb_type, motion.sub_mb_type, motion.ref_idx, motion.mv
-    qp, chroma_qp_offset, scaling, has_lists = quantiser
-    lists = Lists(scaling, np.int64(SCALING_SET), np.int64(scaling[SCALING_FINER]), has_lists)
+    qp, chroma_qp_offset, scaling_table, has_scaling_lists = quantiser
+    scaling = ScalingLists(scaling_table, np.int64(SCALING_SET), np.int64(scaling_table[SCALING_FINER]), has_scaling_lists)
     total_coeff = residual.total_coeff
     dead_zone = np.int64(DEAD_ZONE_INTER)
     kind = rounding_kind(CodingTools(settings.trellis, None, None, dead_zone, dead_zone, None), BY_CAVLC)
-    rounding = Rounding(kind, dead_zone, dead_zone, np.int64(TRELLIS_INTER), np.zeros(N_BITS, np.int32), lists, None)
+    rounding = Rounding(kind, dead_zone, dead_zone, np.int64(TRELLIS_INTER), np.zeros(N_BITS, np.int32), scaling, None)
     height, width = source.y.shape
     mb_width = width // 16
     stride = ref_luma.shape[3]
@@ -184,7 +184,7 @@ def rd_decision(
             q_y = np.int64(qp[mb])
             q_c, lam = chroma_qp(q_y, chroma_qp_offset), LAMBDA[q_y]
             if q_y != tables_qp:
-                probe_tables(q_y, QUANT_MF, WORTH, tables)
+                probe_tables(q_y, QUANT_MF, LEVEL_SCORES, tables)
                 tables_qp = q_y
             load_macroblock(source, x0, y0, own)
             for y in range(16):
@@ -196,7 +196,7 @@ def rd_decision(
             at = np.int64(ref_slots[0]) * 4 * plane + (y0 + pad) * stride + x0 + pad
             estimate, _ = whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, SATD, choice, lam, motion)
             sx, sy = predict_skip_mv(mb, ref_idx, mv, mb_width, first_mb)
-            best = FAR
+            best = COST_MAX
             for step in range(9):
                 there, estimate = set_up(step, estimate, x0, y0, mb, sx, sy, choice, lam, area, kept, motion)
                 if not there:

@@ -9,7 +9,7 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.cavlc import COEFF_TOKEN_BITS, NC_CLASS, RUN_BEFORE_BITS, TOTAL_ZEROS_BITS
 from ..standard.tables import ZIGZAG_4x4
-from .decisions import DEAD_ZONE_NEAREST, RDO_BIT, RDO_MANY, RDO_ONE, RDO_SURE, RDO_SURE_OF_MANY, RDO_UP
+from .decisions import DEAD_ZONE_NEAREST, RDO_BIT, RDO_MANY_LEVELS, RDO_ONE, RDO_SURE_RATIO, RDO_SURE_RATIO_OF_MANY, RDO_UP
 from .simd.blocks import load_block, zigzag
 from .simd.lanes import bit_count, bit_length, nonzero_lanes
 from .simd.vector import store
@@ -52,7 +52,7 @@ def bits_of(mask, ones, nc_class):
 
 
 @helper
-def worth(ratio):
+def distortion_saved(ratio):
     """Distortion that a level of one saves, in units of 1 / RDO_ONE: r^2 - (r - 1)^2 with r = ratio / RDO_ONE."""
     return 2 * ratio - RDO_ONE
 
@@ -67,7 +67,7 @@ def weigh(quantised, at, offsets, first, scratch):
     mask = nonzero_lanes(scratch, 0)
     nc_class = NC_CLASS[min(16, bit_count(mask) + 2)]  # estimate: the neighbours have about as many levels
     large = ones = maybe = np.int64(0)
-    sure = RDO_SURE if bit_count(mask) <= RDO_MANY else RDO_SURE_OF_MANY
+    sure = RDO_SURE_RATIO if bit_count(mask) <= RDO_MANY_LEVELS else RDO_SURE_RATIO_OF_MANY
     rest = mask
     while rest != 0:
         i = bit_length(rest) - 1
@@ -91,7 +91,7 @@ def weigh(quantised, at, offsets, first, scratch):
         i = bit_length(rest) - 1
         rest ^= 1 << i
         without = bits_of((mask ^ 1 << i) >> first, (ones & ~(1 << i)) >> first, nc_class)
-        if RDO_BIT * (bits - without) > worth(np.int64(scratch[16 + i])):
+        if RDO_BIT * (bits - without) > distortion_saved(np.int64(scratch[16 + i])):
             mask ^= 1 << i
             ones &= ~(1 << i)
             bits = without
@@ -101,7 +101,7 @@ def weigh(quantised, at, offsets, first, scratch):
         while rest != 0:
             i = bit_length(rest) - 1
             rest ^= 1 << i
-            saved += worth(np.int64(scratch[16 + i]))
+            saved += distortion_saved(np.int64(scratch[16 + i]))
         if RDO_BIT * (bits - np.int64(COEFF_TOKEN_BITS[nc_class, 0, 0])) > saved:
             mask = np.int64(0)
     rest = maybe & ~mask | ones & ~mask

@@ -40,7 +40,7 @@ def _largest_sum(mb, residual):
 
 
 @helper
-def _is_beyond(mb, qp, qp_c, lists, buffers, residual):
+def _is_beyond(mb, qp, qp_c, scaling, buffers, residual):
     """Whether any residual sample of macroblock mb is beyond MOST_RESIDUAL, from its levels; overwrites `buffers`."""
     outlined()
     _, predicted, out, quantised, dc, values, _, quantised_8x8 = buffers
@@ -56,25 +56,25 @@ def _is_beyond(mb, qp, qp_c, lists, buffers, residual):
         for q in range(4):
             for i in range(64):
                 quantised_8x8[QUADRANT_8x8[q] + PLACE_8x8[i]] = levels[mb, 4 * q + (i & 3), i >> 2]
-        beyond = reconstruct_8x8(quantised_8x8, predicted, qp, lists, out)
+        beyond = reconstruct_8x8(quantised_8x8, predicted, qp, scaling, out)
     else:
         for i in range(16):
             values[ZIGZAG_4x4[i]] = levels[mb, LUMA_DC, i]
-        scale_luma_dc(values, qp, lists)
+        scale_luma_dc(values, qp, scaling)
         for k in range(16):
             dc[4 * k] = values[k]
-        beyond = reconstruct_strips(quantised, dc, predicted, 0, 4, qp, lists, out)
+        beyond = reconstruct_strips(quantised, dc, predicted, 0, 4, qp, scaling, out)
     for k in range(8):
         values[k] = levels[mb, CB_DC + (k >> 2), k & 3]
-    scale_chroma_dc(values, 0, qp_c, lists)
-    scale_chroma_dc(values, 4, qp_c, lists)
+    scale_chroma_dc(values, 0, qp_c, scaling)
+    scale_chroma_dc(values, 4, qp_c, scaling)
     for k in range(8):
         dc[64 + 16 * (k >> 1 & 1) + 8 * (k >> 2) + 4 * (k & 1)] = values[k]
-    return reconstruct_strips(quantised, dc, predicted, 4, 6, qp_c, lists, out) or beyond
+    return reconstruct_strips(quantised, dc, predicted, 4, 6, qp_c, scaling, out) or beyond
 
 
 @helper
-def leaves_16_bits(mb, qp, qp_c, lists, buffers, residual):
+def leaves_16_bits(mb, qp, qp_c, scaling, buffers, residual):
     """Whether macroblock mb may hold data that 8.5.12.2 and 8.5.13 exclude; overwrites `buffers` but the source.
 
     qp, qp_c: QP_Y, QP_C. The transforms' other values are at most 1.44 times as large as the largest of the residual (6 / 5
@@ -82,9 +82,9 @@ def leaves_16_bits(mb, qp, qp_c, lists, buffers, residual):
     quantisers are too fine to add as much to differences of 255.
     """
     largest = np.int64(max(qp, qp_c))
-    if not lists.has_lists and largest < RANGE_QP:
+    if not scaling.has_scaling_lists and largest < RANGE_QP:
         return False
     levels = _largest_sum(mb, residual)
-    if levels == 0 or (not lists.has_lists and (levels * _MOST_SCALED << largest // 6) <= 64 * (MOST_RESIDUAL - 1)):
+    if levels == 0 or (not scaling.has_scaling_lists and (levels * _MOST_SCALED << largest // 6) <= 64 * (MOST_RESIDUAL - 1)):
         return False
-    return _is_beyond(mb, qp, qp_c, lists, buffers, residual)
+    return _is_beyond(mb, qp, qp_c, scaling, buffers, residual)

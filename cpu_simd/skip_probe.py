@@ -10,13 +10,13 @@ from .simd.vector import absolute, add, load_u16x16, splat_u16x16, sub
 
 # Score of a level of one at each position of a 4x4 block: levels are not worth coding if the sum is below BUDGET and none
 # exceeds one. (The residual stage scores by runs, which is the same for single levels.)
-WORTH = np.array([[3, 2, 1, 1], [2, 1, 1, 0], [2, 1, 0, 0], [0, 0, 0, 0]], np.int64)
+LEVEL_SCORES = np.array([[3, 2, 1, 1], [2, 1, 1, 0], [2, 1, 0, 0], [0, 0, 0, 0]], np.int64)
 
 
 @helper
-def probe_tables(qp, quant, worth, tables):
+def probe_tables(qp, quant, scores, tables):
     """Fills tables: int16[3, 4, 16], rows of four adjacent blocks: largest absolute coefficients that quantise to 0 and to 1,
-    and WORTH. quant: QUANT_MF, [qp % 6, position]; worth: int64[4, 4].
+    and WORTH. quant: QUANT_MF, [qp % 6, position]; scores: int64[4, 4].
     """
     shift = 15 + qp // 6
     rounding = (DEAD_ZONE_INTER << shift) // ROUNDING
@@ -26,7 +26,7 @@ def probe_tables(qp, quant, worth, tables):
             zero = min(32767, ((1 << shift) - rounding - 1) // factor)
             one = min(32767, ((2 << shift) - rounding - 1) // factor)
             for block in range(0, 16, 4):
-                tables[0, y, block + x], tables[1, y, block + x], tables[2, y, block + x] = zero, one, worth[y, x]
+                tables[0, y, block + x], tables[1, y, block + x], tables[2, y, block + x] = zero, one, scores[y, x]
 
 
 @helper
@@ -49,9 +49,9 @@ def quantises_to_zero(target, at, x, y, tables):
         r2 = dct_rows(sub(row_16(ref_luma, a, b, row + 2 * stride), load_u16x16(current, own + 32)))
         r3 = dct_rows(sub(row_16(ref_luma, a, b, row + 3 * stride), load_u16x16(current, own + 48)))
         outer, inner, fall, rise = add(r0, r3), add(r1, r2), sub(r0, r3), sub(r1, r2)
-        worth = add(_worth(add(outer, inner), tables, 0), _worth(add(add(fall, fall), rise), tables, 1))
-        worth = add(worth, add(_worth(sub(outer, inner), tables, 2), _worth(sub(fall, add(rise, rise)), tables, 3)))
-        s0, s1, s2, s3 = sums_of_4(worth)
+        scores = add(_score(add(outer, inner), tables, 0), _score(add(add(fall, fall), rise), tables, 1))
+        scores = add(scores, add(_score(sub(outer, inner), tables, 2), _score(sub(fall, add(rise, rise)), tables, 3)))
+        s0, s1, s2, s3 = sums_of_4(scores)
         score += s0 + s1 + s2 + s3
         if score >= BUDGET:
             return False
@@ -59,8 +59,8 @@ def quantises_to_zero(target, at, x, y, tables):
 
 
 @helper
-def _worth(coefficients, tables, row):
+def _score(coefficients, tables, row):
     """Scores of a row of coefficients of four blocks, lane by lane: BUDGET or more for a level above one."""
     size = absolute(coefficients)
-    worth = where_above(size, load_u16x16(tables, 16 * row), load_u16x16(tables, 128 + 16 * row))
-    return add(worth, where_above(size, load_u16x16(tables, 64 + 16 * row), splat_u16x16(BUDGET)))
+    scores = where_above(size, load_u16x16(tables, 16 * row), load_u16x16(tables, 128 + 16 * row))
+    return add(scores, where_above(size, load_u16x16(tables, 64 + 16 * row), splat_u16x16(BUDGET)))

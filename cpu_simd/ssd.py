@@ -42,18 +42,18 @@ def ssd(source, decoded, border, height, width, unit, row0, row1, errors):
 
 
 @quick_kernel
-def totals(mb_type, qp, ssd_y, ssd_u, ssd_v, found):
-    """Not part of the standard: statistics of a frame. found: int64[3 + 3 + 15] out, squared errors of Y, Cb, Cr; sum,
+def totals(mb_type, qp, ssd_y, ssd_u, ssd_v, sums):
+    """Not part of the standard: statistics of a frame. sums: int64[3 + 3 + 15] out, squared errors of Y, Cb, Cr; sum,
     minimum and maximum of qp; then the number of macroblocks by mb_type."""
-    for k in range(len(found)):
-        found[k] = 0
+    for k in range(len(sums)):
+        sums[k] = 0
     for row in range(len(ssd_y)):
-        found[0] += ssd_y[row]
-        found[1] += ssd_u[row]
-        found[2] += ssd_v[row]
+        sums[0] += ssd_y[row]
+        sums[1] += ssd_u[row]
+        sums[2] += ssd_v[row]
     total, least, most = np.int64(0), np.int64(qp[0]), np.int64(qp[0])
     for mb in range(len(mb_type)):
         of_mb = np.int64(qp[mb])
         total, least, most = total + of_mb, min(least, of_mb), max(most, of_mb)
-        found[6 + np.int64(mb_type[mb])] += 1
-    found[3], found[4], found[5] = total, least, most
+        sums[6 + np.int64(mb_type[mb])] += 1
+    sums[3], sums[4], sums[5] = total, least, most

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..jit.calls import Prepared
+from ..jit.address_calls import Prepared
 from ..jit.kernel import closed_kernel, helper
 from .decisions import LAMBDA
 from .full_search import Costs, Smallest, motion_costs, search_weight
@@ -130,10 +130,10 @@ def look(arranged, reference, corner, x, y, distance, reach, size, costs, smalle
 
 
 @closed_kernel
-def _search_rows(source, reference, pad, start, qp, merange, grid, row0, row1, found, lane, native):
+def _search_rows(source, reference, pad, start, qp, merange, grid, row0, row1, search_result, lane, native):
     """Implements step_search."""
     centre, predictor = start
-    cost, mv = found
+    cost, mv = search_result
     digits = digits_of(grid)
     mb_width = source.shape[1] // 16
     stride = reference.shape[1]
@@ -181,7 +181,7 @@ def _search_rows(source, reference, pad, start, qp, merange, grid, row0, row1, f
 
 
 @Prepared
-def step_search(source, reference, pad, start, qp, merange, grid, row0, row1, found, level=SIMD_LEVEL):
+def step_search(source, reference, pad, start, qp, merange, grid, row0, row1, search_result, level=SIMD_LEVEL):
     """Integer search in steps with motion cost (not part of the standard).
 
     Arguments, candidates and costs as in full_search, but only some candidates are tested: first the centre, then in
@@ -190,5 +190,5 @@ def step_search(source, reference, pad, start, qp, merange, grid, row0, row1, fo
     replaces two (three) steps of grid 3 and tests more candidates. Each of the 41 partitions keeps the best of all tested
     candidates, on equal cost the earlier one.
     """
-    arguments = source, reference, pad, start, qp, merange, grid, row0, row1, found, LANE, level != PORTABLE
+    arguments = source, reference, pad, start, qp, merange, grid, row0, row1, search_result, LANE, level != PORTABLE
     return [(_search_rows, arguments)]

@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..jit.calls import Prepared
+from ..jit.address_calls import Prepared
 from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
@@ -39,7 +39,7 @@ UPPER, LOWER = (
     sum(1 << k for k, (_, y, _, h) in enumerate(PARTITIONS.tolist()) if y < first + 8 and y + h > first) for first in (0, 8)
 )  # the partitions that overlap each half of the macroblock
 
-FAR, NEVER = (1 << 31) - 1, -1 << 31  # above every cost; below every cost
+COST_MAX, COST_MIN = (1 << 31) - 1, -1 << 31  # above every cost; below every cost
 
 
 # What a level of subme does; not part of the standard.
@@ -162,19 +162,19 @@ def _satds(wanted, target, a, b, stride):
 
 
 @helper
-def _refine_all(target, place, lam, wanted, step, neighbours, mb, found):
+def _refine_all(target, place, lam, wanted, step, neighbours, mb, search_result):
     """A step where partitions below 8x8 are wanted, see refine_step."""
     current, luma, offsets = target
     origin, px, py = place
     length, metric, centre_too = step
-    cost, mv = found
+    cost, mv = search_result
     stride = luma.shape[2]
     at = 41 * mb
     at_large = at + 32 - LARGE
     small_cost, middle_cost, large_cost = load_i32x16(cost, at), load_i32x16(cost, at + 16), load_i32x16(cost, at_large)
     small_mv, middle_mv, large_mv = load_i32x16(mv, 2 * at), load_i32x16(mv, 2 * at + 32), load_i32x16(mv, 2 * at_large)
     new_small_mv, new_middle_mv, new_large_mv = small_mv, middle_mv, large_mv
-    far, never = splat_i32x16(FAR), splat_i32x16(NEVER)
+    far, never = splat_i32x16(COST_MAX), splat_i32x16(COST_MIN)
     rest = wanted
     while rest != 0:
         k = bit_length(rest & -rest) - 1
@@ -228,16 +228,16 @@ def _sums_of_large(wanted, target, a, b, stride, metric):
 
 
 @helper
-def _refine_large(target, place, lam, wanted, step, neighbours, mb, found):
+def _refine_large(target, place, lam, wanted, step, neighbours, mb, search_result):
     """A step where partitions from 8x8 on alone are wanted, see refine_step."""
     offsets = target.offsets
     origin, px, py = place
     length, metric, centre_too = step
-    cost, mv = found
+    cost, mv = search_result
     stride = target.luma.shape[2]
     at = 41 * mb + 32 - LARGE
     costs, vectors = load_i32x16(cost, at), load_i32x16(mv, 2 * at)
-    new_vectors, far, never = vectors, splat_i32x16(FAR), splat_i32x16(NEVER)
+    new_vectors, far, never = vectors, splat_i32x16(COST_MAX), splat_i32x16(COST_MIN)
     rest = wanted
     while rest != 0:
         k = bit_length(rest & -rest) - 1
@@ -259,27 +259,26 @@ def _refine_large(target, place, lam, wanted, step, neighbours, mb, found):
 
 
 @helper
-def refine_step(target, place, lam, wanted, step, neighbours, mb, found):
+def refine_step(target, place, lam, wanted, step, neighbours, mb, search_result):
     """One step of one macroblock: every partition moves to the best of its vector and the eight around.
 
     target: with Layers; place: offset of the macroblock's corner in plane G, then the predictor (x, y);
-    step: length in quarters; metric; whether the centre's cost must be computed (a new metric), else cost holds it; found:
-    SearchResult, in place.
-    Partitions with the same vector are refined together: the distortions of the 4x4 blocks, or of the quadrants, are computed
-    once for each candidate and summed for each partition.
+    step: length in quarters; metric; whether the centre's cost must be computed (a new metric), else cost holds it;
+    search_result: SearchResult, in place. Partitions with the same vector are refined together: the distortions of the 4x4
+    blocks, or of the quadrants, are computed once for each candidate and summed for each partition.
     """
     if wanted & SMALL:
-        _refine_all(target, place, lam, wanted, step, neighbours, mb, found)
+        _refine_all(target, place, lam, wanted, step, neighbours, mb, search_result)
     else:
-        _refine_large(target, place, lam, wanted, step, neighbours, mb, found)
+        _refine_large(target, place, lam, wanted, step, neighbours, mb, search_result)
 
 
 @closed_kernel
 def _refine_rows(
-    source, luma, pad, predictor, qp, effort, partition_mask, row0, row1, found, samples, neighbours
+    source, luma, pad, predictor, qp, effort, partition_mask, row0, row1, search_result, samples, neighbours
 ):  # fmt: skip
     """Implements subpel_refine."""
-    cost = found.cost
+    cost = search_result.cost
     half_metric, quarter_metric = effort.half_metric, effort.quarter_metric
     width = source.shape[1]
     mb_width = width // 16
@@ -300,26 +299,26 @@ def _refine_rows(
                 cost[mb, k] = COST_NOT_REFINED
         if effort.half:
             step = 2, half_metric, half_metric != SAD
-            refine_step(target, place, lam, wanted, step, neighbours, mb, found)
+            refine_step(target, place, lam, wanted, step, neighbours, mb, search_result)
         if effort.quarter:
             step = 1, quarter_metric, quarter_metric != half_metric
-            refine_step(target, place, lam, wanted, step, neighbours, mb, found)
+            refine_step(target, place, lam, wanted, step, neighbours, mb, search_result)
 
 
 @Prepared
-def subpel_refine(source, luma, pad, predictor, qp, subme, row0, row1, found, partition_mask=ALL_PARTITIONS):
+def subpel_refine(source, luma, pad, predictor, qp, subme, row0, row1, search_result, partition_mask=ALL_PARTITIONS):
     """Refines the integer vectors of full_search to half, then quarter samples (not part of the standard).
 
     source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; predictor: int16[n_mb, 2]; qp: uint8[n_mb],
-    QP_Y; [row0, row1): macroblock rows; found: SearchResult, in place. Each step tests the vector and its eight neighbours,
-    at a distance of two quarters, then one; cost becomes distortion (SAD or SATD, see _SUBME) + lam * bits of the vector
-    difference. partition_mask: sizes wanted (see ALL_PARTITIONS); others, up to subme 4 those that REFINE_MARGIN_* exclude,
-    and up to subme QUICK all but the undivided one of quiet macroblocks (QUIET), get COST_NOT_REFINED. subme 0 changes
-    nothing.
+    QP_Y; [row0, row1): macroblock rows; search_result: SearchResult, in place. Each step tests the vector and its eight
+    neighbours, at a distance of two quarters, then one; cost becomes distortion (SAD or SATD, see _SUBME) + lam * bits of the
+    vector difference. partition_mask: sizes wanted (see ALL_PARTITIONS); others, up to subme 4 those that REFINE_MARGIN_*
+    exclude, and up to subme QUICK all but the undivided one of quiet macroblocks (QUIET), get COST_NOT_REFINED. subme 0
+    changes nothing.
     """
     if subme == 0:
         return []
     effort = Effort(*_SUBME[min(subme, len(_SUBME) - 1)], subme >= EVERY, quiet_below(subme))
     rows = row0, row1
-    arguments = source, luma, pad, predictor, qp, effort, partition_mask, *rows, found, QUARTER_SAMPLES, NEIGHBOURS
+    arguments = source, luma, pad, predictor, qp, effort, partition_mask, *rows, search_result, QUARTER_SAMPLES, NEIGHBOURS
     return [(_refine_rows, arguments)]

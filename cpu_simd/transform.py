@@ -64,11 +64,11 @@ from .simd.vector import (
 LUMA, CB, CR = range(3)
 
 # The table of the scaling lists as helpers take it.
-Lists = namedtuple("Lists", (
-    "scaling",  # int16[SCALING_SIZE], of scaling.py
+ScalingLists = namedtuple("ScalingLists", (
+    "table",  # int16[SCALING_SIZE], of scaling.py
     "first",  # 0 for intra, SCALING_SET for inter macroblocks
     "finer",  # its element SCALING_FINER
-    "has_lists",  # None if all scaling lists are flat: kernels are compiled without others; or 1
+    "has_scaling_lists",  # None if all scaling lists are flat: kernels are compiled without others; or 1
 ))  # fmt: skip
 
 RATIOS = 384  # in a macroblock's buffer of levels: |coefficient| / step of each, in units of 1 / 64
@@ -77,17 +77,17 @@ BUFFER = 1152  # elements of such a buffer
 
 
 @helper
-def dc_multiplier(lists, plane, qp):
+def dc_multiplier(scaling, plane, qp):
     """The multiplier of position 0 of a 4x4 block; plane: LUMA, CB or CR."""
     at = SCALING_MF if plane == LUMA else SCALING_MF_CHROMA + 8 * (plane == CR)
-    return np.int64(lists.scaling[lists.first + at + 64 * (qp % 6)])
+    return np.int64(scaling.table[scaling.first + at + 64 * (qp % 6)])
 
 
 @helper
-def dc_scale(lists, plane, qp):
+def dc_scale(scaling, plane, qp):
     """8.5.9: LevelScale4x4(qp % 6, 0, 0); plane: LUMA, CB or CR."""
     at = SCALING_FACTORS if plane == LUMA else SCALING_FACTORS_CHROMA + 8 * (plane == CR)
-    return np.int64(lists.scaling[lists.first + at + 64 * (qp % 6)]) << (0 if lists.has_lists else 4)
+    return np.int64(scaling.table[scaling.first + at + 64 * (qp % 6)]) << (0 if scaling.has_scaling_lists else 4)
 
 
 @helper
@@ -128,9 +128,9 @@ def _clip(levels, first, end):
 
 
 @helper
-def _factors(strip0, ac_only, qp, lists):
+def _factors(strip0, ac_only, qp, scaling):
     """Multipliers of the four rows of a strip."""
-    mf, table = lists.scaling, lists.first + (SCALING_MF if strip0 < 4 else SCALING_MF_CHROMA) + (6 * ac_only + qp % 6) * 64
+    mf, table = scaling.table, scaling.first + (SCALING_MF if strip0 < 4 else SCALING_MF_CHROMA) + (6 * ac_only + qp % 6) * 64
     first, second = load_u16x16(mf, table), load_u16x16(mf, table + 16)
     return first, second, load_u16x16(mf, table + 32), load_u16x16(mf, table + 48)
 
@@ -186,15 +186,15 @@ def may_have_levels(most, shift, dead_zone):
 
 
 @helper
-def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, with_ratios, lists, levels, dc):
+def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, with_ratios, scaling, levels, dc):
     """Forward transform and quantisation of strips [strip0, strip1): source, predicted uint8[384] -> levels int16[768].
 
     The strips are all of luma or all of chroma. ac_only: 1 leaves the DC coefficients out (levels 0); dc int32[96] receives
     them, strip * 16 + 4 * block. with_ratios: whether levels receives |coefficient| / step, from element RATIOS on. Returns a
     bit mask of the blocks with levels, 4 * strip + block.
     """
-    shift = 15 + qp // 6 - lists.finer
-    rounding, factors = splat_i32x16((dead_zone << shift) // ROUNDING), _factors(strip0, ac_only, qp, lists)
+    shift = 15 + qp // 6 - scaling.finer
+    rounding, factors = splat_i32x16((dead_zone << shift) // ROUNDING), _factors(strip0, ac_only, qp, scaling)
     coded = 0
     for strip in range(strip0, strip1):
         coefficients = _forward_strip(source, predicted, 64 * strip)
@@ -202,18 +202,18 @@ def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, w
         if with_ratios:
             _store_ratios(coefficients, factors, shift, 64 * strip, levels)
         coded |= _store_levels(coefficients, factors, rounding, shift, 64 * strip, levels) << (4 * strip)
-    if lists.has_lists:
+    if scaling.has_scaling_lists:
         _clip(levels, 64 * strip0, 64 * strip1)
     return coded
 
 
 @helper
-def forward_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, lists, levels):
+def forward_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, scaling, levels):
     """The forward transform of quantise_strips alone, to element COEFFICIENTS of levels int16[BUFFER] and on.
 
     Returns whether any level may differ from 0: never False if one does.
     """
-    f0, f1, f2, f3 = _factors(strip0, ac_only, qp, lists)
+    f0, f1, f2, f3 = _factors(strip0, ac_only, qp, scaling)
     most = splat_u16x16(0)
     for strip in range(strip0, strip1):
         at = COEFFICIENTS + 64 * strip
@@ -224,14 +224,14 @@ def forward_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, li
         store(levels, at + 48, fourth)
         most = max_s(most, max_s(max_s(scaled_high(first, f0), scaled_high(second, f1)),
                                  max_s(scaled_high(third, f2), scaled_high(fourth, f3))))  # fmt: skip
-    return may_have_levels(most, 15 + qp // 6 - lists.finer, dead_zone)
+    return may_have_levels(most, 15 + qp // 6 - scaling.finer, dead_zone)
 
 
 @helper
-def quantise_kept(strip0, strip1, ac_only, qp, dead_zone, with_ratios, lists, levels):
+def quantise_kept(strip0, strip1, ac_only, qp, dead_zone, with_ratios, scaling, levels):
     """The quantisation of quantise_strips alone, after forward_strips."""
-    shift = 15 + qp // 6 - lists.finer
-    rounding, factors = splat_i32x16((dead_zone << shift) // ROUNDING), _factors(strip0, ac_only, qp, lists)
+    shift = 15 + qp // 6 - scaling.finer
+    rounding, factors = splat_i32x16((dead_zone << shift) // ROUNDING), _factors(strip0, ac_only, qp, scaling)
     coded = 0
     for strip in range(strip0, strip1):
         at = COEFFICIENTS + 64 * strip
@@ -240,7 +240,7 @@ def quantise_kept(strip0, strip1, ac_only, qp, dead_zone, with_ratios, lists, le
         if with_ratios:
             _store_ratios(coefficients, factors, shift, 64 * strip, levels)
         coded |= _store_levels(coefficients, factors, rounding, shift, 64 * strip, levels) << (4 * strip)
-    if lists.has_lists:
+    if scaling.has_scaling_lists:
         _clip(levels, 64 * strip0, 64 * strip1)
     return coded
 
@@ -296,35 +296,38 @@ def _scaled(levels, factors, qp):
 
 
 @helper
-def _reconstruct_by_lists(levels, dc, predicted, strip0, strip1, qp, lists, out):
+def _reconstruct_by_lists(levels, dc, predicted, strip0, strip1, qp, scaling, out):
     """reconstruct_strips with scaling lists that are not flat."""
     outlined()
     most = splat_i32x16(0)
-    scaling, table = lists.scaling, lists.first + (SCALING_FACTORS if strip0 < 4 else SCALING_FACTORS_CHROMA) + 64 * (qp % 6)
+    scaling_table, table = (
+        scaling.table,
+        scaling.first + (SCALING_FACTORS if strip0 < 4 else SCALING_FACTORS_CHROMA) + 64 * (qp % 6),
+    )
     for at in range(64 * strip0, 64 * strip1, 64):
-        x0 = add(_scaled(load_u16x16(levels, at), load_u16x16(scaling, table), qp), load_i32x16(dc, at >> 2))
-        x1 = _scaled(load_u16x16(levels, at + 16), load_u16x16(scaling, table + 16), qp)
-        x2 = _scaled(load_u16x16(levels, at + 32), load_u16x16(scaling, table + 32), qp)
-        x3 = _scaled(load_u16x16(levels, at + 48), load_u16x16(scaling, table + 48), qp)
+        x0 = add(_scaled(load_u16x16(levels, at), load_u16x16(scaling_table, table), qp), load_i32x16(dc, at >> 2))
+        x1 = _scaled(load_u16x16(levels, at + 16), load_u16x16(scaling_table, table + 16), qp)
+        x2 = _scaled(load_u16x16(levels, at + 32), load_u16x16(scaling_table, table + 32), qp)
+        x3 = _scaled(load_u16x16(levels, at + 48), load_u16x16(scaling_table, table + 48), qp)
         most = larger(most, _reconstruct_strip(x0, x1, x2, x3, predicted, at, out))
     return is_beyond(most)
 
 
 @helper
-def reconstruct_strips(levels, dc, predicted, strip0, strip1, qp, lists, out):
+def reconstruct_strips(levels, dc, predicted, strip0, strip1, qp, scaling, out):
     """8.5.12, 8.5.14: scaling, inverse transform, reconstruction of strips [strip0, strip1) into out uint8[384].
 
     The strips are all of luma or all of chroma. levels int16[384]; dc int32[96]: scaled DC values to be added at strip * 16 +
     4 * block, all else 0. Returns whether any residual sample is beyond MOST_RESIDUAL.
     """
-    if lists.has_lists:
-        return _reconstruct_by_lists(levels, dc, predicted, strip0, strip1, qp, lists, out)
+    if scaling.has_scaling_lists:
+        return _reconstruct_by_lists(levels, dc, predicted, strip0, strip1, qp, scaling, out)
     most = splat_i32x16(0)
     # LevelScale is a multiple of 16: 8.5.12.1 reduces to level * normAdjust << (qP / 6), and its right shift is exact
-    table = lists.first + SCALING_FACTORS + 64 * (qp % 6)
+    table = scaling.first + SCALING_FACTORS + 64 * (qp % 6)
     power = splat_u16x16(1 << (qp // 6))
-    f0 = mul(load_u16x16(lists.scaling, table), power)
-    f1 = mul(load_u16x16(lists.scaling, table + 16), power)
+    f0 = mul(load_u16x16(scaling.table, table), power)
+    f1 = mul(load_u16x16(scaling.table, table + 16), power)
     for at in range(64 * strip0, 64 * strip1, 64):
         x0 = add(multiply_wide(load_u16x16(levels, at), f0), load_i32x16(dc, at >> 2))
         x1 = multiply_wide(load_u16x16(levels, at + 16), f1)
@@ -335,26 +338,26 @@ def reconstruct_strips(levels, dc, predicted, strip0, strip1, qp, lists, out):
 
 
 @helper
-def quantise_block(source, predicted, qp, dead_zone, lists):
+def quantise_block(source, predicted, qp, dead_zone, scaling):
     """Levels of one 4x4 block (u8x16, raster) and |coefficient| / step as in quantise_strips, both in raster order."""
-    shift = 15 + qp // 6 - lists.finer
+    shift = 15 + qp // 6 - scaling.finer
     coefficients = forward_columns(forward_rows(sub(widen(source), widen(predicted))))
     rounding = splat_i32x16((dead_zone << shift) // ROUNDING)
-    factors = load_u16x16(lists.scaling, lists.first + SCALING_MF_BLOCK + 16 * (qp % 6))
+    factors = load_u16x16(scaling.table, scaling.first + SCALING_MF_BLOCK + 16 * (qp % 6))
     quantised = _quantise(coefficients, factors, rounding, shift)
-    if lists.has_lists:
+    if scaling.has_scaling_lists:
         quantised = _clipped(quantised)
     return quantised, _ratios(coefficients, factors, shift)
 
 
 @helper
-def reconstruct_block(quantised, predicted, qp, lists, rec, rec_at, stride):
+def reconstruct_block(quantised, predicted, qp, scaling, rec, rec_at, stride):
     """8.5.12, 8.5.14: reconstruction of one 4x4 block from its levels (raster) to the plane rec from offset rec_at on."""
     if count_nonzero(quantised) == 0:
         store_block(rec, rec_at, stride, predicted)
     else:
-        factors = load_u16x16(lists.scaling, lists.first + SCALING_FACTORS_BLOCK + 16 * (qp % 6))
-        if lists.has_lists:
+        factors = load_u16x16(scaling.table, scaling.first + SCALING_FACTORS_BLOCK + 16 * (qp % 6))
+        if scaling.has_scaling_lists:
             scaled = _scaled(quantised, factors, qp)
         else:
             scaled = multiply_wide(quantised, mul(factors, splat_u16x16(1 << (qp // 6))))
@@ -396,10 +399,10 @@ def transform_luma_dc(c):
 
 
 @helper
-def scale_luma_dc(c, qp, lists):
+def scale_luma_dc(c, qp, scaling):
     """8.5.10: levels of the Intra16x16 DC block (int64[16], raster) -> scaled DC of each block, in place."""
     hadamard_4x4(c)
-    factor = dc_scale(lists, LUMA, qp)
+    factor = dc_scale(scaling, LUMA, qp)
     for i in range(16):
         if qp >= 36:
             c[i] = (c[i] * factor) << (qp // 6 - 6)
@@ -416,9 +419,9 @@ def hadamard_2x2(c, at):
 
 
 @helper
-def scale_chroma_dc(c, at, qp_c, lists):
+def scale_chroma_dc(c, at, qp_c, scaling):
     """8.5.11.2: levels c[at..at + 3] of a chroma DC block (Cb at 0, Cr at 4) -> scaled DC of each block, in place."""
     hadamard_2x2(c, at)
-    factor = dc_scale(lists, CB + (at >> 2), qp_c)
+    factor = dc_scale(scaling, CB + (at >> 2), qp_c)
     for i in range(at, at + 4):
         c[i] = ((c[i] * factor) << (qp_c // 6)) >> 5

@@ -119,14 +119,14 @@ def _difference(source, predicted, at):
 
 
 @helper
-def _factors(x, qp, lists):
-    return load_u16x16(lists.scaling, lists.first + SCALING_MF_8x8 + 128 * (qp % 6) + 16 * x)
+def _factors(x, qp, scaling):
+    return load_u16x16(scaling.table, scaling.first + SCALING_MF_8x8 + 128 * (qp % 6) + 16 * x)
 
 
 @helper
-def _store_levels(coefficients, x, at, qp, dead_zone, with_ratios, lists, levels):
+def _store_levels(coefficients, x, at, qp, dead_zone, with_ratios, scaling, levels):
     """Quantises column x of two quadrants to levels from `at` on; returns its levels."""
-    shift, factors = 16 + qp // 6 - lists.finer, _factors(x, qp, lists)
+    shift, factors = 16 + qp // 6 - scaling.finer, _factors(x, qp, scaling)
     quantised = _quantise(coefficients, factors, (dead_zone << shift) // ROUNDING, shift)
     store(levels, at + 16 * x, quantised)
     if with_ratios:
@@ -146,24 +146,24 @@ def _forward_pair(source, predicted, at):
 
 
 @helper
-def _store_pair(coefficients, at, qp, dead_zone, with_ratios, lists, levels):
+def _store_pair(coefficients, at, qp, dead_zone, with_ratios, scaling, levels):
     """_store_levels of all columns of two quadrants; returns a bit mask of the two with levels."""
     c0, c1, c2, c3, c4, c5, c6, c7 = coefficients
-    l0 = _store_levels(c0, 0, at, qp, dead_zone, with_ratios, lists, levels)
-    l1 = _store_levels(c1, 1, at, qp, dead_zone, with_ratios, lists, levels)
-    l2 = _store_levels(c2, 2, at, qp, dead_zone, with_ratios, lists, levels)
-    l3 = _store_levels(c3, 3, at, qp, dead_zone, with_ratios, lists, levels)
-    l4 = _store_levels(c4, 4, at, qp, dead_zone, with_ratios, lists, levels)
-    l5 = _store_levels(c5, 5, at, qp, dead_zone, with_ratios, lists, levels)
-    l6 = _store_levels(c6, 6, at, qp, dead_zone, with_ratios, lists, levels)
-    l7 = _store_levels(c7, 7, at, qp, dead_zone, with_ratios, lists, levels)
+    l0 = _store_levels(c0, 0, at, qp, dead_zone, with_ratios, scaling, levels)
+    l1 = _store_levels(c1, 1, at, qp, dead_zone, with_ratios, scaling, levels)
+    l2 = _store_levels(c2, 2, at, qp, dead_zone, with_ratios, scaling, levels)
+    l3 = _store_levels(c3, 3, at, qp, dead_zone, with_ratios, scaling, levels)
+    l4 = _store_levels(c4, 4, at, qp, dead_zone, with_ratios, scaling, levels)
+    l5 = _store_levels(c5, 5, at, qp, dead_zone, with_ratios, scaling, levels)
+    l6 = _store_levels(c6, 6, at, qp, dead_zone, with_ratios, scaling, levels)
+    l7 = _store_levels(c7, 7, at, qp, dead_zone, with_ratios, scaling, levels)
     found = bit_or(bit_or(bit_or(l0, l1), bit_or(l2, l3)), bit_or(bit_or(l4, l5), bit_or(l6, l7)))
     groups = nonzero_groups(found)
     return (groups & 3 != 0) | (groups & 12 != 0) << 1
 
 
 @helper
-def quantise_8x8(source, predicted, qp, dead_zone, lists, levels):
+def quantise_8x8(source, predicted, qp, dead_zone, scaling, levels):
     """Forward transform and quantisation of a macroblock's luma: source, predicted uint8[384] -> levels int16[768].
 
     From element RATIOS on, levels receives |coefficient| / step. Returns a bit mask of the quadrants with levels.
@@ -171,12 +171,12 @@ def quantise_8x8(source, predicted, qp, dead_zone, lists, levels):
     coded = 0
     for pair in range(2):
         coefficients = _forward_pair(source, predicted, 128 * pair)
-        coded |= _store_pair(coefficients, 128 * pair, qp, dead_zone, True, lists, levels) << 2 * pair
+        coded |= _store_pair(coefficients, 128 * pair, qp, dead_zone, True, scaling, levels) << 2 * pair
     return coded
 
 
 @helper
-def forward_quadrants(source, predicted, qp, dead_zone, lists, levels):
+def forward_quadrants(source, predicted, qp, dead_zone, scaling, levels):
     """The forward transform of quantise_8x8 alone, to element COEFFICIENTS of levels int16[BUFFER] and on.
 
     Returns whether any level may differ from 0: never False if one does.
@@ -193,20 +193,20 @@ def forward_quadrants(source, predicted, qp, dead_zone, lists, levels):
         store(levels, to + 80, c5)
         store(levels, to + 96, c6)
         store(levels, to + 112, c7)
-        a, b = _larger_high(c0, c1, 0, qp, lists), _larger_high(c2, c3, 2, qp, lists)
-        c, d = _larger_high(c4, c5, 4, qp, lists), _larger_high(c6, c7, 6, qp, lists)
+        a, b = _larger_high(c0, c1, 0, qp, scaling), _larger_high(c2, c3, 2, qp, scaling)
+        c, d = _larger_high(c4, c5, 4, qp, scaling), _larger_high(c6, c7, 6, qp, scaling)
         most = max_s(most, max_s(max_s(a, b), max_s(c, d)))
-    return may_have_levels(most, 16 + qp // 6 - lists.finer, dead_zone)
+    return may_have_levels(most, 16 + qp // 6 - scaling.finer, dead_zone)
 
 
 @helper
-def _larger_high(a, b, x, qp, lists):
+def _larger_high(a, b, x, qp, scaling):
     """The larger of scaled_high of columns x and x + 1."""
-    return max_s(scaled_high(a, _factors(x, qp, lists)), scaled_high(b, _factors(x + 1, qp, lists)))
+    return max_s(scaled_high(a, _factors(x, qp, scaling)), scaled_high(b, _factors(x + 1, qp, scaling)))
 
 
 @helper
-def quantise_kept_8x8(qp, dead_zone, with_ratios, lists, levels):
+def quantise_kept_8x8(qp, dead_zone, with_ratios, scaling, levels):
     """The quantisation of quantise_8x8 alone, after forward_quadrants; with_ratios: whether levels receives the ratios."""
     coded = 0
     for pair in range(2):
@@ -219,7 +219,7 @@ def quantise_kept_8x8(qp, dead_zone, with_ratios, lists, levels):
             load_u16x16(levels, at), load_u16x16(levels, at + 16), load_u16x16(levels, at + 32), load_u16x16(levels, at + 48),
         )  # fmt: skip
         coefficients = c0, c1, c2, c3, c4, c5, c6, c7
-        coded |= _store_pair(coefficients, 128 * pair, qp, dead_zone, with_ratios, lists, levels) << 2 * pair
+        coded |= _store_pair(coefficients, 128 * pair, qp, dead_zone, with_ratios, scaling, levels) << 2 * pair
     return coded
 
 
@@ -249,9 +249,9 @@ def inverse_8x8(columns):
 
 
 @helper
-def _column(levels, at, x, qp, lists):
+def _column(levels, at, x, qp, scaling):
     """Column x of the scaled coefficients of two quadrants, whose levels begin at levels[at]."""
-    factors = load_u16x16(lists.scaling, lists.first + SCALING_FACTORS_8x8 + 128 * (qp % 6) + 16 * x)
+    factors = load_u16x16(scaling.table, scaling.first + SCALING_FACTORS_8x8 + 128 * (qp % 6) + 16 * x)
     return _scaled(load_u16x16(levels, at + 16 * x), factors, qp)
 
 
@@ -261,7 +261,7 @@ def _store_row(residual, at, predicted, out):
 
 
 @helper
-def reconstruct_8x8(levels, predicted, qp, lists, out):
+def reconstruct_8x8(levels, predicted, qp, scaling, out):
     """8.5.13, 8.5.14: scaling, inverse transform, reconstruction of a macroblock's luma, int16[256] -> out uint8[384].
 
     Returns whether any residual sample is beyond MOST_RESIDUAL.
@@ -269,10 +269,10 @@ def reconstruct_8x8(levels, predicted, qp, lists, out):
     beyond = False
     for at in range(0, 256, 128):
         r0, r1, r2, r3, r4, r5, r6, r7 = inverse_8x8((
-            _column(levels, at, 0, qp, lists), _column(levels, at, 1, qp, lists),
-            _column(levels, at, 2, qp, lists), _column(levels, at, 3, qp, lists),
-            _column(levels, at, 4, qp, lists), _column(levels, at, 5, qp, lists),
-            _column(levels, at, 6, qp, lists), _column(levels, at, 7, qp, lists),
+            _column(levels, at, 0, qp, scaling), _column(levels, at, 1, qp, scaling),
+            _column(levels, at, 2, qp, scaling), _column(levels, at, 3, qp, scaling),
+            _column(levels, at, 4, qp, scaling), _column(levels, at, 5, qp, scaling),
+            _column(levels, at, 6, qp, scaling), _column(levels, at, 7, qp, scaling),
         ))  # fmt: skip
         _store_row(r0, at, predicted, out)
         _store_row(r1, at + 16, predicted, out)
@@ -292,16 +292,16 @@ def _difference_8(source, at, predicted, to):
 
 
 @helper
-def _store_levels_8(coefficients, x, at, qp, dead_zone, lists, levels):
+def _store_levels_8(coefficients, x, at, qp, dead_zone, scaling, levels):
     """As _store_levels for one quadrant."""
-    shift = 16 + qp // 6 - lists.finer
-    factors = load_u16x8(lists.scaling, lists.first + SCALING_MF_8x8 + 128 * (qp % 6) + 16 * x)
+    shift = 16 + qp // 6 - scaling.finer
+    factors = load_u16x8(scaling.table, scaling.first + SCALING_MF_8x8 + 128 * (qp % 6) + 16 * x)
     store(levels, at + 16 * x, _quantise(coefficients, factors, (dead_zone << shift) // ROUNDING, shift))
     store(levels, RATIOS + at + 16 * x, _ratios(coefficients, factors, shift))
 
 
 @helper
-def quantise_quadrant(source, quadrant, predicted, to, qp, dead_zone, lists, levels):
+def quantise_quadrant(source, quadrant, predicted, to, qp, dead_zone, scaling, levels):
     """As quantise_8x8 for one quadrant, whose prediction is at predicted[to...], rows of eight; returns nothing."""
     at = QUADRANT_8x8[quadrant]
     c0, c1, c2, c3, c4, c5, c6, c7 = forward_8x8((
@@ -310,30 +310,30 @@ def quantise_quadrant(source, quadrant, predicted, to, qp, dead_zone, lists, lev
         _difference_8(source, at + 64, predicted, to + 32), _difference_8(source, at + 80, predicted, to + 40),
         _difference_8(source, at + 96, predicted, to + 48), _difference_8(source, at + 112, predicted, to + 56),
     ))  # fmt: skip
-    _store_levels_8(c0, 0, at, qp, dead_zone, lists, levels)
-    _store_levels_8(c1, 1, at, qp, dead_zone, lists, levels)
-    _store_levels_8(c2, 2, at, qp, dead_zone, lists, levels)
-    _store_levels_8(c3, 3, at, qp, dead_zone, lists, levels)
-    _store_levels_8(c4, 4, at, qp, dead_zone, lists, levels)
-    _store_levels_8(c5, 5, at, qp, dead_zone, lists, levels)
-    _store_levels_8(c6, 6, at, qp, dead_zone, lists, levels)
-    _store_levels_8(c7, 7, at, qp, dead_zone, lists, levels)
+    _store_levels_8(c0, 0, at, qp, dead_zone, scaling, levels)
+    _store_levels_8(c1, 1, at, qp, dead_zone, scaling, levels)
+    _store_levels_8(c2, 2, at, qp, dead_zone, scaling, levels)
+    _store_levels_8(c3, 3, at, qp, dead_zone, scaling, levels)
+    _store_levels_8(c4, 4, at, qp, dead_zone, scaling, levels)
+    _store_levels_8(c5, 5, at, qp, dead_zone, scaling, levels)
+    _store_levels_8(c6, 6, at, qp, dead_zone, scaling, levels)
+    _store_levels_8(c7, 7, at, qp, dead_zone, scaling, levels)
 
 
 @helper
-def _column_8(levels, at, x, qp, lists):
-    factors = load_u16x8(lists.scaling, lists.first + SCALING_FACTORS_8x8 + 128 * (qp % 6) + 16 * x)
+def _column_8(levels, at, x, qp, scaling):
+    factors = load_u16x8(scaling.table, scaling.first + SCALING_FACTORS_8x8 + 128 * (qp % 6) + 16 * x)
     return _scaled(load_u16x8(levels, at + 16 * x), factors, qp)
 
 
 @helper
-def reconstruct_quadrant(levels, quadrant, predicted, to, qp, lists, rec, rec_at, stride):
+def reconstruct_quadrant(levels, quadrant, predicted, to, qp, scaling, rec, rec_at, stride):
     """As reconstruct_8x8 for one quadrant, predicted at predicted[to...], to the plane rec from flat offset rec_at on."""
     at = QUADRANT_8x8[quadrant]
     r0, r1, r2, r3, r4, r5, r6, r7 = inverse_8x8((
-        _column_8(levels, at, 0, qp, lists), _column_8(levels, at, 1, qp, lists), _column_8(levels, at, 2, qp, lists),
-        _column_8(levels, at, 3, qp, lists), _column_8(levels, at, 4, qp, lists), _column_8(levels, at, 5, qp, lists),
-        _column_8(levels, at, 6, qp, lists), _column_8(levels, at, 7, qp, lists),
+        _column_8(levels, at, 0, qp, scaling), _column_8(levels, at, 1, qp, scaling), _column_8(levels, at, 2, qp, scaling),
+        _column_8(levels, at, 3, qp, scaling), _column_8(levels, at, 4, qp, scaling), _column_8(levels, at, 5, qp, scaling),
+        _column_8(levels, at, 6, qp, scaling), _column_8(levels, at, 7, qp, scaling),
     ))  # fmt: skip
     store(rec, rec_at, _add_residual(load_u8x8(predicted, to), r0))
     store(rec, rec_at + stride, _add_residual(load_u8x8(predicted, to + 8), r1))

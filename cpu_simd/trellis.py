@@ -27,7 +27,7 @@ from .transform_8x8 import PLACE_8x8, QUADRANT_8x8, SCAN_8x8, nonzero_8x8
 LONGEST = 64  # coefficients of a block; in choose_levels' buffer the place of the ratios
 AS_SENT = np.arange(16, dtype=np.int32)  # the scan of chroma DC: raster
 LARGEST_RATIO = 32767  # this and all larger ones
-NEVER = 1 << 29  # cost of a node that no choice reaches
+UNREACHABLE = 1 << 29  # cost of a node that no choice reaches
 
 
 @helper
@@ -109,23 +109,23 @@ def _after_two(bits, base, last_context, extra, lower, costs, paths, has_large):
 
 
 @helper
-def weights_of(lists, category, plane):
+def weights_of(scaling, category, plane):
     """Where the weights of a block begin in the table of scaling.py; plane: LUMA, CB or CR."""
-    at = SCALING_WEIGHTS + (WEIGHTS_SET if lists.first else 0)
+    at = SCALING_WEIGHTS + (WEIGHTS_SET if scaling.first else 0)
     return at + (WEIGHTS_8x8 if category == LUMA_8x8 else 16 * plane)
 
 
 @helper
-def factor_at(factor, lists, at):
-    """The cost of distortion where a step is scaling[at] / 16 times that of a flat list, by the error of samples."""
-    if lists.has_lists:
-        weight = np.int64(lists.scaling[at])
+def factor_at(factor, scaling, at):
+    """The cost of distortion where a step is scaling.table[at] / 16 times that of a flat list, by the error of samples."""
+    if scaling.has_scaling_lists:
+        weight = np.int64(scaling.table[at])
         return min(factor * weight * weight >> 8, TRELLIS_MOST)
     return factor
 
 
 @helper
-def choose_levels(block, at, count, category, bits, factor, lists, weights):
+def choose_levels(block, at, count, category, bits, factor, scaling, weights):
     """_choose for `count` coefficients (4, 15, 16, 64) from `at` on."""
     mask = nonzero_lanes(block, at)
     large = less(splat_u16x16(1), load_u16x16(block, at))
@@ -136,8 +136,8 @@ def choose_levels(block, at, count, category, bits, factor, lists, weights):
             mask |= nonzero_lanes(block, at + i) << i
             large = bit_or(large, less(splat_u16x16(1), load_u16x16(block, at + i)))
     if nonzero_groups(large) == 0:
-        return _choose_ones(block, at, mask, category, bits, factor, lists, weights)
-    return _choose(block, at, mask, category, bits, factor, lists, weights)
+        return _choose_ones(block, at, mask, category, bits, factor, scaling, weights)
+    return _choose(block, at, mask, category, bits, factor, scaling, weights)
 
 
 @helper
@@ -156,19 +156,19 @@ def _after_one(bits, base, last, other, extra, lower, costs, paths):
 
 
 @helper
-def _choose_ones(block, at, mask, category, bits, factor, lists, weights):
+def _choose_ones(block, at, mask, category, bits, factor, scaling, weights):
     """_choose for levels of one, with which nodes 4 to 7 are not reached."""
     base = np.int64(ABS_LEVEL_BASE[category])
     lasts, others = np.int64(LAST[category]), np.int64(OTHER[category])
     c0 = p0 = p1 = p2 = p3 = np.int64(0)
-    c1 = c2 = c3 = np.int64(NEVER)
+    c1 = c2 = c3 = np.int64(UNREACHABLE)
     while mask != 0:
         i = bit_length(mask) - 1
         lower = np.int64(1) << i
         mask ^= lower
         last, other = np.int64(bits[lasts + i]) + ONE_BIT, np.int64(bits[others + i]) + ONE_BIT
         extra = np.int64(block[LONGEST + at + i]) - RDO_ONE + RDO_ONE // 2
-        extra *= factor if weights < 0 else factor_at(factor, lists, weights + at + i)
+        extra *= factor if weights < 0 else factor_at(factor, scaling, weights + at + i)
         c0, c1, c2, c3, p0, p1, p2, p3 = _after_one(
             bits, base, last, other, extra, lower, (c0, c1, c2, c3), (p0, p1, p2, p3)
         )
@@ -178,19 +178,19 @@ def _choose_ones(block, at, mask, category, bits, factor, lists, weights):
 
 
 @helper
-def _choose(block, at, mask, category, bits, factor, lists, weights):
+def _choose(block, at, mask, category, bits, factor, scaling, weights):
     """Levels of one block by rate and distortion. Returns the positions to be lowered by one, as a bit mask (bit 0: `at`).
 
     block: int16[2 * LONGEST] in scan order: magnitudes of the levels, rounded to the nearest, and from LONGEST on
     |coefficient| / step in units of 1 / RDO_ONE, of each from `at` on; mask: positions of levels that are not 0, others are
     not read. category: ctxBlockCat; bits: of cabac_bits.fill_bits; factor: cost of distortion (TRELLIS_INTER,
-    TRELLIS_INTRA); weights: where those of scan position 0 are in lists.scaling, -1: `factor` has them.
+    TRELLIS_INTRA); weights: where those of scan position 0 are in scaling.table, -1: `factor` has them.
     """
     base = np.int64(ABS_LEVEL_BASE[category])
     last_context = base + (8 if category == CHROMA_DC else 9)  # after four and more larger levels
     lasts, others = np.int64(LAST[category]), np.int64(OTHER[category])
     c0 = p0 = p1 = p2 = p3 = p4 = p5 = p6 = p7 = np.int64(0)
-    c1 = c2 = c3 = c4 = c5 = c6 = c7 = np.int64(NEVER)
+    c1 = c2 = c3 = c4 = c5 = c6 = c7 = np.int64(UNREACHABLE)
     has_large = False  # whether nodes 4 to 7 are in use
     while mask != 0:
         i = bit_length(mask) - 1
@@ -200,7 +200,7 @@ def _choose(block, at, mask, category, bits, factor, lists, weights):
         last, other = np.int64(bits[lasts + i]) + ONE_BIT, np.int64(bits[others + i]) + ONE_BIT
         lower = np.int64(1) << i
         extra = np.int64(block[LONGEST + at + i]) - RDO_ONE * size + RDO_ONE // 2  # distortion, 1 / 32 squared step
-        cost_of_error = factor if weights < 0 else factor_at(factor, lists, weights + at + i)
+        cost_of_error = factor if weights < 0 else factor_at(factor, scaling, weights + at + i)
         if size == 1:
             extra *= cost_of_error
             if has_large:
@@ -221,10 +221,10 @@ def _choose(block, at, mask, category, bits, factor, lists, weights):
             )
         else:
             sure = extra >= RDO_ONE // 2 or block[LONGEST + at + i] == LARGEST_RATIO
-            extra = np.int64(NEVER) if sure else extra * cost_of_error
+            extra = np.int64(UNREACHABLE) if sure else extra * cost_of_error
             c4, c5, c6, c7, p4, p5, p6, p7 = _after_larger(bits, base, last_context, size, extra, i, costs, paths, has_large)
-            c1 = c2 = c3 = np.int64(NEVER)
-        c0 = np.int64(NEVER)
+            c1 = c2 = c3 = np.int64(UNREACHABLE)
+        c0 = np.int64(UNREACHABLE)
         has_large = True
     cost, path = _cheaper(c0 + np.int64(bits[EMPTY + category]), p0, c1, p1)
     for c, p in ((c2, p2), (c3, p3), (c4, p4), (c5, p5), (c6, p6), (c7, p7)):
@@ -250,10 +250,10 @@ def lower_levels(quantised, at, first, category, factor, rounding, block, plane)
     quantised: int16[768] of quantise_strips, rounded up from one half on; first: 1 leaves the DC out; block: scratch,
     with category and factor as choose_levels has them; plane: LUMA, CB or CR.
     """
-    bits, lists = rounding.bits, rounding.lists
+    bits, scaling = rounding.bits, rounding.scaling
     store(block, 0, absolute(zigzag(load_block(quantised, at))))
     store(block, LONGEST, zigzag(load_block(quantised, RATIOS + at)))
-    path = choose_levels(block, first, 16 - first, category, bits, factor, lists, weights_of(lists, category, plane))
+    path = choose_levels(block, first, 16 - first, category, bits, factor, scaling, weights_of(scaling, category, plane))
     path <<= first
     left = nonzero_lanes(block, 0)
     while path != 0:
@@ -280,7 +280,7 @@ def lower_blocks(quantised, coded, first_block, end_block, first, category, fact
 @helper
 def lower_8x8(quantised, coded, rounding, block):
     """lower_levels for the quadrants of quantise_8x8 set in `coded`; returns those with levels left."""
-    lists = rounding.lists
+    scaling = rounding.scaling
     for q in range(4):
         if coded >> q & 1 == 0:
             continue
@@ -295,11 +295,11 @@ def lower_8x8(quantised, coded, rounding, block):
             block[i], block[LONGEST + i] = size, quantised[RATIOS + k]
             mask |= np.int64(1) << i
             sizes |= size
-        factor, weights = factor_of(LUMA_8x8, 0, rounding), weights_of(lists, LUMA_8x8, LUMA)
+        factor, weights = factor_of(LUMA_8x8, 0, rounding), weights_of(scaling, LUMA_8x8, LUMA)
         if sizes == 1:
-            path = _choose_ones(block, 0, mask, LUMA_8x8, rounding.bits, factor, lists, weights)
+            path = _choose_ones(block, 0, mask, LUMA_8x8, rounding.bits, factor, scaling, weights)
         else:
-            path = _choose(block, 0, mask, LUMA_8x8, rounding.bits, factor, lists, weights)
+            path = _choose(block, 0, mask, LUMA_8x8, rounding.bits, factor, scaling, weights)
         while path != 0:
             i = bit_length(path) - 1
             path ^= 1 << i
@@ -317,8 +317,8 @@ def lower_block(quantised, ratios, category, rounding, block):
     store(block, 0, absolute(zigzag(quantised)))
     store(block, LONGEST, zigzag(ratios))
     store(block, 32, quantised)
-    lists = rounding.lists
-    path = choose_levels(block, 0, 16, category, rounding.bits, rounding.factor, lists, weights_of(lists, category, LUMA))
+    scaling = rounding.scaling
+    path = choose_levels(block, 0, 16, category, rounding.bits, rounding.factor, scaling, weights_of(scaling, category, LUMA))
     while path != 0:
         i = bit_length(path) - 1
         path ^= 1 << i
@@ -334,14 +334,14 @@ def choose_dc(values, at, scan, count, qp, category, multiplier, rounding, block
     scan: raster position by scan index; multiplier: see scaling.py; rounding: Rounding of macroblock_coding.py; block: as in
     lower_levels.
     """
-    shift = 16 + qp // 6 - rounding.lists.finer
+    shift = 16 + qp // 6 - rounding.scaling.finer
     for i in range(count):
         scaled = abs(values[at + scan[i]]) * multiplier
         block[i] = min((scaled + (1 << shift - 1)) >> shift, MAX_LEVEL)
         block[LONGEST + i] = min(scaled >> shift - 6, LARGEST_RATIO)
     plane = CB + (at >> 2) if category == CHROMA_DC else LUMA
-    factor = factor_at(factor_of(category, qp, rounding), rounding.lists, weights_of(rounding.lists, category, plane))
-    path = choose_levels(block, 0, count, category, rounding.bits, factor, rounding.lists, -1)
+    factor = factor_at(factor_of(category, qp, rounding), rounding.scaling, weights_of(rounding.scaling, category, plane))
+    path = choose_levels(block, 0, count, category, rounding.bits, factor, rounding.scaling, -1)
     for i in range(count):
         level = np.int64(block[i]) - (path >> i & 1)
         k = at + scan[i]

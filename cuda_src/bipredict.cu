@@ -4,7 +4,7 @@
 // pair of vectors each, a lane a 4x4 block, and keep the best for the four partitions from 8x8 on that hold the block.
 #include "motion_compensation.cuh"
 #include "mv_prediction.cuh"
-#include "probe.cuh"
+#include "block_probe.cuh"
 
 constexpr int WARPS = 4;
 constexpr int PARTS = B_WHOLE + 1;             // partitions 32 to 40; in this file they count from 0

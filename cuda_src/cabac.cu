@@ -179,7 +179,7 @@ extern "C" __global__ void __launch_bounds__(COMPOSERS, 1) compose_chunks(const 
     int2 *chunk_starts, unsigned *cells, int *sizes, int *totals) {
   wait_for_the_kernel_before();
   SHARED(Maps, warp_maps, 32);
-  SHARED(Move, warp_moves, 32);
+  SHARED(BitAdvance, warp_advances, 32);
   SHARED(int, bins, 1);
   const Chunks c = own_chunks(slice_chunks);
   const Composed s = {chunk_begins, prefixes, bodies};
@@ -209,17 +209,17 @@ extern "C" __global__ void __launch_bounds__(COMPOSERS, 1) compose_chunks(const 
   if (lane) before = then(before, left);
 
   // positions: a code word after I_PCM begins after the last three bits of the one before, and the samples
-  Move own = {0, -1};
+  BitAdvance own = {0, -1};
   int own_bins = 0;
   for (int pass = 0; pass < 2; pass++) {
     int q = int(before & 3), all, position = 0;
     int range = q & 2 ? (q & 1 ? entering[3] : entering[2]) : (q & 1 ? entering[1] : entering[0]);
-    if (pass) position = moved_by_block(frame_params[HEADER_BITS + c.slice] - 1, own, warp_moves, all);
+    if (pass) position = apply_in_block(frame_params[HEADER_BITS + c.slice] - 1, own, warp_advances, all);
     for (int k = first; k < last; k++) {
       const size_t chunk = size_t(c.first + k);
       if (chunk_begins[chunk] > 0) {
-        if (pass) position = moved(position, past_samples());
-        else own = together(own, past_samples());
+        if (pass) position = apply(position, past_samples());
+        else own = compose(own, past_samples());
       }
       if (chunk_begins[chunk] >= 0) range = FIRST_RANGE;
       if (pass) chunk_starts[chunk] = make_int2(range, position);
@@ -227,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(COMPOSERS, 1) compose_chunks(const 
       int shifted = 0;
       pass_chunk<1>(s, chunk, &range, &q, &shifted);
       if (pass) position += shifted;
-      else own = together(own, Move{shifted, -1});
+      else own = compose(own, BitAdvance{shifted, -1});
     }
     if (pass == 0) {
       atomicAdd(bins, own_bins);

@@ -5,7 +5,7 @@
 // begins at a chunk. Blocks of threads take the chunks of their slice in turn: the number is known on the GPU only.
 #pragma once
 #include "cabac_tables.cuh"
-#include "moves.cuh"
+#include "bit_positions.cuh"
 #include "tables.cuh"
 
 constexpr int CHUNK = 2048;                           // bins, at most
@@ -80,7 +80,7 @@ DEVICE int first_lps(const unsigned *masks, int segment, int end) {
 }
 
 // From the end of a code word to the bit before the next one, after I_PCM
-DEVICE Move past_samples() { return {LAST_BITS, SAMPLE_BITS - 1}; }
+DEVICE BitAdvance past_samples() { return {LAST_BITS, SAMPLE_BITS - 1}; }
 // The most bits of a slice
 DEVICE int room_of(int entries) { return 8 * (entries * ENTRY_BYTES - SPARE_BYTES); }
 

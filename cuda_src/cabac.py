@@ -23,7 +23,7 @@ RANGES = 256
 THREADS, SUMMERS, WALKERS, MAPPERS, COMPOSERS, ADDERS, WRITERS = 256, 1024, 128, 256, 1024, 128, 256
 SMALL = 2048  # entries of a frame in which each has a chunk
 BLOCKS = 8  # a multiprocessor, of kernels whose blocks take what there is in turn
-WARPS, MOST = 8, 256  # entries of a block of threads; bins of an entry that are kept
+WARPS, MOST_KEPT = 8, 256  # entries of a block of threads; bins of an entry that are kept
 WORDS = 512  # approximate words of a slice that a block of threads writes
 
 # The slices of a frame.
@@ -108,7 +108,7 @@ def make_bins(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int,
     )
     counts = device.scratch("bin counts", (entries,), np.uint32, stream)
     places = device.scratch("bin places", (entries,), np.int32, stream)
-    kept = device.scratch("kept bins", (entries, MOST), np.uint16, stream)
+    kept = device.scratch("kept bins", (entries, MOST_KEPT), np.uint16, stream)
     state, blocks = _entry_arguments(slices, macroblocks, transform_8x8_mode), -(-entries // WARPS)
     device.launch(_module(slices), "make_bins", (blocks,), (32 * WARPS,), [*state, counts, kept], stream)
     arguments = [slices.rows, slices.mb_width, shared, counts, places, *bins[1:]]

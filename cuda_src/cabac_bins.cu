@@ -1,32 +1,32 @@
 // CABAC: the bins of all macroblocks of a frame at once, a warp an entry (entropy.cu): their number, their places, then the bins.
 //
 // An entry is a macroblock, with end_of_slice_flag of the one before; or the last end_of_slice_flag, after the last row of a
-// slice. Up to MOST bins are kept while the places are found; those of larger entries are made again.
+// slice. Up to MOST_KEPT bins are kept while the places are found; those of larger entries are made again.
 #include "cabac.cuh"
 #include "cabac_entry.cuh"
-#include "moves.cuh"
+#include "bit_positions.cuh"
 
-constexpr int WARPS = 8, SCAN = 1024, MOST = 256;
+constexpr int WARPS = 8, SCAN = 1024, MOST_KEPT = 256;
 constexpr unsigned PCM = 1u << 31;  // of a count: the samples of I_PCM follow
-using MoveBins = MoveBy<CHUNK>;
+using BinAdvance = Advance<CHUNK>;
 
-// counts: uint32[entries], with PCM; kept: uint16[entries, MOST]
+// counts: uint32[entries], with PCM; kept: uint16[entries, MOST_KEPT]
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) make_bins(STATE_PARAMETERS, int entries, unsigned *counts, uint16_t *kept) {
   wait_for_the_kernel_before();
-  SHARED(uint16_t, memory, WARPS * MOST);
+  SHARED(uint16_t, memory, WARPS * MOST_KEPT);
   const State s = STATE;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, entry = int(blockIdx.x) * WARPS + warp;
   if (entry >= entries) return;
   const Entry e = entry_of(s, entry, entries);
-  uint16_t *own = memory + warp * MOST;
-  const int count = make_entry(s, e, own, MOST);
+  uint16_t *own = memory + warp * MOST_KEPT;
+  const int count = make_entry(s, e, own, MOST_KEPT);
   __syncwarp();
   if (lane == 0) counts[entry] = unsigned(count) | (e.own.kind == I_PCM ? PCM : 0);
-  if (count <= MOST && 8 * lane < count)
-    reinterpret_cast<uint4 *>(kept + size_t(entry) * MOST)[lane] = reinterpret_cast<const uint4 *>(own)[lane];
+  if (count <= MOST_KEPT && 8 * lane < count)
+    reinterpret_cast<uint4 *>(kept + size_t(entry) * MOST_KEPT)[lane] = reinterpret_cast<const uint4 *>(own)[lane];
 }
 
-DEVICE MoveBins move_of(unsigned count) { return {int(count & ~PCM), count & PCM ? 0 : -1}; }
+DEVICE BinAdvance advance_of(unsigned count) { return {int(count & ~PCM), count & PCM ? 0 : -1}; }
 
 // Tells the chunks that an entry begins or ends. at: its place in the slice; first: the slice's first chunk
 DEVICE void tell_chunks(const unsigned *counts, int first, int entry, int at, int pitch, bool ends, int *chunk_bins, int *chunk_begins) {
@@ -45,19 +45,19 @@ DEVICE void tell_chunks(const unsigned *counts, int first, int entry, int at, in
 extern "C" __global__ void __launch_bounds__(SCAN) place_bins(const int *slices, int mb_width, int entries_per_chunk,
     const unsigned *counts, int *places, int *chunk_bins, int *chunk_begins, int2 *slice_chunks) {
   wait_for_the_kernel_before();
-  SHARED(MoveBins, warps, 32);
+  SHARED(BinAdvance, warps, 32);
   const int slice = int(blockIdx.x), pitch = mb_width + 1, begin = slices[slice] * pitch, end = slices[slice + 1] * pitch;
   const int each = (end - begin + SCAN - 1) / SCAN, first = begin + int(threadIdx.x) * each, last = min(first + each, end);
-  MoveBins own = {0, -1};
-  for (int e = first; e < last; e++) own = together(own, move_of(counts[e]));
-  int all, at = moved_by_block(0, own, warps, all);
+  BinAdvance own = {0, -1};
+  for (int e = first; e < last; e++) own = compose(own, advance_of(counts[e]));
+  int all, at = apply_in_block(0, own, warps, all);
   const int chunks = (all + CHUNK - 1) / CHUNK;
   const int first_chunk = begin / entries_per_chunk;
   const bool fits = chunks <= end / entries_per_chunk - first_chunk;
   for (int e = first; e < last; e++) {
     places[e] = at;
     if (fits && counts[e]) tell_chunks(counts, first_chunk, e, at, pitch, e + 1 == end, chunk_bins, chunk_begins);
-    at = moved(at, move_of(counts[e]));
+    at = apply(at, advance_of(counts[e]));
   }
   if (threadIdx.x == 0) slice_chunks[slice] = make_int2(first_chunk, fits ? chunks : 0);
 }
@@ -77,12 +77,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) gather_bins(STATE_PA
   for (int entry = begin + int(blockIdx.x) * WARPS + warp; entry < end; entry += int(gridDim.x) * WARPS) {
     const int count = int(counts[entry] & ~PCM);
     uint16_t *to = own + places[entry];
-    if (count > MOST) {
+    if (count > MOST_KEPT) {
       const State s = STATE;
       make_entry(s, entry_of(s, entry, entries), to, count);
       continue;
     }
-    const uint16_t *from = kept + size_t(entry) * MOST;
+    const uint16_t *from = kept + size_t(entry) * MOST_KEPT;
     for (int i = lane; i < count; i += 32) to[i] = from[i];
   }
 }
@@ -131,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) code_bin_by_bin(STATE_PARAME
     if (r.bits + LAST_BITS > most || !(is_pcm || e.ends)) continue;
     if (lane == 0) out.mark(r.bits + LAST_BITS - 1);
     if (!is_pcm) continue;
-    r = {FIRST_RANGE, moved(r.bits, past_samples())};
+    r = {FIRST_RANGE, apply(r.bits, past_samples())};
     if (r.bits + LAST_BITS <= most) samples.add(own_cells, (r.bits + 1 - 16) / 8 - PCM_SAMPLES, e.own.mb, lane, 32);
   }
   const bool fits = r.bits + LAST_BITS <= most;

@@ -6,7 +6,7 @@
 #include "b_macroblock.cuh"
 #include "cavlc.cuh"
 #include "macroblock_state.cuh"
-#include "moves.cuh"
+#include "bit_positions.cuh"
 #include "mv_prediction.cuh"
 
 constexpr int WARPS = 8, ROOM = ENTRY_BYTES / 4;
@@ -221,7 +221,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
 }
 
 #ifndef B_SLICES  // one of each serves all slices
-DEVICE Move move_of(unsigned length) { return {int(length & ~ALIGNED), length & ALIGNED ? SAMPLE_BITS : -1}; }
+DEVICE BitAdvance advance_of(unsigned length) { return {int(length & ~ALIGNED), length & ALIGNED ? SAMPLE_BITS : -1}; }
 
 // Position of each entry in bits of its slice; a block of threads a slice. slices: int32[n + 1], first rows, then mb_height;
 // frame_params: int32[HEADER_BITS + n], from [HEADER_BITS] on bits of the headers. sizes: int32[n], bits of the slice with its header, -1: an entry
@@ -229,23 +229,23 @@ DEVICE Move move_of(unsigned length) { return {int(length & ~ALIGNED), length & 
 extern "C" __global__ void __launch_bounds__(SCAN) place_macroblocks(const int *slices, const int *frame_params, int mb_width, const unsigned *lengths, int *positions,
     int *sizes) {
   wait_for_the_kernel_before();
-  SHARED(Move, warps, 32);
+  SHARED(BitAdvance, warps, 32);
   SHARED(int, too_long, 1);
   const int slice = int(blockIdx.x);
   const int begin = slices[slice] * (mb_width + 1), end = slices[slice + 1] * (mb_width + 1), header = frame_params[HEADER_BITS + slice];
   const int each = (end - begin + SCAN - 1) / SCAN, first = begin + int(threadIdx.x) * each, last = min(first + each, end);
   if (threadIdx.x == 0) *too_long = 0;
   __syncthreads();
-  Move own = {0, -1};
+  BitAdvance own = {0, -1};
   for (int e = first; e < last; e++) {
     const unsigned length = lengths[e];
     if (length == TOO_LONG) *too_long = 1;
-    own = together(own, move_of(length));
+    own = compose(own, advance_of(length));
   }
-  int all, position = moved_by_block(header, own, warps, all);
+  int all, position = apply_in_block(header, own, warps, all);
   for (int e = first; e < last; e++) {
     positions[e] = position;
-    position = moved(position, move_of(lengths[e]));
+    position = apply(position, advance_of(lengths[e]));
   }
   if (threadIdx.x == SCAN - 1) sizes[slice] = *too_long ? -1 : all;
 }

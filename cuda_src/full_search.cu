@@ -11,8 +11,8 @@
 constexpr int FIRST_LARGE = 32;     // first partition from 8x8 on
 constexpr int STRIP = 32;           // candidates across
 constexpr int RW = 12;              // words of a window row in a strip
-constexpr int MOST = 128;           // candidates down or across, at most
-constexpr unsigned NEVER = 0x60000000;  // a candidate outside the range: two of them and a SAD stay below 2^32
+constexpr int MOST_CANDIDATES = 128;           // candidates down or across, at most
+constexpr unsigned COST_OUTSIDE = 0x60000000;  // a candidate outside the range: two of them and a SAD stay below 2^32
 
 // words between the copies: 8 mod 32 keeps the four copies on different banks
 DEVICE int copy_stride(int rows) { return rows * RW + (8 - rows * RW % 32 + 32) % 32; }
@@ -150,8 +150,8 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
   constexpr int NT = 32 * WARPS, N = 41 - FIRST, NP = large ? 8 : 4;  // candidates of a thread at once
   const int range = RANGE ? RANGE : any_range;  // a compile-time constant if RANGE > 0
   DYNAMIC_SHARED(unsigned, window);
-  SHARED(unsigned, across, MOST);
-  SHARED(unsigned, down, MOST + NP * WARPS);
+  SHARED(unsigned, across, MOST_CANDIDATES);
+  SHARED(unsigned, down, MOST_CANDIDATES + NP * WARPS);
   SHARED(unsigned, best, WARPS * N);
   const int t = threadIdx.x, mx = blockIdx.x, my = blockIdx.y + row0, mb = my * gridDim.x + mx;
   const int n = 2 * range, half = (n + NP * WARPS - 1) / (NP * WARPS) * NP, rows = half * WARPS + 15;
@@ -163,10 +163,10 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
   if (quiet && is_quiet(source + size_t(my * 16) * source_width + mx * 16, source_width,
                         reference + size_t(my * 16 + c0.y + pad) * width + mx * 16 + c0.x + pad, width, c0, p0,
                         LAMBDA[qp[mb]], quiet, cost + mb * 41, mv + mb * 41)) return;
-  for (int i = t; i < MOST; i += NT)
-    across[i] = i < n ? unsigned(weight * se_bits(4 * (c0.x + i - range) - p0.x)) << 14 | unsigned(i) : NEVER;
+  for (int i = t; i < MOST_CANDIDATES; i += NT)
+    across[i] = i < n ? unsigned(weight * se_bits(4 * (c0.x + i - range) - p0.x)) << 14 | unsigned(i) : COST_OUTSIDE;
   for (int i = t; i < half * WARPS; i += NT)
-    down[i] = i < n ? (unsigned(weight * se_bits(4 * (c0.y + i - range) - p0.y)) << 14) + unsigned(i * n) : NEVER;
+    down[i] = i < n ? (unsigned(weight * se_bits(4 * (c0.y + i - range) - p0.y)) << 14) + unsigned(i * n) : COST_OUTSIDE;
   unsigned c[16][4];
 #pragma unroll
   for (int y = 0; y < 16; y++) {

@@ -19,7 +19,7 @@ def full_search(
     merange: int,
     row0: int,
     row1: int,
-    found: SearchResult,
+    search_result: SearchResult,
     partition_mask: int = ALL_PARTITIONS,
     subme: int = EVERY,
     stream: Any = None,
@@ -36,6 +36,6 @@ def full_search(
     rows = -(-2 * merange // (down * warps)) * down * warps + 15
     words = rows * ACROSS + (8 - rows * ACROSS) % 32
     arguments = [source, source.shape[1], reference, width, height, pad, *start, qp, merange, row0, 1 << 14]
-    arguments += [QUIET if subme <= QUICK else 0, *found]
+    arguments += [QUIET if subme <= QUICK else 0, *search_result]
     grid = (source.shape[1] // 16, row1 - row0)
     source.device.launch("full_search", kernel, grid, (32 * warps,), arguments, stream, shared=16 * words)

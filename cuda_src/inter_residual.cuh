@@ -5,7 +5,7 @@
 // transform (kernels with 8x8 in their names) a lane has a part of an 8x8 block's levels in place of a 4x4 block of luma. B
 // frames have kernels of their own, inter_residual_b.cu, so that those of P frames need no registers for list 1.
 #pragma once
-#include "either_transform.cuh"
+#include "quantise_8x8.cuh"
 #include "motion_compensation.cuh"
 #include "weighting.cuh"
 
@@ -60,9 +60,9 @@ DEVICE void predict_b(const List1 &list_1, const uint8_t *ref_luma, const uint8_
 }
 
 // EITHER: luma by the 4x4 or the 8x8 transform. FOR_CABAC: levels are chosen by the trellis. Arguments as the launcher says;
-// macroblock rows [row0, row0 + gridDim.y). Lists: of scaling lists, see transform.cuh. Second: NoList1 or List1.
-template <bool EITHER, bool FOR_CABAC, class Lists, class Second>
-DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const Scratch &scratch,
+// macroblock rows [row0, row0 + gridDim.y). Scaling: of scaling lists, see transform.cuh. Second: NoList1 or List1.
+template <bool EITHER, bool FOR_CABAC, class Scaling, class Second>
+DEVICE void code_macroblock(const Scaling &all_scaling, const Second &list_1, const Scratch &scratch,
     const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v,
     const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,
     const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,
@@ -117,7 +117,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
 #pragma unroll
   for (int i = 0; i < 4 && EITHER; i++) own_prediction[32 * i] = predicted[i];
   const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], own_qp = luma ? qp_y : qp_c;
-  const auto lists = of_block(all_lists, SCALING_SET, luma, plane);
+  const auto scaling = of_block(all_scaling, SCALING_SET, luma, plane);
   uint16_t *own_ratios = ratios + (threadIdx.x >> 5) * 16 * 32 + lane;
   unsigned *parts_8x8 = levels_8x8 + (EITHER ? (threadIdx.x >> 5) * 8 * 32 + lane : 0);
   bool either = false, is_8x8 = false, any = false;
@@ -142,34 +142,34 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
     }
     int words[16];  // levels with their ratios
     if (EITHER && turn == 0) {
-      quantise_with_ratios(lists, c, own_qp, dead_zone, !luma, words);
+      quantise_with_ratios(scaling, c, own_qp, dead_zone, !luma, words);
     } else if (EITHER && turn < LAST_TURN) {
       if (turn == 2 && (how == AS_ROUNDED || cost_8x8 == WORST)) continue;
-      quantise_8x8(lists, rows, qp_y, turn == 2 ? how : AS_ROUNDED, dead_zone, words, own_ratios, scratch, lane);
+      quantise_8x8(scaling, rows, qp_y, turn == 2 ? how : AS_ROUNDED, dead_zone, words, own_ratios, scratch, lane);
     } else {
 #pragma unroll
       for (int p = 0; p < 16; p++)
         if (EITHER && cost == WORST && luma) c[p] = 0;
       const int dc_coefficient = hadamard_2x2(c[0], lane);
-      dc = quantise_dc(lists, dc_coefficient, qp_c, FOR_CABAC ? fraction_of(DEAD_ZONE_NEAREST) : fraction_of(DEAD_ZONE_INTER));
+      dc = quantise_dc(scaling, dc_coefficient, qp_c, FOR_CABAC ? fraction_of(DEAD_ZONE_NEAREST) : fraction_of(DEAD_ZONE_INTER));
       if (FOR_CABAC && !skipped) {  // lanes 24 and 25: chroma DC
         const bool is_dc = lane >= 24;
         const int first = luma || is_dc ? 0 : 1;
         __syncwarp();
-        if (active) store_ratios(lists, c, own_qp, own_ratios);
-        if (active && !luma) own_ratios[32 * q + 24 + plane - lane] = uint16_t(dc_ratio(lists, dc_coefficient, qp_c));
+        if (active) store_ratios(scaling, c, own_qp, own_ratios);
+        if (active && !luma) own_ratios[32 * q + 24 + plane - lane] = uint16_t(dc_ratio(scaling, dc_coefficient, qp_c));
         __syncwarp();
         const BlockContexts at = is_dc ? contexts_chroma_dc(scratch.bits) : contexts_4x4(scratch.bits, !luma);
         const int factor = luma ? TRELLIS_INTER : chroma_factor(TRELLIS_INTER, qp_y, qp_c);
-        const auto cost_of_error = is_dc ? of_block(all_lists, SCALING_SET, false, lane & 1).dc_cost(factor) : lists.cost(factor, first);
+        const auto cost_of_error = is_dc ? of_block(all_scaling, SCALING_SET, false, lane & 1).dc_cost(factor) : scaling.cost(factor, first);
         const unsigned path = choose_levels(own_ratios + 32 * first, 32, is_dc ? 4 : 16 - first, scratch.bits, at, cost_of_error,
                                             lane < 26);
         if (!luma) c[0] = 0;
-        quantise_lowered(lists, c, own_qp, path << first);
+        quantise_lowered(scaling, c, own_qp, path << first);
         if (__shfl_sync(FULL_WARP, path, 24 + plane) >> q & 1) dc -= dc > 0 ? 1 : -1;
       }
-      if (how == BY_CAVLC) quantise_weighed(lists, c, own_qp, luma ? 0 : 1, own_ratios);
-      if (how == AS_ROUNDED) quantise_4x4(lists, c, own_qp, luma ? dead_zone : fraction_of(DEAD_ZONE_INTER), !luma);
+      if (how == BY_CAVLC) quantise_weighed(scaling, c, own_qp, luma ? 0 : 1, own_ratios);
+      if (how == AS_ROUNDED) quantise_4x4(scaling, c, own_qp, luma ? dead_zone : fraction_of(DEAD_ZONE_INTER), !luma);
       if (!EITHER || !either || how == AS_ROUNDED || cost == WORST) break;
 #pragma unroll
       for (int i = 0; i < 16; i++) {
@@ -201,7 +201,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
   if (EITHER) __syncthreads();
   if (luma || !active || skipped) dc = 0;
   const bool any_dc = __any_sync(FULL_WARP, dc);
-  const bool clipped = __any_sync(FULL_WARP, abs(dc) >= CLIPPED<Lists>);
+  const bool clipped = __any_sync(FULL_WARP, abs(dc) >= CLIPPED<Scaling>);
   if (EITHER && either) {
     is_8x8 = cost_8x8 < cost;
     if (is_8x8) {
@@ -233,10 +233,10 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
 #pragma unroll
     for (int p = 0; p < 16; p++) c[p] = 0;
   bool too_large = clipped;  // DC levels, and those of 8x8 blocks; all with scaling lists that are not flat
-  if (Lists::ANY || (EITHER && is_8x8)) {
+  if (Scaling::ANY || (EITHER && is_8x8)) {
     bool any = false;
 #pragma unroll
-    for (int p = 0; p < 16; p++) any |= (luma || Lists::ANY) && abs(c[p]) >= CLIPPED<Lists>;
+    for (int p = 0; p < 16; p++) any |= (luma || Scaling::ANY) && abs(c[p]) >= CLIPPED<Scaling>;
     too_large |= __any_sync(FULL_WARP, any);
   }
   const int count = kept ? __popc(found.coded) : 0;
@@ -272,19 +272,19 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
   }
   // reconstruction
   int scaled_dc = hadamard_2x2(dc, lane);
-  scaled_dc = ((scaled_dc * lists.dc_scale(qp_c)) << (qp_c / 6)) >> 5;
+  scaled_dc = ((scaled_dc * scaling.dc_scale(qp_c)) << (qp_c / 6)) >> 5;
   int x[8];  // a row of an 8x8 block
   if (EITHER && is_8x8) parts_to_rows(c, x, scratch.exchange, lane);
-  scale_4x4(lists, c, own_qp);
+  scale_4x4(scaling, c, own_qp);
   if (!luma) c[0] = scaled_dc;
   inverse_4x4(c);
   if (EITHER && is_8x8) {
-    const auto quantiser = row_quantiser(lists, SCALING_SET, qp_y, fraction_of(DEAD_ZONE_INTER), lane & 7);
+    const auto quantiser = row_quantiser(scaling, SCALING_SET, qp_y, fraction_of(DEAD_ZONE_INTER), lane & 7);
 #pragma unroll
     for (int k = 0; k < 8; k++) x[k] = scale(quantiser, k, x[k]);
     inverse_8x8(x, c, scratch.exchange, lane);
   }
-  if (Lists::ANY || max(qp_y, qp_c) >= RANGE_QP) pcm |= __any_sync(FULL_WARP, active && is_beyond(c));
+  if (Scaling::ANY || max(qp_y, qp_c) >= RANGE_QP) pcm |= __any_sync(FULL_WARP, active && is_beyond(c));
   if (active) {
     const int stride = luma ? width : width / 2;
     uint8_t *rec = luma ? rec_y + size_t(my * 16 + 4 * by) * stride + mx * 16 + 4 * bx
@@ -316,7 +316,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
 
 #define NO_MORE
 #define SCALING , const short *__restrict__ scaling
-#define INTER_RESIDUAL(name, either, cabac, lists, list_1, more, ...)                                                                                         \
+#define INTER_RESIDUAL(name, either, cabac, scaling, list_1, more, ...)                                                                                         \
   extern "C" __global__ void __launch_bounds__(__VA_ARGS__) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
       const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,              \
       const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,           \
@@ -333,7 +333,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
       SHARED(unsigned, bits, WARPS<either> * N_INTER_BITS);                                                                             \
       scratch.bits = bits + warp * N_INTER_BITS;                                                                                    \
     }                                                                                                                               \
-    code_macroblock<either, cabac>(lists, list_1, scratch, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, mb_width, mb_height,\
+    code_macroblock<either, cabac>(scaling, list_1, scratch, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, mb_width, mb_height,\
                                    row0, chroma_qp_offset, trellis, dead_zone, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels,\
                                    total_coeff, transform_8x8, cbp);                                                                \
   }

@@ -39,6 +39,6 @@ def inter_residual(
         arguments += [motion.ref_idx1, motion.mv1, references.bi_weights, references.n_ref, references.n_ref1]
     kernel = module + ("_8x8" if tools.transform_8x8_mode else "")
     kernel += "_trellis" if tools.trellis and tools.cabac else ""
-    if quantiser.has_lists:
+    if quantiser.has_scaling_lists:
         kernel, arguments = kernel + "_lists", [*arguments, quantiser.scaling]
     source.y.device.launch(module, kernel, grid, (32 * warps,), arguments, stream)

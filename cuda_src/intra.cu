@@ -10,8 +10,8 @@
 // By true cost, P pictures are coded as I pictures.
 // With the 8x8 transform (LARGE) macroblocks may be Intra_8x8; in an I picture a fifth warp chooses and codes this.
 #include "intra_by_cost.cuh"
-#include "intra_given.cuh"
-#include "intra_handover.cuh"
+#include "intra_fixed_modes.cuh"
+#include "intra_row_exchange.cuh"
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 constexpr int RESIDENT = 3;  // minimum blocks a multiprocessor: here four would leave the compiler too few registers
@@ -80,7 +80,7 @@ DEVICE Choice choose(const Both &both, bool four, bool eight, bool ranges, int l
       int largest = 0;
 #pragma unroll
       for (int i = 0; i < 16; i++) largest = max(largest, abs(c[i]));
-      if (__any_sync(FULL_WARP, largest >= CLIPPED<GivenLists>)) choice.pcm = true;
+      if (__any_sync(FULL_WARP, largest >= CLIPPED<ListScaling>)) choice.pcm = true;
     }
   }
   return choice;
@@ -256,8 +256,8 @@ DEVICE void set_modes(signed char *modes, bool top, unsigned above, bool left, c
 }
 
 // A block's part of macroblock row `my`. packets: its published words; above: the words it waits for
-template <bool GIVEN, bool LARGE, bool WEIGHED, bool BY_COST, class Lists>
-DEVICE void code_part(const Picture &p, const Lists &lists, const Shared &shared, int my, int part, bool top, const Row &above_row, Published *packets) {
+template <bool GIVEN, bool LARGE, bool WEIGHED, bool BY_COST, class Scaling>
+DEVICE void code_part(const Picture &p, const Scaling &scaling, const Shared &shared, int my, int part, bool top, const Row &above_row, Published *packets) {
   constexpr int AHEAD = GIVEN ? 1 : 3;  // the warp that prepares the next macroblock
   const int dead_zone = WEIGHED ? fraction_of(DEAD_ZONE_INTRA) : p.dead_zone;  // not used where levels are chosen: a register less
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, mb_width = p.mb_width;
@@ -285,7 +285,7 @@ DEVICE void code_part(const Picture &p, const Lists &lists, const Shared &shared
     beside = word_left(p, edge, lane, item.mx, my);
   }
   __syncthreads();
-  Quantiser<Lists> quantiser = {-1, 0, 0, 0, 0};
+  Quantiser<Scaling> quantiser = {-1, 0, 0, 0, 0};
   Choice choice = {false, false, false};
   int before = -2;
   for (int n = 0; item.mx < mb_width; n++) {
@@ -313,29 +313,29 @@ DEVICE void code_part(const Picture &p, const Lists &lists, const Shared &shared
         __syncwarp();
         const uint8_t *left = shared.chroma_left + 8 * (lane >> 2 & 1);
         if constexpr (BY_COST) best_chroma(m, around, above, left, qp_c, item.qp, lane, *weighing);
-        else code_chroma<WEIGHED>(lists, m, around, above, left, qp_c, item.qp, lane, weighing);
+        else code_chroma<WEIGHED>(scaling, m, around, above, left, qp_c, item.qp, lane, weighing);
       } else if (LARGE && (fifth || (GIVEN && is_8x8(item)))) {
         if constexpr (LARGE) {
           set_edge_8x8(*eight, above.a, word, lane);
           if (!GIVEN) set_modes(eight->modes, top, above.a, mx > 0, modes_before, lane, 7);
           __syncwarp();
-          if constexpr (GIVEN) code_given_8x8(lists, *eight, m.source, around, item.qp, dead_zone, lane);
+          if constexpr (GIVEN) code_given_8x8(scaling, *eight, m.source, around, item.qp, dead_zone, lane);
           else if constexpr (BY_COST) best_8x8(*eight, m.source, around, item.qp, trial, lane, *weighing);
-          else code_8x8<WEIGHED>(lists, *eight, m.source, around, &m.limit, item.qp, dead_zone, trial, lane, weighing);
+          else code_8x8<WEIGHED>(scaling, *eight, m.source, around, &m.limit, item.qp, dead_zone, trial, lane, weighing);
         }
       } else if (GIVEN && !is_4x4(item)) {
         const Above columns = {__shfl_sync(FULL_WARP, above.a, 1 + (lane & 3)), __shfl_sync(FULL_WARP, above.a, 0), 0};
-        code_given_16x16(lists, m, around, columns, int(word >> 24), int(item.modes & 3), item.qp, dead_zone, lane, own.scan);
+        code_given_16x16(scaling, m, around, columns, int(word >> 24), int(item.modes & 3), item.qp, dead_zone, lane, own.scan);
       } else if (warp == 0) {
         set_edge(m, above, word, lane);
         if (!GIVEN) set_modes(m.modes, top, above.a, mx > 0, modes_before, lane, LARGE ? 7 : 6);
         __syncwarp();
-        if (item.qp != quantiser.qp) quantiser = quantiser_of(lists, item.qp, dead_zone, lane);
+        if (item.qp != quantiser.qp) quantiser = quantiser_of(scaling, item.qp, dead_zone, lane);
         if constexpr (GIVEN) code_given_4x4(m, origin, shared.plans + PLAN * (n & 1), quantiser, lane, own);
         else if constexpr (BY_COST) best_4x4(m, around, quantiser, lane, own, *weighing);
-        else code_4x4<WEIGHED>(lists, m, around, quantiser, LAMBDA[item.qp], lane, own, weighing);
+        else code_4x4<WEIGHED>(scaling, m, around, quantiser, LAMBDA[item.qp], lane, own, weighing);
       } else {
-        code_16x16<WEIGHED>(lists, m, around, above, int(word >> 24), item.qp, dead_zone, LAMBDA[item.qp], lane, own.scan, weighing);
+        code_16x16<WEIGHED>(scaling, m, around, above, int(word >> 24), item.qp, dead_zone, LAMBDA[item.qp], lane, own.scan, weighing);
         if constexpr (BY_COST) find_cost_16x16(m, item.qp, lane, weighing->bits);
       }
     }
@@ -352,7 +352,7 @@ DEVICE void code_part(const Picture &p, const Lists &lists, const Shared &shared
       as_4x4 = m.cost_4x4 < min(eight->cost, m.cost_16x16);
       as_8x8 = !as_4x4 && eight->cost < m.cost_16x16;
     }
-    choice = choose<LARGE, Lists::ANY>(both, as_4x4, as_8x8, Lists::ANY || max(item.qp, qp_c) >= RANGE_QP, lane);
+    choice = choose<LARGE, Scaling::ANY>(both, as_4x4, as_8x8, Scaling::ANY || max(item.qp, qp_c) >= RANGE_QP, lane);
     if (warp == 3) {
       publish<LARGE>(both, choice, packets + PACKET * mx, turn, lane);
       write_samples<LARGE>(p, both, choice, mx, my, lane);
@@ -367,11 +367,11 @@ DEVICE void code_part(const Picture &p, const Lists &lists, const Shared &shared
 // Planes and state arrays as the launcher says; macroblock rows [row0, row0 + gridDim.x / PARTS). progress: 0 before the first
 // launch; counters of tickets, launches and blocks that have ended, then (PACKETS) what each intra macroblock of these rows
 // publishes, with the number of the launch, so that it need not be cleared.
-// The kernels: `intra` for I pictures, `intra_given` for P pictures; the same with the 8x8 transform. WEIGHED: levels of I pictures
+// The kernels: `intra` for I pictures, `intra_fixed_modes` for P pictures; the same with the 8x8 transform. WEIGHED: levels of I pictures
 // are chosen by the trellis. BY_COST: so are those of P pictures, and types and modes of both by true cost (intra_by_cost.cuh).
-// Lists: of scaling lists, see transform.cuh.
-template <bool GIVEN, bool LARGE, bool WEIGHED, bool BY_COST, class Lists>
-DEVICE void code_rows(const Picture &p, const Lists &lists, const int *__restrict__ slice_first_mb, int row0, int *progress) {
+// Scaling: of scaling lists, see transform.cuh.
+template <bool GIVEN, bool LARGE, bool WEIGHED, bool BY_COST, class Scaling>
+DEVICE void code_rows(const Picture &p, const Scaling &scaling, const int *__restrict__ slice_first_mb, int row0, int *progress) {
   SHARED(Macroblock, buffers, 3);
   SHARED(uint4, plans, GIVEN ? 2 * PLAN : 1);
   SHARED(uint8_t, chroma_left, 16);
@@ -411,7 +411,7 @@ DEVICE void code_rows(const Picture &p, const Lists &lists, const int *__restric
       p.intra16x16_mode[first + mx] = 0;
       p.intra_chroma_mode[first + mx] = 0;
     }
-  code_part<GIVEN, LARGE, WEIGHED, BY_COST>(p, lists, {buffers, plans, chroma_left, eights, weighing}, my, part, top, above, packets);
+  code_part<GIVEN, LARGE, WEIGHED, BY_COST>(p, scaling, {buffers, plans, chroma_left, eights, weighing}, my, part, top, above, packets);
   if (threadIdx.x == 0 && atomicAdd(progress + ENDED, 1) == int(gridDim.x) - 1) {  // no block takes a ticket any more
     progress[0] = progress[ENDED] = 0;
     progress[TURN] = int(turn);
@@ -419,7 +419,7 @@ DEVICE void code_rows(const Picture &p, const Lists &lists, const int *__restric
 }
 #define NO_MORE
 #define SCALING , const short *__restrict__ scaling
-#define INTRA(name, given, large, weighed, by_cost, lists, more, resident)                                                                                                     \
+#define INTRA(name, given, large, weighed, by_cost, scaling, more, resident)                                                                                                     \
   extern "C" __global__ void __launch_bounds__(THREADS<given, large>, resident) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
       const uint8_t *__restrict__ src_v, const int *__restrict__ slice_first_mb, int chroma_qp_offset, int dead_zone, int slice,             \
       const uint8_t *__restrict__ intra_modes, int row0, int mb_width, uint8_t *mb_type, signed char *intra4x4_mode,               \
@@ -428,19 +428,19 @@ DEVICE void code_rows(const Picture &p, const Lists &lists, const int *__restric
     wait_for_the_kernel_before();                                                                                                 \
     const Picture p = {16 * mb_width, mb_width, chroma_qp_offset, dead_zone, slice, src_y, src_u, src_v, intra_modes, qp, mb_type,              \
                        intra16x16_mode, intra_chroma_mode, rec_y, rec_u, rec_v, total_coeff, transform_8x8, cbp, intra4x4_mode, levels};          \
-    code_rows<given, large, weighed, by_cost>(p, lists, slice_first_mb, row0, progress);                                                                           \
+    code_rows<given, large, weighed, by_cost>(p, scaling, slice_first_mb, row0, progress);                                                                           \
   }
-INTRA(intra, false, false, false, false, FlatLists{}, NO_MORE, RESIDENT)
-INTRA(intra_given, true, false, false, false, FlatLists{}, NO_MORE, RESIDENT)
-INTRA(intra_8x8, false, true, false, false, FlatLists{}, NO_MORE, 2)
-INTRA(intra_given_8x8, true, true, false, false, FlatLists{}, NO_MORE, 3)
-INTRA(intra_trellis, false, false, true, false, FlatLists{}, NO_MORE, 3)
-INTRA(intra_8x8_trellis, false, true, true, false, FlatLists{}, NO_MORE, 1)
-INTRA(intra_cost, false, false, true, true, FlatLists{}, NO_MORE, 3)
-INTRA(intra_8x8_cost, false, true, true, true, FlatLists{}, NO_MORE, 1)
-INTRA(intra_lists, false, false, false, false, (GivenLists{scaling, 0}), SCALING, 2)
-INTRA(intra_given_lists, true, false, false, false, (GivenLists{scaling, 0}), SCALING, 2)
-INTRA(intra_8x8_lists, false, true, false, false, (GivenLists{scaling, 0}), SCALING, 2)
-INTRA(intra_given_8x8_lists, true, true, false, false, (GivenLists{scaling, 0}), SCALING, 2)
-INTRA(intra_trellis_lists, false, false, true, false, (GivenLists{scaling, 0}), SCALING, 2)
-INTRA(intra_8x8_trellis_lists, false, true, true, false, (GivenLists{scaling, 0}), SCALING, 1)
+INTRA(intra, false, false, false, false, FlatScaling{}, NO_MORE, RESIDENT)
+INTRA(intra_fixed_modes, true, false, false, false, FlatScaling{}, NO_MORE, RESIDENT)
+INTRA(intra_8x8, false, true, false, false, FlatScaling{}, NO_MORE, 2)
+INTRA(intra_fixed_modes_8x8, true, true, false, false, FlatScaling{}, NO_MORE, 3)
+INTRA(intra_trellis, false, false, true, false, FlatScaling{}, NO_MORE, 3)
+INTRA(intra_8x8_trellis, false, true, true, false, FlatScaling{}, NO_MORE, 1)
+INTRA(intra_cost, false, false, true, true, FlatScaling{}, NO_MORE, 3)
+INTRA(intra_8x8_cost, false, true, true, true, FlatScaling{}, NO_MORE, 1)
+INTRA(intra_lists, false, false, false, false, (ListScaling{scaling, 0}), SCALING, 2)
+INTRA(intra_fixed_modes_lists, true, false, false, false, (ListScaling{scaling, 0}), SCALING, 2)
+INTRA(intra_8x8_lists, false, true, false, false, (ListScaling{scaling, 0}), SCALING, 2)
+INTRA(intra_fixed_modes_8x8_lists, true, true, false, false, (ListScaling{scaling, 0}), SCALING, 2)
+INTRA(intra_trellis_lists, false, false, true, false, (ListScaling{scaling, 0}), SCALING, 2)
+INTRA(intra_8x8_trellis_lists, false, true, true, false, (ListScaling{scaling, 0}), SCALING, 1)

@@ -13,9 +13,9 @@ PARTS = 8
 # By whether modes are given and whether Intra_8x8 may be chosen: the kernel and its threads
 KERNELS = {
     (False, False): ("intra", 128),
-    (True, False): ("intra_given", 128),
+    (True, False): ("intra_fixed_modes", 128),
     (False, True): ("intra_8x8", 160),
-    (True, True): ("intra_given_8x8", 128),
+    (True, True): ("intra_fixed_modes_8x8", 128),
 }
 PACKETS, PACKET = 32, 18  # 32-bit words of `progress` before the packets of macroblocks, and of each packet
 
@@ -42,12 +42,12 @@ def intra(
     arguments = [*source, slice_order.first_mb, quantiser.chroma_offset, fraction(tools.dead_zone_intra), int(n_ref > 0)]
     arguments += [intra_modes, row0, mb_width, *intra_choice, quantiser.qp, *rec, *residual, progress]
     weighed = bool(tools.trellis and tools.cabac)
-    by_cost = weighed and not quantiser.has_lists and tools.subme >= (BY_COST_INTRA if n_ref else BY_COST)
+    by_cost = weighed and not quantiser.has_scaling_lists and tools.subme >= (BY_COST_INTRA if n_ref else BY_COST)
     kernel, threads = KERNELS[n_ref > 0 and not by_cost, bool(tools.transform_8x8_mode and tools.intra_8x8)]
     if by_cost:
         kernel += "_cost"
     elif weighed and not n_ref:
         kernel += "_trellis"
-    if quantiser.has_lists:
+    if quantiser.has_scaling_lists:
         kernel, arguments = kernel + "_lists", [*arguments, quantiser.scaling]
     device.launch("intra", kernel, (rows * PARTS,), (threads,), arguments, stream)

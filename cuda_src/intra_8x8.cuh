@@ -36,8 +36,8 @@ DEVICE void note_beyond(Macroblock8x8 &m, const int *residual) {
 }
 
 // 8.5.13: codes block q, predicted from the values `choice` of m.values; source: rows of sixteen, block: rows of TILE_8x8 samples
-template <bool WEIGHED, class Lists, class F>
-DEVICE void code_block_8x8(const Lists &lists, Macroblock8x8 &m, const uint8_t *source, uint8_t *block, int q, const Bytes &choice, const Bytes &places,
+template <bool WEIGHED, class Scaling, class F>
+DEVICE void code_block_8x8(const Scaling &scaling, Macroblock8x8 &m, const uint8_t *source, uint8_t *block, int q, const Bytes &choice, const Bytes &places,
                            const RowQuantiser<F> &quantiser, int lane, Weighing *weighing) {
   constexpr unsigned EIGHT = 0xff;
   int x[8] = {};
@@ -61,7 +61,7 @@ DEVICE void code_block_8x8(const Lists &lists, Macroblock8x8 &m, const uint8_t *
             uint16_t(min(abs(x[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), LARGEST_RATIO));
     __syncwarp();
     path = choose_levels_8x8<false>(weighing->ratios, weighing->bits, contexts_8x8(weighing->bits),
-                                   lists.cost_8x8(TRELLIS_INTRA * TRELLIS_8x8 >> 2, 0), lane);
+                                   scaling.cost_8x8(TRELLIS_INTRA * TRELLIS_8x8 >> 2, 0), lane);
   }
   if (lane < 8) {
     short *levels = m.levels + 64 * q;
@@ -115,9 +115,9 @@ DEVICE void count_8x8(Macroblock8x8 &m, int lane) {
 DEVICE int first_mode(int q) { return 8 * (1 + (q & 2)) + 4 + 2 * (q & 1); }  // of block q in `modes`
 
 // 8.3.2, 8.5.13: the four blocks of an Intra_8x8 macroblock in the modes that m.modes says
-template <class Lists>
-DEVICE void code_given_8x8(const Lists &lists, Macroblock8x8 &m, const uint8_t *source, const Around &around, int qp, int dead_zone, int lane) {
-  const auto quantiser = row_quantiser(lists, 0, qp, dead_zone, lane & 7);
+template <class Scaling>
+DEVICE void code_given_8x8(const Scaling &scaling, Macroblock8x8 &m, const uint8_t *source, const Around &around, int qp, int dead_zone, int lane) {
+  const auto quantiser = row_quantiser(scaling, 0, qp, dead_zone, lane & 7);
   const Bytes places = load_bytes(PLACING.of[lane & 7]);
 #pragma unroll 1
   for (int q = 0; q < 4; q++) {
@@ -126,7 +126,7 @@ DEVICE void code_given_8x8(const Lists &lists, Macroblock8x8 &m, const uint8_t *
     uint8_t *block = m.tile + (1 + y) * TILE_8x8 + 8 + x;
     const Neighbours n = neighbours_of(around, q);
     make_values(m.values, block[place_of_reference(n, TILE_8x8, lane)], n, lane);
-    code_block_8x8<false>(lists, m, source + 16 * y + x, block, q, choice, places, quantiser, lane, nullptr);
+    code_block_8x8<false>(scaling, m, source + 16 * y + x, block, q, choice, places, quantiser, lane, nullptr);
   }
   count_8x8(m, lane);
 }
@@ -154,10 +154,10 @@ DEVICE void look_ahead_8x8(Macroblock8x8 &m, const uint8_t *source, int lane) {
 }
 
 // 8.3.2, 8.5.13: chooses modes of and codes an Intra_8x8 macroblock; ends early when the cost reaches `limit`, that of Intra_16x16
-template <bool WEIGHED, class Lists>
-DEVICE void code_8x8(const Lists &lists, Macroblock8x8 &m, const uint8_t *source, const Around &around, int *limit_16x16, int qp, int dead_zone, const Trial &trial,
+template <bool WEIGHED, class Scaling>
+DEVICE void code_8x8(const Scaling &scaling, Macroblock8x8 &m, const uint8_t *source, const Around &around, int *limit_16x16, int qp, int dead_zone, const Trial &trial,
                      int lane, Weighing *weighing) {
-  const auto quantiser = row_quantiser(lists, 0, qp, WEIGHED ? fraction_of(DEAD_ZONE_NEAREST) : dead_zone, lane & 7);
+  const auto quantiser = row_quantiser(scaling, 0, qp, WEIGHED ? fraction_of(DEAD_ZONE_NEAREST) : dead_zone, lane & 7);
   const int lam = LAMBDA[qp];
   const Bytes places = load_bytes(PLACING.of[lane & 7]);
   int cost = lam * BITS_INTRA_8x8, limit = NO_LIMIT;
@@ -175,7 +175,7 @@ DEVICE void code_8x8(const Lists &lists, Macroblock8x8 &m, const uint8_t *source
     const unsigned key = min(try_modes(w, m.values, n, trial, predicted, lam, lane), try_dc(m.spectra[q], m.values[DC_8x8], predicted, lam));
     const int mode = int(key & 15);
     cost += int(key >> 4);
-    code_block_8x8<WEIGHED>(lists, m, own, block, q, load_bytes(VALUES_8x8.of[mode][lane & 7]), places, quantiser, lane, weighing);
+    code_block_8x8<WEIGHED>(scaling, m, own, block, q, load_bytes(VALUES_8x8.of[mode][lane & 7]), places, quantiser, lane, weighing);
     if (lane < 4) m.modes[at + (lane & 1) + 8 * (lane >> 1)] = static_cast<signed char>(mode);
     limit = __shfl_sync(FULL_WARP, limit, 0);
     __syncwarp();

@@ -37,9 +37,9 @@ struct Block4x4 {
 };
 
 // As code_4x4 by true cost
-DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatLists> &quantiser, int lane, const Sample &own, Weighing &weighing) {
+DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatScaling> &quantiser, int lane, const Sample &own, Weighing &weighing) {
   const int j = lane & 15, half = lane >> 4, at = own.y * TILE + own.x, qp = quantiser.qp, lam = LAMBDA[qp];
-  const FlatLists flat;
+  const FlatScaling flat;
   const unsigned *bits = weighing.bits;
   const int lefts = kept(around.left ? 0xffff : 0xeeee, lane), tops = kept(around.top ? 0xffff : 0xfff0, lane);
   const int rights = kept(ABOVE_RIGHT_INSIDE | (around.top ? 7 : 0) | (around.right ? 8 : 0), lane);
@@ -207,7 +207,7 @@ DEVICE int2 best_block_8x8(Macroblock8x8 &m, const uint8_t *source, uint8_t *blo
       ratios[position_of_place(places.at(k))] = uint16_t(min(abs(x[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), LARGEST_RATIO));
   }
   __syncwarp();
-  const Long path = choose_levels_8x8<false>(ratios, weighing.bits, contexts_8x8(weighing.bits), FlatLists{}.cost_8x8(TRELLIS_INTRA * TRELLIS_8x8 >> 2, 0), lane);
+  const Long path = choose_levels_8x8<false>(ratios, weighing.bits, contexts_8x8(weighing.bits), FlatScaling{}.cost_8x8(TRELLIS_INTRA * TRELLIS_8x8 >> 2, 0), lane);
   int error = 0;
   unsigned samples[2] = {0, 0};
   if (lane < 16) {
@@ -247,7 +247,7 @@ DEVICE int2 best_block_8x8(Macroblock8x8 &m, const uint8_t *source, uint8_t *blo
 
 // As code_8x8 by true cost
 DEVICE void best_8x8(Macroblock8x8 &m, const uint8_t *source, const Around &around, int qp, const Trial &trial, int lane, Weighing &weighing) {
-  const RowQuantiser quantiser = row_quantiser(FlatLists{}, 0, qp, fraction_of(DEAD_ZONE_NEAREST), lane & 7);
+  const RowQuantiser quantiser = row_quantiser(FlatScaling{}, 0, qp, fraction_of(DEAD_ZONE_NEAREST), lane & 7);
   const int lam = LAMBDA[qp];
   const Bytes places = load_bytes(PLACING.of[lane & 7]);
   int cost = type_bits(weighing.bits, 0, false);
@@ -302,7 +302,7 @@ DEVICE void find_cost_16x16(Macroblock &m, int qp, int lane, const unsigned *bit
 // As code_chroma by true cost, all modes at once: eight lanes a mode
 DEVICE void best_chroma(Macroblock &m, const Around &around, const Above &above, const uint8_t *left, int qp, int qp_y, int lane, Weighing &weighing) {
   const int plane = lane >> 2 & 1, q = lane & 3, mode = lane >> 3, place = 64 * plane + 32 * (q >> 1) + 4 * (q & 1), group = lane & 24;
-  const FlatLists flat;
+  const FlatScaling flat;
   const unsigned *bits = weighing.bits;
   uint16_t *ratios = weighing.ratios;
   unsigned own[4], predicted[4];

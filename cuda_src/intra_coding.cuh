@@ -10,7 +10,7 @@ constexpr int NO_LIMIT = 1 << 30;
 
 // One macroblock in shared memory
 struct alignas(16) Macroblock {
-  uint8_t predicted[32];           // two blocks in work, see intra_given.cuh
+  uint8_t predicted[32];           // two blocks in work, see intra_fixed_modes.cuh
   uint8_t source[384];             // 16 rows of 16, Cb 8 rows of 8, Cr
   Transformed transformed[16];     // of the source's blocks, raster; and its coefficients
   short coefficients[16 * 16];
@@ -92,17 +92,17 @@ DEVICE Sample sample_of(int lane) {
 }
 
 // Quantisation and scaling at a lane's position
-template <class Lists>
+template <class Scaling>
 struct Quantiser {
   int qp, factor, scale, shift, rounding;
-  DEVICE int scaled(int level) const { return Lists::ANY ? shifted(level * scale, qp) : level * scale; }  // 8.5.12.1
+  DEVICE int scaled(int level) const { return Scaling::ANY ? shifted(level * scale, qp) : level * scale; }  // 8.5.12.1
 };
-DEVICE Quantiser<GivenLists> quantiser_of(const GivenLists &all_lists, int qp, int dead_zone, int lane) {
-  const GivenLists lists = of_block(all_lists, 0, true, 0);
-  const int shift = kept(15 + qp / 6 - lists.finer(), lane), place = 16 * (lane >> 2 & 3) + (lane & 3);
-  return {qp, __ldg(lists.multipliers(qp).from + place), __ldg(lists.factors(qp).from + place), shift, rounding_of(dead_zone, shift)};
+DEVICE Quantiser<ListScaling> quantiser_of(const ListScaling &all_scaling, int qp, int dead_zone, int lane) {
+  const ListScaling scaling = of_block(all_scaling, 0, true, 0);
+  const int shift = kept(15 + qp / 6 - scaling.finer(), lane), place = 16 * (lane >> 2 & 3) + (lane & 3);
+  return {qp, __ldg(scaling.multipliers(qp).from + place), __ldg(scaling.factors(qp).from + place), shift, rounding_of(dead_zone, shift)};
 }
-DEVICE Quantiser<FlatLists> quantiser_of(FlatLists, int qp, int dead_zone, int lane) {
+DEVICE Quantiser<FlatScaling> quantiser_of(FlatScaling, int qp, int dead_zone, int lane) {
   const int kind = position_class(lane & 15), place = kind == 0 ? 0 : kind == 1 ? 5 : 1;
   const int shift = kept(15 + qp / 6, lane);
   return {qp, QUANT_MF[qp % 6][place], NORM_ADJUST_4x4[qp % 6][place] << (qp / 6), shift, rounding_of(dead_zone, shift)};
@@ -189,8 +189,8 @@ DEVICE void predict_step(const uint8_t *block, const uint8_t *side, bool has_lef
 // k and block k + 2 from the third step to the eighth): a block follows those to its left, above and above right. Ends
 // early when the cost reaches that of Intra_16x16.
 // WEIGHED: levels are chosen by the trellis, by what `w` has.
-template <bool WEIGHED, class Lists>
-DEVICE void code_4x4(const Lists &lists, Macroblock &m, const Around &around, const Quantiser<Lists> &quantiser, int lam, int lane, const Sample &own, Weighing *weighing) {
+template <bool WEIGHED, class Scaling>
+DEVICE void code_4x4(const Scaling &scaling, Macroblock &m, const Around &around, const Quantiser<Scaling> &quantiser, int lam, int lane, const Sample &own, Weighing *weighing) {
   const int j = lane & 15, half = lane >> 4, at = own.y * TILE + own.x;
   // blocks, as bits, that have a left column, a row above, samples above right; blocks in which this lane's mode is usable
   const int lefts = kept(around.left ? 0xffff : 0xeeee, lane), tops = kept(around.top ? 0xffff : 0xfff0, lane);
@@ -226,15 +226,15 @@ DEVICE void code_4x4(const Lists &lists, Macroblock &m, const Around &around, co
     if constexpr (WEIGHED) {
       uint16_t *ratios = weighing->ratios + 16 * half;
       level = (abs(c) * quantiser.factor + (1 << (quantiser.shift - 1))) >> quantiser.shift;
-      if (Lists::ANY) level = min(level, MAX_LEVEL);
+      if (Scaling::ANY) level = min(level, MAX_LEVEL);
       ratios[own.scan] = uint16_t(min(abs(c) * quantiser.factor >> (quantiser.shift - 6), LARGEST_RATIO));
       __syncwarp();
       const unsigned path = choose_levels(ratios, 1, 16, weighing->bits, contexts_4x4(weighing->bits, false),
-                                          of_block(lists, 0, true, 0).cost(TRELLIS_INTRA, 0), j == 0 && active);
+                                          of_block(scaling, 0, true, 0).cost(TRELLIS_INTRA, 0), j == 0 && active);
       level -= __shfl_sync(FULL_WARP, path, lane & 16) >> own.scan & 1;
     } else {
       level = (abs(c) * quantiser.factor + quantiser.rounding) >> quantiser.shift;
-      if (Lists::ANY) level = min(level, MAX_LEVEL);
+      if (Scaling::ANY) level = min(level, MAX_LEVEL);
     }
     magnitudes += active ? level : 0;
     all += active && level;
@@ -283,11 +283,11 @@ DEVICE int hadamard_4x4(int v, int lane) {
 }
 
 // 8.5.2: codes an Intra_16x16 macroblock, a lane a 4x4 block k (both halves of the warp the same one): its source, its prediction
-template <bool WEIGHED, class Lists>
-DEVICE void code_predicted_16x16(const Lists &all_lists, Macroblock &m, const unsigned *own, const unsigned *predicted, int qp, int dead_zone, int lane, int scan,
+template <bool WEIGHED, class Scaling>
+DEVICE void code_predicted_16x16(const Scaling &all_scaling, Macroblock &m, const unsigned *own, const unsigned *predicted, int qp, int dead_zone, int lane, int scan,
                                  Weighing *weighing) {
   const int k = lane & 15, bx = k & 3, by = k >> 2;
-  const auto lists = of_block(all_lists, 0, true, 0);
+  const auto scaling = of_block(all_scaling, 0, true, 0);
   int v[16];
 #pragma unroll
   for (int p = 0; p < 16; p++) v[p] = byte_of(own[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
@@ -296,22 +296,22 @@ DEVICE void code_predicted_16x16(const Lists &all_lists, Macroblock &m, const un
   dc = dc < 0 ? -((1 - dc) >> 1) : (dc + 1) >> 1;
   if constexpr (WEIGHED) {  // lane 16: the DC block
     if (lane < 16) {
-      store_ratios(lists, v, qp, weighing->ratios + lane);
-      weighing->ratios[32 * scan + 16] = uint16_t(dc_ratio(lists, dc, qp));
+      store_ratios(scaling, v, qp, weighing->ratios + lane);
+      weighing->ratios[32 * scan + 16] = uint16_t(dc_ratio(scaling, dc, qp));
     }
     __syncwarp();
     const BlockContexts at = contexts_16x16(weighing->bits, lane < 16);
     unsigned path = choose_levels(weighing->ratios + (lane < 16 ? 32 + lane : 16), 32, lane < 16 ? 15 : 16, weighing->bits, at,
-                                  lane < 16 ? lists.cost(TRELLIS_INTRA, 1) : lists.dc_cost(TRELLIS_INTRA), lane <= 16);
+                                  lane < 16 ? scaling.cost(TRELLIS_INTRA, 1) : scaling.dc_cost(TRELLIS_INTRA), lane <= 16);
     const bool dc_lower = __shfl_sync(FULL_WARP, path, 16) >> scan & 1;
     path = __shfl_sync(FULL_WARP, path, k);
-    dc = quantise_dc(lists, dc, qp, fraction_of(DEAD_ZONE_NEAREST));
+    dc = quantise_dc(scaling, dc, qp, fraction_of(DEAD_ZONE_NEAREST));
     if (dc_lower) dc -= dc > 0 ? 1 : -1;
     v[0] = 0;
-    quantise_lowered(lists, v, qp, path << 1);
+    quantise_lowered(scaling, v, qp, path << 1);
   } else {
-    dc = quantise_dc(lists, dc, qp, dead_zone);
-    quantise_4x4(lists, v, qp, dead_zone, true);
+    dc = quantise_dc(scaling, dc, qp, dead_zone);
+    quantise_4x4(scaling, v, qp, dead_zone, true);
   }
   const unsigned dc_coded = __ballot_sync(FULL_WARP, dc) & 0xffff, clipped = __ballot_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
   const int count = count_levels(v), all = __reduce_add_sync(FULL_WARP, lane < 16 ? count : 0) + __popc(dc_coded);
@@ -321,8 +321,8 @@ DEVICE void code_predicted_16x16(const Lists &all_lists, Macroblock &m, const un
     m.count_16x16[k] = uint8_t(count);
   }
   const int sum = __reduce_add_sync(FULL_WARP, lane < 16 ? sum_of_magnitudes(v) + abs(dc) : 0);
-  const int factor = lists.dc_scale(qp), scaled = hadamard_4x4(dc, lane) * factor;
-  scale_4x4(lists, v, qp);
+  const int factor = scaling.dc_scale(qp), scaled = hadamard_4x4(dc, lane) * factor;
+  scale_4x4(scaling, v, qp);
   v[0] = qp >= 36 ? scaled << (qp / 6 - 6) : (scaled + (1 << (5 - qp / 6))) >> (6 - qp / 6);
   if (lane < 16) reconstruct(v, predicted, m.luma + 64 * by + 4 * bx, 16);
   const bool beyond = __any_sync(FULL_WARP, lane < 16 && is_beyond(v));
@@ -335,8 +335,8 @@ DEVICE void code_predicted_16x16(const Lists &all_lists, Macroblock &m, const un
 }
 
 // 8.3.3, 8.5.2: chooses the mode of an Intra_16x16 macroblock and codes it. left: of lane k the sample to the left of row k.
-template <bool WEIGHED, class Lists>
-DEVICE void code_16x16(const Lists &lists, Macroblock &m, const Around &around, const Above &above, int left, int qp, int dead_zone, int lam, int lane, int scan,
+template <bool WEIGHED, class Scaling>
+DEVICE void code_16x16(const Scaling &scaling, Macroblock &m, const Around &around, const Above &above, int left, int qp, int dead_zone, int lam, int lane, int scan,
                        Weighing *weighing) {
   const int k = lane & 15, bx = k & 3, by = k >> 2;
   const bool second = lane & 16;
@@ -369,7 +369,7 @@ DEVICE void code_16x16(const Lists &lists, Macroblock &m, const Around &around, 
     m.cost_16x16 = int(best >> 2);
     m.mode_16x16 = mode;
   }
-  code_predicted_16x16<WEIGHED>(lists, m, own, predicted, qp, dead_zone, lane, scan, weighing);
+  code_predicted_16x16<WEIGHED>(scaling, m, own, predicted, qp, dead_zone, lane, scan, weighing);
 }
 
 // 8.3.4: the rows of a 4x4 block of chroma: mode lane >> 3, block lane & 3 of plane lane >> 2 & 1. left: the eight samples to the left of
@@ -403,11 +403,11 @@ DEVICE bool chroma_mode_usable(const Around &around, int mode) {
 // 8.3.4, 8.5.4: chooses the mode and codes the chroma. A lane tries mode lane >> 3 for block lane & 3 of plane lane >> 2 & 1;
 // then each eight lanes code the same. left: the eight samples to the left of this lane's plane.
 // qp, qp_y: QP_C, QP_Y.
-template <bool WEIGHED, class Lists>
-DEVICE void code_chroma(const Lists &all_lists, Macroblock &m, const Around &around, const Above &above, const uint8_t *left, int qp, int qp_y, int lane, Weighing *weighing) {
+template <bool WEIGHED, class Scaling>
+DEVICE void code_chroma(const Scaling &all_scaling, Macroblock &m, const Around &around, const Above &above, const uint8_t *left, int qp, int qp_y, int lane, Weighing *weighing) {
   const int lam = LAMBDA[qp_y];
   const int plane = lane >> 2 & 1, q = lane & 3, bx = q & 1, by = q >> 1, place = 64 * plane + 32 * by + 4 * bx;
-  const auto lists = of_block(all_lists, 0, false, plane);
+  const auto scaling = of_block(all_scaling, 0, false, plane);
   unsigned own[4], row[4];
 #pragma unroll
   for (int i = 0; i < 4; i++) own[i] = word_at(m.source + 256 + place + 8 * i);
@@ -430,22 +430,22 @@ DEVICE void code_chroma(const Lists &all_lists, Macroblock &m, const Around &aro
     const bool ac = lane < 8;
     const int factor = chroma_factor(TRELLIS_INTRA, qp_y, qp);
     if (ac) {
-      store_ratios(lists, v, qp, weighing->ratios + lane);
-      weighing->ratios[32 * q + 8 + plane] = uint16_t(dc_ratio(lists, dc, qp));
+      store_ratios(scaling, v, qp, weighing->ratios + lane);
+      weighing->ratios[32 * q + 8 + plane] = uint16_t(dc_ratio(scaling, dc, qp));
     }
     __syncwarp();
     const BlockContexts at = ac ? contexts_4x4(weighing->bits, true) : contexts_chroma_dc(weighing->bits);
     unsigned path = choose_levels(weighing->ratios + (ac ? 32 + lane : lane), 32, ac ? 15 : 4, weighing->bits, at,
-                                  ac ? lists.cost(factor, 1) : of_block(all_lists, 0, false, lane & 1).dc_cost(factor), lane < 10);
+                                  ac ? scaling.cost(factor, 1) : of_block(all_scaling, 0, false, lane & 1).dc_cost(factor), lane < 10);
     const bool dc_lower = __shfl_sync(FULL_WARP, path, 8 + plane) >> q & 1;
     path = __shfl_sync(FULL_WARP, path, lane & 7);
-    dc = quantise_dc(lists, dc, qp, fraction_of(DEAD_ZONE_NEAREST));
+    dc = quantise_dc(scaling, dc, qp, fraction_of(DEAD_ZONE_NEAREST));
     if (dc_lower) dc -= dc > 0 ? 1 : -1;
     v[0] = 0;
-    quantise_lowered(lists, v, qp, path << 1);
+    quantise_lowered(scaling, v, qp, path << 1);
   } else {
-    dc = quantise_dc(lists, dc, qp, fraction_of(DEAD_ZONE_INTRA));
-    quantise_4x4(lists, v, qp, fraction_of(DEAD_ZONE_INTRA), true);
+    dc = quantise_dc(scaling, dc, qp, fraction_of(DEAD_ZONE_INTRA));
+    quantise_4x4(scaling, v, qp, fraction_of(DEAD_ZONE_INTRA), true);
   }
   const int count = count_levels(v);
   const unsigned dc_coded = __ballot_sync(FULL_WARP, dc) & 0xff, clipped = __ballot_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
@@ -456,8 +456,8 @@ DEVICE void code_chroma(const Lists &all_lists, Macroblock &m, const Around &aro
     m.count_chroma[lane] = uint8_t(count);
   }
   const int sum = __reduce_add_sync(FULL_WARP, lane < 8 ? sum_of_magnitudes(v) + abs(dc) : 0);
-  const int scaled = ((hadamard_2x2(dc, lane) * lists.dc_scale(qp)) << (qp / 6)) >> 5;
-  scale_4x4(lists, v, qp);
+  const int scaled = ((hadamard_2x2(dc, lane) * scaling.dc_scale(qp)) << (qp / 6)) >> 5;
+  scale_4x4(scaling, v, qp);
   v[0] = scaled;
   if (lane < 8) reconstruct(v, predicted, m.chroma + place, 8);
   const bool beyond = __any_sync(FULL_WARP, lane < 8 && is_beyond(v));

@@ -147,15 +147,15 @@ DEVICE void estimate(const uint8_t *__restrict__ source, int mb_width, const uin
     large = estimate_8x8(source, width, x0, y0, mb_top, lam, values + (threadIdx.x >> 5) * VALUES, lane);
   }
   if (column >= mb_width) return;
-  int limit = NOT_WORTH;
+  int limit = INTER_IS_CHEAPER;
   for (int r = 0; r < n_ref; r++) limit = min(limit, __ldg(search_cost + (size_t(r) * n_mb + mb) * 41 + 40) - lam * BITS_INTRA);
   const int cost_16x16 = int(cost >> 4), other = LARGE ? min(cost_16x16, large.cost) : cost_16x16, least = min(other, cost_4x4);
   unsigned mode = AS_16x16 + (cost & 3);
   if (LARGE && large.cost < cost_16x16) mode = AS_8x8 + unsigned(byte_of(large.modes, (by & 2) | bx >> 1));
   if (cost_4x4 < other) mode = best & 15;
-  const bool worth = limit >= quiet * lam && least < limit;
-  intra_modes[16 * size_t(mb) + k] = uint8_t(worth ? mode : AS_16x16 + DC);
-  if (k == 0) intra_cost[mb] = worth ? least : NOT_WORTH;
+  const bool is_cheaper = limit >= quiet * lam && least < limit;
+  intra_modes[16 * size_t(mb) + k] = uint8_t(is_cheaper ? mode : AS_16x16 + DC);
+  if (k == 0) intra_cost[mb] = is_cheaper ? least : INTER_IS_CHEAPER;
 }
 
 #define INTRA_ESTIMATE(name, large)                                                                                                \

@@ -8,7 +8,7 @@
 constexpr int WARPS = 4;
 constexpr int NO_BITS = 2;  // what mvd_bits takes for a vector like its predictor
 constexpr int ORDER = 4;    // bits of a key below the cost: order of the trials
-constexpr int FAR = 1 << 20;  // cost of a vector that may not be tried
+constexpr int COST_MAX = 1 << 20;  // cost of a vector that may not be tried
 constexpr int CAMERA_WARPS = 8;  // of a candidate for the motion of the frame
 constexpr int ENDED = (2 * CAMERA_X + 1) * (2 * CAMERA_Y + 1) + 1;  // place in `totals`
 
@@ -260,7 +260,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_refine(Motion
     const auto key_of = [&](unsigned tried, bool may, int order) {
       const int x = may ? x_of(tried) : 0, y = may ? y_of(tried) : 0;
       const int value = satd(own, others + frame.moved(origin, x, y), frame.stride) + mvd_bits(2 * (x - px), 2 * (y - py));
-      return (may ? value : FAR) << ORDER | order;
+      return (may ? value : COST_MAX) << ORDER | order;
     };
     const int group = lane >> 2;
     const unsigned early = __shfl_sync(FULL_WARP, v, group), late = __shfl_sync(FULL_WARP, v, 8 + (group & 1));

@@ -5,13 +5,13 @@
 
 constexpr int THREADS = 128, AMOUNT_SHIFT = 12, COST_SHIFT = 4, SAVED_SHIFT = 2, SHARE_SHIFT = 12, WEIGHT_SHIFT = 6,
               LOG2_SHIFT = 16, TABLE_BITS = 10;
-constexpr int WORTH_SHIFT = 24, SQUARE_SHIFT = 16;  // of worths and of their squares
+constexpr int WEIGHT_ONE_LOG2 = 24, SQUARE_SHIFT = 16;  // of worths and of their squares
 constexpr long long MOST_HIDDEN = (1 << 28) - 1;
 
 // A row of the table of macroblock_tree.py; pointers may be null
 struct TreeJob {
   const uint16_t *intra;
-  const long long *worth;   // null: that of all is 1
+  const long long *error_weights;   // null: that of all is 1
   const uint16_t *cost;     // null: of an I frame, which gives nothing
   const int16_t *vectors;   // two a macroblock without lists, else four
   const uint8_t *lists;     // null: all from the earlier frame
@@ -23,13 +23,13 @@ struct TreeJob {
 
 // The square of the worth of an error of a macroblock
 DEVICE long long square_of(const TreeJob &job, int mb) {
-  if (!job.worth) return 1ll << SQUARE_SHIFT;
-  const long long worth = job.worth[mb] >> (WORTH_SHIFT - SQUARE_SHIFT), square = worth * worth >> SQUARE_SHIFT;
+  if (!job.error_weights) return 1ll << SQUARE_SHIFT;
+  const long long error_weights = job.error_weights[mb] >> (WEIGHT_ONE_LOG2 - SQUARE_SHIFT), square = error_weights * error_weights >> SQUARE_SHIFT;
   return square > 1 ? square : 1;
 }
 
 // What a macroblock is worth by itself
-DEVICE long long own_worth(long long square) {
+DEVICE long long own_error(long long square) {
   const long long own = square >> (SQUARE_SHIFT - AMOUNT_SHIFT);
   return own > 1 ? own : 1;
 }
@@ -60,7 +60,7 @@ DEVICE void propagate(const TreeJob &job, int mb, int mb_width, int mb_height) {
   const long long square = square_of(job, mb);
   const long long left_out = hidden_cost(job.noise, square) + (saved << (COST_SHIFT - SAVED_SHIFT));
   const long long share = (left_out << SHARE_SHIFT) / (left_out + ((long long)cost << COST_SHIFT));
-  const long long owed = (own_worth(square) + __ldcg(job.amount + mb)) * share >> SHARE_SHIFT;  // others have added to it
+  const long long owed = (own_error(square) + __ldcg(job.amount + mb)) * share >> SHARE_SHIFT;  // others have added to it
   const int lists = job.lists ? job.lists[mb] : 1, mx = mb % mb_width, my = mb / mb_width;
   const int16_t *vectors = job.vectors + (job.lists ? 4 : 2) * size_t(mb);
   const long long second = lists == 2 ? owed : lists == 3 ? (owed * job.weight) >> WEIGHT_SHIFT : 0;
@@ -105,6 +105,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) tree_offsets(const TreeJob
   const TreeJob &job = jobs[blockIdx.y];
   const int mb = int(blockIdx.x * blockDim.x + threadIdx.x);
   if (mb >= n_mb) return;
-  const long long own = own_worth(square_of(job, mb)), gain = log2_of(own + job.amount[mb], table) - log2_of(own, table);
+  const long long own = own_error(square_of(job, mb)), gain = log2_of(own + job.amount[mb], table) - log2_of(own, table);
   job.offsets[mb] = -int((gain * job.strength + (1 << (LOG2_SHIFT - 1))) >> LOG2_SHIFT);
 }

@@ -13,13 +13,13 @@ MOST_BLOCKS = 128  # of a launch: the encode beside it needs the others
 
 
 # words of a job: what its frame is, and what its place among the frames makes of it
-INTRA, WORTH, COST, VECTORS, LISTS, AMOUNT, GIFTS = range(7)
+INTRA, ERROR_WEIGHTS, COST, VECTORS, LISTS, AMOUNT, GIFTS = range(7)
 OFFSETS, WEIGHT, STRENGTH, AFTER, NOISE = range(8, 13)
 
 
 def tree_job(
     intra: DeviceArray,  # uint16[n_mb]
-    worth: DeviceArray | None,  # int64[n_mb], of a cost, in 1 / 2^24
+    error_weights: DeviceArray | None,  # int64[n_mb], of a cost, in 1 / 2^24
     motion: Motion | Used | None,  # of an I frame: None
     weight: int,
     strength: int,
@@ -31,7 +31,7 @@ def tree_job(
     AFTER: jobs before it that must have ended.
     """
     row = [0] * WORDS
-    row[INTRA], row[WORTH], row[WEIGHT] = intra.ptr, 0 if worth is None else worth.ptr, weight
+    row[INTRA], row[ERROR_WEIGHTS], row[WEIGHT] = intra.ptr, 0 if error_weights is None else error_weights.ptr, weight
     row[STRENGTH], row[NOISE] = strength, noise
     if isinstance(motion, Used):
         row[COST : LISTS + 1] = motion.cost.ptr, motion.vectors.ptr, motion.lists.ptr

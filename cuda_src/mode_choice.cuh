@@ -22,7 +22,7 @@ DEVICE unsigned predict(const Motion *mv_cache, int bx, int by, int bw, int bh, 
 // Best reference of partition k with its vector, in `chosen`; its cost with the bits of ref_idx
 DEVICE int choose_reference(const Picture &p, const Motion *mv_cache, const Search &s, int k, int bx, int by, int bw, int bh,
                             Motion &chosen) {
-  int best = FAR;
+  int best = COST_MAX;
 #pragma unroll 1
   for (int r = 0; r < p.n_ref; r++) {
     const unsigned v = s.mv[41 * r + k];
@@ -80,7 +80,7 @@ DEVICE Tried tried(const Picture &p, MacroblockCache &m, const Limits &limits, c
   unsigned samples[4];
   const unsigned own = lane < 16 ? skip : middle;
   const uint2 sums = try_two(p, m, place, own, samples);
-  uint2 worth, errors = make_uint2(0, 0);
+  uint2 score, errors = make_uint2(0, 0);
   if (p.by_cost) {
     errors = half_sums(squared_error(m.source, lane & 15, samples));
     if (p.psy_rd) {
@@ -91,11 +91,11 @@ DEVICE Tried tried(const Picture &p, MacroblockCache &m, const Limits &limits, c
       errors.x += unsigned((unsigned long long)(energies.x) * p.psy_rd * PSY_ERROR[m.qp] >> 24);
       errors.y += unsigned((unsigned long long)(energies.y) * p.psy_rd * PSY_ERROR[m.qp] >> 24);
     }
-    worth = make_uint2(BUDGET, BUDGET);
+    score = make_uint2(BUDGET, BUDGET);
   } else {
-    worth = half_sums(levels_worth(m.source, lane & 15, samples, limits));
+    score = half_sums(levels_score(m.source, lane & 15, samples, limits));
   }
-  const Tried t = {int(sums.x << 2 | (worth.x < BUDGET ? 1 : 2)), int(sums.y << 2 | (worth.y < BUDGET ? 1 : 2)), int(errors.x)};
+  const Tried t = {int(sums.x << 2 | (score.x < BUDGET ? 1 : 2)), int(sums.y << 2 | (score.y < BUDGET ? 1 : 2)), int(errors.x)};
   const int first = int(__shfl_sync(FULL_WARP, vector, TRIED));
   const bool one = skip_at < 0, second = skip != middle && middle_at < 0;
   if ((lane == 0 && one) || (lane == 16 && second)) {
@@ -165,7 +165,7 @@ DEVICE bool whole_macroblock(const Picture &p, MacroblockCache &m, const Limits 
   }
   const Tried t = tried(p, m, limits, place, skip, middle);
   const int fixed = BITS_16x16 + ref_idx_bits(0, p.most_ref_idx_bits), skip_value = t.skip >> 2, middle_value = t.middle >> 2;
-  skip_cost = p.by_cost && skip_value < ILLEGAL ? int((unsigned long long)(t.error) * RD_SKIP_WEIGHT[m.qp] >> 16) : FAR;
+  skip_cost = p.by_cost && skip_value < ILLEGAL ? int((unsigned long long)(t.error) * RD_SKIP_WEIGHT[m.qp] >> 16) : COST_MAX;
   if (skip_value < ILLEGAL) {
     if (skip_value + s.lam * BITS_SKIP <= best && (t.skip & 1)) {
       choice = {0, skip};
@@ -239,7 +239,7 @@ DEVICE int weigh_quarters(const Picture &p, Motion *mv_caches, const MacroblockC
     part += __shfl_xor_sync(FULL_WARP, part, 1);
     part += __shfl_xor_sync(FULL_WARP, part, 2);
     part += s.lam * (ref_idx_bits(whole.ref, p.most_ref_idx_bits) + sub_type_bits(t));
-    const int cheapest = __reduce_min_sync(FULL_WARP, allowed ? part * 4 + t : 2 * FAR), sub = cheapest & 3;
+    const int cheapest = __reduce_min_sync(FULL_WARP, allowed ? part * 4 + t : 2 * COST_MAX), sub = cheapest & 3;
     cost += cheapest >> 2;
     least -= m.least[q];
     chosen |= sub << (2 * q);
@@ -271,8 +271,8 @@ DEVICE int decide(const Picture &p, Motion *mv_caches, MacroblockCache &m, const
   own = choice;
   if (skipped) return kind;
   const int quarters = m.least[0] + m.least[1] + m.least[2] + m.least[3];
-  const int least_halves = p.partition_mask & 2 ? min(m.least[4], m.least[5]) : FAR;
-  const int least_quarters = p.partition_mask & 4 ? quarters + s.lam * BITS_8x8 : FAR;
+  const int least_halves = p.partition_mask & 2 ? min(m.least[4], m.least[5]) : COST_MAX;
+  const int least_quarters = p.partition_mask & 4 ? quarters + s.lam * BITS_8x8 : COST_MAX;
   if (min(least_halves, least_quarters) < best) {
     if (lane < 10) {
 #pragma unroll

@@ -105,13 +105,13 @@ struct Tables {
   Board board;
   Blocks blocks;
   Limits limits[N_QP];
-  int chosen[MOST];  // mb_type | sub_mb_type << 8
+  int chosen[MOST_IN_TILE];  // mb_type | sub_mb_type << 8
 };
 
 // Macroblock rows [row0, row1) in tiles_x columns of tiles, `tile_rows` macroblock rows high. inboxes: 0 before the first launch;
 // counters; from [32] on 32 words a tile, twice (launches alternate, and clear the words of the next launch); then the published
 // choices of macroblocks, 16 blocks each.
-// Dynamic shared memory: mv_caches of WORKERS warps, MOST x (MacroblockCache, int2[41 n_ref]). Launch bounds for three blocks a
+// Dynamic shared memory: mv_caches of WORKERS warps, MOST_IN_TILE x (MacroblockCache, int2[41 n_ref]). Launch bounds for three blocks a
 // multiprocessor, although a 1080p frame has tiles for two: registers are left for kernels of another GOP.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const uint8_t *__restrict__ source,
     const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
@@ -228,7 +228,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
     }
   }
   __syncthreads();
-  for (int k = int(threadIdx.x); k < 16 * MOST; k += 32 * WARPS) {
+  for (int k = int(threadIdx.x); k < 16 * MOST_IN_TILE; k += 32 * WARPS) {
     const int place = k >> 4, r = place / TILE, x = tile.x + place % TILE - r, mb = (tile.y + r) * mb_width + x;
     if (r >= rows || x < 0 || x >= mb_width) continue;
     mv[16 * size_t(mb) + (k & 15)] = tables.blocks.vectors[k];

@@ -190,8 +190,8 @@ DEVICE void weigh_direct(const FrameB &f, const Inputs &in, const Limits *limits
     const unsigned error = whole_error(f, rows, samples, in.qp);
     if (lane == 0) found.error = error;
   } else {
-    const unsigned worth = levels_worth(in.source, k, samples, limits[in.qp]);
-    const bool empty = __reduce_add_sync(FULL_WARP, lane < 16 ? worth : 0u) < BUDGET;
+    const unsigned score = levels_score(in.source, k, samples, limits[in.qp]);
+    const bool empty = __reduce_add_sync(FULL_WARP, lane < 16 ? score : 0u) < BUDGET;
     if (lane == 0) found.empty = empty;
   }
 }

@@ -1,9 +1,9 @@
 // A tile of macroblocks in shared memory: inputs of mode decision for each macroblock, and costs of vectors already tried.
 #pragma once
 #include "mv_prediction.cuh"
-#include "probe.cuh"
+#include "block_probe.cuh"
 
-constexpr int FAR = 0x3fffffff, ILLEGAL = 1 << 26;
+constexpr int COST_MAX = 0x3fffffff, ILLEGAL = 1 << 26;
 constexpr unsigned NOWHERE = 0x80008000u;
 constexpr int MV_CACHE = 30;  // 5 rows of 6 blocks for the prediction, block at (by + 1, bx + 1): row above, left column, own blocks
 
@@ -20,7 +20,7 @@ struct Picture {  // the kernel's arguments, as the launcher says
 
 // TILE columns of macroblocks by some rows, each row one macroblock further to the left than the row above: such tiles depend
 // only on tiles to the left and above
-constexpr int TILE = 8, MOST = 32;  // macroblocks of a tile, a bit each
+constexpr int TILE = 8, MOST_IN_TILE = 32;  // macroblocks of a tile, a bit each
 constexpr int TRIED = 8;            // vectors whose distortions are remembered
 struct Tile {
   int x, y, rows;  // its first macroblock; place 8 r + k is that at (x + k - r, y + r)
@@ -28,10 +28,10 @@ struct Tile {
 
 // Motion of blocks: 16 of each macroblock of a tile, then for each macroblock 10 blocks of other tiles (order of MacroblockCache)
 struct Blocks {
-  unsigned vectors[(16 + 10) * MOST];
-  int references[(16 + 10) * MOST];
+  unsigned vectors[(16 + 10) * MOST_IN_TILE];
+  int references[(16 + 10) * MOST_IN_TILE];
 };
-DEVICE int outside_of(int place) { return 16 * MOST + 10 * place; }
+DEVICE int outside_of(int place) { return 16 * MOST_IN_TILE + 10 * place; }
 
 // A macroblock. The first half is written before the decisions of a block of threads, and then only read. The second half
 // belongs to the warp that currently decides the macroblock: it is handed over by atomic operations.
@@ -66,7 +66,7 @@ DEVICE int atomic_load(int *v) { return atomicOr(v, 0); }
 
 // What lane i < 6 knows of the least that quadrant i (i < 4), 16x8 or 8x16 may cost
 DEVICE int least_cost(const Picture &p, const Search &s, int i) {
-  int least = FAR, parts[2] = {FAR, FAR};
+  int least = COST_MAX, parts[2] = {COST_MAX, COST_MAX};
   const int b = (i >> 1) * 8 + (i & 1) * 2, k = 36 + 2 * (i & 1);
 #pragma unroll 1
   for (int r = 0; r < p.n_ref; r++) {
@@ -90,7 +90,7 @@ DEVICE int least_cost(const Picture &p, const Search &s, int i) {
 // What a macroblock may have, to begin with: the best 16x16 vector over the references
 DEVICE Motion guess(const Picture &p, int mb) {
   const size_t n_mb = size_t(p.mb_width) * p.mb_height;
-  int best = FAR, ref = 0;
+  int best = COST_MAX, ref = 0;
   const int lam = p.n_ref > 1 ? lambda_of(p.qp, mb) : 0;
 #pragma unroll 1
   for (int r = 0; r < p.n_ref && p.n_ref > 1; r++) {
@@ -113,7 +113,7 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
     return r < tile.rows && x >= 0 && x < p.mb_width ? (tile.y + r) * p.mb_width + x : -1;
   };
 #pragma unroll 4
-  for (int i = int(threadIdx.x); i < MOST * each; i += threads) {
+  for (int i = int(threadIdx.x); i < MOST_IN_TILE * each; i += threads) {
     const int place = i / each, j = i - each * place, r = j / 41, mb = address_of(place);
     if (mb < 0) continue;
     const size_t from = size_t(r) * n_mb + mb;
@@ -124,7 +124,7 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
     s.mv[j] = v;
   }
 #pragma unroll 1
-  for (int i = int(threadIdx.x); i < MOST * 16; i += threads) {
+  for (int i = int(threadIdx.x); i < MOST_IN_TILE * 16; i += threads) {
     const int place = i / 16, k = i & 15, mb = address_of(place);
     if (mb < 0) continue;
     MacroblockCache &m = cache_of(place);
@@ -175,7 +175,7 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
     }
   }
   __syncthreads();
-  for (int i = int(threadIdx.x); i < MOST * 8; i += threads)
+  for (int i = int(threadIdx.x); i < MOST_IN_TILE * 8; i += threads)
     if ((i & 7) < 6 && address_of(i / 8) >= 0) {
       MacroblockCache &m = cache_of(i / 8);
       m.least[i & 7] = least_cost(p, search_of(m, p.n_ref, m.lam), i & 7);

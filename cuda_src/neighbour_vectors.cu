@@ -6,7 +6,7 @@
 #include "motion_compensation.cuh"
 #include "mv_prediction.cuh"
 #include "partition_layers.cuh"
-#include "probe.cuh"
+#include "block_probe.cuh"
 
 constexpr int WARPS = 4;
 constexpr int N_VECTORS = 18;  // at most: the predictor, eight neighbours' vectors, those of partitions 32 to 40

@@ -18,7 +18,7 @@ def pattern_search(
     pattern: tuple[int, int],
     row0: int,
     row1: int,
-    found: SearchResult,
+    search_result: SearchResult,
     partition_mask: int = ALL_PARTITIONS,
     subme: int = EVERY,
     stream: Any = None,
@@ -30,5 +30,11 @@ def pattern_search(
     mb_width = source.shape[1] // 16
     n_mb = (row1 - row0) * mb_width
     arguments = [source, source.shape[1], reference, reference.shape[1], pad, *start, qp, merange, kind]
-    arguments += [int(not partition_mask & SMALL_PARTITIONS), QUIET if subme <= QUICK else 0, row0 * mb_width, n_mb, *found]
+    arguments += [
+        int(not partition_mask & SMALL_PARTITIONS),
+        QUIET if subme <= QUICK else 0,
+        row0 * mb_width,
+        n_mb,
+        *search_result,
+    ]
     source.device.launch("pattern_search", "pattern_search", (-(-n_mb // WARPS),), (32 * WARPS,), arguments, stream)

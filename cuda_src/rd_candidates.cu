@@ -9,7 +9,7 @@
 #include "weighting.cuh"
 
 constexpr int WARPS = 4;
-constexpr int FAR = 1 << 30, WHOLE = 0, UPPER = 1, LEFT = 2, QUARTERS = 3;  // divisions: 16x16, 16x8, 8x16, 8x8
+constexpr int COST_MAX = 1 << 30, WHOLE = 0, UPPER = 1, LEFT = 2, QUARTERS = 3;  // divisions: 16x16, 16x8, 8x16, 8x8
 
 // Of one macroblock, in shared memory
 struct alignas(16) Macroblock : Residue {
@@ -42,7 +42,7 @@ DEVICE void load_found(const Frame &f, Macroblock &m, int mb, int lam, const int
   const size_t n_mb = size_t(f.mb_width) * f.mb_height;
   const int most = most_ref_idx_bits(f.n_ref);
   if (lane < 9) {
-    int best = FAR, ref = 0;
+    int best = COST_MAX, ref = 0;
 #pragma unroll 1
     for (int r = 0; r < f.n_ref; r++) {
       const int value = cost[(r * n_mb + mb) * 41 + 32 + lane] + lam * ref_idx_bits(r, most);
@@ -121,10 +121,10 @@ DEVICE void differences(const Frame &f, Macroblock &m, int ref, short2 v, int mx
   for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
 }
 
-// Macroblock rows [row0, row0 + gridDim.y); arguments as the launcher says. PSY: psy_rd is not 0; Lists: of scaling lists, see
+// Macroblock rows [row0, row0 + gridDim.y); arguments as the launcher says. PSY: psy_rd is not 0; Scaling: of scaling lists, see
 // transform.cuh
-template <bool PSY, class Lists>
-DEVICE void weigh_divisions(const Lists &all_lists, const uint8_t *__restrict__ src_y,
+template <bool PSY, class Scaling>
+DEVICE void weigh_divisions(const Scaling &all_scaling, const uint8_t *__restrict__ src_y,
     const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma,
     const uint8_t *__restrict__ ref_chroma, const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int n_ref,
     const uint8_t *__restrict__ qp, int chroma_qp_offset, int partition_mask, int subme, int max_mv_y, int psy_rd, int transform_8x8_mode,
@@ -144,7 +144,7 @@ DEVICE void weigh_divisions(const Lists &all_lists, const uint8_t *__restrict__ 
   load_found(f, m, mb, lam, search_cost, search_mv, predictor, lane);
   const int2 quarters = choose_quarters(f, m, lam, lane);
   const int shapes = partition_mask & 4 ? 4 : partition_mask & 2 ? 3 : 1;
-  int estimate = FAR, distortion = 0;  // of division `lane`
+  int estimate = COST_MAX, distortion = 0;  // of division `lane`
   if (lane < shapes) {
     const int k = lane == WHOLE ? 40 : 34 + 2 * lane;
     estimate = lam * (lane == WHOLE ? BITS_16x16 : lane == QUARTERS ? BITS_8x8 : BITS_16x8);
@@ -160,9 +160,9 @@ DEVICE void weigh_divisions(const Lists &all_lists, const uint8_t *__restrict__ 
   unsigned source[4];
   load_source(src_y, src_u, src_v, mb_width, mx, my, lane, source);
   const Psy psy = {psy_rd, PSY ? ac_energy(source) : 0};
-  const auto lists = of_block(all_lists, SCALING_SET, lane < 16, lane >> 2 & 1);
+  const auto scaling = of_block(all_scaling, SCALING_SET, lane < 16, lane >> 2 & 1);
   int without = 0;
-  int moved = -1, whole = 0, cheapest = FAR, cheapest_moved = 0;  // moved: to which neighbour
+  int moved = -1, whole = 0, cheapest = COST_MAX, cheapest_moved = 0;  // moved: to which neighbour
 #pragma unroll 1
   for (int step = 0; step < (subme >= RD_VECTORS ? 8 : shapes); step++) {  // from 4 on: neighbours of the undivided vector
     const int n = step - 4, shape = n < 0 ? step : WHOLE;
@@ -181,7 +181,7 @@ DEVICE void weigh_divisions(const Lists &all_lists, const uint8_t *__restrict__ 
     unsigned predicted[4];
     differences(f, m, m.ref[shape == QUARTERS ? own_quadrant(lane) : k - 32], v, mx, my, source, lane, predicted, c);
     const bool may_be_8x8 = transform_8x8_mode && (shape != QUARTERS || !*reinterpret_cast<const unsigned *>(m.sub));
-    const ResidualCost found = residual_cost<PSY>(lists, c, predicted, true, may_be_8x8, {qp_y, qp_c, lam}, psy, m, lane);
+    const ResidualCost found = residual_cost<PSY>(scaling, c, predicted, true, may_be_8x8, {qp_y, qp_c, lam}, psy, m, lane);
     const int cost = found.all;
     if (n >= 0) {
       const int all = cost + lam * mvd_bits(v.x - middle.x, v.y - middle.y);
@@ -203,7 +203,7 @@ DEVICE void weigh_divisions(const Lists &all_lists, const uint8_t *__restrict__ 
   const int added = m.extra[best] - whole;
   if (lane == 0) {
     skip_limit[mb] = without;
-    if (intra_cost[mb] < NOT_WORTH) intra_cost[mb] += added + lam * RD_BITS_INTRA;
+    if (intra_cost[mb] < INTER_IS_CHEAPER) intra_cost[mb] += added + lam * RD_BITS_INTRA;
     if (moved >= 0) {
       const size_t of_whole = (size_t(m.ref[8]) * mb_width * mb_height + mb) * 41 + 40;
       search_mv[of_whole] = neighbour(m.searched[40], moved);
@@ -221,18 +221,18 @@ DEVICE void weigh_divisions(const Lists &all_lists, const uint8_t *__restrict__ 
 
 #define NO_MORE
 #define SCALING , const short *__restrict__ scaling
-#define RD_CANDIDATES(name, psy, lists, more)                                                                                          \
+#define RD_CANDIDATES(name, psy, scaling, more)                                                                                          \
   extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,\
       const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,                 \
       const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int n_ref, const uint8_t *__restrict__ qp,          \
       int chroma_qp_offset, int partition_mask, int subme, int max_mv_y, int psy_rd, int transform_8x8_mode, int mb_width,             \
       int mb_height, int row0, int *search_cost, short2 *search_mv, const short2 *__restrict__ predictor, int *intra_cost,             \
       int *skip_limit more) {                                                                                                          \
-    weigh_divisions<psy>(lists, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, n_ref, qp, chroma_qp_offset,       \
+    weigh_divisions<psy>(scaling, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, n_ref, qp, chroma_qp_offset,       \
                          partition_mask, subme, max_mv_y, psy_rd, transform_8x8_mode, mb_width, mb_height, row0, search_cost,          \
                          search_mv, predictor, intra_cost, skip_limit);                                                                \
   }
-RD_CANDIDATES(rd_candidates, false, FlatLists{}, NO_MORE)
-RD_CANDIDATES(rd_candidates_lists, false, (GivenLists{scaling, 0}), SCALING)
-RD_CANDIDATES(rd_candidates_psy, true, FlatLists{}, NO_MORE)
-RD_CANDIDATES(rd_candidates_psy_lists, true, (GivenLists{scaling, 0}), SCALING)
+RD_CANDIDATES(rd_candidates, false, FlatScaling{}, NO_MORE)
+RD_CANDIDATES(rd_candidates_lists, false, (ListScaling{scaling, 0}), SCALING)
+RD_CANDIDATES(rd_candidates_psy, true, FlatScaling{}, NO_MORE)
+RD_CANDIDATES(rd_candidates_psy_lists, true, (ListScaling{scaling, 0}), SCALING)

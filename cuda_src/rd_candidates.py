@@ -28,6 +28,6 @@ def rd_candidates(
     arguments += [mb_width, mb_height, row0, *searches[:2], searches.predictor, *other_costs]
     grid = (-(-mb_width // WARPS), row1 - row0)
     kernel = "rd_candidates_psy" if settings.psy_rd else "rd_candidates"
-    if quantiser.has_lists:
+    if quantiser.has_scaling_lists:
         kernel, arguments = kernel + "_lists", [*arguments, quantiser.scaling]
     source.y.device.launch("rd_candidates", kernel, grid, (32 * WARPS,), arguments, stream)

@@ -7,7 +7,7 @@
 #include "rd_cost.cuh"
 
 constexpr int WARPS = 4;
-constexpr int FAR = 1 << 30, DIRECT = N_B_CHOICES;  // DIRECT: the estimated direct prediction among the choices
+constexpr int COST_MAX = 1 << 30, DIRECT = N_B_CHOICES;  // DIRECT: the estimated direct prediction among the choices
 
 // Of one macroblock, in shared memory
 struct alignas(16) Macroblock : Residue {
@@ -35,7 +35,7 @@ DEVICE void estimate_direct(const Choices &choices, Macroblock &m, int mx, int m
   if (lane == 2 && my > 0) at = mx < mb_width - 1 ? above + 1 : mx > 0 ? above - 1 : -1;
   Motion own[2] = {{-2, 0}, {-2, 0}};
   if (at >= 0) {
-    int best = FAR, chosen = B_WHOLE;
+    int best = COST_MAX, chosen = B_WHOLE;
     for (int k = 0; k < 3; k++) {
       const int cost = choices.cost[size_t(at) * N_B_CHOICES + B_WHOLE + k] + lam * RD_B_BITS[k];
       if (cost < best) best = cost, chosen = B_WHOLE + k;
@@ -67,7 +67,7 @@ DEVICE void estimate_direct(const Choices &choices, Macroblock &m, int mx, int m
   __syncwarp();
 }
 
-// The choices -> m; SATD and estimated cost of division `lane` < B_EXTRA_DIRECT, FAR if the partitions are not allowed
+// The choices -> m; SATD and estimated cost of division `lane` < B_EXTRA_DIRECT, COST_MAX if the partitions are not allowed
 DEVICE int2 load_choices(const Choices &choices, Macroblock &m, int mb, int n_ref, int n_ref1, int partition_mask, int lam, int lane) {
   int satd = 0, cost = 0;  // of choice `lane`
   if (lane < N_B_CHOICES) {
@@ -94,7 +94,7 @@ DEVICE int2 load_choices(const Choices &choices, Macroblock &m, int mb, int n_re
     if (i < count) sum.x += distortion, sum.y += estimate;
   }
   const bool allowed = lane < B_EXTRA_16x8 || partition_mask & (lane == B_EXTRA_8x8 ? 4 : 2);
-  sum.y = lane < B_EXTRA_DIRECT && allowed ? sum.y + lam * RD_B_BITS[min(lane, B_EXTRA_DIRECT)] : FAR;
+  sum.y = lane < B_EXTRA_DIRECT && allowed ? sum.y + lam * RD_B_BITS[min(lane, B_EXTRA_DIRECT)] : COST_MAX;
   __syncwarp();
   return sum;
 }
@@ -115,9 +115,9 @@ struct Frame {
   int *intra_cost, *skip_limit;
 };
 
-// Macroblock rows [row0, row0 + gridDim.y). PSY: psy_rd is not 0; Lists: of scaling lists, see transform.cuh
-template <bool PSY, class Lists>
-DEVICE void weigh_choices(const Lists &all_lists, const Frame &f) {
+// Macroblock rows [row0, row0 + gridDim.y). PSY: psy_rd is not 0; Scaling: of scaling lists, see transform.cuh
+template <bool PSY, class Scaling>
+DEVICE void weigh_choices(const Scaling &all_scaling, const Frame &f) {
   SHARED(Macroblock, macroblocks, WARPS);
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + f.row0;
   if (mx >= f.mb_width) return;
@@ -133,7 +133,7 @@ DEVICE void weigh_choices(const Lists &all_lists, const Frame &f) {
   unsigned source[4];
   load_source(f.src_y, f.src_u, f.src_v, f.mb_width, mx, my, lane, source);
   const Psy psy = {f.psy_rd, PSY ? ac_energy(source) : 0};
-  const auto lists = of_block(all_lists, SCALING_SET, lane < 16, lane >> 2 & 1);
+  const auto scaling = of_block(all_scaling, SCALING_SET, lane < 16, lane >> 2 & 1);
   int best = 0, own = 0, without = 0;  // own: of division `lane`, its true cost less SATD
   unsigned near = 0;
 #pragma unroll 1
@@ -155,7 +155,7 @@ DEVICE void weigh_choices(const Lists &all_lists, const Frame &f) {
 #pragma unroll
     for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
     const ResidualCost cost =
-        residual_cost<PSY>(lists, c, predicted, near >> shape & 1, f.transform_8x8_mode != 0, scales, psy, m, lane);
+        residual_cost<PSY>(scaling, c, predicted, near >> shape & 1, f.transform_8x8_mode != 0, scales, psy, m, lane);
     if (lane == shape) own = cost.all - found.x;
     if (step == 0) without = cost.without;
   }
@@ -163,25 +163,25 @@ DEVICE void weigh_choices(const Lists &all_lists, const Frame &f) {
   if (lane < N_B_EXTRAS) f.choices.extra[size_t(mb) * N_B_EXTRAS + lane] = near >> lane & 1 ? own : of_best;
   if (lane == 0) {
     f.skip_limit[mb] = without - lam * RD_B_SKIP;
-    if (f.intra_cost[mb] < NOT_WORTH) f.intra_cost[mb] += of_best + lam * RD_BITS_INTRA;
+    if (f.intra_cost[mb] < INTER_IS_CHEAPER) f.intra_cost[mb] += of_best + lam * RD_BITS_INTRA;
   }
 }
 
 #define NO_MORE
 #define SCALING , const short *__restrict__ scaling
-#define RD_CANDIDATES_B(name, psy, lists, more)                                                                                          \
+#define RD_CANDIDATES_B(name, psy, scaling, more)                                                                                          \
   extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,\
       const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,                 \
       const int *__restrict__ ref_slots, const int *__restrict__ bi_weights, int pad, int n_ref, int n_ref1,                           \
       const uint8_t *__restrict__ qp, int chroma_qp_offset, int partition_mask, int psy_rd, int transform_8x8_mode, int mb_width,      \
       int mb_height, int row0, const int *__restrict__ b_cost, const signed char *__restrict__ b_ref, const short2 *__restrict__ b_mv, \
       int *b_extra, int *intra_cost, int *skip_limit more) {                                                                           \
-    weigh_choices<psy>(lists, {src_y, src_u, src_v,                                                                                    \
+    weigh_choices<psy>(scaling, {src_y, src_u, src_v,                                                                                    \
                                {ref_luma, ref_chroma, ref_slots, bi_weights, pad, n_ref, n_ref1, 16 * mb_width, 16 * mb_height},       \
                                qp, chroma_qp_offset, partition_mask, psy_rd, transform_8x8_mode, mb_width, row0,                       \
                                {b_cost, b_ref, b_mv, b_extra}, intra_cost, skip_limit});                                               \
   }
-RD_CANDIDATES_B(rd_candidates_b, false, FlatLists{}, NO_MORE)
-RD_CANDIDATES_B(rd_candidates_b_lists, false, (GivenLists{scaling, 0}), SCALING)
-RD_CANDIDATES_B(rd_candidates_b_psy, true, FlatLists{}, NO_MORE)
-RD_CANDIDATES_B(rd_candidates_b_psy_lists, true, (GivenLists{scaling, 0}), SCALING)
+RD_CANDIDATES_B(rd_candidates_b, false, FlatScaling{}, NO_MORE)
+RD_CANDIDATES_B(rd_candidates_b_lists, false, (ListScaling{scaling, 0}), SCALING)
+RD_CANDIDATES_B(rd_candidates_b_psy, true, FlatScaling{}, NO_MORE)
+RD_CANDIDATES_B(rd_candidates_b_psy_lists, true, (ListScaling{scaling, 0}), SCALING)

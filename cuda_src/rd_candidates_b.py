@@ -27,6 +27,6 @@ def rd_candidates_b(
     arguments += [settings.psy_rd, tools.transform_8x8_mode, mb_width, mb_height, row0, *candidates, *other_costs]
     grid = (-(-mb_width // WARPS), row1 - row0)
     kernel = "rd_candidates_b_psy" if settings.psy_rd else "rd_candidates_b"
-    if quantiser.has_lists:
+    if quantiser.has_scaling_lists:
         kernel, arguments = kernel + "_lists", [*arguments, quantiser.scaling]
     source.y.device.launch("rd_candidates_b", kernel, grid, (32 * WARPS,), arguments, stream)

@@ -1,7 +1,7 @@
 // True cost of the residual of an inter macroblock by a warp: twin of cpu_simd/rd_cost.py. One lane a 4x4 block: 0..15 luma in raster
 // order, 16..19 Cb, 20..23 Cr.
 #pragma once
-#include "either_transform.cuh"
+#include "quantise_8x8.cuh"
 
 // Shared memory of a warp; bits: of fill_bits
 struct alignas(16) Residue {
@@ -32,13 +32,13 @@ struct ChromaCost {
   long long best, without;  // see chroma_of in cpu_simd/rd_cost.py
 };
 // ac: of the lane's block, chroma in lanes 16 to 23; dc_of: its DC before the second transform
-template <class Lists>
-DEVICE ChromaCost chroma_of(const Lists &lists, const BlockCost &ac, int dc_of, const Residue &m, int qp, int qp_c, int lane) {
+template <class Scaling>
+DEVICE ChromaCost chroma_of(const Scaling &scaling, const BlockCost &ac, int dc_of, const Residue &m, int qp, int qp_c, int lane) {
   const bool active = lane >= 16 && lane < 24;
   const bool any_ac = __any_sync(FULL_WARP, active && ac.coded);
   // the second transform and its levels, one a lane
-  const int value = hadamard_2x2(dc_of, lane), level = abs(quantise_dc(lists, value, qp_c, fraction_of(DEAD_ZONE_INTER)));
-  const int ratio = int(unsigned(abs(value)) * unsigned(lists.dc_multiplier(qp_c)) >> (10 + qp_c / 6 - lists.finer()));
+  const int value = hadamard_2x2(dc_of, lane), level = abs(quantise_dc(scaling, value, qp_c, fraction_of(DEAD_ZONE_INTER)));
+  const int ratio = int(unsigned(abs(value)) * unsigned(scaling.dc_multiplier(qp_c)) >> (10 + qp_c / 6 - scaling.finer()));
   const int dropped = min(ratio, CHOICE_MOST_RATIO), kept = min(abs(ratio - 64 * level), CHOICE_MOST_RATIO);
   const unsigned all_coded = __ballot_sync(FULL_WARP, active && level), all_larger = __ballot_sync(FULL_WARP, active && level > 1);
   const unsigned coded = all_coded >> (lane & ~3) & 15, larger = all_larger >> (lane & ~3) & 15, after = ~1u << (lane & 3);
@@ -99,8 +99,8 @@ struct ResidualCost {
 };
 // c: differences of the lane's block to `predicted`, lost; may_be_8x8: whether luma may have both transforms; PSY: psy_rd is not 0.
 // Without with_luma, `all` means nothing. Both transforms take one copy of the code, which is longer than the instruction cache.
-template <bool PSY, class Lists>
-DEVICE ResidualCost residual_cost(const Lists &lists, int *c, const unsigned *predicted, bool with_luma, bool may_be_8x8, const Scales &s,
+template <bool PSY, class Scaling>
+DEVICE ResidualCost residual_cost(const Scaling &scaling, int *c, const unsigned *predicted, bool with_luma, bool may_be_8x8, const Scales &s,
                                   const Psy &psy, Residue &m, int lane) {
   const int qp_y = s.qp_y, qp_c = s.qp_c;
   long long luma = 1ll << 50;
@@ -112,14 +112,14 @@ DEVICE ResidualCost residual_cost(const Lists &lists, int *c, const unsigned *pr
     if (is_8x8) {
       int rows[8], any = 0;
       forward_8x8(c, rows, m.exchange, lane);
-      quantise_8x8(lists, rows, qp_y, AS_ROUNDED, fraction_of(DEAD_ZONE_INTER), words, nullptr, {m.exchange, m.bits}, lane);
+      quantise_8x8(scaling, rows, qp_y, AS_ROUNDED, fraction_of(DEAD_ZONE_INTER), words, nullptr, {m.exchange, m.bits}, lane);
 #pragma unroll
       for (int p = 0; p < 16; p++) any |= words[p];
       if (!__any_sync(FULL_WARP, level_of(any))) continue;
     } else {
       forward_4x4(c);
       dc = c[0];
-      quantise_with_ratios(lists, c, lane < 16 ? qp_y : qp_c, fraction_of(DEAD_ZONE_INTER), lane >= 16, words);
+      quantise_with_ratios(scaling, c, lane < 16 ? qp_y : qp_c, fraction_of(DEAD_ZONE_INTER), lane >= 16, words);
     }
     block = block_cost(words, is_8x8, m.bits, m.exchange, lane);
     int pattern;
@@ -132,19 +132,19 @@ DEVICE ResidualCost residual_cost(const Lists &lists, int *c, const unsigned *pr
       if (is_8x8) {
         int rows[8];
         parts_to_rows(x, rows, m.exchange, lane);
-        const auto quantiser = row_quantiser(lists, SCALING_SET, qp_y, 0, lane & 7);
+        const auto quantiser = row_quantiser(scaling, SCALING_SET, qp_y, 0, lane & 7);
 #pragma unroll
         for (int i = 0; i < 8; i++) rows[i] = scale(quantiser, i, rows[i]);
         inverse_8x8(rows, x, m.exchange, lane);
       } else {
-        scale_4x4(lists, x, qp_y);
+        scale_4x4(scaling, x, qp_y);
         inverse_4x4(x);
       }
       cost += psy_cost(x, predicted, psy, qp_y, lane);
     }
     luma = lesser(luma, cost);
   }
-  const ChromaCost chroma = chroma_of(lists, block, dc, m, qp_y, qp_c, lane);
+  const ChromaCost chroma = chroma_of(scaling, block, dc, m, qp_y, qp_c, lane);
   const long long all = (chroma.best + luma) * s.lam / ONE_BIT, without = chroma.without * s.lam / ONE_BIT;
   return {int(lesser(all, RD_MOST)), int(lesser(without, RD_MOST))};
 }

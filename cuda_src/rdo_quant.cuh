@@ -31,7 +31,7 @@ DEVICE int bits_of(unsigned mask, unsigned ones, int nc_class) {
 // that are not 0, by scan position; ratios: |coefficient| / step, uint16[16 * 32] in shared memory, [i * 32] the own ones; first: 1
 // leaves the DC out.
 DEVICE void weigh(int *c, unsigned mask, unsigned ones, int first, const uint16_t *ratios) {
-  const int count = __popc(mask), sure = count <= RDO_MANY ? RDO_SURE : RDO_SURE_OF_MANY, nc_class = NC_CLASS[min(16, count + 2)];
+  const int count = __popc(mask), sure = count <= RDO_MANY_LEVELS ? RDO_SURE_RATIO : RDO_SURE_RATIO_OF_MANY, nc_class = NC_CLASS[min(16, count + 2)];
   unsigned maybe = 0;
   for (unsigned rest = ones; rest; rest &= rest - 1) {
     const int i = __ffs(int(rest)) - 1;
@@ -64,10 +64,10 @@ DEVICE void weigh(int *c, unsigned mask, unsigned ones, int first, const uint16_
 
 // Coefficients (raster, registers) to the levels that are worth their bits. ratios: as weigh takes them; first: 1 leaves the DC
 // out (level 0).
-template <class Lists>
-DEVICE void quantise_weighed(const Lists &lists, int *c, int qp, int first, uint16_t *ratios) {
-  const int shift = 15 + qp / 6 - lists.finer(), half = 1 << (shift - 1);
-  const auto factors = lists.multipliers(qp);
+template <class Scaling>
+DEVICE void quantise_weighed(const Scaling &scaling, int *c, int qp, int first, uint16_t *ratios) {
+  const int shift = 15 + qp / 6 - scaling.finer(), half = 1 << (shift - 1);
+  const auto factors = scaling.multipliers(qp);
   unsigned mask = 0, ones = 0;
   if (first) c[0] = 0;
 #pragma unroll
@@ -75,7 +75,7 @@ DEVICE void quantise_weighed(const Lists &lists, int *c, int qp, int first, uint
     const int p = digit(ZIGZAG_4x4_DIGITS, i), scaled = abs(c[p]) * factors.at(p);
     const int ratio = min(scaled >> (shift - 6), 32767);
     int level = (scaled + half) >> shift;
-    if (Lists::ANY) level = min(level, MAX_LEVEL);
+    if (Scaling::ANY) level = min(level, MAX_LEVEL);
     mask |= unsigned(level != 0) << i;
     if (level > 1 && ratio < RDO_ONE * (level - 1) + RDO_UP) level--;
     ones |= unsigned(level == 1) << i;

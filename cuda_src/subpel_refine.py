@@ -20,7 +20,7 @@ def subpel_refine(
     subme: int,
     row0: int,
     row1: int,
-    found: SearchResult,  # in place
+    search_result: SearchResult,  # in place
     partition_mask: int = ALL_PARTITIONS,
     stream: Any = None,
 ) -> None:
@@ -31,5 +31,19 @@ def subpel_refine(
     _, height, width = luma.shape
     mb_width = source.shape[1] // 16
     every, quiet = int(subme >= EVERY), QUIET if subme <= QUICK else 0
-    arguments = [source, luma, width, height, pad, predictor, qp, partition_mask, every, quiet, row0, mb_width, *found]
+    arguments = [
+        source,
+        luma,
+        width,
+        height,
+        pad,
+        predictor,
+        qp,
+        partition_mask,
+        every,
+        quiet,
+        row0,
+        mb_width,
+        *search_result,
+    ]
     source.device.launch("subpel_refine", kernel, (-(-mb_width // MACROBLOCKS), row1 - row0), (THREADS,), arguments, stream)

@@ -73,7 +73,7 @@ DEVICE int fraction_of(int dead_zone) { return int((unsigned(dead_zone) << DEAD_
 DEVICE int rounding_of(int dead_zone, int shift) { return dead_zone >> (DEAD_ZONE_BITS - shift); }
 
 // Quantiser and scaling of a block with flat scaling lists
-struct FlatLists {
+struct FlatScaling {
   static constexpr bool ANY = false;
   struct Cost {  // of distortion, by scan position
     int of;
@@ -95,9 +95,9 @@ struct FlatLists {
   DEVICE int dc_scale(int qp) const { return 16 * NORM_ADJUST_4x4[qp % 6][0]; }  // LevelScale4x4(qp % 6, 0, 0)
 };
 // The same with others, by the table of cpu_simd/scaling.py; block: where the multipliers of the lane's block begin; list: its list
-struct GivenLists {
+struct ListScaling {
   static constexpr bool ANY = true;
-  const short *scaling;
+  const short *table;
   int block, list;
   struct Cost {  // by the error of samples: steps are weight / 16 times those of a flat list
     int of;
@@ -106,9 +106,9 @@ struct GivenLists {
   };
   static DEVICE int weighed(int of, int weight) { return min(of * weight * weight >> 8, TRELLIS_MOST); }
   // first: scan position of the first level; set: 0 for intra, SCALING_SET for inter macroblocks
-  DEVICE Cost cost(int of, int first) const { return {of, scaling + list + first}; }
-  DEVICE Cost dc_cost(int of) const { return {weighed(of, __ldg(scaling + list)), nullptr}; }
-  DEVICE Cost cost_8x8(int of, int set) const { return {of, scaling + SCALING_WEIGHTS + (set ? WEIGHTS_SET : 0) + WEIGHTS_8x8}; }
+  DEVICE Cost cost(int of, int first) const { return {of, table + list + first}; }
+  DEVICE Cost dc_cost(int of) const { return {weighed(of, __ldg(table + list)), nullptr}; }
+  DEVICE Cost cost_8x8(int of, int set) const { return {of, table + SCALING_WEIGHTS + (set ? WEIGHTS_SET : 0) + WEIGHTS_8x8}; }
   struct Factors {
     const short *from;
     DEVICE int at(int p) const {
@@ -116,9 +116,9 @@ struct GivenLists {
       return short((p & 2 ? row.y : row.x) >> (16 * (p & 1)));
     }
   };
-  DEVICE int finer() const { return __ldg(scaling + SCALING_FINER); }
-  DEVICE Factors multipliers(int qp) const { return {scaling + block + 64 * (qp % 6)}; }
-  DEVICE Factors factors(int qp) const { return {scaling + block + SCALING_FACTORS + 64 * (qp % 6)}; }
+  DEVICE int finer() const { return __ldg(table + SCALING_FINER); }
+  DEVICE Factors multipliers(int qp) const { return {table + block + 64 * (qp % 6)}; }
+  DEVICE Factors factors(int qp) const { return {table + block + SCALING_FACTORS + 64 * (qp % 6)}; }
   DEVICE int dc_multiplier(int qp) const { return __ldg(multipliers(qp).from); }
   DEVICE int dc_scale(int qp) const { return __ldg(factors(qp).from); }
 };
@@ -128,20 +128,20 @@ DEVICE int shifted(int product, int qp) {
   return ((product << max(0, qp / 6 - 4)) + ((1 << down) >> 1)) >> down;
 }
 // The block of a lane: set: 0 for intra, SCALING_SET for inter macroblocks; plane: of chroma lanes
-DEVICE FlatLists of_block(FlatLists lists, int, bool, int) { return lists; }
-DEVICE GivenLists of_block(const GivenLists &lists, int set, bool luma, int plane) {
-  return {lists.scaling, set + (luma ? SCALING_MF : SCALING_MF_CHROMA + 8 * plane),
+DEVICE FlatScaling of_block(FlatScaling scaling, int, bool, int) { return scaling; }
+DEVICE ListScaling of_block(const ListScaling &scaling, int set, bool luma, int plane) {
+  return {scaling.table, set + (luma ? SCALING_MF : SCALING_MF_CHROMA + 8 * plane),
           SCALING_WEIGHTS + (set ? WEIGHTS_SET : 0) + (luma ? 0 : 16 + 16 * plane)};
 }
 // The least level that stands for a larger one: those of MAX_LEVEL are clipped, and quantise_weighed may lower them by one
-template <class Lists>
-constexpr int CLIPPED = MAX_LEVEL - Lists::ANY;
+template <class Scaling>
+constexpr int CLIPPED = MAX_LEVEL - Scaling::ANY;
 
 // Coefficients to levels, from position `first` on (the levels before are 0); not part of the standard
-template <class Lists>
-DEVICE void quantise_4x4(const Lists &lists, int *c, int qp, int dead_zone, bool skip_dc) {
-  const int shift = 15 + qp / 6 - lists.finer(), rounding = rounding_of(dead_zone, shift);
-  const auto factors = lists.multipliers(qp);
+template <class Scaling>
+DEVICE void quantise_4x4(const Scaling &scaling, int *c, int qp, int dead_zone, bool skip_dc) {
+  const int shift = 15 + qp / 6 - scaling.finer(), rounding = rounding_of(dead_zone, shift);
+  const auto factors = scaling.multipliers(qp);
 #pragma unroll
   for (int p = 0; p < 16; p++) {
     const int level = min((abs(c[p]) * factors.at(p) + rounding) >> shift, MAX_LEVEL);
@@ -151,23 +151,23 @@ DEVICE void quantise_4x4(const Lists &lists, int *c, int qp, int dead_zone, bool
 }
 
 // 8.5.12.1
-DEVICE void scale_4x4(FlatLists, int *c, int qp) {
+DEVICE void scale_4x4(FlatScaling, int *c, int qp) {
   const int shift = qp / 6, m = qp % 6;
   const int factor[3] = {NORM_ADJUST_4x4[m][0] << shift, NORM_ADJUST_4x4[m][5] << shift, NORM_ADJUST_4x4[m][1] << shift};
 #pragma unroll
   for (int p = 0; p < 16; p++) c[p] *= factor[position_class(p)];
 }
 
-DEVICE void scale_4x4(const GivenLists &lists, int *c, int qp) {
-  const auto factors = lists.factors(qp);
+DEVICE void scale_4x4(const ListScaling &scaling, int *c, int qp) {
+  const auto factors = scaling.factors(qp);
 #pragma unroll
   for (int p = 0; p < 16; p++) c[p] = shifted(c[p] * factors.at(p), qp);
 }
 
-template <class Lists>
-DEVICE int quantise_dc(const Lists &lists, int value, int qp, int dead_zone) {
-  const int shift = 16 + qp / 6 - lists.finer();
-  const int level = int(min((unsigned(abs(value)) * unsigned(lists.dc_multiplier(qp)) + unsigned(rounding_of(dead_zone, shift))) >> shift,
+template <class Scaling>
+DEVICE int quantise_dc(const Scaling &scaling, int value, int qp, int dead_zone) {
+  const int shift = 16 + qp / 6 - scaling.finer();
+  const int level = int(min((unsigned(abs(value)) * unsigned(scaling.dc_multiplier(qp)) + unsigned(rounding_of(dead_zone, shift))) >> shift,
                             unsigned(MAX_LEVEL)));
   return value < 0 ? -level : level;
 }

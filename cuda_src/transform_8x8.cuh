@@ -85,15 +85,15 @@ struct RowQuantiser {
   F factors, scales;
   int shift, rounding, left, right;
 };
-DEVICE RowQuantiser<Factors> row_quantiser(FlatLists, int, int qp, int dead_zone, int row) {
+DEVICE RowQuantiser<Factors> row_quantiser(FlatScaling, int, int qp, int dead_zone, int row) {
   const int m = qp % 6, shift = 16 + qp / 6;
   return {factors_8x8(QUANT_MF_8x8[m], row), factors_8x8(NORM_ADJUST_8x8[m], row), shift, rounding_of(dead_zone, shift),
           max(0, qp / 6 - 2), max(0, 2 - qp / 6)};
 }
 // set: 0 for intra, SCALING_SET for inter macroblocks
-DEVICE RowQuantiser<GivenFactors> row_quantiser(const GivenLists &lists, int set, int qp, int dead_zone, int row) {
-  const int shift = 16 + qp / 6 - lists.finer();
-  const short *from = lists.scaling + set + 128 * (qp % 6) + row;
+DEVICE RowQuantiser<GivenFactors> row_quantiser(const ListScaling &scaling, int set, int qp, int dead_zone, int row) {
+  const int shift = 16 + qp / 6 - scaling.finer();
+  const short *from = scaling.table + set + 128 * (qp % 6) + row;
   return {{from + SCALING_MF_8x8}, {from + SCALING_FACTORS_8x8}, shift, rounding_of(dead_zone, shift), max(0, qp / 6 - 6),
           max(0, 6 - qp / 6)};
 }

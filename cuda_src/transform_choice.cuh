@@ -179,10 +179,10 @@ DEVICE int luma_cost(const BlockCost &of, const unsigned *bits, int &pattern) {
   const int dropped = int((long long)(sum_of_quadrant(of.dropped)) * CHOICE_DISTORTION >> 8) + mean_bits(bits + AT_CODED_5, false);
   int kept = int((long long)(sum_of_quadrant(of.kept)) * CHOICE_DISTORTION >> 8) + mean_bits(bits + AT_CODED_5, true);
   kept += sum_of_quadrant(of.bits);
-  const bool worth = coded && kept < dropped;
-  const unsigned votes = __ballot_sync(FULL_WARP, worth);
+  const bool is_kept = coded && kept < dropped;
+  const unsigned votes = __ballot_sync(FULL_WARP, is_kept);
   pattern = int((votes & 1) | (votes >> 1 & 2) | (votes >> 6 & 4) | (votes >> 7 & 8));  // lanes 0, 2, 8, 10
-  int total = worth ? kept : dropped;
+  int total = is_kept ? kept : dropped;
   total += __shfl_xor_sync(FULL_WARP, total, 2);
   total += __shfl_xor_sync(FULL_WARP, total, 8);
   return __shfl_sync(FULL_WARP, total, 0);

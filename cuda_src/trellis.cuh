@@ -5,7 +5,7 @@
 #pragma once
 #include "cabac_bits.cuh"
 
-constexpr int NEVER = 1 << 29;
+constexpr int UNREACHABLE = 1 << 29;
 constexpr int LARGEST_RATIO = 32767;
 
 // The levels at ratios[stride * i] of scan position i: rounded to the nearest
@@ -44,7 +44,7 @@ template <class Cost>
 DEVICE unsigned choose_levels(const uint16_t *ratios, int stride, int count, const unsigned *bits, const BlockContexts &at,
                               const Cost &cost_of_error, bool active) {
   using One = Node<unsigned>;
-  One n[8] = {{0, 0}, {NEVER, 0}, {NEVER, 0}, {NEVER, 0}, {NEVER, 0}, {NEVER, 0}, {NEVER, 0}, {NEVER, 0}};
+  One n[8] = {{0, 0}, {UNREACHABLE, 0}, {UNREACHABLE, 0}, {UNREACHABLE, 0}, {UNREACHABLE, 0}, {UNREACHABLE, 0}, {UNREACHABLE, 0}, {UNREACHABLE, 0}};
   const unsigned *level = bits + at.level, *zeros = bits + at.zeros;
   unsigned coded = 0;
 #pragma unroll
@@ -100,7 +100,7 @@ DEVICE unsigned choose_levels(const uint16_t *ratios, int stride, int count, con
       n[2] = first[1].lowered(bin_bits(level[2], 0) + extra, lower);
       n[1] = first[0].lowered(bin_bits(level[1], 0) + extra, lower);
     } else {
-      extra = may_lower(extra, ratio) ? extra * cost_of_error.at(i) : NEVER;
+      extra = may_lower(extra, ratio) ? extra * cost_of_error.at(i) : UNREACHABLE;
       unsigned less;
       int rest;
       if (has_large) {
@@ -118,9 +118,9 @@ DEVICE unsigned choose_levels(const uint16_t *ratios, int stride, int count, con
 #pragma unroll
       for (int k = 2; k >= 0; k--) n[4] = cheaper(n[4], first[k].plus(bin_bits(level[1 + k], 1)));
       n[4] = n[4].lowered(rest, less);
-      n[1].cost = n[2].cost = n[3].cost = NEVER;
+      n[1].cost = n[2].cost = n[3].cost = UNREACHABLE;
     }
-    n[0].cost = NEVER;
+    n[0].cost = UNREACHABLE;
     has_large = true;
   }
   One best = n[0].plus(at.empty - int(zeros[after]));
@@ -143,7 +143,7 @@ DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, cons
   const uint16_t *own = SPREAD ? ratios + (q & 1) * 2 + (q >> 1) * 8 : ratios;
   const unsigned *level = bits + at.level;
   const unsigned first = level[k < 4 ? 1 + k : 0], more = level[k < 4 ? 5 : 2 + k], *zeros = bits + at.zeros;
-  Node<Long> n = {k ? NEVER : 0, 0};
+  Node<Long> n = {k ? UNREACHABLE : 0, 0};
   Long coded = 0;  // positions where the lane's block has a level
 #pragma unroll
   for (int i = 0; i < 64; i += 8) {
@@ -171,9 +171,9 @@ DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, cons
     }
     const Long lower = 1ull << i;
     const int distance = ratio - RDO_ONE * size + RDO_ONE / 2, base = n.cost + here + ONE_BIT;
-    const int extra = size <= 2 || may_lower(distance, ratio) ? distance * cost_of_error.at(i) : NEVER;
+    const int extra = size <= 2 || may_lower(distance, ratio) ? distance * cost_of_error.at(i) : UNREACHABLE;
     // after a level of one, after a larger one
-    Node<Long> one = {NEVER, n.path}, big = {NEVER, n.path};
+    Node<Long> one = {UNREACHABLE, n.path}, big = {UNREACHABLE, n.path};
     if (size == 1) one.cost = base + bin_bits(first, 0);
     else if (size == 2) one = {base + bin_bits(first, 0) + extra, n.path | lower};
     if (size == 2) {
@@ -192,7 +192,7 @@ DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, cons
       n = k == 0 ? zero : cheaper(k >= 3 ? one : one_before, zero);
       if (k == 3) n = cheaper(n, one_before);
     } else {
-      n = k == 0 ? Node<Long>{NEVER, 0} : k == 7 ? cheaper(cheaper(big, one), big_before) : k > 4 ? cheaper(big_before, one) : k > 2 ? one : one_before;
+      n = k == 0 ? Node<Long>{UNREACHABLE, 0} : k == 7 ? cheaper(cheaper(big, one), big_before) : k > 4 ? cheaper(big_before, one) : k > 2 ? one : one_before;
       if (k == 3) n = cheaper(n, one_before);
       if (k == 4) n = cheaper(n, cheaper(high, low));
     }
@@ -207,10 +207,10 @@ DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, cons
 }
 
 // |coefficient| / step of a 4x4 block's coefficients (raster, registers), in scan order 32 apart
-template <class Lists>
-DEVICE void store_ratios(const Lists &lists, const int *c, int qp, uint16_t *ratios) {
-  const int shift = 15 + qp / 6 - lists.finer();
-  const auto factors = lists.multipliers(qp);
+template <class Scaling>
+DEVICE void store_ratios(const Scaling &scaling, const int *c, int qp, uint16_t *ratios) {
+  const int shift = 15 + qp / 6 - scaling.finer();
+  const auto factors = scaling.multipliers(qp);
 #pragma unroll
   for (int i = 0; i < 16; i++) {
     const int p = digit(ZIGZAG_4x4_DIGITS, i);
@@ -218,14 +218,14 @@ DEVICE void store_ratios(const Lists &lists, const int *c, int qp, uint16_t *rat
   }
 }
 // The same for a DC coefficient after the second transform
-template <class Lists>
-DEVICE int dc_ratio(const Lists &lists, int value, int qp) {
-  return int(min(unsigned(abs(value)) * unsigned(lists.dc_multiplier(qp)) >> (10 + qp / 6 - lists.finer()), unsigned(LARGEST_RATIO)));
+template <class Scaling>
+DEVICE int dc_ratio(const Scaling &scaling, int value, int qp) {
+  return int(min(unsigned(abs(value)) * unsigned(scaling.dc_multiplier(qp)) >> (10 + qp / 6 - scaling.finer()), unsigned(LARGEST_RATIO)));
 }
 // Coefficients to levels rounded to the nearest, those of `path` (scan positions) lowered
-template <class Lists>
-DEVICE void quantise_lowered(const Lists &lists, int *c, int qp, unsigned path) {
-  quantise_4x4(lists, c, qp, fraction_of(DEAD_ZONE_NEAREST), false);
+template <class Scaling>
+DEVICE void quantise_lowered(const Scaling &scaling, int *c, int qp, unsigned path) {
+  quantise_4x4(scaling, c, qp, fraction_of(DEAD_ZONE_NEAREST), false);
 #pragma unroll
   for (int i = 0; i < 16; i++) {
     const int p = digit(ZIGZAG_4x4_DIGITS, i);

@@ -15,7 +15,7 @@ from .errors import StateError
 from .layout import References
 from .picture import Pool
 
-MOST = (1 << 63) - 1
+INT64_MAX = (1 << 63) - 1
 # Slice parameters and the least and greatest value that kernels take, but for those of a picture's size.
 RANGES = {
     at.P_SLICE_TYPE: (at.SLICE_P, at.SLICE_I),
@@ -84,7 +84,7 @@ def _limits(pool: Pool) -> tuple[np.ndarray, np.ndarray]:
         at.P_MB_WIDTH: (pool.mb_width, pool.mb_width), at.P_ROWS_PER_MB: (at.rows_per_mb(pool.mb_width),) * 2,
         at.P_SLOT: (0, pool.slots - 1), at.P_COL_SLOT: (-1, pool.slots - 1),
     }  # fmt: skip
-    every = [ranges.get(index, (0, MOST)) for index in range(at.N_PARAMETERS)]
+    every = [ranges.get(index, (0, INT64_MAX)) for index in range(at.N_PARAMETERS)]
     return np.array([low for low, _ in every]), np.array([high - low for low, high in every], np.uint64)
 
 

@@ -90,10 +90,10 @@ def buffers(hrd: Hrd) -> list[str]:
 
 def _timing_text(timing: PicTiming) -> list[str]:
     """D.2.2: a picture's delays, in clock ticks, and how it is shown."""
-    found = {
+    texts = {
         "removal delay": timing.cpb_removal_delay, "output delay": timing.dpb_output_delay, "pic_struct": timing.pic_struct,
     }  # fmt: skip
-    return [", ".join(f"{name} {value}" for name, value in found.items() if value is not None)]
+    return [", ".join(f"{name} {value}" for name, value in texts.items() if value is not None)]
 
 
 class UnitInfo(NamedTuple):
@@ -254,8 +254,8 @@ class StreamInfo:
             if payload_type == SEI_BUFFERING_PERIOD and (named := named_sps(payload)) in self.sps:
                 self._active = self.sps[named]
                 period = parse_buffering_period(payload, self._active)
-                found = [(d.initial_cpb_removal_delay, d.initial_cpb_removal_delay_offset) for d in period.nal + period.vcl]
-                texts.append("initial delay " + ", ".join(f"{delay} + {offset}" for delay, offset in found) + " of 90000")
+                delays = [(d.initial_cpb_removal_delay, d.initial_cpb_removal_delay_offset) for d in period.nal + period.vcl]
+                texts.append("initial delay " + ", ".join(f"{delay} + {offset}" for delay, offset in delays) + " of 90000")
             elif payload_type == SEI_PIC_TIMING and self._active is not None:
                 texts += _timing_text(parse_pic_timing(payload, self._active))
 

@@ -39,7 +39,7 @@ def modify(
     for index, entry in enumerate(entries):
         if entry.modification_of_pic_nums_idc == 2:
             wanted, marking = entry.long_term_pic_num, LONG_TERM
-            found = [p for p in pictures if p.marking == LONG_TERM and p.long_term_frame_idx == wanted]
+            matching = [p for p in pictures if p.marking == LONG_TERM and p.long_term_frame_idx == wanted]
         else:
             step = entry.abs_diff_pic_num_minus1 + 1
             if step > max_frame_num:
@@ -47,12 +47,12 @@ def modify(
             predicted = (predicted + (step if entry.modification_of_pic_nums_idc else -step)) % max_frame_num
             wanted = predicted - (max_frame_num if predicted > header.frame_num else 0)
             marking = SHORT_TERM
-            found = [p for p in pictures if p.marking == SHORT_TERM and p.frame_num_wrap == wanted]
-        if not found:
+            matching = [p for p in pictures if p.marking == SHORT_TERM and p.frame_num_wrap == wanted]
+        if not matching:
             kind = "long-term" if marking == LONG_TERM else "short-term"
             raise BitstreamError(f"a reference list asks for {kind} picture {wanted}, which does not exist")
-        rest = [p for p in result[index:] if p is not found[0]]
-        result = [*result[:index], found[0], *rest][:active]
+        rest = [p for p in result[index:] if p is not matching[0]]
+        result = [*result[:index], matching[0], *rest][:active]
         result += [None] * (active - len(result))
     return result
 

@@ -7,8 +7,8 @@ from h264lite.encoder.files.names import IMAGES
 from h264lite.encoder.settings.options import ALIASES, API, CLI, OPTIONS
 from h264lite.encoder.settings.presets import CAVLC_PRESETS, PRESETS
 from h264lite.encoder.settings.tunes import TUNES, TUNES_WITH_RATE, WITH_RATE
-from h264lite.encoder.settings.unbuilt import UNBUILT, VALUES, Unbuilt
 from h264lite.encoder.settings.x264_defaults import differing
+from h264lite.encoder.settings.x264_options import UNBUILT, VALUES, Unbuilt
 
 _HEAD = """\
 # Options

@@ -160,21 +160,21 @@ class VideoEncoder:
 
 def _options(options: Mapping[str, Any] | None) -> dict[str, Any]:
     """Options of the encoder for those of FFmpeg and x264; OptionError for others."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for given, value in (options or {}).items():
         name = given.replace("-", "_")
         if name in _LISTS:
-            found |= _options(_listed(value, given))
+            values |= _options(_listed(value, given))
             continue
         rate, name = _RATES.get(name), _RENAMED.get(name, name)
         row = BY_NAME.get(name)
         if rate is not None:
-            found[rate] = _kilobits(value, given)
+            values[rate] = _kilobits(value, given)
         elif row is not None and row.is_switch and isinstance(value, str):
-            found[name] = {"1": True, "0": False}.get(value, value)
+            values[name] = {"1": True, "0": False}.get(value, value)
         else:
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 def _listed(value: Any, option: str) -> dict[str, str]:

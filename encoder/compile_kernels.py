@@ -49,9 +49,9 @@ def load_converters() -> None:
 
 def adapt_ahead() -> None:
     """Adaptive quantisation of a tiny frame in the thread that an encode on a GPU has for it."""
-    from .decisions.aq_ahead import AqAhead
+    from .decisions.adaptive_quantisation_async import AsyncAdaptiveQuantisation
 
-    ahead = AqAhead(replace(Config.from_options(width=32, height=32, device="cpu"), device="cuda"))
+    ahead = AsyncAdaptiveQuantisation(replace(Config.from_options(width=32, height=32, device="cpu"), device="cuda"))
     ahead.see([np.zeros(size, np.uint8) for size in ((32, 32), (16, 16), (16, 16))])
     ahead.take(0)()
     ahead.close()

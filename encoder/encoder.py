@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from ..collector import uncollected
+from ..gc_pause import gc_paused
 from ..scheduler.frames.host_rgb import RgbFrame
 from .errors import InputError
 from .files.read_ahead import Read
@@ -15,10 +15,10 @@ from .frames.layouts import Known
 from .frames.reader import Chunk, FrameReader, Source, plain_planes
 from .session import FAILED, FLUSHED, FLUSHING, OPEN, Session
 from .settings.config import Config
+from .settings.frame_requests import Request, request_of
 from .settings.keywords import EncoderOptions, Rate
 from .settings.options import ALL, API, OPTIONS, read_options
 from .settings.pass_file import WRITING, PassFile
-from .settings.requests import Request, request_of
 from .statistics import FrameRow, Statistics
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Encoder:
         self.config = config
         pass_file = PassFile(config) if config.pass_ in WRITING else None
         self._keep = keep_reconstruction
-        with uncollected():
+        with gc_paused():
             from .make_pipeline import make_pipeline  # compiles nothing
 
             keep = keep_reconstruction or config.ssim
@@ -269,7 +269,7 @@ class Encoder:
             from .pipeline import outside_text
 
             raise InputError(outside_text(self.stats.frames))
-        self._pipeline.say_bt709()
+        self._pipeline.set_bt709()
         return self._encode(planes)
 
     def packets(self) -> list[Packet]:

@@ -28,7 +28,7 @@ def info_text(config: Config) -> str:
     """Name, version and options. Options that leave the stream as it is are absent: same stream, same text."""
     values = {row.name: getattr(config, row.name) for row in OPTIONS if _shapes_the_stream(row.name, row.scope, row.group)}
     values["deblock"] = f"{int(config.deblock)}:{config.deblock_alpha}:{config.deblock_beta}"
-    values["cqm"] = values["cqm"] if config.cqm == "jvt" else "file" if config.has_lists else None
+    values["cqm"] = values["cqm"] if config.cqm == "jvt" else "file" if config.has_scaling_lists else None
     values |= {"cabac": config.cabac, "8x8dct": config.transform_8x8_mode, "weightb": config.weightb, "mbtree": config.mbtree}
     values |= {} if config.bframes else dict.fromkeys(_OF_B_FRAMES)
     values |= dict.fromkeys(_OF_CRF) if config.crf is None else {"qp": None}

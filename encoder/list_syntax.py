@@ -12,8 +12,8 @@ from ..standard.syntax import ListModification, MarkingOperation
 def initial_lists(spec: FrameSpec) -> tuple[list[int], list[int]]:
     """8.2.4.2.1, 8.2.4.2.3: initial RefPicList0 and RefPicList1 as coding indices, not cut to length."""
     if spec.frame_type != B:
-        return [frame.coding_index for frame in sorted(spec.held, key=lambda frame: -frame.frame_num)], []
-    ordered = sorted(spec.held, key=lambda frame: -frame.pic_order_cnt)
+        return [frame.coding_index for frame in sorted(spec.references_before, key=lambda frame: -frame.frame_num)], []
+    ordered = sorted(spec.references_before, key=lambda frame: -frame.pic_order_cnt)
     before = [frame.coding_index for frame in ordered if frame.pic_order_cnt < spec.pic_order_cnt]
     after = [frame.coding_index for frame in reversed(ordered) if frame.pic_order_cnt > spec.pic_order_cnt]
     list0, list1 = before + after, after + before
@@ -27,7 +27,7 @@ def modifications(spec: FrameSpec, max_frame_num: int) -> tuple[list[ListModific
 
     max_frame_num: MaxFrameNum.
     """
-    numbers = {frame.coding_index: frame.frame_num for frame in spec.held}
+    numbers = {frame.coding_index: frame.frame_num for frame in spec.references_before}
     of_list0, of_list1 = (
         _modifications(wanted, initial, numbers, spec.frame_num, max_frame_num)
         for wanted, initial in zip((spec.list0, spec.list1), initial_lists(spec))
@@ -41,15 +41,15 @@ def _modifications(
     """8.2.4.3: entries from the first on, until the rest follows by itself; predicted: picNumLXPred, first frame_num."""
     wanted = list(wanted)
     entries: list[ListModification] = []
-    made: list[int | None] = [*initial[: len(wanted)], *(len(wanted) - len(initial)) * [None]]
-    while made != wanted:
+    modified: list[int | None] = [*initial[: len(wanted)], *(len(wanted) - len(initial)) * [None]]
+    while modified != wanted:
         place = len(entries)
         frame = wanted[place]
         step, predicted = numbers[frame] - predicted, numbers[frame]
         # the same frame again is a whole turn away
         entries.append(ListModification(int(step > 0), (abs(step) or max_frame_num) - 1))
-        rest = [other for other in made[place:] if other != frame]
-        made = [*made[:place], frame, *rest, None][: len(wanted)]
+        rest = [other for other in modified[place:] if other != frame]
+        modified = [*modified[:place], frame, *rest, None][: len(wanted)]
     return entries
 
 
@@ -57,13 +57,13 @@ def relations(spec: FrameSpec) -> tuple[tuple[int, ...], ...]:
     """What the syntax of lists and marking follows from: the references before the frame, and which it uses and leaves."""
     index, number, count = spec.coding_index, spec.frame_num, spec.pic_order_cnt
     lists = [tuple([index - other for other in frames]) for frames in (spec.list0, spec.list1, spec.references_after)]
-    return *lists, *[(index - one, number - its, count - other) for one, its, other, _ in spec.held]
+    return *lists, *[(index - one, number - its, count - other) for one, its, other, _ in spec.references_before]
 
 
 def marking_operations(spec: FrameSpec, max_num_ref_frames: int) -> list[MarkingOperation]:
     """7.3.3.3: which references become unused; empty where the sliding window (8.2.5.3) does the same."""
-    dropped = [frame for frame in spec.held if frame.coding_index not in spec.references_after]
-    full = spec.is_reference and len(spec.held) == max_num_ref_frames
-    if dropped == ([min(spec.held, key=lambda frame: frame.frame_num)] if full else []):
+    dropped = [frame for frame in spec.references_before if frame.coding_index not in spec.references_after]
+    full = spec.is_reference and len(spec.references_before) == max_num_ref_frames
+    if dropped == ([min(spec.references_before, key=lambda frame: frame.frame_num)] if full else []):
         return []
     return [MarkingOperation(1, spec.frame_num - frame.frame_num - 1) for frame in dropped]

@@ -9,13 +9,13 @@ from .settings.config import Config
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline
-    from .reordering import Reordering
+    from .reordering import ReorderingPipeline
 
 
 def make_pipeline(
     config: Config, keep: bool, warn: Callable[[str], None] | None, trace: Trace | None, frames: int | None = None,
     length: int | None = None,
-) -> "Pipeline | Reordering | Gops":  # fmt: skip
+) -> "Pipeline | ReorderingPipeline | Gops":  # fmt: skip
     """The encoder for these settings. frames: see count_lanes; length: frames of the input in any case, None: unknown."""
     from .pipeline import Pipeline  # after the start of worker processes; tests put another one in its place
 
@@ -41,8 +41,8 @@ def make_pipeline(
     return one(lane_settings(config, 0, 1), keep, warn, trace)
 
 
-def _reordering() -> "type[Reordering]":
+def _reordering() -> "type[ReorderingPipeline]":
     """Imports the lookahead."""
-    from .reordering import Reordering
+    from .reordering import ReorderingPipeline
 
-    return Reordering
+    return ReorderingPipeline

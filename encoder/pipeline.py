@@ -21,21 +21,21 @@ from ..scheduler.executor import bands
 from ..scheduler.frame_spec import FrameSpec
 from ..scheduler.frames.frame import Frame, HostFrame, SourceBuffer
 from ..scheduler.frames.frame_executor import FrameExecutor
-from ..scheduler.frames.held_sources import HeldSource
+from ..scheduler.frames.gpu_sources import GpuSource
 from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.frames.loop import LoopSettings
 from ..scheduler.threads.watchdog import LimitError, Stuck
 from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
-from .decisions.frame_types import FrameTypes
+from .decisions.frame_decider import FrameDecider
 from .decisions.size_feedback import RATE_LAG
 from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .frames.device_frame import DeviceFrame, check_device
 from .hrd_syntax import filler_data
 from .settings.bt709 import with_bt709
 from .settings.config import Config
-from .settings.requests import Request
+from .settings.frame_requests import Request
 from .slice_writer import SliceWriter
 from .statistics import SUMMED
 from .warm_up import compile_in_background, load_for_gpu, loaded_for_gpu
@@ -103,7 +103,7 @@ class Pipeline:
         if config.device != "cpu" and not loaded_for_gpu(config.device == "hybrid"):
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
         self._warn = warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
-        self.frame_types = FrameTypes(config, slices, warn)
+        self.frame_decider = FrameDecider(config, slices, warn)
         self._rate, self._control, self._weighting = _controls(config, warn)
         self._warned: set[str] = set()  # promises of the buffer that were not kept
         settings = LoopSettings(config, slices)
@@ -111,8 +111,10 @@ class Pipeline:
             most_in_flight = _MOST_IN_FLIGHT if self._rate is None else RATE_LAG - 1
             self.executor = FrameExecutor(settings, keep_reconstruction, most_in_flight, warn, trace)
         except FAILURES as error:
-            kind = DeviceError if isinstance(error, DeviceUnavailable) else Error
-            raise (Error(str(error)) if isinstance(error, LimitError) else kind(f"device {config.device}: {error}")) from None
+            error_type = DeviceError if isinstance(error, DeviceUnavailable) else Error
+            raise (
+                Error(str(error)) if isinstance(error, LimitError) else error_type(f"device {config.device}: {error}")
+            ) from None
         self.done: list[EncodedFrame] = []  # not fetched yet; an interrupt may duplicate the last one
         self.taken: list[EncodedFrame] = []  # the last batch fetched: kept for a caller that was interrupted
         if config.device != "cuda":
@@ -129,14 +131,14 @@ class Pipeline:
 
     def request(self, request: Request | None) -> None:
         """What is asked of the next frame; None: nothing."""
-        self.frame_types.requests.of_caller(request)
+        self.frame_decider.requests.of_caller(request)
 
     def encode(
         self, y: np.ndarray, u: np.ndarray, v: np.ndarray, spec: FrameSpec | None = None, ahead: Sequence[FrameSpec] = ()
     ) -> list[EncodedFrame]:
         """Encode one frame, uint8 planes of display size. Return the finished frames, in order.
 
-        spec: of a caller that decides about frames itself (Gops, Reordering); else `frame_types` decides. ahead: the frames
+        spec: of a caller that decides about frames itself (Gops, Reordering); else `frame_decider` decides. ahead: the frames
         that follow, for the plan of a buffer.
         """
         frame = self._next_frame()
@@ -154,7 +156,7 @@ class Pipeline:
         frame = self._next_frame()
         if self.executor.ring.load_rgb(frame, source) and checked:
             raise InputError(outside_text(self.executor.ring.count))
-        self.say_bt709()
+        self.set_bt709()
         return self._encode(frame, None, frame.display_planes(self.config.display))
 
     def encode_in_place(self, spec: FrameSpec | None = None) -> list[EncodedFrame]:
@@ -176,30 +178,30 @@ class Pipeline:
     def encode_on_gpu(
         self, source: DeviceFrame, spec: FrameSpec | None = None, ahead: Sequence[FrameSpec] = ()
     ) -> list[EncodedFrame]:
-        """`encode` for a frame in the memory of the executor's device, or one that `enter_on_gpu` has held."""
+        """`encode` for a frame in the memory of the executor's device, or one that `enter_on_gpu` has copied to a buffer."""
         frame = self._next_frame()
-        if source.held is None:
+        if source.buffered is None:
             source = self.enter_on_gpu(source, self.config.weightp > 0 or self.config.aq_mode > 0)
         elif not self.executor.on_gpu:
             raise DeviceLost("the GPU is lost; source frames on it are lost too")
         assert isinstance(frame, HostFrame)
         frame.load_from_gpu(source)
         done = self._encode(frame, spec, (), ahead)
-        if source.held is not None:
+        if source.buffered is not None:
             self.executor.release(source)
         return done
 
     def enter_on_gpu(self, source: DeviceFrame, hold: bool, begun: bool = False) -> DeviceFrame:
         """Check a frame on the GPU that comes in; hold: copy it to a buffer there, which is returned in its place.
 
-        begun: see say_bt709.
+        begun: see set_bt709.
         """
         try:
             self.executor.check_device(source, check_device)
         except GpuLost as lost:
             raise DeviceLost(f"{lost}; source frames on it are lost too") from None
         if source.is_rgb:
-            self.say_bt709(begun)
+            self.set_bt709(begun)
         try:
             return self.executor.hold(source) if hold else source
         except FAILURES as error:
@@ -231,8 +233,8 @@ class Pipeline:
 
     def compile(self, stages: Sequence[str]) -> None:
         """Run stages on an empty frame to compile their kernels."""
-        self.frame_types.next()
-        self.executor.compile(self.frame_types.next(), stages)
+        self.frame_decider.decide_fixed()
+        self.executor.compile(self.frame_decider.decide_fixed(), stages)
 
     def _next_frame(self) -> Frame:
         """The frame to load. If an interrupt left too many in flight, some are finished first."""
@@ -247,10 +249,10 @@ class Pipeline:
         """planes: the source, uint8 of display size; empty if it is on the GPU. ahead: see `encode`."""
         executor = self.executor
         try:
-            spec = self.frame_types.next() if spec is None else spec
+            spec = self.frame_decider.decide_fixed() if spec is None else spec
             if self._rate is not None:
                 self._finish(self._rate.lag(spec.coding_index) - 1)
-                spec, ahead = self._rate.settle(spec, ahead)
+                spec, ahead = self._rate.assign_qp(spec, ahead)
             if self._weighting is not None:
                 from .decisions.weights import frame_sums
 
@@ -287,11 +289,11 @@ class Pipeline:
         except BaseException:
             executor.in_flight.clear()  # a frame that may not fit leaves; the stream ends before it
             raise
-        coded.in_buffer = found = control.take(coded.bits)
-        coded.data += filler_data(found.filler)
-        if coded.bits_by_kind is not None and found.filler:
-            coded.bits_by_kind = coded.bits_by_kind[0] + 8 * found.filler, *coded.bits_by_kind[1:]
-        for promise, text in control.broken(found, coded.bits).items():
+        coded.in_buffer = in_buffer = control.take(coded.bits)
+        coded.data += filler_data(in_buffer.filler)
+        if coded.bits_by_kind is not None and in_buffer.filler:
+            coded.bits_by_kind = coded.bits_by_kind[0] + 8 * in_buffer.filler, *coded.bits_by_kind[1:]
+        for promise, text in control.broken(in_buffer, coded.bits).items():
             if promise not in self._warned:
                 self._warned.add(promise)
                 self._warn(f"frame {spec.display_index} has {text}")
@@ -300,15 +302,15 @@ class Pipeline:
         """See with_mb_qp. planes: see `_encode`."""
         from .decisions.adaptive_quantisation import energies
 
-        return energies(frame.wide_planes()) if planes else _held(frame).energies()
+        return energies(frame.wide_planes()) if planes else _buffered(frame).energies()
 
     def _sums_on_gpu(self, frame: Frame) -> "Sums":
         """See Weighting.of, for a source on the GPU."""
         from .decisions.weights import sums_of_blocks
 
-        return sums_of_blocks(_held(frame).sums(), self.config.width, self.config.height)
+        return sums_of_blocks(_buffered(frame).sums(), self.config.width, self.config.height)
 
-    def say_bt709(self, begun: bool = False) -> None:
+    def set_bt709(self, begun: bool = False) -> None:
         """Write BT.709, limited range (of RGB input) to the VUI; InputError if options or earlier frames contradict.
 
         begun: frames of the stream were entered, if not in this pipeline.
@@ -326,9 +328,9 @@ class Pipeline:
         spent = frame.stage_seconds["entropy"] = clock() - begin
         if self.trace is not None:
             self.trace.add(HOST, threading.current_thread().name, "entropy", start, spent, frame.spec.display_index)
-        found = np.empty(6 + len(MB_TYPE_NAMES), np.int64)
-        totals(frame.mb_type, frame.qp, frame.ssd_y, frame.ssd_u, frame.ssd_v, found)
-        *ssd, total_qp, least_qp, most_qp = found[:6].tolist()
+        frame_totals = np.empty(6 + len(MB_TYPE_NAMES), np.int64)
+        totals(frame.mb_type, frame.qp, frame.ssd_y, frame.ssd_u, frame.ssd_v, frame_totals)
+        *ssd, total_qp, least_qp, most_qp = frame_totals[:6].tolist()
         spec = frame.spec
         return EncodedFrame(
             index=spec.display_index,
@@ -347,7 +349,7 @@ class Pipeline:
             predicted=spec.predicted,
             mean_qp=_mean_qp(spec) if self.config.pass_ else 0,
             data=data,
-            mb_counts=found[6:],
+            mb_counts=frame_totals[6:],
             transform_8x8=int(np.count_nonzero(frame.transform_8x8)) if self.config.transform_8x8_mode else 0,
             ssd=tuple(ssd),
             sums=[int(frame.results[name].sum()) for name in SUMMED],
@@ -366,7 +368,7 @@ class Pipeline:
         rows = np.array([*(row0 for row0, _ in spec.slices), config.mb_height], np.int32)
         macroblocks = Macroblocks(*(frame.results[name] for name in Macroblocks._fields))
         tools = CodingTools(config.trellis, int(config.transform_8x8_mode), int(config.cabac))
-        n_ref1 = spec.n_ref1 if config.lists == 2 else None
+        n_ref1 = spec.n_ref1 if config.has_b_frames else None
         bits_by_kind(rows, frame.frame_params, Entries(spec.n_ref, n_ref1), config.mb_width, macroblocks, tools, kinds)
         vectors, luma, chroma = ((kinds[[VECTORS, LUMA, CHROMA]] + UNIT // 2) // UNIT).tolist()
         return bits - vectors - luma - chroma, vectors, luma, chroma
@@ -434,10 +436,10 @@ def _mean_qp(spec: FrameSpec) -> int:
     return mean_qp(spec)
 
 
-def _held(frame: Frame) -> HeldSource:
+def _buffered(frame: Frame) -> GpuSource:
     """The buffer of a source on the GPU that is measured there."""
-    assert isinstance(frame, HostFrame) and frame.device_source is not None and frame.device_source.held is not None
-    return frame.device_source.held
+    assert isinstance(frame, HostFrame) and frame.device_source is not None and frame.device_source.buffered is not None
+    return frame.device_source.buffered
 
 
 def outside_text(index: int) -> str:

@@ -1,6 +1,6 @@
 """The pipeline of one device for frames whose coding order is not their display order: they wait in buffers before it.
 
-    source -> buffer -> FrameTypes -> (spec, buffer) in coding order -> Pipeline
+    source -> buffer -> FrameDecider -> (spec, buffer) in coding order -> Pipeline
 """
 
 from collections import deque
@@ -14,18 +14,18 @@ from ..scheduler.frame_spec import FrameSpec
 from ..scheduler.frames.frame import SourceBuffer
 from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.trace import Trace
+from .decision_queue import DecisionQueue
 from .errors import InputError
 from .frames.device_frame import DeviceFrame
-from .held_beside import HeldBeside
-from .held_frames import HeldFrames
 from .settings.config import Config
-from .settings.requests import Request
+from .settings.frame_requests import Request
+from .threaded_decision_queue import ThreadedDecisionQueue
 
 if TYPE_CHECKING:
     from .pipeline import EncodedFrame
 
 
-class Reordering:
+class ReorderingPipeline:
     """As Pipeline. Finished frames come in coding order, several at once or none. Frames on a GPU wait in buffers there.
 
     An exception while frames are coded ends the stream; those that still wait are then not coded.
@@ -47,11 +47,11 @@ class Reordering:
         cpu = self._pipeline.executor.threads_of_cpu
         if not self._pipeline.on_gpu:  # of a GPU that cannot be used, or by the plan: decisions are the CPU's, too
             config = replace(config, devices=("cpu",))
-        self._held: HeldFrames | HeldBeside
+        self._decisions: DecisionQueue | ThreadedDecisionQueue
         if cpu is not None and config.decides_beside:
-            self._held = HeldBeside(config, warn, cpu)
+            self._decisions = ThreadedDecisionQueue(config, warn, cpu)
         else:
-            self._held = HeldFrames(config, warn, copies=not self._exchanges)
+            self._decisions = DecisionQueue(config, warn, copies=not self._exchanges)
 
     @property
     def on_gpu(self) -> bool:
@@ -66,7 +66,7 @@ class Reordering:
     @property
     def is_whole(self) -> bool:
         """Whether frames that wait can still be coded: false after an exception while others were."""
-        return self._held.is_whole
+        return self._decisions.is_whole
 
     def headers(self) -> bytes:
         """See Pipeline."""
@@ -82,7 +82,7 @@ class Reordering:
 
     def request(self, request: Request | None) -> None:
         """See Pipeline."""
-        self._held.request(request)
+        self._decisions.request(request)
 
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
         """See Pipeline. The planes are copied."""
@@ -98,39 +98,39 @@ class Reordering:
         from .pipeline import outside_text
 
         if source.convert(self._buffer().planes) and checked:
-            raise InputError(outside_text(self._held.count))
-        self.say_bt709()
+            raise InputError(outside_text(self._decisions.count))
+        self.set_bt709()
         return self._before() + self._enter()
 
     def encode_on_gpu(self, source: DeviceFrame) -> "list[EncodedFrame]":
         """See Pipeline. The frame is copied on the GPU."""
-        held = self._pipeline.enter_on_gpu(source, True, self._held.count > 0)
-        assert held.held is not None
+        gpu_frame = self._pipeline.enter_on_gpu(source, True, self._decisions.count > 0)
+        assert gpu_frame.buffered is not None
         done = self._before()
-        self._held.enter(held, held.held)
+        self._decisions.enter(gpu_frame, gpu_frame.buffered)
         return done + self._after()
 
-    def say_bt709(self) -> None:
+    def set_bt709(self) -> None:
         """See Pipeline."""
-        self._pipeline.say_bt709(self._held.count > 0)
+        self._pipeline.set_bt709(self._decisions.count > 0)
 
     def flush(self) -> "list[EncodedFrame]":
         """See Pipeline; frames that wait are coded first, unless an exception has left one incomplete."""
-        return self._code(self._held.end()) + self._pipeline.flush()
+        return self._code(self._decisions.end()) + self._pipeline.flush()
 
     def close(self) -> None:
         """See Pipeline; frames that wait are dropped."""
-        if isinstance(self._held, HeldBeside):
+        if isinstance(self._decisions, ThreadedDecisionQueue):
             self._pipeline.close()  # decisions are tasks of its threads
-            self._held.close()
+            self._decisions.close()
         else:
-            self._held.close()  # which may read buffers of the pipeline
+            self._decisions.close()  # which may read buffers of the pipeline
             self._pipeline.close()
 
     def _buffer(self, ahead: int = 0) -> SourceBuffer:
         """The buffer of a frame that follows: one that nothing reads any more, or a new one."""
         while len(self._next) <= ahead:
-            if self._free and self._free[0].number < self._held.reads_from:
+            if self._free and self._free[0].number < self._decisions.reads_from:
                 self._next.append(self._free.popleft())
             elif self._exchanges:
                 self._next.append(self._pipeline.executor.ring.source_buffer())
@@ -142,31 +142,31 @@ class Reordering:
         """The frame in the buffer enters."""
         buffer = self._buffer()
         self._next.popleft()
-        buffer.number = self._held.count
-        self._held.enter(buffer, buffer.planes)
+        buffer.number = self._decisions.count
+        self._decisions.enter(buffer, buffer.planes)
         return self._after()
 
     def _before(self) -> "list[EncodedFrame]":
         """Code frames while the next one is copied, and before decisions: a GPU has work then."""
-        return self._code(self._held.leave(evenly=True)) if self._evenly else []
+        return self._code(self._decisions.leave(evenly=True)) if self._evenly else []
 
     def _after(self) -> "list[EncodedFrame]":
         """Code the frames that decisions have made ready."""
-        return [] if self._evenly else self._code(self._held.leave())
+        return [] if self._evenly else self._code(self._decisions.leave())
 
     def _code(self, frames: Iterable[tuple[FrameSpec, Any]]) -> "list[EncodedFrame]":
         """Code frames one after another, of buffers or DeviceFrames; returns what has become finished."""
         self._done = []
         for spec, source in frames:
             if isinstance(source, DeviceFrame):
-                self._done = self._done + self._pipeline.encode_on_gpu(source, spec, self._held.ahead)
+                self._done = self._done + self._pipeline.encode_on_gpu(source, spec, self._decisions.ahead)
                 continue
             free = source
             if self._exchanges:
-                done, free = self._pipeline.encode_buffer(source, spec, self._held.ahead)
+                done, free = self._pipeline.encode_buffer(source, spec, self._decisions.ahead)
             else:
                 y, u, v = source.planes
-                done = self._pipeline.encode(y, u, v, spec, self._held.ahead)
+                done = self._pipeline.encode(y, u, v, spec, self._decisions.ahead)
             self._done = self._done + done
             self._free.append(free)
         return self._done

@@ -18,8 +18,8 @@ class Session:
     """Guards a pipeline (or Gops) and keeps its finished frames.
 
     An exception anywhere in a call (an interrupt, a signal handler's timeout, MemoryError) may leave a frame incomplete, so
-    that no frame can follow; earlier frames can still be flushed. Only InputError, but RefusedFrame,
-    is raised before any change. An exception in a flush that codes frames which waited is one of these (Reordering).
+    that no frame can follow; earlier frames can still be flushed. This includes exceptions in a flush while waiting frames
+    are coded (ReorderingPipeline). Only InputError, but not RefusedFrame, is raised before any change.
     """
 
     def __init__(self, pipeline: Any, stats: Statistics, pass_file: PassFile | None = None) -> None:
@@ -78,8 +78,8 @@ class Session:
         if os.getpid() != self._process:
             raise Error(f"the encoder belongs to process {self._process}, which made it: make one in each process")
         if self.state == FAILED and FAILED not in states:
-            why, kind = self._failure, type(self._failure) if isinstance(self._failure, Error) else Error
-            raise kind(f"the encoder failed ({str(why) or type(why).__name__}): no frame can follow")
+            why, error_type = self._failure, type(self._failure) if isinstance(self._failure, Error) else Error
+            raise error_type(f"the encoder failed ({str(why) or type(why).__name__}): no frame can follow")
         if self.state not in states:
             raise Error(f"the encoder is {self.state}: no frame can follow")
 

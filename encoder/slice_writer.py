@@ -198,29 +198,29 @@ class SliceWriter:
         """The headers of the slices of a frame, made once for frames that differ in nothing but frame_num and
         pic_order_cnt_lsb, whose length is fixed.
         """
-        kind = (
+        header_key = (
             spec.frame_type, spec.is_idr, spec.is_idr * spec.idr_pic_id, spec.is_reference,
             (len(spec.list0), spec.duplicates), spec.qp, spec.cabac_init_idc, spec.slices, spec.weights,
             relations(spec) if self.config.bframes else (),
         )  # fmt: skip
-        if kind not in self._headers:
+        if header_key not in self._headers:
             if len(self._headers) == MOST_KINDS:
                 self._headers.clear()
             numbers, bits, shifts = zip(*(self._header_as_number(spec, row0) for row0, _ in spec.slices))
-            self._headers[kind] = SliceHeaders(bits, numbers, shifts)
-        made = self._headers[kind]
+            self._headers[header_key] = SliceHeaders(bits, numbers, shifts)
+        headers = self._headers[header_key]
         if spec.is_idr or not self.config.bframes:
-            return made
+            return headers
         lsb = spec.pic_order_cnt % (1 << LOG2_MAX_PIC_ORDER_CNT_LSB)  # the element after frame_num
-        places = [shift - LOG2_MAX_PIC_ORDER_CNT_LSB for shift in made.shifts]
-        return made._replace(numbers=tuple([number | lsb << place for number, place in zip(made.numbers, places)]))
+        places = [shift - LOG2_MAX_PIC_ORDER_CNT_LSB for shift in headers.shifts]
+        return headers._replace(numbers=tuple([number | lsb << place for number, place in zip(headers.numbers, places)]))
 
     def _header_as_number(self, spec: FrameSpec, row0: int) -> tuple[int, int, int]:
         """A slice header with pic_order_cnt_lsb 0 as a number, its bits, the place of frame_num; see SliceHeaders."""
         last = 0 if spec.is_idr else (1 << self._log2_max_frame_num) - 1
-        made = [self._written_header(spec, row0, frame_num) for frame_num in (0, last)]
-        bits = made[0].position
-        zero, ones = (int.from_bytes(one.to_bytes(), "big") >> (-bits % 8) for one in made)
+        written = [self._written_header(spec, row0, frame_num) for frame_num in (0, last)]
+        bits = written[0].position
+        zero, ones = (int.from_bytes(one.to_bytes(), "big") >> (-bits % 8) for one in written)
         return zero, bits, max(0, (zero ^ ones).bit_length() - self._log2_max_frame_num)
 
     def _written_header(self, spec: FrameSpec, row0: int, frame_num: int) -> BitWriter:

@@ -206,16 +206,16 @@ class BufferTotals:
     first_underflow: int | None = None
     filler: int = 0  # bytes
 
-    def add(self, frame: int, found: "InBuffer") -> None:
+    def add(self, frame: int, in_buffer: "InBuffer") -> None:
         """Add a frame, by its display index."""
-        self.least = found.left if not self.frames else min(self.least, found.left)
+        self.least = in_buffer.left if not self.frames else min(self.least, in_buffer.left)
         self.frames += 1
-        self.size = found.size
-        self.sum += found.left
-        self.coded_again += found.tries > 1
-        self.tries += found.tries
-        self.filler += found.filler
-        if found.left < 0:
+        self.size = in_buffer.size
+        self.sum += in_buffer.left
+        self.coded_again += in_buffer.tries > 1
+        self.tries += in_buffer.tries
+        self.filler += in_buffer.filler
+        if in_buffer.left < 0:
             self.first_underflow = frame if self.first_underflow is None else self.first_underflow
             self.underflows += 1
 

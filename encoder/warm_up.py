@@ -38,22 +38,22 @@ def will_compile(config: Config | None = None) -> bool:
     config: of the encode; None: of one with default options.
     """
     needed = _needed(config or Config.from_options(width=32, height=32, device="cpu"))
-    found = cached_modules(_KERNELS, needed)
-    _present.update(found)
-    return not needed <= found
+    cached = cached_modules(_KERNELS, needed)
+    _present.update(cached)
+    return not needed <= cached
 
 
 def _needed(config: Config) -> set[str]:
     """Files of the kernels of an encode."""
-    needed = files(CPU, config.lists) - _ON_DEMAND
+    needed = files(CPU, config.has_b_frames) - _ON_DEMAND
     by_bits = config.subme >= BY_BITS
     options = (
         ("pattern_search", config.me not in SEARCHES), ("step_search", config.me == "step"),
         ("neighbour_vectors", by_bits and config.cabac),
         ("rd_candidates", by_bits and config.cabac),
-        ("rd_candidates_b", by_bits and config.cabac and config.lists == 2),
+        ("rd_candidates_b", by_bits and config.cabac and config.has_b_frames),
         ("rd_decision", by_bits and not config.cabac), ("weighting", config.weightp),
-        ("settle_qp", config.aq_mode > 0 or config.mbtree), ("steady_qp", config.aq_mode > 0 or config.mbtree),
+        ("settle_qp", config.aq_mode > 0 or config.mbtree), ("qp_smoothing", config.aq_mode > 0 or config.mbtree),
         ("ac_energy", config.aq_mode > 0), ("aq_offsets", config.aq_mode > 0), ("macroblock_tree", config.mbtree),
         ("logarithms", config.bitrate > 0),
         ("bits_by_kind", config.bits_by_kind),
@@ -81,8 +81,10 @@ def compile_in_background(config: Config) -> None:
         return
     _begun = True
     # the lookahead is compiled by this process
-    options = json.dumps(choosing(config) | {"bframes": config.lists - 1, "b_adapt": 0, "scenecut": 0, "crf": None, "qp": 26})
-    for names in _groups((os.cpu_count() or 1) - 1, config.lists == 2):
+    options = json.dumps(
+        choosing(config) | {"bframes": int(config.has_b_frames), "b_adapt": 0, "scenecut": 0, "crf": None, "qp": 26}
+    )
+    for names in _groups((os.cpu_count() or 1) - 1, config.has_b_frames):
         _compile_beside(options, names)
 
 
@@ -142,7 +144,7 @@ def load_writers(hybrid: bool = False) -> None:
     from ..scheduler.frames.loop import Arrays, LoopSettings
     from ..scheduler.threads.copiers import Copiers, Target
     from ..scheduler.threads.readers import Readers
-    from .decisions.frame_types import FrameTypes
+    from .decisions.frame_decider import FrameDecider
     from .slice_writer import SliceWriter
 
     frame = HostFrame(2, 2, np.zeros, ((32, 32), (16, 16), (16, 16)))
@@ -155,7 +157,7 @@ def load_writers(hybrid: bool = False) -> None:
         if ticket is not None:
             readers.wait(ticket)
     config = Config.from_options(width=32, height=32, threads=1, device="cpu", qp=26, bframes=0)
-    frame.spec, writer = FrameTypes(config, ((0, 2),)).next(), SliceWriter(config)
+    frame.spec, writer = FrameDecider(config, ((0, 2),)).decide_fixed(), SliceWriter(config)
     frame.headers = writer.headers(frame.spec)
     writer.access_unit(frame)
     if hybrid:

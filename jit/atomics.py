@@ -26,8 +26,8 @@ def take_one(typingctx, array, index, value):
 
     def codegen(context, builder, sig, args):
         more = builder.add(args[2], ir.Constant(ir.IntType(64), 1))
-        found = builder.cmpxchg(_element(context, builder, sig, args), args[2], more, "seq_cst", "seq_cst")
-        return builder.extract_value(found, 1)
+        exchanged = builder.cmpxchg(_element(context, builder, sig, args), args[2], more, "seq_cst", "seq_cst")
+        return builder.extract_value(exchanged, 1)
 
     return types.boolean(array, types.intp, types.int64), codegen
 

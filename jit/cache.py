@@ -2,7 +2,7 @@
 
 Numba's own cache registers all functions that compiled code may call, SciPy's included, and parses each kernel's LLVM
 bitcode for callers that may be compiled later: most of the time until the first frame. It also fails on files that are
-damaged or cannot be written, and loads files that other users may have written (trust.py).
+damaged or cannot be written, and loads files that other users may have written (cache_checks.py).
 """
 
 import os
@@ -18,7 +18,7 @@ from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 from numba.np.numpy_support import as_dtype
 
-from . import IMPORTED, direct, trust
+from . import IMPORTED, cache_checks, numba_free
 from .cache_folder import cache_folder, second_best
 from .cache_root import ADVICE
 from .kernel_files import KernelFiles, Layers, code_key
@@ -122,7 +122,7 @@ def _described(kind):
     if isinstance(kind, types.BaseTuple):
         return ("builtins.tuple", *map(_described, kind.types))
     if isinstance(kind, types.Omitted):
-        return direct.describe_default(kind.value)
+        return numba_free.describe_default(kind.value)
     if isinstance(kind, types.NoneType):
         return "none"
     if isinstance(kind, (types.Boolean, types.Integer, types.Float)):
@@ -143,7 +143,7 @@ def _save_direct(function, signature, data):
         return
     module = library._final_module
     needs = [found.name for found in (*module.functions, *module.global_variables) if found.is_declaration]
-    direct.save(function, described, library._get_compiled_object(), data.fndesc.llvm_cpython_wrapper_name,
+    numba_free.save(function, described, library._get_compiled_object(), data.fndesc.llvm_cpython_wrapper_name,
                 environments, needs)  # fmt: skip
 
 
@@ -187,12 +187,12 @@ class KernelCache(FunctionCache):
                 self._save_overload(sig, data)
                 _save_direct(self._py_func, sig, data)
                 if said := second_best(self._folder):
-                    trust.warn_once("place", said)
+                    cache_checks.warn_once("place", said)
                 return
             problem = f"{self._folder.folder} cannot be written" if self._folder.folder else "there is no folder for them"
         except OSError as error:
-            problem = f"{self._cache_path}: {trust.error_text(error)}"
-        trust.warn_once("write", f"compiled kernels cannot be kept ({problem}), so every process compiles them again: "
+            problem = f"{self._cache_path}: {cache_checks.error_text(error)}"
+        cache_checks.warn_once("write", f"compiled kernels cannot be kept ({problem}), so every process compiles them again: "
                                 f"set {ADVICE}")  # fmt: skip
 
     @classmethod

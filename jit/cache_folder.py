@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from ..version import __version__
-from . import trust
+from . import cache_checks
 from .cache_root import ADVICE, ALONE, VARIABLE, cache_root, temporary_root
 from .numba_version import import_numba, is_tested, numba_version
 
@@ -44,7 +44,7 @@ def find_cache_folder(sources: Path) -> CacheFolder:
                 with suppress(OSError):
                     folder.mkdir(0o755, parents=True, exist_ok=True)
             try:
-                reason = trust.distrust(os.stat(folder))
+                reason = cache_checks.distrust(os.stat(folder))
             except OSError:
                 continue
             if not reason and os.access(folder, os.R_OK | os.X_OK):
@@ -59,18 +59,18 @@ def find_cache_folder(sources: Path) -> CacheFolder:
 def _candidates(sources: Path) -> list[Path]:
     """Folders in order of preference, without the temporary one."""
     numbas, beside, root = os.environ.get(NUMBAS_VARIABLE), sources / "__pycache__", cache_root()
-    found = [Path(numbas).absolute() / _hashed(sources), beside] if numbas else [beside]
+    folders = [Path(numbas).absolute() / _hashed(sources), beside] if numbas else [beside]
     if _is_ordinary():  # then Numba chooses
         import_numba()
         from numba.misc.appdirs import AppDirs
 
         users = Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
-        return [*found, *([users / _hashed(sources)] if users.is_absolute() else [])]
+        return [*folders, *([users / _hashed(sources)] if users.is_absolute() else [])]
     if root is not None and os.environ.get(ALONE) == "1":
         return [root / _shared(sources)]
     if root is not None:
-        found.insert(0 if os.environ.get(VARIABLE) else len(found), root / _shared(sources))
-    return found
+        folders.insert(0 if os.environ.get(VARIABLE) else len(folders), root / _shared(sources))
+    return folders
 
 
 def _is_ordinary() -> bool:
@@ -103,20 +103,20 @@ def _shared(sources: Path) -> Path:
 @cache
 def cache_folder(sources: Path) -> CacheFolder:
     """`find_cache_folder`, cached for each folder; refused folders are reported."""
-    found = find_cache_folder(sources)
-    if found.refused:
-        instead = f"kept in {found.folder}" if found.writable else f"compiled by every process: set {ADVICE}"
-        trust.warn_once("place", f"{found.refused[0]}: no compiled kernels are loaded from there; they are {instead}")
-    return found
+    choice = find_cache_folder(sources)
+    if choice.refused:
+        instead = f"kept in {choice.folder}" if choice.writable else f"compiled by every process: set {ADVICE}"
+        cache_checks.warn_once("place", f"{choice.refused[0]}: no compiled kernels are loaded from there; they are {instead}")
+    return choice
 
 
-def second_best(found: CacheFolder) -> str:
+def second_best(choice: CacheFolder) -> str:
     """A sentence about a folder for kernels that is not the one that the user named, or is temporary; else empty."""
-    if not found.writable or found.folder is None or found.refused:
+    if not choice.writable or choice.folder is None or choice.refused:
         return ""
     variable = next((name for name in (VARIABLE, NUMBAS_VARIABLE) if os.environ.get(name)), "")
-    if variable and not found.folder.is_relative_to(Path(os.environ[variable]).absolute()):
-        return f"{variable}={os.environ[variable]} cannot be written; kernels are kept in {found.folder}"
-    if not variable and found.folder.is_relative_to(temporary_root() or Path("/nowhere")):
-        return f"compiled kernels are kept in {found.folder}, since no other folder can be written: set {ADVICE}"
+    if variable and not choice.folder.is_relative_to(Path(os.environ[variable]).absolute()):
+        return f"{variable}={os.environ[variable]} cannot be written; kernels are kept in {choice.folder}"
+    if not variable and choice.folder.is_relative_to(temporary_root() or Path("/nowhere")):
+        return f"compiled kernels are kept in {choice.folder}, since no other folder can be written: set {ADVICE}"
     return ""

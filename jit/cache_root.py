@@ -41,11 +41,11 @@ def temporary_root() -> Path | None:
         folder = around / ("h264lite" if number is None else f"h264lite-{number}")
         with suppress(FileExistsError):
             folder.mkdir(0o700)
-        found, outside = folder.lstat(), around.stat()
+        status, outside = folder.lstat(), around.stat()
     except OSError:
         return None
     if number is None:
         return folder
     replaceable = outside.st_mode & 0o022 and not outside.st_mode & stat.S_ISVTX  # sticky: only owners move files
-    own = stat.S_ISDIR(found.st_mode) and found.st_uid == number and not found.st_mode & 0o077
+    own = stat.S_ISDIR(status.st_mode) and status.st_uid == number and not status.st_mode & 0o077
     return folder if own and not replaceable and outside.st_uid in (0, number) else None

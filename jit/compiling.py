@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..console import say
+from ..console import print_line
 
 TEXT = "first run: compiling kernels for this processor, once; up to a minute or two"
 
 
 def _print(text: str) -> None:
-    say(f"h264lite [info]: {text}")
+    print_line(f"h264lite [info]: {text}")
 
 
 class _Compilations:

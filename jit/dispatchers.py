@@ -6,7 +6,7 @@ import weakref
 from numba import njit
 from numba.core import event, types
 
-from . import compiling, trust
+from . import cache_checks, compiling
 from .interfaces import why_ordinary
 
 if not why_ordinary():
@@ -56,8 +56,8 @@ def address(dispatcher, args):
     left_out = dispatcher.py_func.__defaults__[-missing:] if missing else ()
     kinds = (*map(dispatcher.typeof_pyval, args), *map(types.Omitted, left_out))
     dispatcher.compile(kinds)
-    found = dispatcher.overloads[kinds]
-    return found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
+    overload = dispatcher.overloads[kinds]
+    return overload.library.get_pointer_to_function(overload.fndesc.llvm_func_name)
 
 
 def _is_compiled(dispatcher):
@@ -66,7 +66,7 @@ def _is_compiled(dispatcher):
 
 def _ordinary(function, **options):
     """An ordinary njit function, reported once; uncached where Numba finds no folder for its files."""
-    trust.warn_once("numba", why_ordinary())
+    cache_checks.warn_once("numba", why_ordinary())
     try:
         dispatcher = njit(error_model="numpy", **options)(function)
     except RuntimeError:

@@ -68,9 +68,9 @@ def _dotted(version: tuple[int, int]) -> str:
 
 def _has(module: str, name: str) -> bool:
     try:
-        found = import_module(module)
+        value = import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
+            value = getattr(value, part)
     except (ImportError, AttributeError):
         return False
     return True

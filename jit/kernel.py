@@ -33,17 +33,17 @@ class Kernel:
         return self(*args, **kws)
 
     def address(self, *args):
-        """Where the code for arguments of these kinds lies, for jit/calls.py; 0 if it cannot be had."""
-        from . import direct
+        """Where the code for arguments of these kinds lies, for jit/address_calls.py; 0 if it cannot be had."""
+        from . import numba_free
 
-        key = direct.key_of(args)
+        key = numba_free.key_of(args)
         if key not in self._addresses:
-            found = 0 if "numba" in sys.modules else self._without_numba().version(args)[1]
-            if not found:
+            address = 0 if "numba" in sys.modules else self._without_numba().version(args)[1]
+            if not address:
                 from . import dispatchers
 
-                found = dispatchers.address(self.made(), args)
-            self._addresses[key] = found
+                address = dispatchers.address(self.made(), args)
+            self._addresses[key] = address
         return self._addresses[key]
 
     def chosen(self, *args):
@@ -51,12 +51,12 @@ class Kernel:
         return self.made() if "numba" in sys.modules else self._without_numba().version(args)[0]
 
     def _without_numba(self):
-        """direct.Versions of the kernel, which serve calls until its dispatcher is made."""
-        from . import direct
+        """numba_free.Versions of the kernel, which serve calls until its dispatcher is made."""
+        from . import numba_free
 
         with _making:
             if self._versions is None:
-                self._versions = direct.Versions(self._function, self.made)
+                self._versions = numba_free.Versions(self._function, self.made)
                 if self._made is None:
                     self._call_by(self._versions.call)
         return self._versions
@@ -84,9 +84,9 @@ _kernels: weakref.WeakSet = weakref.WeakSet()  # without helpers
 
 
 def _entry(function, kind):
-    made = Kernel(function, kind)
-    _kernels.add(made)
-    return made
+    entry = Kernel(function, kind)
+    _kernels.add(entry)
+    return entry
 
 
 def kernel(function):
@@ -116,6 +116,6 @@ def problems_on_disk() -> list[str]:
     """Files of all imported kernels that exist and are not loaded, each with the reason."""
     from . import dispatchers
 
-    for found in list(_kernels):
-        found.made()
+    for entry in list(_kernels):
+        entry.made()
     return dispatchers.problems_on_disk()

@@ -9,7 +9,7 @@ from collections.abc import Collection, Container, Iterator
 from pathlib import Path
 from typing import Any
 
-from . import direct, trust
+from . import cache_checks, numba_free
 from .cache_folder import find_cache_folder
 from .numba_version import import_numba, numba_version
 from .sources import stamp
@@ -34,15 +34,15 @@ class KernelFiles:
 
     def versions(self):
         """{key: file name}; empty if the index is damaged or belongs to other sources or another version of Numba."""
-        found = _unpickled(trust.read(self.index))
-        return found[1] if found is not None and found[0] == self._made else {}
+        index = _unpickled(cache_checks.read(self.index))
+        return index[1] if index is not None and index[0] == self._made else {}
 
     def load(self, key):
         """The saved payload, None if it is missing or damaged."""
         name = self.versions().get(key)
-        found = _unpickled(trust.read(self.index.with_name(name))) if name is not None else None
+        payload = _unpickled(cache_checks.read(self.index.with_name(name))) if name is not None else None
         # The file may hold another key or older sources if two processes wrote at once or one ended between two files.
-        return found[1] if found is not None and found[0] == (self._made, key) else None
+        return payload[1] if payload is not None and payload[0] == (self._made, key) else None
 
     def save(self, key, payload):
         """Saves a payload under its key; OSError if it cannot be written."""
@@ -51,17 +51,17 @@ class KernelFiles:
             taken = set(versions.values())
             names = (f"{os.path.basename(self._base)}.{number}.nbc" for number in itertools.count(1))
             versions[key] = next(name for name in names if name not in taken)
-            trust.write(self.index, _dumps((self._made, versions)))
-        trust.write(self.index.with_name(versions[key]), _dumps(((self._made, key), payload)))
+            cache_checks.write(self.index, _dumps((self._made, versions)))
+        cache_checks.write(self.index.with_name(versions[key]), _dumps(((self._made, key), payload)))
 
     def flush(self):
         """Empties the index."""
-        trust.write(self.index, _dumps((self._made, {})))
+        cache_checks.write(self.index, _dumps((self._made, {})))
 
     def problems(self) -> list[str]:
         """Files that exist and are not loaded, each with the reason."""
         paths = [self.index, *(self.index.with_name(name) for name in self.versions().values())]
-        return [f"{path} {problem}" for path in paths if (problem := trust.problem_of(path))]
+        return [f"{path} {problem}" for path in paths if (problem := cache_checks.problem_of(path))]
 
 
 class Layers:
@@ -90,12 +90,12 @@ class Layers:
         return [problem for files in self._readable for problem in files.problems()]
 
 
-def _dumps(found: Any) -> bytes:
+def _dumps(value: Any) -> bytes:
     """Numba's pickle, which knows functions; only kernels of cache.py are saved."""
     import_numba()
     from numba.core.serialize import dumps
 
-    return dumps(found)
+    return dumps(value)
 
 
 def _unpickled(data):
@@ -114,11 +114,11 @@ def cached_modules(sources: Path, wanted: Collection[str]) -> set[str]:
     Files are named without ending.
     """
     folders = find_cache_folder(sources).readable
-    if "numba" not in sys.modules and (ready := direct.modules(sources, folders, wanted)) >= set(wanted):
+    if "numba" not in sys.modules and (ready := numba_free.modules(sources, folders, wanted)) >= set(wanted):
         return ready
-    found = [entry for folder in folders for entry in _found_in(folder, sources, wanted)]
-    intact = {kernel for kernel, usable in found if usable}
-    broken = {kernel for kernel, _ in found} - intact
+    entries = [entry for folder in folders for entry in _found_in(folder, sources, wanted)]
+    intact = {kernel for kernel, usable in entries if usable}
+    broken = {kernel for kernel, _ in entries} - intact
     return {_module(kernel) for kernel in intact} - {_module(kernel) for kernel in broken}
 
 
@@ -140,14 +140,14 @@ def _found_in(folder: Path, sources: Path, wanted: Container[str]) -> Iterator[t
     here = None if why_ordinary() else code_key(cpu_target.target_context.codegen())
     for name in names:  # FILE.KERNEL-LINE.VERSION.nbi
         kernel = name.rpartition("-")[0]
-        if not name.endswith(f"{direct.ENDING}.nbi") or _module(kernel) not in wanted:
+        if not name.endswith(f"{numba_free.ENDING}.nbi") or _module(kernel) not in wanted:
             continue
         path, source = folder / name, sources / f"{_module(kernel)}.py"
         if not source.is_file():
             continue
         if here is None:  # Numba checks its files itself; those of this class look damaged to it, and reverse
-            if trust.problem_of(path) == trust.DAMAGED:
+            if cache_checks.problem_of(path) == cache_checks.DAMAGED:
                 yield kernel, True
         elif versions := KernelFiles(str(path)[: -len(".nbi")], stamp(source)).versions():
-            codes = [trust.read(path.with_name(code)) for key, code in versions.items() if key[0] == here]
+            codes = [cache_checks.read(path.with_name(code)) for key, code in versions.items() if key[0] == here]
             yield kernel, bool(codes) and None not in codes

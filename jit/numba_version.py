@@ -25,8 +25,8 @@ def numba_version() -> str:
 
 def is_tested(version: str) -> bool:
     """Whether it is from SINCE to below BEFORE."""
-    found = re.match(r"(\d+)\.(\d+)", version)
-    return found is not None and SINCE <= (int(found[1]), int(found[2])) < BEFORE
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return match is not None and SINCE <= (int(match[1]), int(match[2])) < BEFORE
 
 
 @cache
@@ -37,8 +37,8 @@ def _version_on_disk() -> str:
         text = "" if folder is None else (folder / "_version.py").read_text()
     except OSError:
         return ""
-    found = re.search(r'"version": "([^"]+)"', text)
-    return found[1] if found else ""
+    match = re.search(r'"version": "([^"]+)"', text)
+    return match[1] if match else ""
 
 
 def import_numba() -> None:

@@ -37,13 +37,13 @@ def _found(file: Path) -> frozenset[str]:
     """Paths of the sources of `stamp`."""
     folder = str(_folder())
     pending = [str(file.resolve()), *(os.path.join(folder, name) for name in _entries(folder) if name.endswith(".py"))]
-    found: set[str] = set()
+    files: set[str] = set()
     while pending:
         path = pending.pop()
-        if path not in found:
-            found.add(path)
+        if path not in files:
+            files.add(path)
             pending += _read(path)[1]
-    return frozenset(found)
+    return frozenset(files)
 
 
 def _folder() -> Path:
@@ -77,9 +77,9 @@ def _imported(folder: str, dots: bytes, module: bytes, names: bytes) -> list[str
     parent, name = os.path.split(place)
     beside = _entries(parent)
     below = _entries(place) if name in beside else frozenset()
-    found = [f"{place}.py"] if f"{name}.py" in beside else []
+    paths = [f"{place}.py"] if f"{name}.py" in beside else []
     wanted = ("__init__.py", *(f"{name}.py" for name in re.findall(r"\w+", names.decode(errors="replace")))) if below else ()
-    return found + [os.path.join(place, name) for name in wanted if name in below]
+    return paths + [os.path.join(place, name) for name in wanted if name in below]
 
 
 @cache

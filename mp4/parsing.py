@@ -90,10 +90,10 @@ class Contents:
 
     def only(self, name: str) -> "Contents":
         """The box of that name; BitstreamError if it is missing."""
-        found = self.first(name)
-        if found is None:
+        box = self.first(name)
+        if box is None:
             raise BitstreamError(f"box {self.name} has no {name}")
-        return found
+        return box
 
     def first(self, name: str) -> "Contents | None":
         """The first box of that name, or None."""

@@ -84,14 +84,14 @@ class Mp4Reader:
 
     def summary(self) -> str:
         """The same in one line."""
-        found = self.facts()
+        facts = self.facts()
         layout = "moov in front" if self.is_movie_in_front else "moov last"
         if self.fragments:
             layout = f"{self.fragments} fragment{'s' * (self.fragments > 1)}"
-        parts = [f"MP4 ({', '.join(self.brands)}), {layout}", f"{self.kind} track of {found['frames']} frames"]
-        if found["mean_fps"] is not None:
-            rate = f"{found['mean_fps']:.3f} frames/s" + (" on average" if found["variable_rate"] else "")
-            parts += [f"{found['seconds']:.3f} s", rate]
+        parts = [f"MP4 ({', '.join(self.brands)}), {layout}", f"{self.kind} track of {facts['frames']} frames"]
+        if facts["mean_fps"] is not None:
+            rate = f"{facts['mean_fps']:.3f} frames/s" + (" on average" if facts["variable_rate"] else "")
+            parts += [f"{facts['seconds']:.3f} s", rate]
         if not self.is_upright:
             parts.append("rotated")
         return ", ".join(parts)

@@ -51,11 +51,11 @@ class SampleTable:
 
     def chunks(self) -> list[tuple[int, int]]:
         """(position, bytes) of each chunk."""
-        found, first = [], 0
+        chunks, first = [], 0
         for count, position in self._chunks:
-            found.append((position, sum(self._sizes[first : first + count])))
+            chunks.append((position, sum(self._sizes[first : first + count])))
             first += count
-        return found
+        return chunks
 
     def boxes(self, sample_entry: bytes, positions: list[int]) -> bytes:
         """8.5.1: stbl, with chunks at `positions`, bytes from the beginning of the file."""

@@ -45,11 +45,11 @@ def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
 def unpack(blob: bytes) -> dict[str, np.ndarray]:
     """The sections of a blob, for tests and programs."""
     data = zlib.decompress(blob)
-    at, found = 4 * len(SECTIONS), {}
+    at, sections = 4 * len(SECTIONS), {}
     for (name, dtype, _), length in zip(SECTIONS, np.frombuffer(data, "<u4", len(SECTIONS)).tolist()):
-        found[name] = np.frombuffer(data, f"<{dtype}", length // np.dtype(dtype).itemsize, at)
+        sections[name] = np.frombuffer(data, f"<{dtype}", length // np.dtype(dtype).itemsize, at)
         at += length + -length % 4
-    return found
+    return sections
 
 
 def motion(mv: np.ndarray, ref_idx: np.ndarray) -> dict[str, np.ndarray]:

@@ -38,8 +38,8 @@ def _list_text(values: Any) -> str:
 
 def parameter_sets(sps: dict[int, Sps], pps: dict[int, Pps]) -> list[dict[str, Any]]:
     """All parameter sets of a stream, as they are at its end."""
-    found = [{"name": f"sequence parameter set {n}", "rows": elements(s)} for n, s in sorted(sps.items())]
-    return found + [{"name": f"picture parameter set {n}", "rows": elements(p)} for n, p in sorted(pps.items())]
+    rows = [{"name": f"sequence parameter set {n}", "rows": elements(s)} for n, s in sorted(sps.items())]
+    return rows + [{"name": f"picture parameter set {n}", "rows": elements(p)} for n, p in sorted(pps.items())]
 
 
 def slice_row(header: SliceHeader, qp: int) -> list[int]:

@@ -17,7 +17,7 @@ NAMES = {
     137: "mastering display colour volume", 144: "content light level information",
     147: "alternative transfer characteristics",
 }  # fmt: skip
-MOST = 200  # distinct messages that are kept
+MOST_MESSAGES = 200  # distinct messages that are kept
 LONGEST = 4000  # characters of a message
 UUID_BYTES = 16
 
@@ -33,7 +33,7 @@ class SeiMessages:
         """A message; those beyond the first MOST distinct ones of all types count by type alone."""
         self._by_type[payload_type] = self._by_type.get(payload_type, 0) + 1
         key = payload_type, _text(payload_type, payload)
-        if key in self._count or len(self._count) < MOST:
+        if key in self._count or len(self._count) < MOST_MESSAGES:
             self._count[key] = self._count.get(key, 0) + 1
 
     def as_list(self) -> list[dict[str, Any]]:

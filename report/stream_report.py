@@ -155,15 +155,15 @@ class StreamReport:
         wanted = self._options.pictures
         if wanted is None:
             wanted = ALL_PICTURES if frame.width * frame.height <= LARGEST_WITH_ALL else ALL_PICTURES[:1]
-        found = []
+        pictures = []
         for name, planes in (("source", source), ("prediction", frame.prediction)):
             if planes is not None and name in wanted:
                 if name not in self._videos:
                     height, width = planes[0].shape
                     prefix, qp = f"{self._key}{name[0]}v", fine_qp(frame.slices[0].qp)
                     self._videos[name] = SideVideo(self._page, prefix, width, height, qp)
-                found.append((self._videos[name], planes))
-        return found
+                pictures.append((self._videos[name], planes))
+        return pictures
 
     def meta(self) -> dict[str, Any]:
         """What the page says about the stream, for JSON."""

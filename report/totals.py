@@ -43,8 +43,8 @@ class Totals:
         self.transform_8x8[k] += int(mbs.transform_8x8.sum())
         self._add_vectors(sections["vector"].reshape(-1, 2).astype(np.int32), sections["area"])
         for direction in range(2):
-            found = sections["indices"][:, direction]
-            index = np.minimum(found[found >= 0], MOST_REFERENCES - 1)
+            indices = sections["indices"][:, direction]
+            index = np.minimum(indices[indices >= 0], MOST_REFERENCES - 1)
             self.references[direction] += 4 * np.bincount(index, minlength=MOST_REFERENCES)
 
     def _add_vectors(self, vectors: np.ndarray, area: np.ndarray) -> None:

@@ -36,7 +36,7 @@ def _arrays_of(name: str) -> tuple[Key, ...]:
 
 class RefLists(NamedTuple):
     """Both lists of a frame. references: number of the reference of each entry of list 0, then of list 1, among those that
-    are held; n_ref1: entries of list 1, None in streams without B frames.
+    are kept; n_ref1: entries of list 1, None in streams without B frames.
     """
 
     references: tuple[int, ...] = ()
@@ -48,33 +48,35 @@ class RefLists(NamedTuple):
         return self.references[-self.n_ref1 if self.n_ref1 else 0]
 
 
-def storage(name: str, entry: int, lists: RefLists) -> tuple[Key, ...]:
+def storage(name: str, entry: int, ref_lists: RefLists) -> tuple[Key, ...]:
     """The arrays whose rows are copied for a name of the stage table, in a step for one entry of both lists.
 
     Arrays of the search count entries. Arrays of list 1 have the same values everywhere in frames without list 1.
     """
     if name in CONSTANTS:
         return ()
-    found: list[Key] = []
+    keys: list[Key] = []
     for base, number in _arrays_of(name):
         role = ARRAYS[base].role
-        if role in NEVER_COPIED or not _is_used(role, number, lists):
+        if role in NEVER_COPIED or not _is_used(role, number, ref_lists):
             continue
         if number == ALL_REFS:
-            numbers: Iterable[int] = range(len(lists.references)) if role == SEARCH else dict.fromkeys(lists.references)
+            numbers: Iterable[int] = (
+                range(len(ref_lists.references)) if role == SEARCH else dict.fromkeys(ref_lists.references)
+            )
         elif number == SEARCHED_REF:
-            numbers = (entry if role == SEARCH else lists.references[entry],)
+            numbers = (entry if role == SEARCH else ref_lists.references[entry],)
         else:
-            numbers = (lists.continued if number == CONTINUED else number,)
-        found += [(base, k) for k in numbers]
-    return tuple(found)
+            numbers = (ref_lists.continued if number == CONTINUED else number,)
+        keys += [(base, k) for k in numbers]
+    return tuple(keys)
 
 
-def _is_used(role: str, number: int, lists: RefLists) -> bool:
+def _is_used(role: str, number: int, ref_lists: RefLists) -> bool:
     """Whether frames with these lists have an array of this role."""
-    if lists.n_ref1 is None:
+    if ref_lists.n_ref1 is None:
         return role not in OF_B_STREAMS
-    return number != PREVIOUS and (role != SECOND_LIST or lists.n_ref1 > 0)
+    return number != PREVIOUS and (role != SECOND_LIST or ref_lists.n_ref1 > 0)
 
 
 @dataclass(frozen=True)
@@ -87,21 +89,21 @@ class Access:
 
 
 @cache
-def accesses(name: str, entry: int, lists: RefLists) -> tuple[Access, ...]:
+def accesses(name: str, entry: int, ref_lists: RefLists) -> tuple[Access, ...]:
     """All arrays that a stage reads or writes; see `storage`."""
     stage = STAGES[name]
-    own = (0, 0) if stage.split in (ROWS, EVEN) else ALL_ROWS
-    found = []
+    own_rows = (0, 0) if stage.split in (ROWS, EVEN) else ALL_ROWS
+    uses = []
     for argument in (*stage.reads, *stage.written):
         writes = argument in stage.written
         reads = not writes or argument in READ_MODIFY_WRITE.get(name, ())
-        halo_rows = _halo(argument, lists).get(name, own) if reads else None
-        found += [Access(key, halo_rows, writes) for key in storage(argument, entry, lists)]
-    return tuple(found)
+        halo_rows = _halo(argument, ref_lists).get(name, own_rows) if reads else None
+        uses += [Access(key, halo_rows, writes) for key in storage(argument, entry, ref_lists)]
+    return tuple(uses)
 
 
-def _halo(name: str, lists: RefLists) -> Mapping[str, Halo]:
+def _halo(name: str, ref_lists: RefLists) -> Mapping[str, Halo]:
     row = VIEWS.get(name) or ARRAYS.get(name)
-    if isinstance(row, ArrayRow) and lists.n_ref1 is not None:
+    if isinstance(row, ArrayRow) and ref_lists.n_ref1 is not None:
         return {**row.halo, **row.halo_of_b}
     return row.halo if row else {}

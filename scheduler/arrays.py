@@ -2,7 +2,7 @@
 
 Arguments of the stage table and members of its bundles are names of ARRAYS, VIEWS or CONSTANTS; this is checked at import.
 An array is identified by its name and a number: CURRENT for the frame in the loop, k for arrays of search k, and for
-arrays of reference k of those that are held (PREVIOUS: the last frame).
+arrays of reference k of those that are kept (PREVIOUS: the last frame).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -44,12 +44,12 @@ OF_B_STREAMS = (SECOND_LIST, BIPREDICTION, KEPT)  # roles of arrays that are emp
 
 @dataclass(frozen=True)
 class Size:
-    """Size of a frame in macroblocks; pad: border of luma references in samples; lists: 2 in streams with B frames."""
+    """Size of a frame in macroblocks; pad: border of luma references in samples; has_b_frames: of the stream."""
 
     mb_width: int
     mb_height: int
     pad: int = 0
-    lists: int = 1
+    has_b_frames: bool = False
 
     @property
     def n_mb(self) -> int:
@@ -77,7 +77,7 @@ class OfSecondList(PerMacroblock):
 
     def shape(self, size: Size) -> tuple[int, ...]:
         """See ArrayRow."""
-        return (size.n_mb if size.lists == 2 else 0, *self.elements)
+        return (size.n_mb if size.has_b_frames else 0, *self.elements)
 
 
 class PerRow:
@@ -312,7 +312,7 @@ CONSTANTS = {
     "psy_rd": "weight of differences of AC energy in true costs, 1 / 256",
     "chroma_qp_offset": "chroma_qp_index_offset",
     "scaling": "int16[SCALING_SIZE]: factors by the scaling lists (cpu_simd/scaling.py)",
-    "has_lists": "1, or None if all scaling lists are flat: CPU kernels are compiled without them",
+    "has_scaling_lists": "1, or None if all scaling lists are flat: CPU kernels are compiled without them",
     "alpha_offset": "FilterOffsetA",
     "beta_offset": "FilterOffsetB",
     "disable_idc": "disable_deblocking_filter_idc",

@@ -41,8 +41,8 @@ Getter = Callable[[Mapping[str, Any]], Any]
 # A row: a name of the stage table, and what it means
 Bundle = namedtuple("Bundle", (
     "name",
-    "kind",  # of cpu_simd/bundles.py
-    "members",  # names of the table of arrays (arrays.py), in the order of the fields of `kind`
+    "tuple_type",  # of cpu_simd/bundles.py
+    "members",  # names of the table of arrays (arrays.py), in the order of the fields of `tuple_type`
 ))  # fmt: skip
 
 BUNDLES = {bundle.name: bundle for bundle in (
@@ -52,7 +52,7 @@ BUNDLES = {bundle.name: bundle for bundle in (
     Bundle("coarse", Coarse, "coarse_source coarse_reference"),
     Bundle("previous", PreviousMotion, "previous_ref_idx previous_mv distance previous_distances camera"),
     Bundle("start", SearchStart, "centre predictor"),
-    Bundle("found", SearchResult, "search_cost search_mv"),
+    Bundle("search_result", SearchResult, "search_cost search_mv"),
     Bundle("searches", Searches, "all_cost all_mv all_predictor"),
     Bundle("luma_references", LumaReferences, "ref_luma searched_slots pad n_ref n_ref1 bi_weights"),
     Bundle("references", References, "ref_luma ref_chroma ref_slots searched_slots weights pad n_ref n_ref1 bi_weights"),
@@ -71,7 +71,7 @@ BUNDLES = {bundle.name: bundle for bundle in (
     Bundle("macroblocks", Macroblocks, "mb_type sub_mb_type ref_idx mv intra4x4_mode intra16x16_mode intra_chroma_mode "
            "cbp qp levels total_coeff transform_8x8 ref_idx1 mv1"),
     Bundle("tools", CodingTools, "trellis transform_8x8_mode cabac dead_zone_inter dead_zone_intra intra_8x8 subme"),
-    Bundle("quantiser", Quantiser, "qp chroma_qp_offset scaling has_lists"),
+    Bundle("quantiser", Quantiser, "qp chroma_qp_offset scaling has_scaling_lists"),
     Bundle("deblocking", Deblocking, "alpha_offset beta_offset disable_idc"),
     Bundle("input_planes", InputPlanes, "input_y input_u input_v pitch chroma_pitch chroma_step"),
     Bundle("input_rgb", InputRgb, "input_red input_green input_blue rgb_kind rgb_step rgb_pitch rgb_low rgb_scale outside"),
@@ -89,5 +89,5 @@ def getters(names: Iterable[str]) -> list[Getter]:
 
 
 def _bundle_getter(bundle: Bundle) -> Getter:
-    kind, values = bundle.kind, itemgetter(*bundle.members.split())
-    return lambda state: tuple.__new__(kind, values(state))
+    tuple_type, values = bundle.tuple_type, itemgetter(*bundle.members.split())
+    return lambda state: tuple.__new__(tuple_type, values(state))

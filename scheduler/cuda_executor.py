@@ -15,7 +15,7 @@ from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ..cuda_src.runtime.idle import keep
 from ..cuda_src.runtime.recording import HostBuffers, Recording
 from .executor import Step
-from .frames.side_by_side import Waits
+from .frames.stream_schedule import FrameWaits
 from .gpu_memory import GpuMemory
 from .stages import (
     CUDA,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..encoder.frames.device_frame import DeviceFrame
 
 _NOT_TIMED = nullcontext()
-B_STREAMS = 2  # streams for B frames that are no references, each with a workspace; 0: none
+B_FRAME_STREAMS = 2  # streams for B frames that are no references, each with a workspace; 0: none
 EVENTS = 5  # of a frame, which its host buffers follow
 LAST = ("extend_luma", "interpolate")  # last stages of a frame, on MAIN and on SIDE
 WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
@@ -56,18 +56,20 @@ class CudaExecutor(GpuMemory):
 
     def __init__(
         self, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool = False,
-        lists: int = 1, b_streams: int | None = None,
+        has_b_frames: bool = False, parallel_b_frames: int | None = None,
     ) -> None:  # fmt: skip
-        """serial: everything on one stream, so that the host thread issues fewer event calls; lists: see GpuMemory.
+        """serial: everything on one stream, so that the host thread issues fewer event calls; has_b_frames: see GpuMemory.
 
-        b_streams: in place of B_STREAMS, where there are B frames.
+        parallel_b_frames: in place of B_FRAME_STREAMS, where there are B frames.
         """
-        super().__init__(gpu, lists)
+        super().__init__(gpu, has_b_frames)
         self.serial = serial
-        self.b_streams = 0 if serial or lists == 1 else B_STREAMS if b_streams is None else b_streams
-        self.frames_on_device += self.b_streams
+        self.parallel_b_frames = (
+            0 if serial or not has_b_frames else B_FRAME_STREAMS if parallel_b_frames is None else parallel_b_frames
+        )
+        self.frames_on_device += self.parallel_b_frames
         self._main = MAIN  # the stream of the coding loop of this frame
-        mains = [MAIN, *(f"{MAIN} {k}" for k in range(1, 1 + self.b_streams))]
+        mains = [MAIN, *(f"{MAIN} {k}" for k in range(1, 1 + self.parallel_b_frames))]
         self._mains = mains
         rows, macroblocks = (0, n_rows), (0, slices[-1][1])
         self._parts: dict[str, tuple[int, ...]] = {
@@ -136,13 +138,13 @@ class CudaExecutor(GpuMemory):
         gpu, main, uploaded = self.gpu, self.streams[self._main], self._uploaded[number % self.frames_on_device]
         gpu.record(uploaded, self.streams[H2D])
         gpu.wait(main, uploaded)
-        if not self.b_streams:
+        if not self.parallel_b_frames:
             gpu.wait(main, self._downloaded[(number - 2) % self.frames_on_device])
         elif self._main != MAIN:
             gpu.wait(main, self._ended[MAIN, "extend_luma"])
 
-    def enter(self, stream: int, waits: Waits) -> None:
-        """The next frame takes this stream, and its loop waits for earlier frames; see SideBySide."""
+    def enter(self, stream: int, waits: FrameWaits) -> None:
+        """The next frame takes this stream, and its loop waits for earlier frames; see StreamSchedule."""
         self._main = self._mains[stream]
         for events, numbers in ((self._coded, waits.coded), (self._downloaded, waits.downloaded)):
             for number in numbers:
@@ -222,12 +224,13 @@ class CudaExecutor(GpuMemory):
         """Whether frames are recorded: unless they are timed."""
         return self._clock is None
 
-    def replay(self, kind: Hashable, place: "FramePlace", addresses: Sequence[int]) -> bool:
+    def replay(self, recording_key: Hashable, place: "FramePlace", addresses: Sequence[int]) -> bool:
         """Replay the recording of this kind; False if there is none.
 
-        kind: equal for frames with the same calls; addresses: those of the arrays that stand-ins are for (recording.py).
+        recording_key: equal for frames with the same calls; addresses: those of the arrays that stand-ins are for
+        (recording.py).
         """
-        recording = self._recordings.get(kind)
+        recording = self._recordings.get(recording_key)
         if recording is None:
             return False
         recording.rebind(self._buffers_of(place), addresses)
@@ -238,21 +241,21 @@ class CudaExecutor(GpuMemory):
         """The host buffers of a frame with its events."""
         number, slot, upload, buffers = place
         k = number % self.frames_on_device
-        found = self._host_buffers.get((slot, k))
-        if found is None:
+        host_buffers = self._host_buffers.get((slot, k))
+        if host_buffers is None:
             before = self._downloaded[(number - 2) % self.frames_on_device]
             events = self._event(slot), self._uploaded[k], self._coded[k], self._downloaded[k], before
             assert len(events) == EVENTS
-            found = HostBuffers(*events, *buffers())
-        self._host_buffers[slot, k] = found = found.exchanged(EVENTS, upload)
-        return found
+            host_buffers = HostBuffers(*events, *buffers())
+        self._host_buffers[slot, k] = host_buffers = host_buffers.exchanged(EVENTS, upload)
+        return host_buffers
 
     @contextmanager
-    def record(self, kind: Hashable, place: "FramePlace", addresses: tuple[int, ...]) -> Iterator[None]:
+    def record(self, recording_key: Hashable, place: "FramePlace", addresses: tuple[int, ...]) -> Iterator[None]:
         """Around everything from `upload_frame` to `download_results`: record it for `replay`, and do it at the end."""
         with self.gpu.record_calls(self._buffers_of(place), addresses) as recording:
             yield
-        self._recordings[kind] = recording
+        self._recordings[recording_key] = recording
 
     def drop_recordings(self) -> None:
         """Record frames anew."""

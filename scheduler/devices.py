@@ -65,40 +65,40 @@ def gpu_name() -> str:
         return "a GPU"
 
 
-def cuda_kernels_will_compile(lists: int = 1) -> bool:
-    """Whether GPU kernels must be compiled before the GPU can be used; lists: see GpuMemory."""
+def cuda_kernels_will_compile(has_b_frames: bool = False) -> bool:
+    """Whether GPU kernels must be compiled before the GPU can be used; has_b_frames: see GpuMemory."""
     try:
         gpu = first_gpu()
         capability = tuple(gpu.compute_capability())
-        return not all(is_kept(name, capability) for name in files(CUDA, lists))
+        return not all(is_kept(name, capability) for name in files(CUDA, has_b_frames))
     except DeviceUnavailable:
         return False
 
 
 def make_executor(
     device: str, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None,
-    ordinal: int = 0, hybrid: "Hybrid | None" = None, choices: Mapping[str, int] | None = None, lists: int = 1,
+    ordinal: int = 0, hybrid: "Hybrid | None" = None, choices: Mapping[str, int] | None = None, has_b_frames: bool = False,
     team: int | None = None,
 ) -> "OneDevice | HybridExecutor":  # fmt: skip
     """The executor for "cpu", "cuda" or "hybrid", with GPU `ordinal`. Raises DeviceUnavailable or DeviceMemoryError.
 
     If the plan leaves everything to one device, and is pinned or the other devices are too slow, the result is the executor
     of that device. choices: see CHOSEN in planning/tuning_file.py; `streams` of a GPU that works alone (1, else four) and
-    `tile_rows`; `b_streams`: see CudaExecutor. lists: see GpuMemory. team: see Executor.
+    `tile_rows`; `parallel_b_frames`: see CudaExecutor. has_b_frames: see GpuMemory. team: see Executor.
     """
     choices = choices or {}
     if device == "hybrid" and hybrid is not None:
         from .hybrid_start import start_hybrid  # the planner
 
-        made = start_hybrid(hybrid, threads, n_rows, slices, trace, ordinal, choices)
-        if not isinstance(made, str):
-            return made
-        device = made
+        hybrid_executor = start_hybrid(hybrid, threads, n_rows, slices, trace, ordinal, choices)
+        if not isinstance(hybrid_executor, str):
+            return hybrid_executor
+        device = hybrid_executor
     if device == "cuda":
         gpu = make_gpu(ordinal, choices)
         try:
-            return CudaExecutor(gpu, n_rows, slices, trace, serial(choices), lists, choices.get("b_streams"))
+            return CudaExecutor(gpu, n_rows, slices, trace, serial(choices), has_b_frames, choices.get("parallel_b_frames"))
         except BaseException:
             gpu.close()
             raise
-    return Executor(threads, n_rows, slices, trace, lists=lists, team=team)
+    return Executor(threads, n_rows, slices, trace, has_b_frames=has_b_frames, team=team)

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from ..jit.compiling import clock
-from .chain import Chain
-from .chain import Part as Arguments
 from .check import compared, twin
+from .compiled_frame import ArgumentGroup as Arguments
+from .compiled_frame import CompiledFrame
 from .stages import CPU, EVEN, FRAME, ROWS, SLICE_TICKETS, SLICES, STAGES, TICKETS, Stage, deferred_stages
-from .threads.after import After
+from .threads.dependent_task import DependentTask
 from .threads.lazy_task import Task
 from .threads.pool import Part, WorkerPool
 from .trace import HOST, Trace
 
 LEAST_BAND = 40  # macroblocks: a smaller band costs more in the call than it gains
-WAITING = 2  # frames beyond one a thread that are in flight beside each other, so that threads find work
-# frames in flight beside each other, for memory: each takes a slot of the decoded picture buffer
+WAITING = 2  # frames beyond one a thread that are in flight at once, so that threads find work
+# frames in flight at once, for memory: each takes a slot of the decoded picture buffer
 MOST_BESIDE, MOST_MACROBLOCKS, MOST_LARGE = 28, 140_000, 12  # at most; of so many macroblocks; of the largest frames
 SMALL = 4000  # macroblocks of a frame whose stages, in one thread, are one call: an interrupt waits for its end
 EVEN_BAND = 1000  # macroblocks a thread that justify a second band for it in EVEN stages
@@ -53,9 +53,9 @@ class Executor:
 
     Executors of all devices share this interface. `zeros` makes arrays in the memory of the stages, `host_zeros` host arrays
     for uploads and downloads; `frames_on_device`: frames in the memory of a GPU (0: stages work on host arrays);
-    `by_rows`: whether rows of a frame may lie on different devices; `b_streams`: 0 if all frames run one after another, else
-    B frames that are no references run beside others: on that many streams of a GPU, or on threads of a CPU, which has that
-    many frames in flight; `tickets`: whether mode decision counts in `progress`, from 0 on; `deferred`: stages that are left
+    `by_rows`: whether rows of a frame may lie on different devices; `parallel_b_frames`: 0 if frames run one after another,
+    else on a GPU the number of streams for disposable B frames, on a CPU the number of frames in flight, of which each B
+    frame has one thread; `tickets`: whether mode decision counts in `progress`, from 0 on; `deferred`: stages that are left
     to `deferred_call`.
     """
 
@@ -64,12 +64,14 @@ class Executor:
 
     def __init__(
         self, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, name: str = "h264lite",
-        lists: int = 1, team: int | None = None,
+        has_b_frames: bool = False, team: int | None = None,
     ) -> None:  # fmt: skip
-        """lists: 2 if frames run beside others. team: those of the threads that share the stages of a frame; None: all."""
+        """has_b_frames: of the stream: such frames run beside others. team: those of the threads that share the stages of a
+        frame; None: all.
+        """
         most = max(MOST_LARGE, min(MOST_BESIDE, MOST_MACROBLOCKS // slices[-1][1]))
-        self.b_streams = min(2 * threads + WAITING, most) if lists == 2 and threads > 1 else 0
-        self._worker_pool = WorkerPool(threads, name, team, not self.b_streams)
+        self.parallel_b_frames = min(2 * threads + WAITING, most) if has_b_frames and threads > 1 else 0
+        self._worker_pool = WorkerPool(threads, name, team, not self.parallel_b_frames)
         self._twin = twin()
         self._trace = trace
         self.threads, self._mb_width = team or threads, slices[-1][1] // n_rows
@@ -82,11 +84,11 @@ class Executor:
         """Whether tasks run in other threads than the caller's."""
         return self._worker_pool.has_threads
 
-    def alone(self) -> "Executor":
-        """One that runs all stages in the thread that calls it, for a frame beside others."""
-        alone = Executor(1, self._n_rows, self.slices, self._trace)
-        alone._at_once = True  # its thread is no caller, which an interrupt would reach
-        return alone
+    def single_threaded(self) -> "Executor":
+        """An executor that runs all stages of a frame in the calling thread, while other threads run other frames."""
+        executor = Executor(1, self._n_rows, self.slices, self._trace)
+        executor._at_once = True  # its thread is no caller, which an interrupt would reach
+        return executor
 
     def _parts_of(self, row0: int, row1: int) -> dict[str, list[Any]]:
         """Parts of stages by kind of split, for macroblock rows [row0, row1); slices: those of the frame."""
@@ -154,10 +156,10 @@ class Executor:
         for name, spent in times:
             seconds[name] = seconds.get(name, 0.0) + spent
 
-    def run_chain(self, chain: Chain, parts: Sequence[Arguments], seconds: dict[str, float]) -> None:
+    def run_compiled(self, compiled: CompiledFrame, parts: Sequence[Arguments], seconds: dict[str, float]) -> None:
         """`run` for the calls of a kind of frame, with the arguments of a frame."""
         share = self._worker_pool.run_steps if self.has_threads else None
-        chain.run(parts, seconds, self._at_once, self._trace, share)
+        compiled.run(parts, seconds, self._at_once, self._trace, share)
 
     def run_parts(self, parts: Sequence[Part]) -> None:
         """Run functions concurrently, and return when they are done."""
@@ -166,10 +168,10 @@ class Executor:
     def parts(self, names: Sequence[str], spans: Mapping[str, list[Any]] | None = None) -> list[list[Span]]:
         """The parts of a step, over the whole frame or `spans`: its stages with their spans in order."""
         spans = spans or self._parts
-        alone = [[(name, ())] for name in names if STAGES[name].split == FRAME]
+        whole_frame = [[(name, ())] for name in names if STAGES[name].split == FRAME]
         chain = [name for name in names if STAGES[name].split != FRAME]
         banded = [[(name, span) for name in chain] for span in spans[STAGES[chain[0]].split]] if chain else []
-        return [*alone, *banded]
+        return [*whole_frame, *banded]
 
     def _split(
         self, names: Sequence[str], state: Mapping[str, Any], times: list[tuple[str, float]],
@@ -191,7 +193,7 @@ class Executor:
 
     def submit(self, ready: Callable[[], None], function: Callable[..., Any], *args: Any) -> Task:
         """Start a task that runs concurrently with later work; ready: see `download_of`, for which the task waits itself."""
-        if not isinstance(ready, After):
+        if not isinstance(ready, DependentTask):
             return self._worker_pool.submit(function, *args)
         return self._worker_pool.submit(function, *args, may_run=ready.may_run, urgent=ready.urgent)
 
@@ -200,9 +202,9 @@ class Executor:
         if self.has_threads:
             self._worker_pool.submit(function, urgent=True)
 
-    def after(self, function: Callable[[], object], others: Sequence[After], urgent: bool) -> After:
+    def after(self, function: Callable[[], object], others: Sequence[DependentTask], urgent: bool) -> DependentTask:
         """A `ready` for `submit`: a function that runs when others have run; urgent: others wait for it."""
-        return After(function, others, self._worker_pool.wake, urgent)
+        return DependentTask(function, others, self._worker_pool.wake, urgent)
 
     def result(self, future: Task) -> Any:
         """Wait for a task and return its result."""

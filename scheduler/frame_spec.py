@@ -31,7 +31,7 @@ UNWEIGHTED = Weights()
 NO_WEIGHTS = MOST_WEIGHTED * N_WEIGHTS * (0,)
 
 
-class Held(NamedTuple):
+class ReferenceFrame(NamedTuple):
     """A reference frame as slice headers name it, by the fields of its FrameSpec; is_b: whether it is a B frame."""
 
     coding_index: int
@@ -88,7 +88,7 @@ class FrameSpec(NamedTuple):
     list1: tuple[int, ...] = ()
     delay: int = 0
     is_weighted: bool = False
-    held: tuple[Held, ...] = ()
+    references_before: tuple[ReferenceFrame, ...] = ()
     mb_qp: bytes = b""
     qp_by: str = "type"
     cost: int = 0

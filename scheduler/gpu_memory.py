@@ -19,16 +19,16 @@ class GpuMemory:
     """Arrays on a GPU, and the streams of one user of it; several users of one GPU take turns (`order_after`)."""
 
     streams: dict[str, Any]
-    tickets, b_streams = False, 0  # see Executor
+    tickets, parallel_b_frames = False, 0  # see Executor
 
-    def __init__(self, gpu: Device, lists: int = 1) -> None:
-        """lists: 2 in streams with B frames."""
-        self.gpu, self.lists = gpu, lists
+    def __init__(self, gpu: Device, has_b_frames: bool = False) -> None:
+        """has_b_frames: of the stream."""
+        self.gpu, self.has_b_frames = gpu, has_b_frames
         self._foreign: Foreign | None = None
         self._constants: dict[tuple[str, tuple[int, ...], bytes], DeviceArray] = {}
         self._ends: dict[str, Any] = {}  # events at the ends of the streams, for the next user of the GPU
         with gpu:
-            gpu.load(files(CUDA, lists))
+            gpu.load(files(CUDA, has_b_frames))
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
         """See Executor."""
@@ -72,15 +72,15 @@ class GpuMemory:
 
     def begin_read(self, stream: Any, source: "DeviceFrame") -> None:
         """Order later work of a stream after that which writes a frame on this GPU. The context must be current."""
-        if source.held is not None:
-            self.gpu.wait(stream, source.held.buffer.made)
+        if source.buffered is not None:
+            self.gpu.wait(stream, source.buffered.buffer.made)
         elif source.order.after is not None:
             self.foreign().after(stream, source.order.after)
 
     def end_read(self, stream: Any, source: "DeviceFrame", read: Any) -> None:
         """The frame may be overwritten once the work issued to the stream has ended; read: an event behind that work."""
-        if source.held is not None:
-            self.gpu.record(source.held.buffer.read, stream)
+        if source.buffered is not None:
+            self.gpu.record(source.buffered.buffer.read, stream)
             return
         if source.order.host_waits:
             self.gpu.synchronize(read)

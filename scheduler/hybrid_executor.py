@@ -78,7 +78,7 @@ class HybridExecutor:
         self.adaptation = Adaptation(plan, models, replan, probing)
         self.gpu_worker = gpus[0] if gpus else None
         self.frames_on_device = FRAMES_ON_DEVICE if gpus else 0
-        self.b_streams = 0
+        self.parallel_b_frames = 0
         self.may_switch = replan is not None if may_switch is None else may_switch
         self.single_device_executor: CpuWorker | CudaExecutor | None = None  # the one that does whole frames now
         self._serial = serial
@@ -138,7 +138,9 @@ class HybridExecutor:
         if self._gpu_executor is None:
             first = self.cpus[0]
             height = self.adaptation.plan.mb_height
-            self._gpu_executor = CudaExecutor(worker.gpu, height, first.slices, worker.trace, self._serial, worker.lists, 0)
+            self._gpu_executor = CudaExecutor(
+                worker.gpu, height, first.slices, worker.trace, self._serial, worker.has_b_frames, 0
+            )
         return self._gpu_executor
 
     def switch_to(self, device: str) -> None:
@@ -150,15 +152,15 @@ class HybridExecutor:
             self._wait_for_last_frame(self._last)
             self._last = None
 
-    def finished_on_single_device(self, n_references: int, lists: int) -> None:
-        """Note that a frame was done by, or issued to, one device, after which `n_references` references are held.
+    def finished_on_single_device(self, n_references: int, has_b_frames: bool) -> None:
+        """Note that a frame was done by, or issued to, one device, after which there are `n_references` references.
 
-        lists: 2 in streams with B frames.
+        has_b_frames: of the stream.
         """
         on_gpu = self.gpu_worker is not None and self.single_device_executor is self._gpu_executor
         memory = self.gpu_worker.device if self.gpu_worker is not None and on_gpu else HOST
         self._valid_before = self._valid
-        self._valid = resident_in(memory, n_references, self.adaptation.plan.mb_height, lists)
+        self._valid = resident_in(memory, n_references, self.adaptation.plan.mb_height, has_b_frames)
 
     def rewind(self) -> None:
         """The last frame, whose results are there, is coded again: references lie as before it."""
@@ -182,8 +184,8 @@ class HybridExecutor:
     def _clocked(self, number: int) -> bool:
         """Whether the GPU operations of a frame are timed."""
         gpu_worker, adaptation = self.gpu_worker, self.adaptation
-        asked = adaptation.probe is not None or not number % CLOCKED_EVERY or not adaptation.knows()
-        measured = adaptation.models is not None and asked
+        is_clocked = adaptation.probe is not None or not number % CLOCKED_EVERY or not adaptation.knows()
+        measured = adaptation.models is not None and is_clocked
         return gpu_worker is not None and (gpu_worker.traced or measured)
 
     def run_frame(
@@ -274,9 +276,9 @@ class HybridExecutor:
         message = f"an upload of frame {before.number} to {gpu_worker.device}"
         with gpu:
             self._wait(before, lambda: gpu.done(uploaded), lambda: message)
-        self.settle(before)
+        self.wait_for_downloads(before)
 
-    def settle(self, run: InFlightFrame) -> None:
+    def wait_for_downloads(self, run: InFlightFrame) -> None:
         """Wait for the downloads of a frame that the host reads in the next frames."""
         gpu_worker = self.gpu_worker
         if run.refs_copied is not None and gpu_worker is not None:
@@ -371,7 +373,7 @@ class HybridExecutor:
     def close(self, keep_host: bool = False) -> None:
         """End the threads and free memory; keep_host: see Executor.close."""
         self._watchdog.close()
-        self.adaptation.settled()
+        self.adaptation.wait_for_planner()
         if self._gpu_executor is not None:
             self._gpu_executor.finish()
         for worker in self.workers.values():

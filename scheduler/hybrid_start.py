@@ -32,13 +32,15 @@ class Hybrid:
     def plan(self, devices: tuple[str, ...], models: Models, tries: int = TRIES) -> tuple[Plan, bool]:
         """(the planner's or the forced plan, whether a later plan may use a second device)."""
         if self.split is not None:
-            kind = self.frame_kind
-            height, lists = kind.size.mb_height, kind.size.lists
-            return Plan.split(devices, height, *self.split, kind.me, kind.subme, kind.cabac, lists), False
-        made = make_plan(devices, self.frame_kind, models, self.pins, tries)
-        best = min(made.single_device_seconds.values(), default=0.0)
-        fast_enough = [device for device, seconds in made.single_device_seconds.items() if TOO_SLOW * seconds < best]
-        return made.plan, not made.pinned and len(fast_enough) > 1
+            frame_kind = self.frame_kind
+            height, has_b_frames = frame_kind.size.mb_height, frame_kind.size.has_b_frames
+            return Plan.split(
+                devices, height, *self.split, frame_kind.me, frame_kind.subme, frame_kind.cabac, has_b_frames
+            ), False
+        planned = make_plan(devices, self.frame_kind, models, self.pins, tries)
+        best = min(planned.single_device_seconds.values(), default=0.0)
+        fast_enough = [device for device, seconds in planned.single_device_seconds.items() if TOO_SLOW * seconds < best]
+        return planned.plan, not planned.pinned and len(fast_enough) > 1
 
 
 def start_hybrid(
@@ -64,12 +66,12 @@ def _hybrid(
     workers: list[CpuWorker | GpuWorker] = [CpuWorker(HOST, threads, n_rows, slices, trace)]
     try:
         try:
-            workers.append(GpuWorker(f"cuda:{ordinal}", gpu, n_rows, slices, trace, hybrid.frame_kind.size.lists))
+            workers.append(GpuWorker(f"cuda:{ordinal}", gpu, n_rows, slices, trace, hybrid.frame_kind.size.has_b_frames))
         except BaseException:
             gpu.close()
             raise
         replan = None if hybrid.split else lambda models: hybrid.plan(plan.devices, models, FEWER_TRIES)[0]
-        models.settle()
+        models.mark_planned()
         probing = None if PINNED_ROWS & set(hybrid.pins) else Probing()
         watchdog = Watchdog(limit, hybrid.warn)
         return HybridExecutor(plan, workers, watchdog, models, replan, serial=serial(choices), probing=probing)

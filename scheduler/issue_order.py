@@ -38,7 +38,7 @@ class IssueOrder:
     @classmethod
     def of(cls, ops: tuple[Op, ...]) -> "IssueOrder":
         """The issue order of a route. Made once per route."""
-        made, queues = cls(ops), dict[tuple[str, ...], list[int]]()
+        order, queues = cls(ops), dict[tuple[str, ...], list[int]]()
         before: list[int] = []  # by operation: bit mask of all operations that must have ended before it
         last: dict[str, int] = {}
         runs = 0  # bit mask of the runs of CPU devices so far
@@ -47,7 +47,7 @@ class IssueOrder:
             for need in op.needs:
                 bits |= before[need] | 1 << need
             if isinstance(op, Run) and not is_gpu(op.device):
-                made._add(k, op, before, runs)
+                order._add(k, op, before, runs)
                 bits |= before[last[op.device]] | 1 << last[op.device] if op.device in last else 0
                 last[op.device] = k
                 runs |= 1 << k
@@ -57,13 +57,13 @@ class IssueOrder:
                 queue.append(k)
             before.append(bits)
             if isinstance(op, Copy) and op.target == HOST and op.array[0] in _READ_LATER:
-                made.refs_copied = k
-        made.queues = list(queues.values())
-        made.waited_for = frozenset(need for op in ops for need in op.needs)
-        made.compacts = any(isinstance(op, Run) and op.stage == COMPACT for op in ops)
-        made.levels = tuple((op.row0, op.row1) for op in ops if isinstance(op, Run) and not is_gpu(op.device)
+                order.refs_copied = k
+        order.queues = list(queues.values())
+        order.waited_for = frozenset(need for op in ops for need in op.needs)
+        order.compacts = any(isinstance(op, Run) and op.stage == COMPACT for op in ops)
+        order.levels = tuple((op.row0, op.row1) for op in ops if isinstance(op, Run) and not is_gpu(op.device)
                             and "levels" in STAGES[op.stage].written)  # fmt: skip
-        return made
+        return order
 
     def _add(self, k: int, op: Run, before: Sequence[int], runs: int) -> None:
         """Add a run to the last group of its device, or to a new one if that group could deadlock with another device."""

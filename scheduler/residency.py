@@ -11,11 +11,11 @@ NOTHING: Residency = ()
 
 
 @cache
-def resident_in(memory: str, n_references: int, mb_height: int, lists: int = 1) -> Residency:
-    """Residency after a frame that was done in one memory, with `n_references` references held; lists: see Size."""
-    names = [name for name in REFERENCE_ARRAYS if lists == 2 or name not in KEPT_ARRAYS]
+def resident_in(memory: str, n_references: int, mb_height: int, has_b_frames: bool = False) -> Residency:
+    """Residency after a frame that was done in one memory, with `n_references` references; has_b_frames: see Size."""
+    names = [name for name in REFERENCE_ARRAYS if has_b_frames or name not in KEPT_ARRAYS]
     keys = [(name, k) for name in names for k in range(n_references)]
-    keys += [(name, PREVIOUS) for name in PREVIOUS_FRAME_ARRAYS if lists == 1]
+    keys += [(name, PREVIOUS) for name in PREVIOUS_FRAME_ARRAYS if not has_b_frames]
     return freeze({key: {memory: ((0, mb_height),)} for key in keys})
 
 
@@ -39,4 +39,6 @@ def common(rows: Rows, row0: int, row1: int) -> Rows:
 
 def freeze(valid: Mapping[Key, Mapping[str, Rows]]) -> Residency:
     """The residency as a hashable value."""
-    return tuple(sorted((key, tuple(sorted((m, rows) for m, rows in held.items() if rows))) for key, held in valid.items()))
+    return tuple(
+        sorted((key, tuple(sorted((m, rows) for m, rows in rows_in.items() if rows))) for key, rows_in in valid.items())
+    )

@@ -136,37 +136,37 @@ TABLE = (
     ),
     Stage(
         "full_search", "full_search.full_search", ROWS, "encoder",
-        "source_y reference_y pad start qp merange row0 row1 found partition_mask subme",
-        "found",
+        "source_y reference_y pad start qp merange row0 row1 search_result partition_mask subme",
+        "search_result",
     ),
     Stage(
         "pattern_search", "pattern_search.pattern_search", ROWS, "encoder",
-        "source_y reference_y pad start qp pattern row0 row1 found partition_mask subme",
-        "found",
+        "source_y reference_y pad start qp pattern row0 row1 search_result partition_mask subme",
+        "search_result",
         optional=True,
     ),
     Stage(
         "step_search", "step_search.step_search", ROWS, "encoder",
-        "source_y reference_y pad start qp merange step_grid row0 row1 found",
-        "found",
+        "source_y reference_y pad start qp merange step_grid row0 row1 search_result",
+        "search_result",
         only=CPU,
     ),
     Stage(
         "subpel_refine", "subpel_refine.subpel_refine", ROWS, "encoder",
-        "source_y reference_luma pad predictor qp subme row0 row1 found partition_mask",
-        "found",
+        "source_y reference_luma pad predictor qp subme row0 row1 search_result partition_mask",
+        "search_result",
         after="interpolate",
     ),
     Stage(
         "neighbour_vectors", "neighbour_vectors.neighbour_vectors", ROWS, "encoder",
-        "source_y reference_luma pad qp max_mv_y row0 row1 predictor whole_mv found partition_mask",
-        "predictor whole_mv found",
+        "source_y reference_luma pad qp max_mv_y row0 row1 predictor whole_mv search_result partition_mask",
+        "predictor whole_mv search_result",
         optional=True,
     ),
     Stage(
         "neighbour_vectors_again", "neighbour_vectors.neighbour_vectors_again", ROWS, "encoder",
-        "source_y reference_luma pad qp max_mv_y row0 row1 predictor whole_mv found partition_mask",
-        "predictor found",
+        "source_y reference_luma pad qp max_mv_y row0 row1 predictor whole_mv search_result partition_mask",
+        "predictor search_result",
         optional=True,
     ),
     Stage(
@@ -326,15 +326,15 @@ _B_KERNELS = {
 ENTROPY_STAGE = "write_slices"  # of each frame: writes its slice data
 
 
-def files(folder: str, lists: int = 1) -> set[str]:
+def files(folder: str, has_b_frames: bool = False) -> set[str]:
     """Names of the files in folder CPU or CUDA that hold stages, and on GPUs of other files with kernels that they launch.
 
-    lists: 2 with those that only streams with B frames need.
+    has_b_frames: with those that only streams with B frames need.
     """
-    found = {stage.function.split(".")[0] for stage in TABLE if stage.only in ("", folder)}
+    names = {stage.function.split(".")[0] for stage in TABLE if stage.only in ("", folder)}
     if folder == CUDA:
-        found = found.union(*(MORE_KERNELS.get(name, ()) for name in found))
-    return found | _B_KERNELS[folder] if lists == 2 else found - _B_KERNELS[folder]
+        names = names.union(*(MORE_KERNELS.get(name, ()) for name in names))
+    return names | _B_KERNELS[folder] if has_b_frames else names - _B_KERNELS[folder]
 
 
 def deferred_stages(folder: str) -> frozenset[str]:

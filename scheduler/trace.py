@@ -29,11 +29,11 @@ class Trace:
 
     def seconds(self, process: int = GPU) -> dict[str, list[float]]:
         """Durations by name."""
-        found = defaultdict(list)
+        by_name = defaultdict(list)
         for kind, _, name, _, seconds, _ in list(self.spans):
             if kind == process:
-                found[name].append(seconds)
-        return dict(found)
+                by_name[name].append(seconds)
+        return dict(by_name)
 
     def document(self) -> dict[str, Any]:
         """The document of the file; times in microseconds from the start."""

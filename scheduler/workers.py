@@ -46,10 +46,10 @@ class CpuWorker(Executor):
         self._worker_pool.run([self._split(names, state, times, self._spans[row0, row1])])
         wall = time.perf_counter() - begin
         of_all = sum(spent for _, spent in times) or 1.0
-        found = dict.fromkeys(names, 0.0)
+        seconds = dict.fromkeys(names, 0.0)
         for name, spent in times:
-            found[name] += spent * wall / of_all
-        return list(found.items())
+            seconds[name] += spent * wall / of_all
+        return list(seconds.items())
 
     def _around(self, stage: Any, state: Mapping[str, Any], call: Callable[..., Any]) -> Callable[..., Any]:
         call = super()._around(stage, state, call)
@@ -91,10 +91,16 @@ class GpuWorker(GpuMemory):
     frames_on_device = FRAMES_ON_DEVICE
 
     def __init__(
-        self, device: str, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, lists: int = 1
+        self,
+        device: str,
+        gpu: Device,
+        n_rows: int,
+        slices: list[tuple[int, int]],
+        trace: Trace | None = None,
+        has_b_frames: bool = False,
     ) -> None:
-        """lists: see GpuMemory."""
-        super().__init__(gpu, lists)
+        """has_b_frames: see GpuMemory."""
+        super().__init__(gpu, has_b_frames)
         self.device = device
         self._slices = (0, slices[-1][1])
         self._pool: list[Any] = []  # events recorded after operations, by index of the operation
@@ -183,12 +189,12 @@ class GpuWorker(GpuMemory):
 
     def seconds(self, spans: list[Any], timed: list[Op]) -> list[tuple[Op, float]]:
         """Seconds of timed operations that have ended."""
-        found = [(op, self.gpu.seconds(before, after)) for op, (_, _, before, after, _) in zip(timed, spans)]
+        timed_ops = [(op, self.gpu.seconds(before, after)) for op, (_, _, before, after, _) in zip(timed, spans)]
         if self.traced:
             self._clock.resolve(spans)
         else:
             self._clock.free += [event for _, _, before, after, _ in spans for event in (before, after)]
-        return found
+        return timed_ops
 
     # ---- frames that are already on the GPU
     def import_device_frame(self, source: "DeviceFrame", state: Mapping[str, Any]) -> None:

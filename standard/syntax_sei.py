@@ -67,8 +67,8 @@ def delays_present(sps: Sps) -> bool:
 def _hrds(sps: Sps) -> list[tuple[str, Hrd]]:
     """The HRD parameters of the VUI, with the name of their delays in BufferingPeriod."""
     vui = sps.vui
-    found = [("nal", vui.nal_hrd)] if vui.nal_hrd_parameters_present_flag else []
-    return found + ([("vcl", vui.vcl_hrd)] if vui.vcl_hrd_parameters_present_flag else [])
+    hrds = [("nal", vui.nal_hrd)] if vui.nal_hrd_parameters_present_flag else []
+    return hrds + ([("vcl", vui.vcl_hrd)] if vui.vcl_hrd_parameters_present_flag else [])
 
 
 def _buffering_period(rw: SyntaxElements, message: BufferingPeriod, sps: Sps) -> None:

@@ -21,7 +21,7 @@ from h264lite.cli import encode as encode_command
 from h264lite.cuda_src.interpolate import extend_borders
 from h264lite.cuda_src.runtime.device import Device, DeviceArray, use_driver
 from h264lite.encoder.pipeline import Pipeline
-from h264lite.encoder.settings import device, tuned
+from h264lite.encoder.settings import device, tuning_lookup
 
 NOWHERE = 256  # an address that no process has
 
@@ -61,7 +61,7 @@ def install(at: int, ordinal: int | None) -> None:
     Pipeline._encode = encode_broken  # type: ignore[method-assign]
     encode_command.make_config = divided
     device.SMALLEST_FOR_CUDA = 1
-    tuned.cache_file = lambda: Path("no tuning")
+    tuning_lookup.cache_file = lambda: Path("no tuning")
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class Pipeline:
             raise InputError("say value_range=(0, 1)")
         return self.encode(*planes)
 
-    def say_bt709(self):
+    def set_bt709(self):
         pass
 
     def encode(self, y, u, v, spec=None, ahead=()):

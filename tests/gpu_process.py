@@ -15,7 +15,7 @@ from pathlib import Path
 import h264lite
 import numpy as np
 from h264lite.encoder.settings import device as device_setting
-from h264lite.encoder.settings import tuned
+from h264lite.encoder.settings import tuning_lookup
 
 WIDTH, HEIGHT, FRAMES, BEGUN = 352, 288, 60, 8
 OPTIONS = {"bframes": 2, "qp": 27, "threads": 2, "keyint": 20}
@@ -56,7 +56,7 @@ def encode(device: str, when: str = "", nap: float = 0.0) -> bytes:
 if __name__ == "__main__":
     what, out, device, *more = sys.argv[1:]
     device_setting.SMALLEST_FOR_CUDA = 1  # `auto` takes the GPU
-    tuned.cache_file = lambda: Path("no tuning")
+    tuning_lookup.cache_file = lambda: Path("no tuning")
     found: dict[str, object] = {"error": None, "text": ""}
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

@@ -9,7 +9,7 @@ from . import naive
 
 SHAPES = {P_16x16: (0, 0, 4, 4), P_16x8: (0, 0, 4, 2), P_8x16: (0, 0, 2, 4)}
 CORE = np.array([[1, 1, 1, 1], [2, 1, -1, -2], [1, -1, -1, 1], [1, -2, 2, -1]])
-WORTH = np.array([[3, 2, 1, 1], [2, 1, 1, 0], [2, 1, 0, 0], [0, 0, 0, 0]])
+LEVEL_SCORES = np.array([[3, 2, 1, 1], [2, 1, 1, 0], [2, 1, 0, 0], [0, 0, 0, 0]])
 
 
 def te_bits(ref, n_ref):
@@ -23,7 +23,7 @@ def empty(difference, qp):
         for x in range(0, 16, 4):
             size = abs(CORE @ difference[y : y + 4, x : x + 4] @ CORE.T)
             level = (size * QUANT_MF[qp % 6].reshape(4, 4).astype(int) + (1 << shift) // 6) >> shift
-            score += (WORTH * (level > 0)).sum() + 6 * (level > 1).sum()
+            score += (LEVEL_SCORES * (level > 0)).sum() + 6 * (level > 1).sum()
     return score < 6
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from h264lite.encoder import slice_writer
-from h264lite.encoder.decisions.frame_types import FrameTypes
+from h264lite.encoder.decisions.frame_decider import FrameDecider
 from h264lite.encoder.settings.config import Config
 from h264lite.encoder.slice_writer import SliceWriter
 from h264lite.scheduler.frame_spec import FrameSpec, I, P
@@ -12,7 +12,7 @@ from h264lite.scheduler.frame_spec import FrameSpec, I, P
 DELAY = 1
 
 
-class Pairs(FrameTypes):
+class Pairs(FrameDecider):
     """I0 P2 P1 P4 P3 ...: odd frames of a GOP are no references, and refer to the frame after them first."""
 
     instances: ClassVar[list] = []
@@ -72,7 +72,7 @@ def install(monkeypatch, types=Pairs):
         return made._replace(numbers=tuple(numbers))
 
     Pairs.instances = []
-    monkeypatch.setattr("h264lite.encoder.held_frames.FrameTypes", types)
+    monkeypatch.setattr("h264lite.encoder.decision_queue.FrameDecider", types)
     monkeypatch.setattr(Config, "holds_frames", property(lambda self: True))
     monkeypatch.setattr(Config, "frames_back", property(lambda self: 2 * self.ref))
     monkeypatch.setattr(Config, "max_num_reorder_frames", property(lambda self: DELAY))

@@ -4,7 +4,7 @@ import numpy as np
 from h264lite.cpu_simd.bundles import Quantiser
 from h264lite.cpu_simd.layout import SCALING_FINER, SCALING_SET
 from h264lite.cpu_simd.scaling import is_flat, scaling_table
-from h264lite.cpu_simd.transform import Lists
+from h264lite.cpu_simd.transform import ScalingLists
 from h264lite.encoder.settings.scaling_lists import NAMES
 from h264lite.standard import tables
 
@@ -21,9 +21,9 @@ def random_lists(rng, least=1, most=255):
 
 
 def kernel_lists(lists, inter=False):
-    """Lists of transform.py."""
+    """ScalingLists of transform.py."""
     table = scaling_table(*lists)
-    return Lists(table, SCALING_SET * inter, int(table[SCALING_FINER]), None if is_flat(*lists) else 1)
+    return ScalingLists(table, SCALING_SET * inter, int(table[SCALING_FINER]), None if is_flat(*lists) else 1)
 
 
 def quantiser_of(qp, offset, lists, upload=None):

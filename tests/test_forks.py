@@ -104,7 +104,7 @@ def test_all_locks_of_modules_are_known():
 LOADING = """
 import os, signal, threading, time
 import h264lite, numpy as np
-from h264lite.jit import direct, kernel
+from h264lite.jit import numba_free, kernel
 held, over = threading.Event(), threading.Event()
 def load():
     with {lock}:
@@ -122,7 +122,7 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
-@pytest.mark.parametrize("lock", ("direct._lock", "kernel._making"))
+@pytest.mark.parametrize("lock", ("numba_free._lock", "kernel._making"))
 def test_children_of_a_process_that_loads_kernels_encode(lock):
     program(LOADING.format(lock=lock))
 

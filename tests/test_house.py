@@ -182,7 +182,7 @@ IMPORT_NUMBA = {
 
 
 def test_loading_a_kernel_imports_no_numba():
-    """Intrinsics are those of jit/intrinsics.py; see jit/direct.py."""
+    """Intrinsics are those of jit/intrinsics.py; see jit/numba_free.py."""
     found = {name for name in SOURCES for node in tree(name).body
              if isinstance(node, (ast.Import, ast.ImportFrom)) and not getattr(node, "level", 0)
              for module in ([node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])

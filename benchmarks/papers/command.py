@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from ...console import say
+from ...console import print_line
 from ...cuda_src.papers import fsbm, memory, streams
 from ...cuda_src.runtime import device as device_module
 from ...encoder.errors import DeviceError, Error, InputError, OptionError
@@ -61,7 +61,7 @@ def _open_gpu(wanted: str) -> device_module.Device | None:
     if reason and wanted == "cuda":
         raise DeviceError(f"cuda: {reason}")
     if reason:
-        say(f"h264lite papers: on the CPU alone ({reason})")
+        print_line(f"h264lite papers: on the CPU alone ({reason})")
         return None
     return device_module.Device()
 
@@ -150,7 +150,7 @@ def main(argv: Sequence[str]) -> int:
         return run(parser.parse_args(argv))
     except Error as error:
         dashes = "--" if getattr(error, "option", "") else ""
-        say(f"h264lite papers: error: {dashes}{error}")
+        print_line(f"h264lite papers: error: {dashes}{error}")
         return error.exit_code
 
 

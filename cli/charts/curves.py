@@ -29,12 +29,12 @@ def bd_rates(curves: Mapping[str, Sequence[RatePoint]]) -> dict[str, float]:
     first = next(iter(curves))
     if first not in lines:
         return {}
-    found, base = {}, [*zip(*lines.pop(first))]
+    differences, base = {}, [*zip(*lines.pop(first))]
     for name, line in lines.items():
         rates, qualities = zip(*line)
         if max(qualities) > min(base[1]) and min(qualities) < max(base[1]):
-            found[name] = float(bd_rate(*base, rates, qualities, method="pchip", min_overlap=0))
-    return found
+            differences[name] = float(bd_rate(*base, rates, qualities, method="pchip", min_overlap=0))
+    return differences
 
 
 def draw_rd(curves: Mapping[str, Sequence[RatePoint]], quality: str, title: str = "", kind: str = "png") -> bytes:
@@ -87,8 +87,8 @@ def _draw_curves(axes: Any, rows: Mapping[str, tuple[float, float]]) -> None:
             encoders.setdefault(encoder, []).append(preset)
     for k, (encoder, presets) in enumerate(encoders.items()):
         colour = COLOURS[k] if encoder == "h264lite" else "gray"
-        found = [(speed, 100 + percent) for speed, percent in (rows[f"{encoder} {preset}"] for preset in presets)]
-        axes.plot(*zip(*found), "o-", color=colour, markersize=4, label=encoder)
+        points = [(speed, 100 + percent) for speed, percent in (rows[f"{encoder} {preset}"] for preset in presets)]
+        axes.plot(*zip(*points), "o-", color=colour, markersize=4, label=encoder)
         offset, side = ((-4, -9), "right") if encoder == "h264lite" else ((4, 4), "left")
-        for preset, point in zip(presets, found):
+        for preset, point in zip(presets, points):
             axes.annotate(preset, point, offset, textcoords="offset points", fontsize=7, color=colour, ha=side)

@@ -78,9 +78,9 @@ def draw_rates(points: list[Point], fps: Fraction | None, title: str = "", kind:
     return contents(figure, kind)
 
 
-def _draw_buffer(axes: Any, width: float, found: list[tuple[int, int, int]]) -> None:
-    """found: as in Point, in coding order, in which frames are taken out; width: of a frame."""
-    order, left, sizes = zip(*found)
+def _draw_buffer(axes: Any, width: float, levels: list[tuple[int, int, int]]) -> None:
+    """levels: as in Point, in coding order, in which frames are taken out; width: of a frame."""
+    order, left, sizes = zip(*levels)
     times = [number * width for number in order]
     axes.fill_between(times, [bits / 1000 for bits in left], step="mid", color=OF_TYPES["P"], alpha=0.3)
     axes.plot(times, [bits / 1000 for bits in left], drawstyle="steps-mid", color=OF_TYPES["P"])

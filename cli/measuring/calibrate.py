@@ -8,7 +8,7 @@ time between them.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ...encoder.settings.predicted import frame_kind_of, on_single_device
+from ...encoder.settings.device_prediction import frame_kind_of, on_single_device
 from ...scheduler.planning.models import ISSUE, LOAD, Curve, Models
 from ...scheduler.planning.simulate import simulate
 from ...scheduler.stages import STAGES
@@ -36,23 +36,23 @@ def calibrated(models: Models, device: str, encodes: Sequence[TimedEncode]) -> M
     return models
 
 
-def loop_factor(models: Models, device: str, found: TimedEncode) -> float:
+def loop_factor(models: Models, device: str, encode: TimedEncode) -> float:
     """The factor for the GPU's stages at this size."""
-    copies = loop_seconds(replace(models, stages={}), device, found)
-    wanted = found.frame * (1 - 2 * NEAR) if found.host_binds else found.frame  # so that the thread is the bottleneck
-    value = max(wanted, copies / (1 - _MIN_STAGE_SHARE)) / loop_seconds(models, device, found)
-    return min(1.0, value) if found.host_binds else value
+    copies = loop_seconds(replace(models, stages={}), device, encode)
+    wanted = encode.frame * (1 - 2 * NEAR) if encode.host_binds else encode.frame  # so that the thread is the bottleneck
+    value = max(wanted, copies / (1 - _MIN_STAGE_SHARE)) / loop_seconds(models, device, encode)
+    return min(1.0, value) if encode.host_binds else value
 
 
-def loop_seconds(models: Models, device: str, found: TimedEncode) -> float:
+def loop_seconds(models: Models, device: str, encode: TimedEncode) -> float:
     """Frame time with everything on the GPU, by the models."""
-    frame_kind = frame_kind_of(found.mb_width, found.mb_height, subme=found.subme, cabac=found.cabac)
+    frame_kind = frame_kind_of(encode.mb_width, encode.mb_height, subme=encode.subme, cabac=encode.cabac)
     return simulate(on_single_device(device, frame_kind), frame_kind, models).seconds
 
 
-def host_seconds(models: Models, device: str, found: TimedEncode) -> float:
+def host_seconds(models: Models, device: str, encode: TimedEncode) -> float:
     """Seconds of the host's thread a frame, by the models."""
-    return sum(models.seconds(name, device, found.mb_height, found.mb_width) for name in HOST)
+    return sum(models.seconds(name, device, encode.mb_height, encode.mb_width) for name in HOST)
 
 
 def scaled(models: Models, device: str, names: Collection[str], factors: Mapping[int, float]) -> Models:

@@ -22,7 +22,7 @@ WARM = 3  # frames before the measured ones: the first is an I frame, and the ne
 WARM_SECONDS = 0.3  # and seconds: on a GPU calls are recorded before they are replayed
 WAITS = 0.05  # of the frame time: if the host's thread waits less for a GPU, it is the bottleneck
 QP = 27
-MOST = 10_000  # frames of one measurement
+MOST_FRAMES = 10_000  # frames of one measurement
 
 
 # ---- frames
@@ -42,7 +42,7 @@ def synthetic(width: int, height: int, count: int, seed: int = 1) -> list[Planes
         looks = [rng.uniform(60, 190) + 35 * _smooth(rng, size, size, 4) for _ in range(4 if k % 3 == 0 else 1)]
         things.append((looks, rng.uniform(0, width), rng.uniform(0, height), *rng.uniform(-6, 6, 2)))
     chroma = [(128 + 25 * _smooth(rng, (height + 1) // 2, (width + 1) // 2, 40)).astype(np.uint8) for _ in range(2)]
-    made = []
+    frames = []
     for n in range(count):
         luma = _window(ground, 20 + 15 * np.sin(n / 7), 20 + 9 * np.sin(n / 9), height, width)
         for looks, tx, ty, dx, dy in things:
@@ -51,8 +51,8 @@ def synthetic(width: int, height: int, count: int, seed: int = 1) -> list[Planes
             luma[v : v + size, u : u + size] = looks[n // 2 % len(looks)][: height - v, : width - u]
         gx, gy = rng.integers(0, 32, 2)
         luma += grain[gy : gy + height, gx : gx + width]
-        made.append((np.clip(luma, 0, 255).astype(np.uint8), *chroma))
-    return made
+        frames.append((np.clip(luma, 0, 255).astype(np.uint8), *chroma))
+    return frames
 
 
 def _window(image: np.ndarray, x: float, y: float, height: int, width: int) -> np.ndarray:
@@ -150,7 +150,7 @@ def settings(device: str, width: int, height: int, threads: int, **options: Any)
 
 
 def watch(
-    device: str, frames: Sequence[Planes], threads: int, seconds: float, most: int = MOST, gpu_clock: bool = False,
+    device: str, frames: Sequence[Planes], threads: int, seconds: float, most: int = MOST_FRAMES, gpu_clock: bool = False,
     gpu_choices: Mapping[str, int] | None = None, **options: Any,
 ) -> TimedEncode:
     """Time an encode of `seconds`, but at least LEAST_FRAMES and at most `most` frames.
@@ -198,11 +198,11 @@ def watch(
 
 def _medians(trace: Trace, process: int, late: int) -> dict[str, float]:
     """Median seconds of spans by name, of frames from `late` on."""
-    found: dict[str, list[float]] = {}
+    seconds_by_name: dict[str, list[float]] = {}
     for kind, _, name, _, seconds, frame in trace.spans:
         if kind == process and frame >= late:
-            found.setdefault(name, []).append(seconds)
-    return {name: statistics.median(values) for name, values in found.items()}
+            seconds_by_name.setdefault(name, []).append(seconds)
+    return {name: statistics.median(values) for name, values in seconds_by_name.items()}
 
 
 def _waited(trace: Trace, late: int) -> float:
@@ -226,33 +226,33 @@ class Samples:
         """Add one measurement."""
         self.points.setdefault((stage, device), []).append((macroblocks, seconds, one_thread))
 
-    def add_cpu(self, found: TimedEncode) -> None:
+    def add_cpu(self, encode: TimedEncode) -> None:
         """Add an encode on the CPU. The time of a stage, summed over threads, becomes its share of the loop's time.
 
         While the loop runs, the threads also write the bits of the previous frame: that time is subtracted.
         """
-        busy = sum(found.stages.values())
-        entropy = found.entropy / found.threads if found.threads > 1 else 0.0
-        loop = max(busy / found.threads, found.loop - entropy)
-        n = found.macroblocks
-        for name, spent in found.stages.items():
-            self.add(name, found.device, n, spent * loop / busy, spent / n)
-        between = found.frame - loop - found.entropy / found.threads - found.load
-        self.add_host(found, max(0.0, between))
-        self.add(ENTROPY, found.device, n, found.entropy)
+        busy = sum(encode.stages.values())
+        entropy = encode.entropy / encode.threads if encode.threads > 1 else 0.0
+        loop = max(busy / encode.threads, encode.loop - entropy)
+        n = encode.macroblocks
+        for name, spent in encode.stages.items():
+            self.add(name, encode.device, n, spent * loop / busy, spent / n)
+        between = encode.frame - loop - encode.entropy / encode.threads - encode.load
+        self.add_host(encode, max(0.0, between))
+        self.add(ENTROPY, encode.device, n, encode.entropy)
 
-    def add_gpu(self, found: TimedEncode, timed: TimedEncode) -> None:
+    def add_gpu(self, encode: TimedEncode, timed: TimedEncode) -> None:
         """Add two encodes on a GPU, `timed` with events around stages; calibrate.py combines them. The host's thread does
         what remains to do for a frame's bits.
         """
         for name, spent in timed.stages.items():
             self.add(name, timed.device, timed.macroblocks, spent)
-        self.add_host(found, found.loop + found.entropy)
+        self.add_host(encode, encode.loop + encode.entropy)
 
-    def add_host(self, found: TimedEncode, issue: float) -> None:
+    def add_host(self, encode: TimedEncode, issue: float) -> None:
         """Add the work of the host's thread for a frame. issue: during GPU work, or between the loops of two frames."""
-        self.add(LOAD, found.device, found.macroblocks, found.load)
-        self.add(ISSUE, found.device, found.macroblocks, issue)
+        self.add(LOAD, encode.device, encode.macroblocks, encode.load)
+        self.add(ISSUE, encode.device, encode.macroblocks, issue)
 
 
 def frames_for(width: int, height: int, clip: Callable[[int], list[Planes]] | None = None) -> list[Planes]:

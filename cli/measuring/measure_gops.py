@@ -17,7 +17,7 @@ from ...encoder.settings.config import Config
 from ...encoder.workers.workers import Workers
 from ...scheduler.planning.models import CPU
 from ...scheduler.threads.readers import Readers
-from .measure import MOST, QP, ping_pong
+from .measure import MOST_FRAMES, QP, ping_pong
 
 _GOP, _GOP_OF_A_GPU = 12, 48
 
@@ -61,9 +61,9 @@ def devices_rate(devices: Sequence[str], frames: Sequence[Planes], threads: int,
     keyint = _GOP if CPU in devices else _GOP_OF_A_GPU
     config = Config.from_options(width=width, height=height, devices=tuple(devices), threads=threads, qp=QP, keyint=keyint,
                                  psnr=False, bframes=0)  # fmt: skip
-    lanes = max(2, count_lanes(config, MOST))  # one lane would not read by itself
+    lanes = max(2, count_lanes(config, MOST_FRAMES))  # one lane would not read by itself
     encoder = Workers(config, lanes) if len(devices) > 1 else Gops(config, lanes)
-    count = _Count(2 * lanes * keyint, 2 * lanes * keyint, seconds, MOST * len(devices))
+    count = _Count(2 * lanes * keyint, 2 * lanes * keyint, seconds, MOST_FRAMES * len(devices))
     with _endless_file(frames) as later:
         _encode_gops(encoder, count, later)
     return count.rate()
@@ -104,7 +104,7 @@ def _endless_file(frames: Sequence[Planes]) -> Iterator[Callable[[int], Read]]:
 class _Count:
     """Numbers of frames to encode: for `seconds` after the first `warm` finished ones, but at least `least` more."""
 
-    def __init__(self, warm: int, least: int, seconds: float, most: int = MOST) -> None:
+    def __init__(self, warm: int, least: int, seconds: float, most: int = MOST_FRAMES) -> None:
         self.most = most
         self.warm, self.least, self.seconds = warm, least, seconds
         self.finished = 0

@@ -146,18 +146,6 @@ def equal_lanes(typingctx, a, b):
     return types.int64(a, b), codegen
 
 
-@intrinsic
-def lanes_below(typingctx, a, value):
-    """Bit i of the result: whether lane i of a, unsigned, is below an integer from 1 to one above the largest lane."""
-
-    def codegen(context, builder, sig, args):
-        limit = _splat(builder, a.ir, builder.sub(args[1], ir.Constant(ir.IntType(64), 1)))
-        below = builder.icmp_unsigned("<=", args[0], limit)
-        return builder.zext(builder.bitcast(below, ir.IntType(a.lanes)), ir.IntType(64))
-
-    return types.int64(a, types.int64), codegen
-
-
 def make_shuffle(mask):
     """Makes an operation that picks lanes of a and b (n lanes each): lane i is lane mask[i] of a, or mask[i] - n of b."""
 

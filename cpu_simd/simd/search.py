@@ -287,17 +287,6 @@ def pack_sums(typingctx, a, b, c, d):
 
 
 @intrinsic
-def join_sums(typingctx, a, b):
-    """i32x16: lanes 0, 2, 4, 6 are those of u64x4 a, lanes 8, 10, 12, 14 those of b, all below 2^31; the others are 0."""
-
-    def codegen(context, builder, sig, args):
-        words = ir.VectorType(ir.IntType(32), 8)
-        return builder.shuffle_vector(*(builder.bitcast(x, words) for x in args), _mask(range(16)))
-
-    return Vec(32, 16)(a, b), codegen
-
-
-@intrinsic
 def keep_smallest(typingctx, best, position, k, value, index):
     """Where value < best[k] (vector number k, unsigned lanes): best[k] = value, position[k] = index."""
 

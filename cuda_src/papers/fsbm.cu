@@ -4,7 +4,7 @@
 #include "simd.cuh"
 
 constexpr int B = 32;
-constexpr int NEVER = 9999999;  // of a candidate that leaves the picture, the figure of Algorithm 1
+constexpr int COST_OUTSIDE = 9999999;  // of a candidate that leaves the picture, the figure of Algorithm 1
 
 DEVICE int difference(const uint8_t *a, const uint8_t *b) { return abs(int(*a) - int(*b)); }
 
@@ -48,7 +48,7 @@ extern "C" __global__ void sad_inside(const uint8_t *block, const uint8_t *area,
                                       int width, int height, int *results) {
   const int dx = threadIdx.x, dy = blockIdx.y;
   const bool out = leaves(x, y, dx, dy, columns, rows, width, height);
-  results[dy * blockDim.x + dx] = out ? NEVER : whole_sad(block, area, stride, dx, dy, columns, rows);
+  results[dy * blockDim.x + dx] = out ? COST_OUTSIDE : whole_sad(block, area, stride, dx, dy, columns, rows);
 }
 
 // Algorithm 1: a CUDA block a candidate, 32 threads in z that take a column each.
@@ -58,7 +58,7 @@ extern "C" __global__ void sad_z(const uint8_t *block, const uint8_t *area, int 
   const int dx = blockIdx.x, dy = blockIdx.y, j = threadIdx.z;
   int *result = results + dy * gridDim.x + dx;
   if (leaves(x, y, dx, dy, columns, rows, width, height)) {
-    if (j == 0) *result = NEVER;
+    if (j == 0) *result = COST_OUTSIDE;
     return;
   }
   int sum = 0;
@@ -103,7 +103,7 @@ extern "C" __global__ void step_block(const uint8_t *block, const uint8_t *area,
                                       int rows, int x, int y, int width, int height, int *results) {
   const int grid = blockDim.x, dx = cx + (int(threadIdx.x) - grid / 2) * apart, dy = cy + (int(threadIdx.y) - grid / 2) * apart;
   const bool out = leaves(x, y, dx, dy, columns, rows, width, height);
-  results[threadIdx.y * grid + threadIdx.x] = out ? NEVER : whole_sad(block, area, stride, dx, dy, columns, rows);
+  results[threadIdx.y * grid + threadIdx.x] = out ? COST_OUTSIDE : whole_sad(block, area, stride, dx, dy, columns, rows);
 }
 
 // Algorithm 2: a CUDA block a candidate, in y and z of the grid; 256 threads that take four samples each.
@@ -114,7 +114,7 @@ extern "C" __global__ void step_z(const uint8_t *block, const uint8_t *area, int
   const int dx = cx + (int(blockIdx.y) - grid / 2) * apart, dy = cy + (int(blockIdx.z) - grid / 2) * apart;
   int *result = results + blockIdx.z * grid + blockIdx.y;
   if (leaves(x, y, dx, dy, columns, rows, width, height)) {
-    if (t == 0) *result = NEVER;
+    if (t == 0) *result = COST_OUTSIDE;
     return;
   }
   int sum = 0;

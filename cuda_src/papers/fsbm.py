@@ -11,7 +11,7 @@ from . import scalar
 
 MODULE = "papers/fsbm"
 SIZE = 32
-NEVER = 9999999  # as the kernels
+COST_OUTSIDE = 9999999  # as the kernels
 Finish = Callable[[], tuple[int, int, int]]
 
 
@@ -154,7 +154,7 @@ class Ladder:
     # ---- the searches; each returns what waits for the best candidate
     def _each(self, x: int, y: int, w: int, h: int) -> Finish:
         """One launch and one download a candidate; the last sum and the comparison on the CPU."""
-        best, number = NEVER, 0
+        best, number = COST_OUTSIDE, 0
         for k in range(self.n * self.n):
             arguments = [self.block, self.area, self.stride, k % self.n, k // self.n, w, h, self.results]
             self._launch("sad_rows", (1, SIZE), (SIZE,), arguments)
@@ -203,7 +203,7 @@ class Ladder:
             self.results[first : first + count].get(self.got[first : first + count], stream)
 
         def finish() -> tuple[int, int, int]:
-            best, number = NEVER, 0
+            best, number = COST_OUTSIDE, 0
             for stream, first, count in parts:
                 self.gpu.synchronize(stream)
                 part = self.got[first : first + count].ravel()
@@ -239,7 +239,7 @@ class Ladder:
         name, blocks, threads = "step_block", (1, 1, 1), (grid, grid)
         if threads_z:
             name, blocks, threads = "step_z", (1, grid, grid), (256, 1)
-        apart, best, best_x, best_y = self.reach >> SHIFT[grid], NEVER, self.reach, self.reach
+        apart, best, best_x, best_y = self.reach >> SHIFT[grid], COST_OUTSIDE, self.reach, self.reach
         first = True
         while apart >= 1:
             where = [x - self.reach, y - self.reach, self.width, self.height]

@@ -3,7 +3,7 @@
 // its candidates. SADs of columns lie in local memory, or in shared memory; frames in global memory, or in textures.
 #include "papers/frames.cuh"
 
-constexpr int MOST = 256;  // candidates of a thread: range 32, 4096 of them among 16 rows of threads
+constexpr int MOST_CANDIDATES = 256;  // candidates of a thread: range 32, 4096 of them among 16 rows of threads
 
 template <bool SHARED_SADS, bool INSIDE, class Frames>
 DEVICE void search(const Frames &current, const Frames &reference, int width, int height, int reach, unsigned *best) {
@@ -12,7 +12,7 @@ DEVICE void search(const Frames &current, const Frames &reference, int width, in
   const int parts = min(4, int(gridDim.y) - 4 * my), mb = my * gridDim.x + mx;
   const int n = 2 * reach, columns = min(16, width - 16 * mx), rows = min(16, height - 16 * my);
   const int first = (blockIdx.y & 3) * 4 + y, steps = (n * n + 4 * parts - 1) / (4 * parts);
-  int sads[SHARED_SADS ? 1 : MOST];  // indexed by a variable: local memory
+  int sads[SHARED_SADS ? 1 : MOST_CANDIDATES];  // indexed by a variable: local memory
   unsigned key = ~0u;
   for (int i = 0; i < steps; i++) {
     const int c = first + 4 * parts * i, dx = c % n - reach, dy = c / n - reach, left = 16 * mx + dx, top = 16 * my + dy;

@@ -4,7 +4,7 @@ import numpy as np
 
 from ...jit.kernel import helper, kernel
 
-FAR = 1 << 30
+COST_MAX = 1 << 30
 
 
 @helper
@@ -43,7 +43,7 @@ def full(current, reference, wide, high, reach, inside, blocks, vectors, sads):
     for k in range(len(blocks)):
         x, y = blocks[k] % across * wide, blocks[k] // across * high
         w, h = min(wide, width - x), min(high, height - y)
-        best, best_x, best_y = np.int64(FAR), 0, 0
+        best, best_x, best_y = np.int64(COST_MAX), 0, 0
         for dy in range(-reach, reach):
             for dx in range(-reach, reach):
                 if inside and leaves(current, x, y, w, h, dx, dy):

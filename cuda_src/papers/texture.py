@@ -49,12 +49,12 @@ class Texture:
         resource = ResourceDescriptor(kind=_PITCH_2D)
         resource.res.pitch2D = _Pitch2D(int(array.ptr), _UNSIGNED_8, 1, width, height, stride)
         texture = TextureDescriptor(address_mode=(_CLAMP,) * 3, filter_mode=_POINT, flags=_AS_INTEGER)
-        made = ctypes.c_uint64()
+        handle = ctypes.c_uint64()
         descriptors = ctypes.byref(resource), ctypes.byref(texture)
-        code = self.cuda.cuTexObjectCreate(ctypes.byref(made), *descriptors, ctypes.c_void_p(None))
+        code = self.cuda.cuTexObjectCreate(ctypes.byref(handle), *descriptors, ctypes.c_void_p(None))
         if code:
             raise gpu.failed("cuTexObjectCreate", f"error {code}")
-        self.handle = np.uint64(made.value)
+        self.handle = np.uint64(handle.value)
 
     def close(self) -> None:
         """Gives the object back; the array stays."""

@@ -56,14 +56,14 @@ def use(module: Any) -> None:
 def _call(name: str, *arguments: Any) -> Any:
     """The result of a driver function, a tuple if there are several. Error if it fails or the driver lacks it."""
     try:
-        found = getattr(cuda, name)(*arguments)
+        result = getattr(cuda, name)(*arguments)
     except RuntimeError as error:
         raise Error(f"{name}: {error}") from None
-    if code := found[0]:
+    if code := result[0]:
         _, text = cuda.cuGetErrorString(code)
         kind = MemoryError if int(code) == _OUT_OF_MEMORY else Error
         raise kind(f"{name} failed: {text.decode() if text else f'CUDA error {int(code)}'}")
-    return found[1] if len(found) == 2 else found[1:]
+    return result[1] if len(result) == 2 else result[1:]
 
 
 def _handle(stream: Any) -> int:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...jit import trust
+from ...jit import cache_checks
 from ...jit.cache_root import ADVICE, cache_root, temporary_root
 from . import nvrtc
 from .driver import DeviceUnavailable, cuda_version
@@ -82,12 +82,12 @@ def decisions_header() -> str:
 
     # LAMBDA is in constant memory: most warps look up one or two macroblocks; in search_centre a lane looks up one of its
     # own, once, and neighbours mostly have the same QP
-    found = [
+    lines = [
         _table("__constant__", name, value) if isinstance(value, np.ndarray) else f"constexpr int {name} = {value};"
         for name, value in vars(decisions).items()
         if re.fullmatch(ANY, name)
     ]
-    return "\n".join(["// Generated from cpu_simd/decisions.py.", "#pragma once", "", *found]) + "\n"
+    return "\n".join(["// Generated from cpu_simd/decisions.py.", "#pragma once", "", *lines]) + "\n"
 
 
 @cache
@@ -138,13 +138,13 @@ def cabac_header() -> str:
     """cabac_tables.cuh: first contexts of the syntax elements and tables of 9.3 as CUDA constants."""
     from ...standard import cabac_contexts
 
-    found = []
+    lines = []
     for name, value in vars(cabac_contexts).items():
         if re.fullmatch(ANY, name) and isinstance(value, int):
-            found.append(f"constexpr int {name} = {value};")
+            lines.append(f"constexpr int {name} = {value};")
         elif re.fullmatch("[A-Z_]*_(BASE|INC_8x8)", name):
-            found.append(_table("__device__ const", name, value))  # lanes look up different elements
-    return "\n".join(["// Generated from standard/cabac_contexts.py.", "#pragma once", "", *found]) + "\n"
+            lines.append(_table("__device__ const", name, value))  # lanes look up different elements
+    return "\n".join(["// Generated from standard/cabac_contexts.py.", "#pragma once", "", *lines]) + "\n"
 
 
 GENERATED = {
@@ -176,13 +176,13 @@ def _nested(flat: str, shape: tuple[int, ...]) -> str:
 
 def sources(name: str) -> dict[str, str]:
     """Texts of one kernel file and of what it includes (directly or not), by the names under which they are included."""
-    pending, found = [f"{name}.cu"], dict[str, str]()
+    pending, texts = [f"{name}.cu"], dict[str, str]()
     while pending:
         file = pending.pop()
-        if file not in found:
-            found[file], included = (GENERATED[file](), []) if file in GENERATED else _source(HERE / file)
+        if file not in texts:
+            texts[file], included = (GENERATED[file](), []) if file in GENERATED else _source(HERE / file)
             pending += included
-    return found
+    return texts
 
 
 @cache
@@ -209,12 +209,14 @@ def cache_folder() -> Path:
         folder = root / "cuda"
         try:
             folder.mkdir(0o755, parents=True, exist_ok=True)
-            reason = trust.distrust(folder.stat())
+            reason = cache_checks.distrust(folder.stat())
         except OSError:
             continue
         if not reason:
             return folder
-        trust.warn_once("cuda folder", f"{folder} {reason}: the GPU's compiled kernels are not kept there; set {ADVICE}")
+        cache_checks.warn_once(
+            "cuda folder", f"{folder} {reason}: the GPU's compiled kernels are not kept there; set {ADVICE}"
+        )
     return _make_own_folder()
 
 
@@ -285,12 +287,12 @@ def nvcc_version(nvcc: str) -> str:
     status = os.stat(nvcc)
     file = f"{os.path.realpath(nvcc)} {status.st_mtime_ns} {status.st_size}"
     kept = cache_folder() / f"nvcc-{hashlib.sha256(file.encode()).hexdigest()[:32]}.version"
-    found = trust.read(kept)
-    if found is not None:
-        return found.decode()
+    kept_version = cache_checks.read(kept)
+    if kept_version is not None:
+        return kept_version.decode()
     version = _ask_nvcc(nvcc)
     with suppress(OSError):
-        trust.write(kept, version.encode())
+        cache_checks.write(kept, version.encode())
     return version
 
 
@@ -298,8 +300,8 @@ def _ask_nvcc(nvcc: str) -> str:
     import subprocess
 
     out = subprocess.run([nvcc, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
-    found = re.search(r"V(\d+\.\d+\.\d+)", out)
-    return found[1] if found else out.strip()
+    match = re.search(r"V(\d+\.\d+\.\d+)", out)
+    return match[1] if match else out.strip()
 
 
 def run_nvcc(name: str, target: list[str], output: Path, include: Path, extra: tuple[str, ...] = ()) -> str:
@@ -372,16 +374,16 @@ def _places(name: str, capability: tuple[int, int]) -> list[Path]:
 
 
 def _code_of(path: Path) -> bytes | None:
-    return path.read_bytes() if path.suffix == ".fatbin" else trust.read(path)
+    return path.read_bytes() if path.suffix == ".fatbin" else cache_checks.read(path)
 
 
 def _made_from(stamp: Path) -> dict[str, str]:
     """Source hashes of the fatbins of a release, by module; empty if unknown."""
     try:
-        found = json.loads(stamp.read_text())
+        stamps = json.loads(stamp.read_text())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return stamps if isinstance(stamps, dict) else {}
 
 
 def load_code(name: str, capability: tuple[int, int]) -> bytes:
@@ -393,10 +395,11 @@ def load_code(name: str, capability: tuple[int, int]) -> bytes:
     library = None if find_nvcc() else find_nvrtc()
     code = _by_nvcc(name, arch) if library is None else _by_nvrtc(name, library, capability)
     try:
-        trust.write(folder / _cached_name(name, arch, compiler_version() or ""), code)
+        cache_checks.write(folder / _cached_name(name, arch, compiler_version() or ""), code)
     except OSError as error:
-        why = f"{folder}: {trust.error_text(error)}"
-        trust.warn_once("cuda write", f"the GPU's compiled kernels cannot be kept ({why}), so every process compiles them "
+        why = f"{folder}: {cache_checks.error_text(error)}"
+        cache_checks.warn_once("cuda write",
+            f"the GPU's compiled kernels cannot be kept ({why}), so every process compiles them "
                                      f"again: set {ADVICE}")  # fmt: skip
     return code
 

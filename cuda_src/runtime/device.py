@@ -387,8 +387,8 @@ class Device:
             kernel = self._driver_calls and self._driver_calls.function(module, name, self._code_of(module), shared)
             if kernel is not None:
                 waits = self._driver_calls.waits(module, kernel)
-                made = self._driver_calls.launch_record(kernel, *sizes, shared, stream, values, waits)
-                more["call_record"], more["launch"] = made
+                record = self._driver_calls.launch_record(kernel, *sizes, shared, stream, values, waits)
+                more["call_record"], more["launch"] = record
         start = partial(function.prepared_async_call, *sizes, stream, shared_size=shared)
         self._do(KERNEL + name, start, *values, **more)
 

@@ -58,13 +58,13 @@ def ways() -> list[str]:
 
 def installed() -> list[str]:
     """The ways to try whose packages are installed, in order; none if the environment names another. Imports none."""
-    found = []
+    packages = []
     with suppress(DeviceUnavailable):
         for way in ways():
             with suppress(ImportError, ValueError):  # of the parent package
                 if importlib.util.find_spec(MODULES[way].rpartition(".")[0]) is not None:
-                    found.append(way)
-    return found
+                    packages.append(way)
+    return packages
 
 
 def load_driver() -> Any:
@@ -128,11 +128,11 @@ def _library() -> Any:
 
 def _why_no_gpu() -> str:
     """Why no way to the driver leads to a GPU; empty if there is a GPU. Needs neither PyCUDA nor cuda-bindings."""
-    library, found = _library(), ctypes.c_int()
+    library, count = _library(), ctypes.c_int()
     if library is None:
         return f"no NVIDIA driver on this machine ({LIBRARY} cannot be loaded)"
-    code = library.cuInit(0) or library.cuDeviceGetCount(ctypes.byref(found))
-    if code or not found.value:
+    code = library.cuInit(0) or library.cuDeviceGetCount(ctypes.byref(count))
+    if code or not count.value:
         return "the NVIDIA driver reports no device" + (f" (CUDA error {code})" if code else "")
     return ""
 

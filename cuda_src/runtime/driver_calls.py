@@ -138,8 +138,8 @@ class DriverCalls:
         gpu, able = ctypes.c_int(), ctypes.c_int()
         if self._library.cuCtxGetDevice(ctypes.byref(gpu)):
             return False
-        asked = ctypes.byref(able), ctypes.c_int(CAN_USE_64_BIT_STREAM_MEM_OPS), gpu
-        return not self._library.cuDeviceGetAttribute(*asked) and bool(able.value)
+        arguments = ctypes.byref(able), ctypes.c_int(CAN_USE_64_BIT_STREAM_MEM_OPS), gpu
+        return not self._library.cuDeviceGetAttribute(*arguments) and bool(able.value)
 
     def detach(self, context: Any) -> None:
         """Release a context of PyCUDA, and leave the same context current as before: to detach one that is not, PyCUDA makes
@@ -187,10 +187,10 @@ class DriverCalls:
                 if library.cuModuleLoadData(ctypes.byref(handle), code):
                     return None
                 self._modules[module] = handle
-            found = ctypes.c_void_p()
-            if library.cuModuleGetFunction(ctypes.byref(found), self._modules[module], name.encode()):
+            kernel = ctypes.c_void_p()
+            if library.cuModuleGetFunction(ctypes.byref(kernel), self._modules[module], name.encode()):
                 return None
-            self._functions[key] = found.value or 0
+            self._functions[key] = kernel.value or 0
         handle_of = ctypes.c_void_p(self._functions[key])
         if shared > self._shared.get(key, 48 << 10):  # never reduced: earlier recordings still need it
             if self._library.cuFuncSetAttribute(handle_of, MAX_DYNAMIC_SHARED_SIZE_BYTES, shared):
@@ -237,15 +237,15 @@ class DriverCalls:
 
     def joined(self, commands: Sequence[Command]) -> list[Command]:
         """The same commands in fewer calls: consecutive kernels of a stream become one graph, if the driver can make it."""
-        found: list[Command] = []
+        joined: list[Command] = []
 
         def graph_stream(command: Command) -> int | None:
             return None if command.launch is None else int(command.launch.stream)
 
         for stream, subset in groupby(commands, graph_stream):
             neighbours = list(subset)
-            found += neighbours if stream is None else self._as_graph(neighbours)
-        return found
+            joined += neighbours if stream is None else self._as_graph(neighbours)
+        return joined
 
     def _as_graph(self, commands: list[Command]) -> list[Command]:
         """A launch of their graph, behind a call for each kernel whose arguments differ between replays."""
@@ -253,15 +253,15 @@ class DriverCalls:
         graph = self._graphs.chain(launches) if self._graphs is not None and len(commands) >= FEWEST else None
         if graph is None:
             return commands
-        found = []
+        nodes = []
         for command, node in zip(commands, graph.nodes):
             if command.patches:
                 held, at, address = self._memory.take(NODE.size)
                 held[at : at + NODE.size] = np.frombuffer(node_parameters(command.launch), np.uint8)
                 call_record = self.call_record("set_parameters", graph.made, node, address)
-                found.append(command._replace(call=None, call_record=call_record))
+                nodes.append(command._replace(call=None, call_record=call_record))
         names = KERNEL + ", ".join(command.name.removeprefix(KERNEL) for command in commands)
-        return [*found, Command(names, None, call_record=self.call_record("launch_graph", graph.made, launches[0].stream))]
+        return [*nodes, Command(names, None, call_record=self.call_record("launch_graph", graph.made, launches[0].stream))]
 
     def replay(self, rows: np.ndarray) -> int:
         """See replay_rows."""
@@ -270,8 +270,8 @@ class DriverCalls:
     def knows(self, pointer: int) -> bool:
         """Whether an address belongs to memory of the driver."""
         kind = ctypes.c_uint()
-        asked = ctypes.byref(kind), ctypes.c_int(POINTER_MEMORY_TYPE), ctypes.c_uint64(pointer)
-        return not self._library.cuPointerGetAttribute(*asked)
+        arguments = ctypes.byref(kind), ctypes.c_int(POINTER_MEMORY_TYPE), ctypes.c_uint64(pointer)
+        return not self._library.cuPointerGetAttribute(*arguments)
 
     def reset(self) -> None:
         """Free the graphs, and take back page-locked memory. The context must be current, and the work done."""

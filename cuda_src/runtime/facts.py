@@ -34,14 +34,14 @@ def gpus() -> list[GpuFacts]:
     try:
         driver = load_driver()
         driver.init()
-        found = [driver.Device(k) for k in range(driver.Device.count())]
+        devices = [driver.Device(k) for k in range(driver.Device.count())]
     except DeviceUnavailable:
         return []
     except driver.Error:
         return []
     attribute = driver.device_attribute.MULTIPROCESSOR_COUNT
     return [GpuFacts(str(gpu.name()), tuple(gpu.compute_capability()), _memory(gpu), int(gpu.get_attribute(attribute)))
-            for gpu in found]  # fmt: skip
+            for gpu in devices]  # fmt: skip
 
 
 def _memory(gpu: object) -> int:
@@ -52,9 +52,9 @@ def _memory(gpu: object) -> int:
 def driver_version() -> str:
     """Version of the NVIDIA driver; empty without one."""
     try:
-        found = re.search(r"\s(\d{3,}\.\d+(\.\d+)?)\s", _KERNEL_MODULE.read_text())
-        if found:
-            return found[1]
+        match = re.search(r"\s(\d{3,}\.\d+(\.\d+)?)\s", _KERNEL_MODULE.read_text())
+        if match:
+            return match[1]
     except OSError:
         pass
     version = cuda_version()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 FEWEST = 2  # minimum kernels of a graph
-MOST = 1024  # graphs at a time: an encode has some twenty
+MOST_GRAPHS = 1024  # graphs at a time: an encode has some twenty
 # CUDA_KERNEL_NODE_PARAMS: function, grid, block, shared memory, a gap, arguments, more of them, kernel, context
 NODE = struct.Struct("Q7I4x4Q")
 # CUgraphEdgeData (from port, to port, type): EARLY is programmatic, the next may start while this ends
@@ -57,16 +57,16 @@ class Graphs:
 
     def chain(self, launches: Sequence[Launch]) -> Graph | None:
         """The graph of kernels in sequence; None if the driver cannot make it, or there are many."""
-        graph, made = ctypes.c_void_p(), ctypes.c_void_p()
-        if len(self._made) >= MOST or self._create(ctypes.byref(graph), ctypes.c_uint(0)):
+        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
+        if len(self._made) >= MOST_GRAPHS or self._create(ctypes.byref(graph), ctypes.c_uint(0)):
             return None
         nodes = self._fill(graph, launches)
-        if nodes is None or self._instantiate(ctypes.byref(made), graph, ctypes.c_ulonglong(0)):
+        if nodes is None or self._instantiate(ctypes.byref(executable), graph, ctypes.c_ulonglong(0)):
             self._destroy(graph)
             return None
         self._graphs.append(graph)  # the driver finds kernels of what it has made by nodes of the graph
-        self._made.append(made)
-        return Graph(made.value or 0, nodes)
+        self._made.append(executable)
+        return Graph(executable.value or 0, nodes)
 
     def _fill(self, graph: ctypes.c_void_p, launches: Sequence[Launch]) -> list[int] | None:
         """Add the kernels to a graph. Returns their nodes; None where a call fails."""
@@ -85,8 +85,8 @@ class Graphs:
 
     def close(self) -> None:
         """Free the graphs, which must not be launched any more."""
-        for made in self._made:
-            self._give_back(made)
+        for handles in self._made:
+            self._give_back(handles)
         for graph in self._graphs:
             self._destroy(graph)
         self._made.clear()

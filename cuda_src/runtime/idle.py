@@ -22,8 +22,8 @@ def take(ordinal: int = 0) -> Device:
     """The GPU with this number: the one that is kept, or a new Device."""
     global _kept
     with _lock:
-        found, device = _kept, None if _kept is None else _kept[1]
-        if found is not None and found[0] != os.getpid():
+        kept, device = _kept, None if _kept is None else _kept[1]
+        if kept is not None and kept[0] != os.getpid():
             _kept = device = None  # a fork: device.py keeps it as it is
         elif device is not None and (device.ordinal != ordinal or device.driver is not load_driver()):
             device = None

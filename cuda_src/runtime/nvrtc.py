@@ -43,9 +43,9 @@ class Nvrtc:
         self.version = f"{numbers[0].value}.{numbers[1].value}"
         count = ctypes.c_int()
         self._call("nvrtcGetNumSupportedArchs", ctypes.byref(count))
-        found = (ctypes.c_int * count.value)()
-        self._call("nvrtcGetSupportedArchs", found)
-        self.architectures = sorted(found)
+        architectures = (ctypes.c_int * count.value)()
+        self._call("nvrtcGetSupportedArchs", architectures)
+        self.architectures = sorted(architectures)
 
     def _call(self, name: str, *arguments: object) -> None:
         if code := getattr(self._library, name)(*arguments):
@@ -55,9 +55,9 @@ class Nvrtc:
         """The `what` of a program: Log, CUBIN, PTX."""
         size = ctypes.c_size_t()
         self._call(f"nvrtcGet{what}Size" if what != "Log" else "nvrtcGetProgramLogSize", program, ctypes.byref(size))
-        found = ctypes.create_string_buffer(size.value)
-        self._call(f"nvrtcGet{what}" if what != "Log" else "nvrtcGetProgramLog", program, found)
-        return found.raw
+        buffer = ctypes.create_string_buffer(size.value)
+        self._call(f"nvrtcGet{what}" if what != "Log" else "nvrtcGetProgramLog", program, buffer)
+        return buffer.raw
 
     def target(self, capability: tuple[int, int]) -> str:
         """The architecture to compile for: the GPU's own, or (PTX for the driver) the latest before it that is known."""

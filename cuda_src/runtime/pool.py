@@ -15,9 +15,9 @@ class Pool:
         """A free object, or what `make` returns."""
         if self._free:
             return self._free.pop()
-        made = make()
-        self._made.append(made)
-        return made
+        new = make()
+        self._made.append(new)
+        return new
 
     def reset(self) -> None:
         """The user has ended: all objects are free."""
@@ -58,8 +58,8 @@ class MemoryPool:
         """Free the memory that no array uses; whether there was any."""
         unused = {int(pointer) for some in self._free.values() for pointer in some}
         self._free.clear()
-        made, self._made = self._made, []
-        for nbytes, allocation in made:
+        blocks, self._made = self._made, []
+        for nbytes, allocation in blocks:
             if int(allocation) in unused:
                 allocation.free()
             else:

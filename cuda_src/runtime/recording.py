@@ -20,7 +20,7 @@ KERNEL = "the kernel "  # in messages, before its name
 STAND_IN, OFFSET_BITS = 1 << 62, 44  # a stand-in: STAND_IN + its number << OFFSET_BITS + an offset in its array
 
 
-def stand_in(number: int) -> int:
+def placeholder_address(number: int) -> int:
     """The address of array `number` in a recording; a replay takes element `number` of `addresses` in its place."""
     return STAND_IN + (number << OFFSET_BITS)
 
@@ -39,11 +39,11 @@ def handle(stream: Any) -> int:
 
 def numbers(arguments: Sequence[Any]) -> list[int]:
     """Arguments of a copy or a fill as numbers: a host array becomes its address, and its size is added before the stream."""
-    found: list[int] = []
+    numbers_found: list[int] = []
     size = next((a.nbytes for a in arguments if isinstance(a, np.ndarray)), None)
     for argument in arguments[:-1]:
-        found.append(int(argument.ctypes.data) if isinstance(argument, np.ndarray) else int(argument))
-    return [*found, *([] if size is None else [size]), handle(arguments[-1])]
+        numbers_found.append(int(argument.ctypes.data) if isinstance(argument, np.ndarray) else int(argument))
+    return [*numbers_found, *([] if size is None else [size]), handle(arguments[-1])]
 
 
 @intrinsic
@@ -85,11 +85,11 @@ class HostBuffers:
         """The same with another array as number `which`; itself if that is there."""
         if self.buffers[which] is buffer:
             return self
-        found = HostBuffers(*self.buffers[:which], buffer, *self.buffers[which + 1 :])
+        exchanged = HostBuffers(*self.buffers[:which], buffer, *self.buffers[which + 1 :])
         if "numbers" in vars(self):  # they have been asked for, and will be
-            found.numbers = self.numbers.copy()
-            found.numbers[which] = buffer.__array_interface__["data"][0]
-        return found
+            exchanged.numbers = self.numbers.copy()
+            exchanged.numbers[which] = buffer.__array_interface__["data"][0]
+        return exchanged
 
     @cached_property
     def numbers(self) -> np.ndarray:
@@ -135,8 +135,8 @@ class Recording:
         host_arguments: Iterable[tuple[int, Any]] | None = None,
     ) -> None:  # fmt: skip
         """Note one call. host_arguments: (index in `arguments`, object) of arguments that may be host buffers; None: all."""
-        found = [(k, self._buffers.find(a)) for k, a in (enumerate(arguments) if host_arguments is None else host_arguments)]
-        patches = [(k, which, 0) for k, which in found if which is not None]
+        places = [(k, self._buffers.find(a)) for k, a in (enumerate(arguments) if host_arguments is None else host_arguments)]
+        patches = [(k, which, 0) for k, which in places if which is not None]
         parted = [(k, _parted(a)) for k, a in enumerate(arguments)]
         patches += [(k, -1 - given[0], given[1]) for k, given in parted if given is not None]
         self.commands.append(Command(name, call, arguments, call_record, launch, patches))

@@ -11,7 +11,7 @@ import numpy as np
 from ...cpu_simd import aq_offsets as kernels
 from ...cpu_simd.ac_energy import ac_energies
 from ...cpu_simd.bundles import Planes
-from ...cpu_simd.steady_qp import steady_qps
+from ...cpu_simd.qp_smoothing import smoothed_qps
 from ...scheduler.frame_spec import FrameSpec
 from ..settings.config import Config
 from .fixed_point import QP_SHIFT
@@ -65,11 +65,11 @@ def aq_offsets(energy: np.ndarray, settings: AqSettings) -> np.ndarray:
     return offsets
 
 
-def worths(offsets: np.ndarray) -> np.ndarray:
+def error_weights(offsets: np.ndarray) -> np.ndarray:
     """int64[n_mb]: what a cost is worth under these offsets, at finer steps more, in 1 / 2^24."""
-    found = np.empty(offsets.shape, np.int64)
-    kernels.worths(offsets, found)
-    return found
+    weights = np.empty(offsets.shape, np.int64)
+    kernels.error_weights(offsets, weights)
+    return weights
 
 
 def mb_qps(qp: int, offsets: np.ndarray, low: int = 0, high: int = 51) -> tuple[np.ndarray, int]:
@@ -77,8 +77,8 @@ def mb_qps(qp: int, offsets: np.ndarray, low: int = 0, high: int = 51) -> tuple[
 
     low, high: the limits of QP_Y. A macroblock keeps the QP of the one before it where that is at most REACH off.
     """
-    found = np.empty(offsets.size, np.uint8)
-    return found, steady_qps(qp, offsets, (low, high), REACH, found)
+    qps = np.empty(offsets.size, np.uint8)
+    return qps, smoothed_qps(qp, offsets, (low, high), REACH, qps)
 
 
 def mean_qp(spec: FrameSpec) -> int:

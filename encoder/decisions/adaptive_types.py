@@ -9,9 +9,9 @@ from fractions import Fraction
 
 from ...scheduler.frame_spec import B, I, P
 from ...scheduler.lookahead.brightness import is_same_picture
-from ...scheduler.lookahead.questions import Costs, Luma, NotYet, Question
+from ...scheduler.lookahead.costs import CostPending, CostQuery, LookaheadCosts, Luma
 from ..settings.config import Config
-from ..settings.requests import IDR
+from ..settings.frame_requests import IDR
 
 FIXED, FAST, BEST = 0, 1, 2  # b_adapt
 _B_SHARE, _B_OF = 100, 120  # a B frame counts as this share of its cost: it has a coarser quantiser
@@ -70,23 +70,23 @@ class AdaptiveTypes:
     on, which others ask for. A decision that lacks a cost is made anew with a later frame.
     """
 
-    def __init__(self, rules: TypeRules, costs: Costs) -> None:
+    def __init__(self, rules: TypeRules, costs: LookaheadCosts) -> None:
         """costs: of no frame yet."""
         self._rules, self._costs = rules, costs
         self.needed_from = _NEVER
         self._count = 0  # frames added
         self._expected = 0  # frames that are there, added or not
         self._asked_ahead = 1  # the first frame of which its resemblance to the one before was not asked for
-        self._settled = 0  # frames of which it is known whether they are IDR or I
+        self._n_decided = 0  # frames of which it is known whether they are IDR or I
         self._breaks: dict[int, str] = {}  # those that are, from _anchor on
-        self._asked: dict[int, str] = {}  # types that are asked for, from _anchor on
+        self._requested: dict[int, str] = {}  # types that are asked for, from _anchor on
         self._last_idr = 0
         self._anchor = -1  # the last decided frame; never B
         self._runs: dict[tuple[int, int], int] = {}  # costs, by first and last frame
         self._last_run = rules.bframes + 1  # frames of the last run that no break ended
 
     @classmethod
-    def of(cls, config: Config, pyramid: bool, costs: Costs) -> "AdaptiveTypes":
+    def of(cls, config: Config, pyramid: bool, costs: LookaheadCosts) -> "AdaptiveTypes":
         """For an encode. pyramid: see TypeRules."""
         return cls(TypeRules.of(config, pyramid), costs)
 
@@ -95,13 +95,13 @@ class AdaptiveTypes:
         self._costs.expect(number, luma)
         self._expected = number + 1
 
-    def add(self, luma: Luma | None, asked: str = "") -> list[str]:
+    def add(self, luma: Luma | None, requested: str = "") -> list[str]:
         """See TypeSource. Raises TypeError without samples."""
         if luma is None:
             raise TypeError("types of frames by their samples need these")
         self._costs.add(luma)
-        if asked:
-            self._asked[self._count] = asked
+        if requested:
+            self._requested[self._count] = requested
         self._count += 1
         self._costs.ahead(self._soon())
         return self._decided(False)
@@ -115,67 +115,67 @@ class AdaptiveTypes:
         self._costs.close()
 
     def _decided(self, end: bool) -> list[str]:
-        """The types that are settled now, without the costs that are not there yet unless too many frames wait."""
+        """The types that are decided now, without the costs that are not there yet unless too many frames wait."""
         types: list[str] = []
         while not self._decide(types, end):
             if not end and self._count - 1 - self._anchor <= self._rules.most_waiting + self._rules.lag:
                 break
             self._costs.wait()
-        self._costs.forget(min(self._anchor, self._settled - self._rules.guard, self.needed_from))
+        self._costs.forget(min(self._anchor, self._n_decided - self._rules.guard, self.needed_from))
         return types
 
     def _decide(self, types: list[str], end: bool) -> bool:
-        """Appends the types that are settled; false if a cost was missing."""
+        """Appends the types that are decided; false if a cost was missing."""
         try:
-            self._settle(end)
+            self._find_breaks(end)
             while length := self._next_run(end):
                 self._anchor += length
                 types += [*(length - 1) * ["B"], self._breaks.pop(self._anchor, "P")]
                 if types[-1] == "P":
                     self._last_run = length
                 self._runs = {run: cost for run, cost in self._runs.items() if run[0] >= self._anchor}
-                self._asked = {frame: asked for frame, asked in self._asked.items() if frame > self._anchor}
-        except NotYet:
+                self._requested = {frame: requested for frame, requested in self._requested.items() if frame > self._anchor}
+        except CostPending:
             return False
         return True
 
-    def _soon(self) -> list[Question]:
+    def _soon(self) -> list[CostQuery]:
         """What the decisions ask about the newest frames, probably: a GPU answers it before they do, or free threads."""
         rules, count = self._rules, max(self._count, self._expected)
         longest = rules.bframes + 1
         if not (rules.scenecut or rules.bframes):
             return []
-        found: list[Question] = []
+        queries: list[CostQuery] = []
         for newest in range(self._asked_ahead, count):
-            found.append((newest - 1, newest))
+            queries.append((newest - 1, newest))
             if rules.b_adapt == BEST:
                 for start in range(newest - 2, max(newest - longest, 0) - 1, -1):
-                    found += self._questions(start, newest)
+                    queries += self._questions(start, newest)
         self._asked_ahead = count
         if rules.b_adapt == FAST and self._anchor >= 0:  # runs are about as long as the last one
             most = min(longest, self._last_run + _PATIENCE)
             for to in range(self._anchor + 2, self._anchor + most + 1):
-                found += self._questions(self._anchor, to) if to < count else []
-        return found
+                queries += self._questions(self._anchor, to) if to < count else []
+        return queries
 
-    def _questions(self, start: int, to: int) -> list[Question]:
+    def _questions(self, start: int, to: int) -> list[CostQuery]:
         """Those of `_run_cost`."""
         return [(start, to), *self._b_frames(start, to)]
 
-    def _settle(self, end: bool) -> None:
+    def _find_breaks(self, end: bool) -> None:
         """Finds the IDR and I frames among those whose guard is there."""
-        while self._settled < self._count - (0 if end else self._rules.guard - 1):
-            frame = self._settled
-            length, asked = frame - self._last_idr, self._asked.get(frame)
-            if frame == 0 or length >= self._rules.keyint or asked == IDR:
+        while self._n_decided < self._count - (0 if end else self._rules.guard - 1):
+            frame = self._n_decided
+            length, requested = frame - self._last_idr, self._requested.get(frame)
+            if frame == 0 or length >= self._rules.keyint or requested == IDR:
                 self._breaks[frame] = "IDR"
-            elif asked == I:
+            elif requested == I:
                 self._breaks[frame] = "I"
-            elif not asked and self._rules.scenecut and self._is_cut(frame, length):
+            elif not requested and self._rules.scenecut and self._is_cut(frame, length):
                 self._breaks[frame] = "IDR" if length >= self._rules.min_keyint else "I"
             if self._breaks.get(frame) == "IDR":
                 self._last_idr = frame
-            self._settled += 1
+            self._n_decided += 1
 
     def _is_cut(self, frame: int, length: int) -> bool:
         """Whether a scene begins: no frame shortly before resembles the first, and no frame of it the one before.
@@ -204,19 +204,19 @@ class AdaptiveTypes:
     def _next_run(self, end: bool) -> int:
         """Frames up to the next one that is not B, with it; 0: not known yet."""
         start = self._anchor + 1
-        if start >= self._settled:
+        if start >= self._n_decided:
             return 0
         if start in self._breaks:
             return 1
         last = self._last(start, end)
-        if last >= self._settled:
+        if last >= self._n_decided:
             return 0
         if not self._rules.bframes:
             return 1
         if self._rules.b_adapt == BEST:
             return self._best_run(last)
         longest = min(self._rules.bframes + 1, last - self._anchor)
-        lengths = [length for length in range(1, longest + 1) if self._asked.get(self._anchor + length) != B]
+        lengths = [length for length in range(1, longest + 1) if self._requested.get(self._anchor + length) != B]
         return lengths[-1] if self._rules.b_adapt == FIXED else self._fast_run(lengths)
 
     def _last(self, start: int, end: bool) -> int:
@@ -224,16 +224,16 @@ class AdaptiveTypes:
 
         start: the first frame.
         """
-        window, asked = self._rules.window, self._asked
-        behind = min(self._breaks, default=self._settled if end else start + window)
+        window, requested = self._rules.window, self._requested
+        behind = min(self._breaks, default=self._n_decided if end else start + window)
         last = min(behind - 1, self._anchor + window)
-        last = next((frame for frame in range(start, last) if asked.get(frame) == P), last) if asked else last
-        if last >= self._settled or asked.get(last) != B:
+        last = next((frame for frame in range(start, last) if requested.get(frame) == P), last) if requested else last
+        if last >= self._n_decided or requested.get(last) != B:
             return last
         if last == behind - 1 and (self._breaks or end):
-            del asked[last]  # a B frame has no frame of its GOP after it
+            del requested[last]  # a B frame has no frame of its GOP after it
             return last
-        return max(frame for frame in range(start, last) if asked.get(frame) != B)
+        return max(frame for frame in range(start, last) if requested.get(frame) != B)
 
     def _fast_run(self, lengths: list[int]) -> int:
         """The run of the least cost per frame among those tried, of equal ones the longer. Each one more frame, until
@@ -241,9 +241,9 @@ class AdaptiveTypes:
         """
         best, cost = lengths[0], self._run_cost(self._anchor, self._anchor + lengths[0])
         for length in lengths[1:]:
-            found = self._run_cost(self._anchor, self._anchor + length)
-            if found * best <= cost * length:
-                best, cost = length, found
+            run_cost = self._run_cost(self._anchor, self._anchor + length)
+            if run_cost * best <= cost * length:
+                best, cost = length, run_cost
             elif length - best >= _PATIENCE:
                 break
         return best
@@ -253,7 +253,7 @@ class AdaptiveTypes:
         costs, firsts = {self._anchor: 0}, {self._anchor: 0}  # of the ways to a frame, and the lengths of their first runs
         for to in range(self._anchor + 1, last + 1):
             best = -1
-            if self._asked.get(to) == B:
+            if self._requested.get(to) == B:
                 continue
             for start in range(to - 1, max(self._anchor, to - self._rules.bframes - 1) - 1, -1):
                 if start not in costs:
@@ -279,10 +279,10 @@ class AdaptiveTypes:
         """(earlier, later, frame) of the B frames of a run."""
         middle = (start + to) // 2
         ends = [start, middle, to] if self._rules.pyramid and to - start > 2 else [start, to]
-        found = [(start, to, middle)] if len(ends) > 2 else []
+        triples = [(start, to, middle)] if len(ends) > 2 else []
         for earlier, later in zip(ends, ends[1:]):
-            found += [(earlier, later, frame) for frame in range(earlier + 1, later)]
-        return found
+            triples += [(earlier, later, frame) for frame in range(earlier + 1, later)]
+        return triples
 
     def _b_cost(self, earlier: int, later: int, frame: int) -> int:
         return self._costs.b(earlier, later, frame) * _B_SHARE // (_B_OF + self._rules.b_bias)

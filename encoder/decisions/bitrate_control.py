@@ -35,14 +35,14 @@ class BitrateControl:
         self._has_buffer = config.buffer is not None
         self._model = SizeModel(256 * config.mb_width * config.mb_height, _INERTIA)
         self._is_first_pass = config.pass_ == 1
-        self._waiting: deque[FrameSpec] = deque()  # settled, sizes unknown
+        self._waiting: deque[FrameSpec] = deque()  # with QPs, sizes unknown
         self._planned_waiting: deque[FrameSpec] = deque()  # the same as they came
         self._unshifted = 0  # bits of the frames whose sizes are known, as they would be without a shift
         self._bits = 0  # of the frames whose sizes are known
-        self._count = 0  # frames settled
+        self._count = 0  # frames with QPs
         self._shift = 0
 
-    def settle(
+    def assign_qp(
         self, spec: FrameSpec, sizes: Sequence[int], ahead: Sequence[FrameSpec]
     ) -> tuple[FrameSpec, tuple[FrameSpec, ...]]:
         """The next frame with its QP, and for a buffer those that follow it with theirs.
@@ -50,11 +50,11 @@ class BitrateControl:
         sizes: bits of the frames that have become known; ahead: frames that follow; fewer than planned: the stream ends.
         """
         for size in sizes:
-            settled, planned = self._waiting.popleft(), self._planned_waiting.popleft()
-            self._model.learn(settled, size)
+            with_qp, planned = self._waiting.popleft(), self._planned_waiting.popleft()
+            self._model.learn(with_qp, size)
             self._bits += size
             if self._is_first_pass:
-                self._unshifted += _unshifted(size, settled.qp - planned.qp)
+                self._unshifted += _unshifted(size, with_qp.qp - planned.qp)
         waiting = self._planned_waiting if self._is_first_pass else self._waiting
         start, frames = len(waiting), (*waiting, spec, *ahead)
         least, bits = self._at_shifts(frames, 0 if self._is_first_pass else start)
@@ -69,11 +69,11 @@ class BitrateControl:
             budget = self._budget(spent, 1 + len(ahead), len(ahead) < self._planned)
         row = self._nearest(totals, budget)
         self._shift = least + row
-        settled = self._shifted(spec)._replace(predicted=int(bits[row, start]))
-        self._waiting.append(settled)
+        with_qp = self._shifted(spec)._replace(predicted=int(bits[row, start]))
+        self._waiting.append(with_qp)
         self._planned_waiting.append(spec)
         self._count += 1
-        return settled, tuple([self._shifted(frame) for frame in ahead]) if self._has_buffer else ()
+        return with_qp, tuple([self._shifted(frame) for frame in ahead]) if self._has_buffer else ()
 
     def _budget(self, spent: int, frames: int, is_end: bool) -> int:
         """Bits of the next frames; spent: of all before; is_end: none follows them."""

@@ -94,8 +94,8 @@ class BufferControl:
         return max(room // 2, min(room, self.buffer.there(self._planned) + self.buffer.arriving - 2 * next_one))
 
     def _raised(self) -> FrameSpec:
-        found = shifted(self._planned, self._higher, 0, self._qpmax, "buffer")
-        return found._replace(predicted=self._model.bits(found))
+        raised = shifted(self._planned, self._higher, 0, self._qpmax, "buffer")
+        return raised._replace(predicted=self._model.bits(raised))
 
     def _slope(self) -> int:
         """QPs that halve the bits, by the last two tries."""
@@ -103,8 +103,8 @@ class BufferControl:
             return _SLOPE
         (higher0, bits0), (higher1, bits1) = self._tries[-2:]
         fallen = log2_fixed(bits0) - log2_fixed(bits1)
-        found = -(-(higher1 - higher0 << LOG2_SHIFT) // fallen) if fallen > 0 else _MOST_SLOPE
-        return min(_MOST_SLOPE, max(_LEAST_SLOPE, found))
+        slope = -(-(higher1 - higher0 << LOG2_SHIFT) // fallen) if fallen > 0 else _MOST_SLOPE
+        return min(_MOST_SLOPE, max(_LEAST_SLOPE, slope))
 
     def _least_higher(self, specs: Sequence[FrameSpec]) -> int:
         """By how much QPs of all these frames must be higher for the buffer not to become too empty."""

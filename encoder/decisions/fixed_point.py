@@ -17,13 +17,13 @@ def log2_fixed(number: int) -> int:
     """log2 of a positive integer in 1 / 65536, at most one too small."""
     shift = number.bit_length() - 1
     mantissa = number << (_MANTISSA - shift) if shift <= _MANTISSA else number >> (shift - _MANTISSA)
-    found = shift
+    log2 = shift
     for _ in range(LOG2_SHIFT):  # a digit each: the square of the mantissa reaches 2 if it is 1
         mantissa = mantissa * mantissa >> _MANTISSA
         digit = mantissa >> (_MANTISSA + 1)
         mantissa >>= digit
-        found = 2 * found + digit
-    return found
+        log2 = 2 * log2 + digit
+    return log2
 
 
 def log2_of(number: float | Fraction) -> int:
@@ -53,6 +53,6 @@ def exp2_array(values: np.ndarray) -> np.ndarray:
 
 
 def _of_each(kernel: Callable[[np.ndarray, np.ndarray], None], values: np.ndarray) -> np.ndarray:
-    found = np.empty(values.size, np.int64)
-    kernel(values.astype(np.int64).reshape(-1), found)
-    return found.reshape(values.shape)
+    results = np.empty(values.size, np.int64)
+    kernel(values.astype(np.int64).reshape(-1), results)
+    return results.reshape(values.shape)

@@ -3,9 +3,9 @@
 from typing import Protocol
 
 from ...scheduler.frame_spec import B, I, P
-from ...scheduler.lookahead.questions import Luma
+from ...scheduler.lookahead.costs import Luma
 from ..settings.config import Config
-from ..settings.requests import IDR  # beside I, P and B: an I frame that begins a closed GOP
+from ..settings.frame_requests import IDR  # beside I, P and B: an I frame that begins a closed GOP
 
 
 class TypeSource(Protocol):
@@ -13,10 +13,10 @@ class TypeSource(Protocol):
     there are at most `bframes` one after another.
     """
 
-    def add(self, luma: Luma | None, asked: str = "") -> list[str]:
-        """One more source frame has come. The types that are settled now, of the frames that follow those of the last call.
+    def add(self, luma: Luma | None, requested: str = "") -> list[str]:
+        """One more source frame has come. The types that are decided now, of the frames that follow those of the last call.
 
-        luma: see Costs.add; None: unknown. asked: the type that it gets unless it would be a B frame before an IDR or
+        luma: see Costs.add; None: unknown. requested: the type that it gets unless it would be a B frame before an IDR or
         I frame or at the end, or `keyint` asks for an IDR frame; at most `bframes` frames one after another ask for B.
         """
 
@@ -35,14 +35,14 @@ class FixedTypes:
         self._place = 0  # of the next frame in its GOP
         self._open: list[str] = []  # what is asked of the frames whose types wait for the next P frame
 
-    def add(self, luma: Luma | None, asked: str = "") -> list[str]:
+    def add(self, luma: Luma | None, requested: str = "") -> list[str]:
         """See TypeSource."""
-        place = 0 if asked == IDR else self._place
+        place = 0 if requested == IDR else self._place
         self._place = (place + 1) % self._keyint
-        if not place or asked == I:
+        if not place or requested == I:
             return [*self.flush(), I if place else IDR]
-        self._open.append(asked)
-        if asked == P or not self._place:
+        self._open.append(requested)
+        if requested == P or not self._place:
             return self.flush()
         return self._run(self._longest()) if len(self._open) > self._bframes else []
 
@@ -52,7 +52,7 @@ class FixedTypes:
 
     def _longest(self) -> int:
         """Frames up to the last one that may be a P frame."""
-        return max(number for number, asked in enumerate(self._open, 1) if asked != B)
+        return max(number for number, requested in enumerate(self._open, 1) if requested != B)
 
     def _run(self, count: int) -> list[str]:
         """The first frames that wait, up to a P frame."""

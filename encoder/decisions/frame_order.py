@@ -1,10 +1,10 @@
 """Puts frames with types into coding order, other frames before the B frames between them; references, QP, numbers."""
 
-from ...scheduler.frame_spec import B, FrameSpec, Held, I, P
+from ...scheduler.frame_spec import B, FrameSpec, I, P, ReferenceFrame
 from ..settings.config import Config
+from ..settings.frame_requests import IDR
 from ..settings.pyramid import coding_order
-from ..settings.requests import IDR
-from .requested import qp_of
+from .frame_requests import qp_of
 
 CABAC_INIT_IDC = 0  # takes the fewest bits at every QP (docs/tried.md); I slices have none
 Slices = tuple[tuple[int, int], ...]
@@ -21,7 +21,7 @@ class FrameOrder:
         self._waiting = 0  # B frames before the next other frame
         self._gop, self._idr_display = -1, 0
         self._frame_num = 0  # of the next frame (7.4.3)
-        self._held: tuple[Held, ...] = ()  # latest in display order first
+        self._references: tuple[ReferenceFrame, ...] = ()  # latest in display order first
 
     def add(self, frame_type: str) -> list[FrameSpec]:
         """The next frame in display order: "IDR", "I", "P" or "B". The specs of the frames that can be coded now, in coding
@@ -36,20 +36,20 @@ class FrameOrder:
             return []
         self._waiting = 0
         if frame_type == IDR:
-            self._gop, self._idr_display, self._frame_num, self._held = self._gop + 1, display, 0, ()
+            self._gop, self._idr_display, self._frame_num, self._references = self._gop + 1, display, 0, ()
         anchor = self._spec(P if frame_type == P else I, display, True)
         order = coding_order(waiting, self._config.b_pyramid)
         return [anchor, *(self._spec(B, display - waiting + place, is_reference) for place, is_reference in order)]
 
     def _spec(self, frame_type: str, display: int, is_reference: bool) -> FrameSpec:
         """The next frame in coding order."""
-        config, held, count = self._config, self._held, 2 * (display - self._idr_display)
-        earlier = [frame for frame in held if frame.pic_order_cnt < count]
+        config, references, count = self._config, self._references, 2 * (display - self._idr_display)
+        earlier = [frame for frame in references if frame.pic_order_cnt < count]
         list0 = {I: [], P: [frame for frame in earlier if not frame.is_b][: config.ref], B: earlier[:1]}[frame_type]
-        list1 = [frame for frame in held if frame.pic_order_cnt > count][-1:]
+        list1 = [frame for frame in references if frame.pic_order_cnt > count][-1:]
         if is_reference:
-            now = Held(self._coded, self._frame_num, count, frame_type == B)
-            self._held = self._kept(sorted((now, *held), key=_latest_first))
+            now = ReferenceFrame(self._coded, self._frame_num, count, frame_type == B)
+            self._references = self._kept(sorted((now, *references), key=_latest_first))
         spec = FrameSpec(
             display_index=display,
             coding_index=self._coded,
@@ -63,25 +63,25 @@ class FrameOrder:
             qp=qp_of(config, frame_type, is_reference),
             cabac_init_idc=CABAC_INIT_IDC,
             list0=tuple([frame.coding_index for frame in list0]),
-            references_after=tuple([frame.coding_index for frame in self._held]),
+            references_after=tuple([frame.coding_index for frame in self._references]),
             slices=self._slices,
             distances=tuple([(count - frame.pic_order_cnt) // 2 for frame in (*list0, *list1)]),
             list1=tuple([frame.coding_index for frame in list1]),
             delay=config.max_num_reorder_frames,
             is_weighted=frame_type == B and config.weightb,
-            held=held,
+            references_before=references,
         )
         self._coded += 1
         self._frame_num += is_reference
         return spec
 
-    def _kept(self, held: list[Held]) -> tuple[Held, ...]:
-        """Those of `held`, latest first, that stay references: those of the next P frame, then the latest."""
+    def _kept(self, references: list[ReferenceFrame]) -> tuple[ReferenceFrame, ...]:
+        """Those of `references`, latest first, that stay references: those of the next P frame, then the latest."""
         config = self._config
-        of_p = [frame for frame in held if not frame.is_b][: min(config.ref, config.dpb_frames - config.b_levels)]
-        others = [frame for frame in held if frame not in of_p][: config.dpb_frames - len(of_p)]
+        of_p = [frame for frame in references if not frame.is_b][: min(config.ref, config.dpb_frames - config.b_levels)]
+        others = [frame for frame in references if frame not in of_p][: config.dpb_frames - len(of_p)]
         return tuple(sorted((*of_p, *others), key=_latest_first))
 
 
-def _latest_first(frame: Held) -> int:
+def _latest_first(frame: ReferenceFrame) -> int:
     return -frame.pic_order_cnt

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from ...scheduler.frame_spec import B, P
-from ...scheduler.lookahead.questions import Luma
+from ...scheduler.lookahead.costs import Luma
 from ..errors import InputError
 
 
@@ -21,12 +21,12 @@ class GivenTypes:
         if self._count >= len(self._types):
             raise InputError(f"the statistics of the first pass are of {len(self._types)} frames, and more come")
 
-    def add(self, luma: Luma | None, asked: str = "") -> list[str]:
+    def add(self, luma: Luma | None, requested: str = "") -> list[str]:
         """See TypeSource."""
-        found = self._types[self._count]
+        frame_type = self._types[self._count]
         self._count += 1
         self._waiting += 1
-        return [] if found == B else self._run(found)
+        return [] if frame_type == B else self._run(frame_type)
 
     def flush(self) -> list[str]:
         """See TypeSource."""

@@ -25,20 +25,28 @@ from ...cpu_simd.lookahead import (
 )
 from ...scheduler.executor import bands
 from ...scheduler.lookahead.brightness import brightness
+from ...scheduler.lookahead.costs import (
+    NOTHING_READ,
+    CostQuery,
+    LookaheadCosts,
+    Luma,
+    TreeFrame,
+    UsedMotion,
+    position_between,
+)
 from ...scheduler.lookahead.levels import levels_between
-from ...scheduler.lookahead.questions import NOTHING_READ, Costs, Luma, Question, TreeFrame, UsedMotion, position_between
-from ...scheduler.threads.after import Once, Starter
+from ...scheduler.threads.dependent_task import ComputeOnce, Starter
 from ..settings.config import Config
 from .adaptive_types import FAST
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
 Motion = tuple[np.ndarray, np.ndarray]  # vectors int16[n_mb, 2], source samples; costs uint16[n_mb]
-Halves = tuple[Once[HalfSize], ...]
-Motions = tuple[Once[Motion], ...]
+Halves = tuple[ComputeOnce[HalfSize], ...]
+Motions = tuple[ComputeOnce[Motion], ...]
 Both = tuple[Halves, int, Motions]  # the first arguments of lookahead_both
 
 
-def costs_of(config: Config, copies: bool, start: Starter | None = None) -> Costs:
+def costs_of(config: Config, copies: bool, start: Starter | None = None) -> LookaheadCosts:
     """The costs of an encode: on its first GPU, if it has one. copies: see GpuCosts; start: see FrameCosts."""
     size, quick = (config.width, config.height), config.subme <= QUICK
     threads = config.threads if start is None else 1  # free threads work on other pairs of frames
@@ -46,12 +54,12 @@ def costs_of(config: Config, copies: bool, start: Starter | None = None) -> Cost
     if not ordinals:
         # of all ways to divide many frames the motion would fill the memory
         return FrameCosts(*size, threads, quick=quick, start=start, keeps_used=config.mbtree and config.b_adapt == FAST)
-    from ...scheduler.lookahead.front import Lookahead
+    from ...scheduler.lookahead.gpu_or_host import GpuOrHostCosts
 
     def on_host(first: int) -> FrameCosts:
         return FrameCosts(*size, threads, first, quick)
 
-    return Lookahead(ordinals[0], *size, config.may_change_device, on_host, copies, quick)
+    return GpuOrHostCosts(ordinals[0], *size, config.may_change_device, on_host, copies, quick)
 
 
 class FrameCosts:
@@ -77,32 +85,32 @@ class FrameCosts:
 
             self._pool = ThreadPoolExecutor(threads - 1, "h264lite-lookahead")
         self._first = self._count = first  # frames that are kept: from _first on, before _count
-        self._frames: dict[int, Once[HalfSize]] = {}  # these two also of frames that are expected
-        self._intra: dict[int, Once[np.ndarray]] = {}
+        self._frames: dict[int, ComputeOnce[HalfSize]] = {}  # these two also of frames that are expected
+        self._intra: dict[int, ComputeOnce[np.ndarray]] = {}
         self._start = start
         self._kernels: dict[Callable[..., Any], Callable[..., Any]] = {}  # functions of kernels for the arrays of this size
-        self._motions: dict[tuple[int, int], Once[Motion]] = {}  # by frame and reference
-        self._sums: dict[Question, int] = {}  # of pairs and triples
+        self._motions: dict[tuple[int, int], ComputeOnce[Motion]] = {}  # by frame and reference
+        self._sums: dict[CostQuery, int] = {}  # of pairs and triples
         self._keeps_used = keeps_used
-        self._between: dict[Question, Once[UsedMotion]] = {}  # of triples; without `keeps_used` the costs alone
+        self._between: dict[CostQuery, ComputeOnce[UsedMotion]] = {}  # of triples; without `keeps_used` the costs alone
 
     def expect(self, number: int, luma: Luma) -> None:
         """See Costs: free threads begin with the frame."""
         assert isinstance(luma, np.ndarray)
-        half = self._frames.setdefault(number, Once(partial(self._half_size, luma)))
-        intra = self._intra.setdefault(number, Once(partial(self._intra_costs, half)))
+        half = self._frames.setdefault(number, ComputeOnce(partial(self._half_size, luma)))
+        intra = self._intra.setdefault(number, ComputeOnce(partial(self._intra_costs, half)))
         if self._start is not None:
             self._start(intra)
 
     def add(self, luma: Luma) -> None:
         """The next frame, uint8[H, W]; it is not kept."""
         assert isinstance(luma, np.ndarray)
-        half = self._frames.setdefault(self._count, Once(partial(self._half_size, luma)))
-        self._intra.setdefault(self._count, Once(partial(self._intra_costs, half)))
+        half = self._frames.setdefault(self._count, ComputeOnce(partial(self._half_size, luma)))
+        self._intra.setdefault(self._count, ComputeOnce(partial(self._intra_costs, half)))
         half()
         self._count += 1
 
-    def ahead(self, questions: list[Question]) -> None:
+    def ahead(self, questions: list[CostQuery]) -> None:
         """See Costs: each is computed when it is asked for, if not before by free threads."""
         if self._start is None:
             return
@@ -201,16 +209,16 @@ class FrameCosts:
         half_size(np.ascontiguousarray(luma), 0, self._mb_height, frame)
         return frame
 
-    def _intra_costs(self, half: Once[HalfSize]) -> np.ndarray:
+    def _intra_costs(self, half: ComputeOnce[HalfSize]) -> np.ndarray:
         costs = np.empty(self._mb_width * self._mb_height, np.uint16)
         self._by_rows(lookahead_intra, (half(),), (costs,))
         return costs
 
-    def _between_of(self, key: Question) -> Once[UsedMotion]:
-        found = self._between.get(key)
-        if found is None:
-            found = self._between[key] = Once(partial(self._use_both, self._keeps_used, *self._for_both(*key)))
-        return found
+    def _between_of(self, key: CostQuery) -> ComputeOnce[UsedMotion]:
+        between = self._between.get(key)
+        if between is None:
+            between = self._between[key] = ComputeOnce(partial(self._use_both, self._keeps_used, *self._for_both(*key)))
+        return between
 
     def _for_both(self, earlier: int, later: int, frame: int) -> Both:
         sources = self._frames[frame], self._frames[earlier], self._frames[later]
@@ -227,14 +235,14 @@ class FrameCosts:
             self._by_rows(lookahead_both, before, (used.cost,))
         return used
 
-    def _motion_of(self, frame: int, reference: int) -> Once[Motion]:
-        found = self._motions.get((frame, reference))
-        if found is None:
-            found = Once(partial(self._search_once, self._frames[frame], self._frames[reference]))
-            self._motions[frame, reference] = found
-        return found
+    def _motion_of(self, frame: int, reference: int) -> ComputeOnce[Motion]:
+        motion = self._motions.get((frame, reference))
+        if motion is None:
+            motion = ComputeOnce(partial(self._search_once, self._frames[frame], self._frames[reference]))
+            self._motions[frame, reference] = motion
+        return motion
 
-    def _search_once(self, frame: Once[HalfSize], reference: Once[HalfSize]) -> Motion:
+    def _search_once(self, frame: ComputeOnce[HalfSize], reference: ComputeOnce[HalfSize]) -> Motion:
         return self._search(frame(), reference())
 
     def _search(self, frame: HalfSize, reference: HalfSize) -> Motion:
@@ -248,15 +256,15 @@ class FrameCosts:
 
     def _chosen(self, kernel: Any, *arguments: Any) -> Callable[..., Any]:
         """The function of a kernel, whose arguments are of the same kinds in every call."""
-        found: Callable[..., Any] | None = self._kernels.get(kernel)
-        if found is None:
-            found = self._kernels[kernel] = kernel.chosen(*arguments)
-        return found
+        chosen: Callable[..., Any] | None = self._kernels.get(kernel)
+        if chosen is None:
+            chosen = self._kernels[kernel] = kernel.chosen(*arguments)
+        return chosen
 
     def _by_rows(self, kernel: Any, before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
         """Call a kernel for all rows, which stand between its arguments `before` and `after`, on all threads."""
-        own, *others = self._bands
-        function = self._chosen(kernel, *before, *own, *after)
+        own_band, *others = self._bands
+        function = self._chosen(kernel, *before, *own_band, *after)
         waiting = []
         for rows in others:
             assert self._pool is not None
@@ -264,7 +272,7 @@ class FrameCosts:
                 waiting.append(self._pool.submit(function, *before, *rows, *after))
             except RuntimeError:  # the system refuses another thread
                 function(*before, *rows, *after)
-        function(*before, *own, *after)
+        function(*before, *own_band, *after)
         for call in waiting:
             call.result()
 

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...cpu_simd.aq_offsets import MOST_WORTH_LOG2
+from ...cpu_simd.aq_offsets import MOST_WEIGHT_LOG2
 from ...cpu_simd.macroblock_tree import AMOUNT_SHIFT, tree_offsets, tree_propagate
 from ...forks import cached_property
 from ...scheduler.frame_spec import FrameSpec, I
-from ...scheduler.lookahead.questions import Costs, NotYet, Question, TreeFrame, UsedMotion
+from ...scheduler.lookahead.costs import CostPending, CostQuery, LookaheadCosts, TreeFrame, UsedMotion
 from ..settings.config import Config
-from .aq_ahead import Adapted
+from .adaptive_quantisation_async import AqResult
 from .fixed_point import LOG2_SHIFT, QP_SHIFT, exp2_array, fixed, scaled
 from .rate_factor import TREE_QPS
 
@@ -44,7 +44,7 @@ class Node:
 
     noise = 0  # as `hidden` of tree_propagate, of a macroblock that adaptive quantisation leaves alone
 
-    def __init__(self, spec: FrameSpec, qp: int, question: Question, adapt: Callable[[], Adapted] | None) -> None:
+    def __init__(self, spec: FrameSpec, qp: int, question: CostQuery, adapt: Callable[[], AqResult] | None) -> None:
         """qp: before offsets, in 1 / 256; question: nearest references and frame; adapt: adaptive quantisation, may wait."""
         self.spec, self.qp, self.question, self._adapt = spec, qp, question, adapt
         self.weight = min(64, max(0, spec.implicit_weights[0])) if spec.list1 else 0
@@ -52,7 +52,7 @@ class Node:
         self.flow: Flow | None = None  # a GPU has it
 
     @cached_property
-    def _adapted(self) -> Adapted | None:
+    def _adapted(self) -> AqResult | None:
         """Found when the tree grows: a thread may be at it before."""
         return None if self._adapt is None else self._adapt()
 
@@ -62,22 +62,22 @@ class Node:
         return None if self._adapted is None else self._adapted.offsets
 
     @property
-    def worth(self) -> np.ndarray | None:
+    def error_weights(self) -> np.ndarray | None:
         """See Adapted."""
-        return None if self._adapted is None else self._adapted.worth
+        return None if self._adapted is None else self._adapted.error_weights
 
-    def load(self, costs: Costs) -> None:
+    def load(self, costs: LookaheadCosts) -> None:
         """The flow comes to the host."""
         intra = costs.intra_costs(self.question[-1])
         used = None
         if len(self.question) > 1:
             used = (costs.used_of_p if len(self.question) == 2 else costs.used_of_b)(*self.question)
-        if self.worth is None:
+        if self.error_weights is None:
             square = np.full(intra.size, 1 << _SQUARE_SHIFT, np.int64)
         else:
-            square = np.maximum((self.worth >> MOST_WORTH_LOG2) ** 2 >> _SQUARE_SHIFT, 1)
-        own = np.maximum(square >> (_SQUARE_SHIFT - AMOUNT_SHIFT), 1)
-        self.flow = Flow(intra, used, own, np.minimum((self.noise << _SQUARE_SHIFT) // square, _MOST_HIDDEN))
+            square = np.maximum((self.error_weights >> MOST_WEIGHT_LOG2) ** 2 >> _SQUARE_SHIFT, 1)
+        own_error = np.maximum(square >> (_SQUARE_SHIFT - AMOUNT_SHIFT), 1)
+        self.flow = Flow(intra, used, own_error, np.minimum((self.noise << _SQUARE_SHIFT) // square, _MOST_HIDDEN))
 
     def with_tree(self, offsets: np.ndarray | None) -> np.ndarray | None:
         """Offsets of its macroblocks, with those of the tree."""
@@ -87,13 +87,13 @@ class Node:
 
 
 # a frame, its QP in 1 / 256 and offsets of its macroblocks, int32[n_mb] in 1 / 256; None: all have the frame's QP
-Settled = tuple[FrameSpec, int, np.ndarray | None]
+FrameWithQp = tuple[FrameSpec, int, np.ndarray | None]
 
 
 class MacroblockTree:
     """Holds the frames of a stream until `ahead` later ones are known, or one that no earlier frame is a reference of."""
 
-    def __init__(self, mb_width: int, ahead: int, strength: int, above: int, costs: Costs) -> None:
+    def __init__(self, mb_width: int, ahead: int, strength: int, above: int, costs: LookaheadCosts) -> None:
         """strength: as of tree_offsets; above: QPs of frames before offsets over those with them, in 1 / 256."""
         self._mb_width, self._ahead, self._strength, self._above, self._costs = mb_width, ahead, strength, above, costs
         self._group = max(1, ahead // _GROUP)
@@ -102,13 +102,13 @@ class MacroblockTree:
         self.needed_from: int | None = None  # the first frame in display order whose costs only a GPU has; None: none
 
     @classmethod
-    def of(cls, config: Config, costs: Costs) -> "MacroblockTree":
+    def of(cls, config: Config, costs: LookaheadCosts) -> "MacroblockTree":
         """For an encode."""
         ease = fixed(1 - Fraction(config.qcomp), LOG2_SHIFT)
         strength, above = (scaled(qps, ease, LOG2_SHIFT) for qps in (_STRENGTH << QP_SHIFT, fixed(TREE_QPS, QP_SHIFT)))
         return cls(config.mb_width, config.rc_lookahead, strength, above, costs)
 
-    def add(self, node: Node) -> Iterator[Settled]:
+    def add(self, node: Node) -> Iterator[FrameWithQp]:
         """The next frame in coding order. Yields those that leave."""
         yield from self._ended(wait=False)
         if node.spec.frame_type == I:  # the nearest references of all later frames are this one or later ones
@@ -122,31 +122,31 @@ class MacroblockTree:
         if len(self._nodes) - self._leaving >= self._ahead + self._group:
             yield from self._leave(self._group)
 
-    def flush(self) -> Iterator[Settled]:
+    def flush(self) -> Iterator[FrameWithQp]:
         """No frame follows that depends on those that wait: yields all."""
         yield from self._leave(len(self._nodes) - self._leaving)
         yield from self._ended(wait=True)
 
-    def _leave(self, count: int) -> Iterator[Settled]:
+    def _leave(self, count: int) -> Iterator[FrameWithQp]:
         """The next `count` frames, on the host now, on a GPU later, and those before."""
         yield from self._ended(wait=True)
         if not count:
             return
         self._leaving, self._window = count, len(self._nodes)
         if not self._costs.start_tree(self._for_gpu(), count, self._strength):
-            yield from self._settled(self._offsets())
+            yield from self._with_offsets(self._offsets())
 
-    def _ended(self, wait: bool) -> Iterator[Settled]:
+    def _ended(self, wait: bool) -> Iterator[FrameWithQp]:
         """The frames whose offsets a GPU has found."""
         if not self._leaving:
             return
         try:
-            found = self._costs.tree(wait)
-        except NotYet:
+            offsets = self._costs.tree(wait)
+        except CostPending:
             return
-        yield from self._settled(self._offsets() if found is None else found)
+        yield from self._with_offsets(self._offsets() if offsets is None else offsets)
 
-    def _settled(self, offsets: Sequence[np.ndarray | None]) -> Iterator[Settled]:
+    def _with_offsets(self, offsets: Sequence[np.ndarray | None]) -> Iterator[FrameWithQp]:
         """The first frames leave."""
         self._leaving = 0
         for found in offsets:
@@ -156,35 +156,35 @@ class MacroblockTree:
 
     def _for_gpu(self) -> list[TreeFrame]:
         places = {node.spec.coding_index: place for place, node in enumerate(self._nodes)}
-        found = []
+        tree_frames = []
         for node in self._nodes:
             gives = [places.get(index, -1) for index in node.nearest] or [-1]
-            found.append(TreeFrame(node.question, (gives[0], gives[-1]), node.weight, node.worth, node.noise))
-        return found
+            tree_frames.append(TreeFrame(node.question, (gives[0], gives[-1]), node.weight, node.error_weights, node.noise))
+        return tree_frames
 
     def _offsets(self) -> list[np.ndarray | None]:
         """Of the frames that leave, on the host."""
         amounts: dict[int, np.ndarray] = {}  # by coding index
-        found: list[np.ndarray | None] = []
+        offsets: list[np.ndarray | None] = []
         for place in range(self._window - 1, -1, -1):
             node = self._nodes[place]
             if node.flow is None:
                 node.load(self._costs)
             assert node.flow is not None
-            intra, used, own, hidden = node.flow
+            intra, used, own_error, hidden = node.flow
             amount = amounts.pop(node.spec.coding_index, None)
             if amount is None:
-                amount = np.zeros_like(own)
+                amount = np.zeros_like(own_error)
             if used is not None:
-                gifts = [amounts.setdefault(index, np.zeros_like(own)) for index in node.nearest]
-                tree_propagate(intra, own, hidden, used, node.weight, self._mb_width, amount, gifts[0], gifts[-1])
+                gifts = [amounts.setdefault(index, np.zeros_like(own_error)) for index in node.nearest]
+                tree_propagate(intra, own_error, hidden, used, node.weight, self._mb_width, amount, gifts[0], gifts[-1])
             if place < self._leaving:
-                found.append(self._offsets_of(own, amount) if node.spec.is_reference else None)
-        return found[::-1]
+                offsets.append(self._offsets_of(own_error, amount) if node.spec.is_reference else None)
+        return offsets[::-1]
 
-    def _offsets_of(self, own: np.ndarray, amount: np.ndarray) -> np.ndarray:
-        offsets = np.empty(own.size, np.int32)
-        tree_offsets(own, amount, self._strength, offsets)
+    def _offsets_of(self, own_error: np.ndarray, amount: np.ndarray) -> np.ndarray:
+        offsets = np.empty(own_error.size, np.int32)
+        tree_offsets(own_error, amount, self._strength, offsets)
         return offsets
 
 

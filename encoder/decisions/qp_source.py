@@ -6,16 +6,16 @@ from typing import Protocol
 import numpy as np
 
 from ...scheduler.frame_spec import B, FrameSpec, I, P
-from ...scheduler.frames.held_sources import HeldSource
-from ...scheduler.lookahead.questions import Costs, NotYet, Question
-from ...scheduler.threads.after import Starter
+from ...scheduler.frames.gpu_sources import GpuSource
+from ...scheduler.lookahead.costs import CostPending, CostQuery, LookaheadCosts
+from ...scheduler.threads.dependent_task import Starter
 from ..settings.config import Config
 from .adaptive_quantisation import QP_ONE, mb_qps
-from .aq_ahead import AqAhead
+from .adaptive_quantisation_async import AsyncAdaptiveQuantisation
 from .fixed_point import QP_SHIFT, scaled
-from .macroblock_tree import MacroblockTree, Node, Settled
+from .frame_requests import ZONE, Requests
+from .macroblock_tree import FrameWithQp, MacroblockTree, Node
 from .rate_factor import CrfRules, RateFactor
-from .requested import ZONE, Requests
 
 
 class QpSource(Protocol):
@@ -25,13 +25,13 @@ class QpSource(Protocol):
     def needed_from(self) -> int:
         """The first frame in display order whose costs are still asked for."""
 
-    def see(self, planes: Sequence[np.ndarray] | HeldSource) -> None:
+    def see(self, planes: Sequence[np.ndarray] | GpuSource) -> None:
         """The next source frame in display order: Y, Cb, Cr, uint8 of display size, unchanged until it is decided; or on a
         GPU.
         """
 
     def add(self, specs: Sequence[FrameSpec]) -> list[FrameSpec]:
-        """The next frames in coding order, whose costs are there. All whose QPs are settled now, in coding order."""
+        """The next frames in coding order, whose costs are there. All whose QPs are decided now, in coding order."""
 
     def flush(self) -> list[FrameSpec]:
         """No frame follows: all that wait."""
@@ -43,14 +43,14 @@ class QpSource(Protocol):
 class CrfQps:
     """A QpSource: QPs of a constant rate factor. Frames wait for the macroblock tree alone."""
 
-    def __init__(self, config: Config, costs: Costs, requests: Requests, start: Starter | None = None) -> None:
-        """start: see AqAhead."""
+    def __init__(self, config: Config, costs: LookaheadCosts, requests: Requests, start: Starter | None = None) -> None:
+        """start: see AsyncAdaptiveQuantisation."""
         self._requests = requests
         rules = CrfRules.of(config)
         self._costs, self._crf, self._factor = costs, rules.crf, RateFactor(rules)
         self._limits, self._in_passes = (config.qpmin, config.qpmax), config.pass_ > 0
         self._tree = MacroblockTree.of(config, costs) if config.mbtree else None
-        self._aq = AqAhead(config, start) if config.aq_mode else None
+        self._aq = AsyncAdaptiveQuantisation(config, start) if config.aq_mode else None
         self._predicts_b = config.buffer is not None or (config.bitrate > 0 and config.first_pass is None)
         self._shown: dict[int, int] = {}  # display index of each reference
         self._last_shown = 0
@@ -61,18 +61,18 @@ class CrfQps:
         waiting = None if self._tree is None else self._tree.needed_from
         return self._last_shown if waiting is None else min(waiting, self._last_shown)
 
-    def see(self, planes: Sequence[np.ndarray] | HeldSource) -> None:
+    def see(self, planes: Sequence[np.ndarray] | GpuSource) -> None:
         """See QpSource."""
         if self._aq is not None:
             self._aq.see(planes)
 
     def add(self, specs: Sequence[FrameSpec]) -> list[FrameSpec]:
         """See QpSource."""
-        return [settled for spec in specs for settled in self._decided(spec)]
+        return [with_qps for spec in specs for with_qps in self._decided(spec)]
 
     def flush(self) -> list[FrameSpec]:
         """See QpSource."""
-        return [] if self._tree is None else [self._with_qp(*found) for found in self._tree.flush()]
+        return [] if self._tree is None else [self._with_qp(*frame) for frame in self._tree.flush()]
 
     def close(self) -> None:
         """See QpSource."""
@@ -80,24 +80,24 @@ class CrfQps:
             self._aq.close()
 
     def _decided(self, spec: FrameSpec) -> list[FrameSpec]:
-        """Those that are settled by the next frame."""
+        """Those that are decided by the next frame."""
         spec = spec._replace(cost=self._cost(spec))
         qp = self._factor.qp(spec, spec.cost)
         adapted = None if self._aq is None else self._aq.take(spec.display_index)
-        settled: Iterable[Settled]
+        with_qps: Iterable[FrameWithQp]
         if self._tree is None:
-            settled = [(spec, qp, None if adapted is None else adapted().offsets)]
+            with_qps = [(spec, qp, None if adapted is None else adapted().offsets)]
         else:
-            settled = self._tree.add(Node(spec, qp, self._question(spec), adapted))
+            with_qps = self._tree.add(Node(spec, qp, self._question(spec), adapted))
         known = {**self._shown, spec.coding_index: spec.display_index}
         self._shown = {index: known[index] for index in spec.references_after}
         if spec.frame_type != B:
             self._last_shown = spec.display_index  # the B frames before it follow in the same call of `add`
-        return [self._with_qp(*found) for found in settled]
+        return [self._with_qp(*frame) for frame in with_qps]
 
     def _with_qp(self, spec: FrameSpec, qp: int, offsets: np.ndarray | None) -> FrameSpec:
         """The spec with its QP and, with offsets, the QPs of macroblocks, of which that of the frame is the mean then."""
-        if (requested := self._requests.settled(spec)) is not None:
+        if (requested := self._requests.with_requested_qp(spec)) is not None:
             return requested
         shift = self._requests.shift(spec.display_index)
         qp = min(QP_ONE * self._limits[1], max(QP_ONE * self._limits[0], qp + shift))
@@ -125,9 +125,9 @@ class CrfQps:
                 if spec.frame_type == P:
                     return self._costs.p(self._shown[spec.list0[0]], spec.display_index)
                 return self._costs.b(*self._question(spec)) if self._predicts_b else 0
-            except NotYet:
+            except CostPending:
                 self._costs.wait()
 
-    def _question(self, spec: FrameSpec) -> Question:
+    def _question(self, spec: FrameSpec) -> CostQuery:
         """For the tree: nearest references and frame."""
         return (*(self._shown[index] for index in (*spec.list0[:1], *spec.list1[:1])), spec.display_index)

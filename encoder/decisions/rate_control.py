@@ -11,7 +11,7 @@ from .size_feedback import RATE_LAG, SizeFeedback, rate_lag
 
 
 class RateControl:
-    """Settles the QPs of frames. Parts of a second pass share no sizes, so that lanes can code them at once."""
+    """Assigns the QPs of frames. Parts of a second pass share no sizes, so that lanes can code them at once."""
 
     def __init__(self, config: Config) -> None:
         first = config.first_pass
@@ -22,10 +22,10 @@ class RateControl:
         self._control: BitrateControl | SecondPass | None = BitrateControl(config) if first is None else None
 
     def lag(self, coding_index: int) -> int:
-        """The frame that many before this one, and all before that, are finished when this one is settled."""
+        """The frame that many before this one, and all before that, are finished when this one gets its QP."""
         return self._sizes.lag_of(coding_index - self._part.start)
 
-    def settle(self, spec: FrameSpec, ahead: Sequence[FrameSpec]) -> tuple[FrameSpec, tuple[FrameSpec, ...]]:
+    def assign_qp(self, spec: FrameSpec, ahead: Sequence[FrameSpec]) -> tuple[FrameSpec, tuple[FrameSpec, ...]]:
         """The next frame with its QP; see BitrateControl."""
         index = spec.coding_index
         if self._whole is not None and index not in self._part:
@@ -33,7 +33,7 @@ class RateControl:
             self._control = SecondPass(self._whole, self._part)
             self._sizes = SizeFeedback(RATE_LAG, rate_lag)
         assert self._control is not None
-        return self._control.settle(spec, self._sizes.release(index - self._part.start), ahead)
+        return self._control.assign_qp(spec, self._sizes.release(index - self._part.start), ahead)
 
     def add(self, coding_index: int, bits: int) -> None:
         """The next finished frame in coding order; those of other parts, coded before, are no longer of use."""

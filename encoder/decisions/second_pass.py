@@ -12,8 +12,8 @@ import numpy as np
 
 from ...scheduler.frame_spec import FrameSpec
 from ..settings.config import Config
+from ..settings.frame_requests import IDR
 from ..settings.pass_file import FirstPass
-from ..settings.requests import IDR
 from .adaptive_quantisation import QP_ONE, mean_qp, shifted
 from .fixed_point import LOG2_SHIFT, QP_SHIFT, fixed, log2_fixed, scaled
 from .size_model import SizeModel
@@ -45,10 +45,10 @@ class FirstPassSizes:
     def at(self, frames: slice, qps: np.ndarray) -> np.ndarray:
         """int64[n]: bits of n frames, or of one, with n mean QPs in 1 / 256."""
         change = qps - self._first.qp[frames]
-        found = np.zeros(change.shape, np.int64)
+        sizes = np.zeros(change.shape, np.int64)
         for logs, slope in zip(self._logs, _SLOPES):
-            found += SizeModel.bits_of(logs[frames] - change * slope // (_STEP * QP_ONE))
-        return found
+            sizes += SizeModel.bits_of(logs[frames] - change * slope // (_STEP * QP_ONE))
+        return sizes
 
     def with_factor(self, frames: slice, factor: int | np.ndarray) -> np.ndarray:
         """int64[n]: bits of n frames with the QPs of a rate factor in 1 / 256, or of one frame with n factors."""
@@ -102,7 +102,7 @@ class WholeStream:
         assert config.first_pass is not None
         self.qpmin, self.qpmax, self.has_buffer = config.qpmin, config.qpmax, config.buffer is not None
         self.sizes, self.factor = FirstPassSizes(config), rate_factor(config)
-        self.kinds, self.over = config.first_pass.kinds, config.first_pass.over + self.factor
+        self.frame_classes, self.over = config.first_pass.frame_classes, config.first_pass.over + self.factor
         self._planned, self._bits = self.sizes.with_factor(slice(None), self.factor), stream_bits(config)
 
     def share(self, frames: range) -> int:
@@ -120,25 +120,31 @@ class SecondPass:
         part = slice(frames.start, frames.stop)
         self._qpmin, self._qpmax, self._has_buffer = whole.qpmin, whole.qpmax, whole.has_buffer
         self._sizes, self._left, self._end = whole.sizes, whole.share(frames), frames.stop
-        self._kinds, self._over = whole.kinds, whole.over
-        # bits of the frames of each kind that are not settled, with QPs higher by -_MOST .. _MOST
+        self._frame_classes, self._over = whole.frame_classes, whole.over
+        # bits of the frames of each kind that have no QP yet, with QPs higher by -_MOST .. _MOST
         self._factors = whole.factor + QP_ONE * np.arange(-_MOST, _MOST + 1)
-        self._ahead = {kind: np.zeros(2 * _MOST + 1, np.int64) for kind in self._kinds[part]}
-        members = {kind: np.array([found == kind for found in self._kinds[part]]) for kind in self._ahead}
+        self._ahead = {frame_class: np.zeros(2 * _MOST + 1, np.int64) for frame_class in self._frame_classes[part]}
+        members = {
+            frame_class: np.array([other == frame_class for other in self._frame_classes[part]])
+            for frame_class in self._ahead
+        }
         for row, factor in enumerate(self._factors.tolist()):
             bits = self._sizes.with_factor(part, factor)
-            for kind, of_kind in members.items():
-                self._ahead[kind][row] = bits[of_kind].sum()
+            for frame_class, of_kind in members.items():
+                self._ahead[frame_class][row] = bits[of_kind].sum()
         self._real = dict.fromkeys(self._ahead, 0)  # recent bits by kind, and the predicted ones
         self._predicted = dict.fromkeys(self._ahead, 0)
         # of predictions, beside these
-        self._trust = {kind: _TRUST * (int(self._ahead[kind][_MOST]) // int(members[kind].sum()) + 1) for kind in self._ahead}
+        self._trust = {
+            frame_class: _TRUST * (int(self._ahead[frame_class][_MOST]) // int(members[frame_class].sum()) + 1)
+            for frame_class in self._ahead
+        }
         self._waiting: deque[tuple[tuple[str, bool], int]] = deque()  # kind and predicted bits of frames of unknown size
         self._correction = 0  # in 1 / 256 QP
         self._rest = 0  # bits that rounding to whole QPs has left
         self._count = frames.start  # the coding index of the next frame
 
-    def settle(
+    def assign_qp(
         self, spec: FrameSpec, sizes: Sequence[int], ahead: Sequence[FrameSpec]
     ) -> tuple[FrameSpec, tuple[FrameSpec, ...]]:
         """See BitrateControl."""
@@ -147,35 +153,35 @@ class SecondPass:
         best = self._best_correction()
         limits = self._correction - _MOST_STEP, self._correction + _MOST_STEP
         self._correction = min(limits[1], max(limits[0], best))
-        frame, kind = slice(self._count, self._count + 1), self._kinds[self._count]
+        frame, frame_class = slice(self._count, self._count + 1), self._frame_classes[self._count]
         shift = self._whole(spec, frame)
-        settled = self._shifted(spec, shift)
-        bits = int(self._sizes.at(frame, np.array([mean_qp(settled)]))[0])
-        self._waiting.append((kind, bits))
-        self._ahead[kind] -= self._sizes.with_factor(frame, self._factors)
+        with_qp = self._shifted(spec, shift)
+        bits = int(self._sizes.at(frame, np.array([mean_qp(with_qp)]))[0])
+        self._waiting.append((frame_class, bits))
+        self._ahead[frame_class] -= self._sizes.with_factor(frame, self._factors)
         self._count += 1
-        settled = settled._replace(predicted=scaled(bits, self._ratio(kind), LOG2_SHIFT))
-        return settled, tuple([self._shifted(frame, shift) for frame in ahead]) if self._has_buffer else ()
+        with_qp = with_qp._replace(predicted=scaled(bits, self._ratio(frame_class), LOG2_SHIFT))
+        return with_qp, tuple([self._shifted(frame, shift) for frame in ahead]) if self._has_buffer else ()
 
     def _learn(self, bits: int) -> None:
         """The size of the next frame has become known."""
-        kind, predicted = self._waiting.popleft()
+        frame_class, predicted = self._waiting.popleft()
         self._left -= bits
-        self._real[kind] += bits - self._real[kind] // _MEMORY
-        self._predicted[kind] += predicted - self._predicted[kind] // _MEMORY
+        self._real[frame_class] += bits - self._real[frame_class] // _MEMORY
+        self._predicted[frame_class] += predicted - self._predicted[frame_class] // _MEMORY
 
-    def _ratio(self, kind: tuple[str, bool]) -> int:
+    def _ratio(self, frame_class: tuple[str, bool]) -> int:
         """Real over predicted bits of frames of a kind, in 1 / 65536; without many of them that of all frames counts too."""
         real, predicted = sum(self._real.values()), sum(self._predicted.values())
-        most, trust = max(self._trust.values()), self._trust[kind]
+        most, trust = max(self._trust.values()), self._trust[frame_class]
         usual = ((real + most) << LOG2_SHIFT) // (predicted + most)
-        return ((self._real[kind] << LOG2_SHIFT) + trust * usual) // (self._predicted[kind] + trust)
+        return ((self._real[frame_class] << LOG2_SHIFT) + trust * usual) // (self._predicted[frame_class] + trust)
 
     def _best_correction(self) -> int:
-        """In 1 / 256 QP: with it the frames that are not settled have the bits that are left."""
-        ratios = {kind: self._ratio(kind) for kind in self._ahead}
-        left = self._left - sum(bits * ratios[kind] for kind, bits in self._waiting) // _ONE
-        totals = sum(bits * ratios[kind] >> LOG2_SHIFT for kind, bits in self._ahead.items())
+        """In 1 / 256 QP: with it the frames that have no QP yet have the bits that are left."""
+        ratios = {frame_class: self._ratio(frame_class) for frame_class in self._ahead}
+        left = self._left - sum(bits * ratios[frame_class] for frame_class, bits in self._waiting) // _ONE
+        totals = sum(bits * ratios[frame_class] >> LOG2_SHIFT for frame_class, bits in self._ahead.items())
         assert isinstance(totals, np.ndarray)
         expected, frames = int(totals[_MOST]), self._end - self._count
         left = expected + (left - expected) * frames // max(frames, _REPAID)

@@ -25,7 +25,7 @@ _SURPRISE = _ONE // 2  # more of a deviation is another content, and not the slo
 
 
 class _Mean(NamedTuple):
-    """Of frames of a kind: log2 of cost, of the quantiser step, of bits; and the number of frames that count."""
+    """Of frames of a frame_class: log2 of cost, of the quantiser step, of bits; and the number of frames that count."""
 
     cost: int
     step: int
@@ -52,15 +52,15 @@ class SizeModel:
     def steps(self, specs: Sequence[FrameSpec]) -> np.ndarray:
         """int64: the x of the specs with their QPs."""
         # without calls for each frame: an average rate has those of fifty in every frame
-        kinds = [(spec.frame_type, spec.is_reference) for spec in specs]
-        of_kind = {kind: self._of_kind(*kind) for kind in set(kinds)}
-        numbers = [of_kind[kind] for kind in kinds]
+        frame_classes = [(spec.frame_type, spec.is_reference) for spec in specs]
+        of_class = {frame_class: self._of_class(*frame_class) for frame_class in set(frame_classes)}
+        numbers = [of_class[frame_class] for frame_class in frame_classes]
         costs = [log2_fixed(spec.cost or 1) for spec in specs]
-        found = [
+        steps = [
             number + (share * cost >> LOG2_SHIFT) - _OF_QP[spec.qp]
             for (number, share), cost, spec in zip(numbers, costs, specs)
         ]
-        return np.array(found, np.int64)
+        return np.array(steps, np.int64)
 
     def bits_at(self, steps: np.ndarray) -> np.ndarray:
         """int64: sizes whose x these are, in bits."""
@@ -89,15 +89,15 @@ class SizeModel:
 
     def learn(self, spec: FrameSpec, bits: int) -> None:
         """A frame has been coded with this spec."""
-        kind = spec.frame_type, spec.is_reference
-        found = log2_fixed(spec.cost or 1), _OF_QP[spec.qp], log2_fixed(max(1, bits))
-        mean = self._means.get(kind)
+        frame_class = spec.frame_type, spec.is_reference
+        point = log2_fixed(spec.cost or 1), _OF_QP[spec.qp], log2_fixed(max(1, bits))
+        mean = self._means.get(frame_class)
         if mean is None:
-            self._means[kind] = _Mean(*found, 1)
+            self._means[frame_class] = _Mean(*point, 1)
             return
-        cost, qp, bits = found[0] - mean.cost, mean.step - found[1], found[2] - mean.bits
+        cost, qp, bits = point[0] - mean.cost, mean.step - point[1], point[2] - mean.bits
         count = min(mean.frames + 1, self._inertia)
-        self._means[kind] = _Mean(mean.cost + cost // count, mean.step - qp // count, mean.bits + bits // count, count)
+        self._means[frame_class] = _Mean(mean.cost + cost // count, mean.step - qp // count, mean.bits + bits // count, count)
         expected = self._power * cost + self._slope * qp >> LOG2_SHIFT
         self._fit(cost, qp, expected + max(-_SURPRISE, min(_SURPRISE, bits - expected)))
 
@@ -119,7 +119,7 @@ class SizeModel:
         self._corner = max(1, self._samples * _PER_LN2 // slope)
         self._log_corner = log2_fixed(self._corner)
 
-    def _of_kind(self, frame_type: str, is_reference: bool) -> tuple[int, int]:
+    def _of_class(self, frame_type: str, is_reference: bool) -> tuple[int, int]:
         """The number in x of a kind of frame, and what log2(cost) counts in x."""
         mean = self._mean(frame_type, is_reference)
         if mean.bits <= self._log_corner:

@@ -71,13 +71,13 @@ def plane_sums(plane: np.ndarray) -> PlaneSums:
 
 def sums_of_blocks(block_sums: np.ndarray, width: int, height: int) -> Sums:
     """Of a frame of this size; block_sums: int32[2, n], sums of the blocks of Y, Cb, Cr, and of squares."""
-    found, at = [], 0
+    planes, at = [], 0
     for wide, high in ((width, height), *2 * [((width + 1) // 2, (height + 1) // 2)]):
         shape = -(-high // SUM_BLOCK), -(-wide // SUM_BLOCK)
         blocks, squares = block_sums[:, at : at + shape[0] * shape[1]].astype(np.int64)
         at += blocks.size
-        found.append(PlaneSums(-(-high // SUM_LINES), wide, int(blocks.sum()), int(squares.sum()), blocks.reshape(shape)))
-    return tuple(found)
+        planes.append(PlaneSums(-(-high // SUM_LINES), wide, int(blocks.sum()), int(squares.sum()), blocks.reshape(shape)))
+    return tuple(planes)
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,9 @@ def weights(current: Sequence[PlaneSums], reference: Sequence[PlaneSums]) -> Wei
     if not flags:
         return UNWEIGHTED
     luma = luma or PlaneWeight(0, 1, 0)
-    cb, cr = (found or PlaneWeight(0, 1, 0) for found in chroma)
+    cb, cr = (weight or PlaneWeight(0, 1, 0) for weight in chroma)
     log2 = max(cb.log2, cr.log2)  # the denominator is common
-    while max(at_log2 := [found.weight << log2 >> found.log2 for found in (cb, cr)]) > 127:
+    while max(at_log2 := [weight.weight << log2 >> weight.log2 for weight in (cb, cr)]) > 127:
         log2 -= 1
     return Weights(flags, luma.log2, luma.weight, luma.offset, log2, at_log2[0], cb.offset, at_log2[1], cr.offset)
 
@@ -188,8 +188,8 @@ class Weighting:
             list0 = (*(len(first) - 1) * spec.list0[:1], *spec.list0)
             distances = (*(len(first) - 1) * spec.distances[:1], *spec.distances)
             spec = spec._replace(weights=first, list0=list0, distances=distances)
-        held = {**self._sums, spec.coding_index: sums}
-        self._sums = {index: held[index] for index in spec.references_after}
+        sums_by_frame = {**self._sums, spec.coding_index: sums}
+        self._sums = {index: sums_by_frame[index] for index in spec.references_after}
         return spec
 
 

@@ -11,6 +11,6 @@ TO_PROGRESSIVE = "-vf bwdif=send_frame"
 
 def converting(name: str, words: str, suffix: str, ending: str = ".mkv") -> str:
     """The line that converts a file without loss but for what `words` say. ending: of the new file, .mkv or .y4m."""
-    made = f"{os.path.splitext(name)[0]}_{suffix}{ending}"
+    converted = f"{os.path.splitext(name)[0]}_{suffix}{ending}"
     coder = " -c:v ffv1" if ending == ".mkv" else ""
-    return f"convert it: ffmpeg -i {shlex.quote(name)} {words}{coder} {shlex.quote(made)}"
+    return f"convert it: ffmpeg -i {shlex.quote(name)} {words}{coder} {shlex.quote(converted)}"

@@ -26,8 +26,8 @@ _USUAL = ("23.976", "23.98", "24", "25", "29.97", "30", "47.95", "48", "50", "59
 
 def size_from_name(name: str) -> tuple[int, int] | None:
     """(width, height) from the last such pair of a file name as foreman_352x288_30.yuv; None if 0 or missing."""
-    found = _last_size(_stem(name))
-    width, height = (int(found[1]), int(found[2])) if found else (0, 0)
+    size = _last_size(_stem(name))
+    width, height = (int(size[1]), int(size[2])) if size else (0, 0)
     return (width, height) if width and height else None
 
 
@@ -38,14 +38,14 @@ def rate_from_name(name: str) -> Fraction | None:
     numbers may count frames, x_352x288_30.yuv or x_352x288_29.97.yuv.
     """
     stem = _stem(name)
-    texts = {found[1] for found in _WITH_UNIT.finditer(stem)}
+    texts = {match[1] for match in _WITH_UNIT.finditer(stem)}
     size = _last_size(stem)
     if size and not texts:
         after = stem[size.end() :]
-        if found := _FRACTION.match(after):
-            texts = {f"{found[1]}/{found[2]}"}
-        elif (found := _PLAIN.match(after)) and found[1] in _USUAL:
-            texts = {found[1]}
+        if match := _FRACTION.match(after):
+            texts = {f"{match[1]}/{match[2]}"}
+        elif (match := _PLAIN.match(after)) and match[1] in _USUAL:
+            texts = {match[1]}
     try:
         return read_fps(texts.pop()) if len(texts) == 1 else None
     except ValueError:
@@ -57,8 +57,8 @@ def _stem(name: str) -> str:
 
 
 def _last_size(stem: str) -> re.Match[str] | None:
-    found = list(re.finditer(_SIZE, stem))
-    return found[-1] if found else None
+    matches = list(re.finditer(_SIZE, stem))
+    return matches[-1] if matches else None
 
 
 def ending_of(name: str) -> str:
@@ -92,8 +92,8 @@ def image_files(inputs: Sequence[str]) -> list[str]:
     if len(_COUNTER.findall(os.path.basename(name))) == 1:
         return _counted(name)
     if re.search(r"[*?[]", name):
-        if found := sorted(glob.glob(name), key=natural):
-            return found
+        if names := sorted(glob.glob(name), key=natural):
+            return names
         raise InputError(f"{name}: no such files")
     return [name]
 
@@ -113,13 +113,13 @@ def _counted(name: str) -> list[str]:
     expression = re.compile(re.escape(pattern[: counter.start()]) + digits + re.escape(pattern[counter.end() :]))
     try:
         entries = map(expression.fullmatch, os.listdir(folder or "."))
-        found = sorted((int(match[1]), match[0]) for match in entries if match)
+        counted = sorted((int(match[1]), match[0]) for match in entries if match)
     except OSError as error:
         check_of_file(error)
         raise InputError(f"{folder}: {error_text(error)}") from None
-    if not found:
+    if not counted:
         raise InputError(f"{name}: no such files")
-    for (before, entry), (number, _) in pairwise(found):
+    for (before, entry), (number, _) in pairwise(counted):
         if number != before + 1:
             raise InputError(f"{name}: number {before + 1} is missing, after {entry} (a pattern such as '*.png' takes all)")
-    return [os.path.join(folder, entry) for _, entry in found]
+    return [os.path.join(folder, entry) for _, entry in counted]

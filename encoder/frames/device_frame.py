@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...scheduler.frames.held_sources import HeldSource
+from ...scheduler.frames.gpu_sources import GpuSource
 from ...scheduler.frames.host_rgb import scale
 from ..errors import InputError
 from .producer import Order
@@ -20,7 +20,7 @@ class DeviceFrame:
 
     stage: load_i420 or load_rgb; pointers: input_y and so on; numbers: distances in bytes and the like. frame: the user's
     object, kept so that its library does not reuse the memory. first: of its array, so that its place is checked. checked:
-    the samples must be of the range of values. held: the encoder's buffer that it lies in.
+    the samples must be of the range of values. buffered: the encoder's buffer that it lies in.
     """
 
     stage: str
@@ -30,7 +30,7 @@ class DeviceFrame:
     frame: Any
     first: bool = True
     checked: bool = False
-    held: HeldSource | None = None
+    buffered: GpuSource | None = None
 
     @property
     def is_rgb(self) -> bool:

@@ -115,14 +115,14 @@ def _readings(shape: Sequence[int], layout: str | None, format: str | None, leas
         axes = [*_READINGS.get(len(shape), ()), *(["BTHW"] if len(shape) == 4 and shape[0] == 1 else [])]
     if axes and "B" in axes[0] and (batch := shape[axes[0].index("B")]) != 1:
         raise InputError(f"an array of shape {tuple(shape)} is a batch of {batch} videos: write one at a time")
-    found = []
+    readings = []
     for word in axes:
         for name in FORMATS:
             if (format is None and name in ("bgr", "bgra")) or (format is not None and name != format):
                 continue
             if _possible(word, name, shape, least):
-                found.append(Layout(word, name))
-    return found
+                readings.append(Layout(word, name))
+    return readings
 
 
 def _possible(axes: str, format: str, shape: Sequence[int], least: int) -> bool:

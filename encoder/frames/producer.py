@@ -35,8 +35,8 @@ class Order(NamedTuple):
 def order_of(producer: Producer, first: bool, last: bool) -> Order:
     """The order for a frame of an array: only its first frame waits for the producer, the producer only for its last one."""
     stream, waits = producer
-    held = last and waits
-    return Order(stream if first else None, stream if held else None, last and (stream is None or not waits))
+    waits_at_end = last and waits
+    return Order(stream if first else None, stream if waits_at_end else None, last and (stream is None or not waits))
 
 
 def stream_number(stream: Any) -> int:
@@ -91,5 +91,5 @@ def common(producers: "list[Producer]") -> Producer:
 
 def is_of(value: Any, library: str, kind: str) -> bool:
     """Whether `value` is an instance of the library's class; does not import the library."""
-    found = getattr(sys.modules.get(library), kind, None)
-    return isinstance(found, type) and isinstance(value, found)
+    cls = getattr(sys.modules.get(library), kind, None)
+    return isinstance(cls, type) and isinstance(value, cls)

@@ -18,12 +18,12 @@ from ...scheduler.frames.frame import split_planes
 from ...scheduler.frames.host_rgb import RgbFrame
 from ...scheduler.trace import Trace
 from ...start_threads import start_threads
+from ..decision_queue import DecisionQueue
 from ..errors import Error, InputError
 from ..files.read_ahead import Read
-from ..held_frames import HeldFrames
 from ..settings.config import Config
+from ..settings.frame_requests import Request
 from ..settings.pass_file import FirstPass
-from ..settings.requests import Request
 from .lane import Lane, LaneQueue
 from .queue import GopQueue
 
@@ -97,7 +97,7 @@ class Gops:
         ahead = -(-FRAMES_AHEAD * len(config.devices) // longest)
         self.queue = GopQueue(lanes, lanes * longest, frame_bytes(config), [part.start for part in parts], ahead)
         self.taken: list[EncodedFrame] = []  # see Pipeline
-        self._held = HeldFrames(config, warn)
+        self._decisions = DecisionQueue(config, warn)
         self._buffer: Any = None  # of the next frame
         self.lanes: list[Pipeline] = []
         self._threads: list[threading.Thread] = []
@@ -137,7 +137,7 @@ class Gops:
 
     def request(self, request: Request | None) -> None:
         """See Pipeline."""
-        self._held.request(request)
+        self._decisions.request(request)
 
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
         """See Pipeline; blocks while the queue is full."""
@@ -153,14 +153,14 @@ class Gops:
 
         planes = self._next_planes()
         if source.convert(planes) and checked:
-            raise InputError(outside_text(self._held.count))
-        self.say_bt709()
+            raise InputError(outside_text(self._decisions.count))
+        self.set_bt709()
         return self._enter(planes)
 
-    def say_bt709(self) -> None:
+    def set_bt709(self) -> None:
         """See Pipeline."""
         for lane in self.lanes:
-            lane.say_bt709(self._held.count > 0)
+            lane.set_bt709(self._decisions.count > 0)
 
     def _next_planes(self) -> tuple[np.ndarray, ...]:
         buffer = self.next_buffer()
@@ -172,7 +172,7 @@ class Gops:
         buffer, self._buffer = self._buffer, None
         while not self.has_room():
             self._wait()
-        for spec, source in self._held.add(buffer, planes):
+        for spec, source in self._decisions.add(buffer, planes):
             self.queue.enter(spec, source)
         return self._fetch()
 
@@ -181,7 +181,7 @@ class Gops:
         need samples.
         """
         assert not self.config.decides_by_samples
-        for spec, source in self._held.add(read):
+        for spec, source in self._decisions.add(read):
             self.queue.enter(spec, source)
         return self._fetch()
 
@@ -200,7 +200,7 @@ class Gops:
         """See Pipeline."""
         self.queue.close()
         self._close_lanes()
-        self._held.close()
+        self._decisions.close()
 
     # ---- without blocking
     def has_room(self) -> bool:
@@ -214,7 +214,7 @@ class Gops:
     @property
     def is_whole(self) -> bool:
         """See Reordering."""
-        return self._held.is_whole
+        return self._decisions.is_whole
 
     def poll(self, seconds: float = POLL_SECONDS) -> "list[EncodedFrame]":
         """Finished frames in order; waits up to `seconds` if they are few and more are in flight."""
@@ -236,7 +236,7 @@ class Gops:
         """No frame follows; those that wait to be decided about enter the queue."""
         try:
             if not self.queue.has_failed():
-                for spec, source in self._held.end():
+                for spec, source in self._decisions.end():
                     self.queue.enter(spec, source)
         finally:
             self.queue.end()
@@ -274,11 +274,13 @@ class WarnOnce:
 
 def lanes_by_thread(pipelines: "list[Pipeline]", queue: LaneQueue) -> list[list[Lane]]:
     """Lanes grouped by thread: those of one GPU share one, since their host work is Python code, which holds the GIL."""
-    found: dict[Any, list[Lane]] = {}
+    lanes_of_thread: dict[Any, list[Lane]] = {}
     for k, pipeline in enumerate(pipelines):
         device = pipeline.config.device
-        found.setdefault(pipeline.config.ordinal if device == "cuda" else ("cpu", k), []).append(Lane(pipeline, queue))
-    return list(found.values())
+        lanes_of_thread.setdefault(pipeline.config.ordinal if device == "cuda" else ("cpu", k), []).append(
+            Lane(pipeline, queue)
+        )
+    return list(lanes_of_thread.values())
 
 
 def work(queue: LaneQueue, lanes: list[Lane]) -> None:

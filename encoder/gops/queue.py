@@ -46,9 +46,9 @@ class GopQueue:
     """One caller enters frames and collects finished ones, in coding order; lanes take frames and emit them encoded."""
 
     def __init__(self, lanes: int, room: int, frame_bytes: int, starts: Sequence[int] = (), ahead: int = 0) -> None:
-        """room: frames that may wait, fewer if they are large. starts: coding indices of the IDR frames of GOPs that a lane
-        codes with those after them, up to the next of these; empty: lanes take single GOPs. ahead: GOPs that may be begun
-        before the first one of them is finished, at least two a lane.
+        """room: frames that may wait, fewer if they are large. starts: first frame (coding index) of each unit of work, which
+        is one or more whole GOPs; empty: a unit is one GOP. ahead: GOPs that may be begun before the first one of them is
+        finished, at least two a lane.
         """
         self.lanes, self.frame_bytes = lanes, frame_bytes
         self._ahead = max(2 * lanes, ahead)

@@ -14,24 +14,24 @@ from ..errors import OptionError
 from .bitrate import with_rate_factor
 from .buffer import Buffer, asked_buffer, average_rate, buffer_of, nal_factor
 from .device import choose_device, choose_devices
+from .frame_requests import Request, Zone, read_qpfile
 from .options import ALL, API, OPTIONS, Option, read_options
 from .pass_file import READING, WRITING, FirstPass, check_pass, read_pass
 from .pyramid import dpb_frames, reference_levels, reordered_frames
-from .requests import Request, Zone, read_qpfile
-from .scaling_lists import FLAT, ScalingLists
-from .settle import (
+from .resolve import (
     check_sar,
     check_slices,
     gops_for,
-    settle_deblocking,
-    settle_level,
-    settle_profile,
-    settle_psy,
+    resolve_deblocking,
+    resolve_level,
+    resolve_profile,
+    resolve_psy,
+    resolve_types,
     settle_qps,
-    settle_types,
 )
-from .tuned import find_tuning
+from .scaling_lists import FLAT, ScalingLists
 from .tunes import ZERO_LATENCY, split
+from .tuning_lookup import find_tuning
 
 if TYPE_CHECKING:
     from ...scheduler.planning.tuning_file import Tuning
@@ -171,7 +171,7 @@ class Config:
         B frames, which run side by side, those of one frame, and beside them entropy coding and decisions.
         """
         most = max(_LEAST_USEFUL, self.mb_width * self.mb_height // MB_A_THREAD)
-        by_itself = self.lists == 1 and not self.threads_by_user
+        by_itself = not self.has_b_frames and not self.threads_by_user
         return min(self.threads, self.team + _BESIDE if by_itself else most)
 
     @property
@@ -213,14 +213,14 @@ class Config:
         return 2 if self.deblock_within_slices else 0
 
     @property
-    def has_lists(self) -> bool:
+    def has_scaling_lists(self) -> bool:
         """Whether a scaling list is not flat."""
         return self.scaling_lists != FLAT
 
     @property
     def profile_idc(self) -> int:
         """A.2: the lowest profile that has the tools in use; `profile` is the highest that the user allows."""
-        if self.transform_8x8_mode or self.has_lists:
+        if self.transform_8x8_mode or self.has_scaling_lists:
             return HIGH
         return MAIN if self.cabac or self.weightp or self.bframes else BASELINE
 
@@ -230,14 +230,14 @@ class Config:
         return self.weightp == 2
 
     @property
-    def lists(self) -> int:
-        """Reference lists: 2 in streams with B frames."""
-        return 2 if self.bframes else 1
+    def has_b_frames(self) -> bool:
+        """Whether the stream has B frames, and so two reference lists."""
+        return self.bframes > 0
 
     @property
     def holds_frames(self) -> bool:
         """Whether frames wait until later ones have come: for their types, or since coding order is not display order."""
-        return self.lists == 2 or self.decides_by_samples
+        return self.has_b_frames or self.decides_by_samples
 
     @property
     def decides_by_samples(self) -> bool:
@@ -286,13 +286,13 @@ class Config:
 
     @property
     def frames_back(self) -> int:
-        """Most frames, in coding order, from a reference to a frame for which it is held: B frames may lie between."""
+        """Most frames, in coding order, from a reference to a frame that may use it: B frames may lie between."""
         return self.dpb_frames * (self.bframes + 1)
 
     @property
     def most_searches(self) -> int:
         """Most entries of both lists of a frame; those of a B frame have one each."""
-        return max(self.most_entries, self.lists)
+        return max(self.most_entries, 1 + self.has_b_frames)
 
     @property
     def most_entries(self) -> int:
@@ -329,10 +329,10 @@ class Config:
         for name in ("width", "height"):
             if values[name] is None:
                 raise OptionError(f"{name} is missing")
-        settle_deblocking(values, options)
+        resolve_deblocking(values, options)
         settle_qps(values, options)
-        settle_profile(values, options)
-        settle_psy(values, options)
+        resolve_profile(values, options)
+        resolve_psy(values, options)
         check_pass(values, options)
         values["bits_by_kind"] = values["bits_by_kind"] or values["pass_"] in WRITING
         values["zones"] = values["zones"] or ()
@@ -345,28 +345,36 @@ class Config:
         check_sar(values)
         rate, size = asked_buffer(values, options)
         high = values["transform_8x8_mode"] or values["scaling_lists"] != FLAT
-        level = settle_level(values, options, (rate or average_rate(values["bitrate"], high), size, nal_factor(high)))
-        settle_types(values, options)
+        level = resolve_level(values, options, (rate or average_rate(values["bitrate"], high), size, nal_factor(high)))
+        resolve_types(values, options)
         if rate or (values["bitrate"] and values["pass_"] not in READING):
             values["gops"] = 1
-        asked, named = values.pop("device"), values.pop("devices")
-        tuning, note = find_tuning(values.pop("tuning"), asked if named is None else "")
+        requested_device, named = values.pop("device"), values.pop("devices")
+        tuning, note = find_tuning(values.pop("tuning"), requested_device if named is None else "")
         if named is not None and options.get("device") is not None:
             raise OptionError("contradicts device: give one of them", "devices")
         if named is None:
             frame_kind, tools = None, (values["subme"], values["cabac"])
             if tuning is not None:
-                from .predicted import frame_kind_of  # the planner
+                from .device_prediction import frame_kind_of  # the planner
 
                 frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools, values["bframes"])
             device, reason = choose_device(
-                asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools, values["bframes"], values["aq_mode"],
-                values["mbtree"], rate > 0,
+                requested_device,
+                mb_width * mb_height,
+                values["me"],
+                tuning,
+                frame_kind,
+                *tools,
+                values["bframes"],
+                values["aq_mode"],
+                values["mbtree"],
+                rate > 0,
             )
             devices: tuple[str, ...] = ({"cuda": "cuda:0"}.get(device, device),)
         else:
             named, reason = choose_devices(named, values["me"], values["subme"], values["cabac"])
-            asked, devices, device = "", named, named[0].partition(":")[0]
+            requested_device, devices, device = "", named, named[0].partition(":")[0]
             values["gops"] = gops_for(values["gops"], named)
         threads_by_user = values["threads"] > 0
         values["threads"] = values["threads"] or (tuning and tuning.value("threads")) or cores()
@@ -377,7 +385,7 @@ class Config:
             device_reason=reason,
             devices=devices,
             ordinal=int(devices[0].partition(":")[2] or 0),
-            may_change_device=asked in ("auto", "hybrid"),
+            may_change_device=requested_device in ("auto", "hybrid"),
             coded_width=16 * mb_width,
             coded_height=16 * mb_height,
             level_idc=level.level_idc,

@@ -45,7 +45,7 @@ def choose_device(
             return "cpu", f"no usable GPU ({missing})"
         tuned = None
         if tuning is not None and frame_kind is not None:
-            from .predicted import faster  # the planner
+            from .device_prediction import faster  # the planner
 
             # stages of these frames are not measured by tune
             tuned = faster(tuning, frame_kind, not (bframes or aq_mode or mbtree or has_buffer))

@@ -20,7 +20,7 @@ OF_VALUES = (ValueError, TypeError, ArithmeticError)  # what a wrong value raise
 _LARGEST_FPS_TERM = 2**31 - 1
 FPS_LOW, FPS_HIGH = Fraction(1, 100), Fraction(10000)
 
-MOST = 2**31 - 1  # limit of sizes and frame counts: bounds all numbers computed from them
+MOST_COUNT = 2**31 - 1  # limit of sizes and frame counts: bounds all numbers computed from them
 _LONGEST_NUMBER = 100  # characters
 _MOST_DEVICES = 64
 _MOST_NAMES, _LONGEST_NAME = 1000, 4096  # in a list; bytes of a file's path
@@ -197,7 +197,7 @@ def read_size(value: Any) -> tuple[int, int]:
         width, height = value
     except (TypeError, ValueError):
         raise ValueError("not a size such as 352x288") from None
-    return read_int(width, 1, MOST), read_int(height, 1, MOST)
+    return read_int(width, 1, MOST_COUNT), read_int(height, 1, MOST_COUNT)
 
 
 def read_keyint(value: Any) -> int:

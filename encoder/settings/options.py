@@ -7,8 +7,9 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from ..errors import OptionError
+from .frame_requests import read_zones
 from .option_types import (
-    MOST,
+    MOST_COUNT,
     OF_VALUES,
     read_choice,
     read_count,
@@ -31,9 +32,8 @@ from .option_types import (
     show,
 )
 from .presets import PRESETS, TOOLS_OF_PRESETS, preset
-from .requests import read_zones
 from .tunes import OF_USE, TUNES, split, tuned
-from .unbuilt import UNBUILT, VALUES
+from .x264_options import UNBUILT, VALUES
 
 # Where an option is accepted: everywhere; only as an argument of Encoder(); only on the command line.
 ALL, API, CLI = "all", "api", "cli"
@@ -127,15 +127,15 @@ LEVELS = _same(*"1 1.1 1.2 1.3 2 2.1 2.2 3 3.1 3.2 4 4.1 4.2 5 5.1 5.2 6 6.1 6.2
 OPTIONS: tuple[Option, ...] = (
     Option("input_res", "Input", read_size, None, "size of raw input, if its name does not say it (x_352x288.yuv)", "WxH",
            scope=CLI),
-    Option("width", "Input", read_int, None, "width in luma samples", "INT", 1, MOST, scope=API),
-    Option("height", "Input", read_int, None, "height in luma samples", "INT", 1, MOST, scope=API),
+    Option("width", "Input", read_int, None, "width in luma samples", "INT", 1, MOST_COUNT, scope=API),
+    Option("height", "Input", read_int, None, "height in luma samples", "INT", 1, MOST_COUNT, scope=API),
     Option("demuxer", "Input", read_choice, "auto", "format of IN; auto = by its name and first bytes",
            choices=_same("auto", "raw", "y4m", "av"), scope=CLI),
     Option("fps", "Input", read_fps, Fraction(25), "frames per second: 25, 29.97 or 30000/1001. Without it: that of the "
            "input, or of a raw file's name (x_352x288_30.yuv)", "RATE"),
     Option("seek", "Input", read_int, 0, "number of the first frame to encode; the input begins with frame 0", "INT", 0,
-           MOST, scope=CLI),
-    Option("frames", "Input", read_int, 0, "encode at most this many frames; 0 = all", "INT", 0, MOST, scope=CLI),
+           MOST_COUNT, scope=CLI),
+    Option("frames", "Input", read_int, 0, "encode at most this many frames; 0 = all", "INT", 0, MOST_COUNT, scope=CLI),
 
     Option("muxer", "Output", read_choice, "auto", "format of OUT; auto = by its name; raw = Annex B",
            choices=_same("auto", "raw", "mp4", "mkv", "mov"), scope=CLI),
@@ -172,7 +172,7 @@ OPTIONS: tuple[Option, ...] = (
            "frames", "INT", 0, 100),
     Option("no_scenecut", "Frame types", read_flag, False, "the same as --scenecut 0"),
     Option("min_keyint", "Frame types", read_count, "auto", "minimum distance between IDR frames; auto = a tenth of "
-           "--keyint, at most one second", "INT", 0, MOST, short="i"),
+           "--keyint, at most one second", "INT", 0, MOST_COUNT, short="i"),
     Option("rc_lookahead", "Frame types", read_int, 40, "frames that macroblock tree, --bitrate and --b-adapt 2 look "
            "ahead; at least --bframes + 1", "INT", 0, 250),
 
@@ -413,13 +413,13 @@ def read_options(options: dict[str, Any], legal: Iterable[Option] = OPTIONS) -> 
             raise OptionError(f"{raw_name}: {name} is given twice, under two names")
         named[name] = value
     check_names(named, table, table)
-    asked = {name: table[name].value(value) for name, value in named.items() if name in table and value is not None}
+    values = {name: table[name].value(value) for name, value in named.items() if name in table and value is not None}
     merged = {name: option.default_value for name, option in table.items()}
     if "preset" in table:
-        changes = _preset_and_tune({**named, **asked})
+        changes = _preset_and_tune({**named, **values})
         merged |= {name: BY_NAME[name].value(value) for name, value in changes.items()}
         merged |= {name: False for name in TOOLS_OF_PRESETS if named.get(name[3:]) is True}
-    return merged | asked
+    return merged | values
 
 
 def _preset_and_tune(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -432,12 +432,12 @@ def _preset_and_tune(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def fast_first_pass(changes: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a preset with tools that find sizes, and not how small they can be."""
-    found = dict(changes)
+    faster = dict(changes)
     for name, most in (("ref", 1), ("merange", 8), ("subme", 2), ("trellis", 0)):
-        found[name] = min(most, found.get(name, BY_NAME[name].default))
-    if found.get("partitions") != "none":
-        found["partitions"] = "p8x8"
-    return found | {"no_8x8dct": True}
+        faster[name] = min(most, faster.get(name, BY_NAME[name].default))
+    if faster.get("partitions") != "none":
+        faster["partitions"] = "p8x8"
+    return faster | {"no_8x8dct": True}
 
 
 def _without_cabac(asked: Mapping[str, Any], tunes: Iterable[str]) -> bool:

@@ -16,9 +16,9 @@ from ...scheduler.frame_spec import B, I, P
 from ...uninterrupted import check_of_file
 from ...version import __version__
 from ..errors import Error, OptionError
+from .frame_requests import IDR
 from .option_files import lines_of, read_option_file
 from .pyramid import coding_order
-from .requests import IDR
 
 if TYPE_CHECKING:
     from .config import Config
@@ -41,7 +41,7 @@ class FirstPass(NamedTuple):
     """What the file says. types: of the frames in display order; the others int64[n], in coding order."""
 
     types: tuple[str, ...]
-    kinds: tuple[tuple[str, bool], ...]  # type without IDR, and whether it is a reference, in coding order
+    frame_classes: tuple[tuple[str, bool], ...]  # type without IDR, and whether it is a reference, in coding order
     qp: np.ndarray
     over: np.ndarray
     asked: np.ndarray
@@ -108,11 +108,11 @@ def _first_line(config: "Config", frames: int) -> str:
 
 def _difference(first: str, wanted: str) -> str:
     """How the first line differs from that of this encode."""
-    found, here = (dict(word.split("=", 1) for word in line.split() if "=" in word) for line in (first, wanted))
-    names = [name for name in here if found.get(name) != here[name]]
+    first_pass, here = (dict(word.split("=", 1) for word in line.split() if "=" in word) for line in (first, wanted))
+    names = [name for name in here if first_pass.get(name) != here[name]]
     if names == ["frames"]:
-        return f"it says {found.get('frames', 'no number of')} frames and has lines of {here['frames']}"
-    texts = [f"{name.replace('_', '-')} {found.get(name, 'missing')} there, {here[name]} here" for name in names]
+        return f"it says {first_pass.get('frames', 'no number of')} frames and has lines of {here['frames']}"
+    texts = [f"{name.replace('_', '-')} {first_pass.get(name, 'missing')} there, {here[name]} here" for name in names]
     return f"of another encode ({'; '.join(texts) or 'another format'})"
 
 
@@ -141,8 +141,8 @@ def _parsed(lines: Iterator[str], bframes: int, pyramid: str) -> FirstPass:
     if places != _coding_places(types, bframes, pyramid):
         raise ValueError("its types are in no order in which they can be coded")
     columns = dict(zip(_NUMBERS, numbers.T.copy()))
-    kinds = tuple([(_plain(types[display]), is_reference) for display, is_reference in places])
-    return FirstPass(tuple(types), kinds, **{name: columns[name] for name in FirstPass._fields[2:]})
+    frame_classes = tuple([(_plain(types[display]), is_reference) for display, is_reference in places])
+    return FirstPass(tuple(types), frame_classes, **{name: columns[name] for name in FirstPass._fields[2:]})
 
 
 def _is_number(text: str) -> bool:
@@ -155,17 +155,17 @@ def _plain(frame_type: str) -> str:
 
 def _coding_places(types: Iterable[str], bframes: int, pyramid: str) -> list[tuple[int, bool]]:
     """(display index, whether it is a reference) in coding order; ValueError for types that no encode has."""
-    found: list[tuple[int, bool]] = []
+    places: list[tuple[int, bool]] = []
     waiting = 0
     for display, frame_type in enumerate(types):
         waiting += frame_type == B
         if waiting > bframes or (waiting and frame_type in (IDR, I)) or (not display and frame_type != IDR):
             raise ValueError(f"frame {display} cannot be of type {frame_type or 'unknown'}")
         if frame_type != B:
-            found.append((display, True))
-            found += [(display - waiting + place, used) for place, used in coding_order(waiting, pyramid)]
+            places.append((display, True))
+            places += [(display - waiting + place, used) for place, used in coding_order(waiting, pyramid)]
             waiting = 0
-    return found
+    return places
 
 
 class PassFile:

@@ -33,8 +33,8 @@ def dpb_frames(ref: int, bframes: int, pyramid: str) -> int:
 
 def reordered_frames(bframes: int, pyramid: str) -> int:
     """max_num_reorder_frames: most frames that are decoded before a frame and displayed after it."""
-    found = int(bframes > 0)
+    count = int(bframes > 0)
     for _ in range(LEVELS[pyramid]):
-        found += bframes > 2
+        count += bframes > 2
         bframes = (bframes - 1) // 2
-    return found
+    return count

@@ -40,12 +40,12 @@ def scaling_lists(cqm: str) -> ScalingLists:
 
 def with_parts(lists: ScalingLists, given: Mapping[str, str | None]) -> ScalingLists:
     """The lists with those of the options PARTS in their place. given: numbers in raster order, by option; OptionError."""
-    found = list(lists)
+    replaced = list(lists)
     for option, indices in PARTS.items():
         text = given.get(option)
         for index in indices if text is not None else ():
-            found[index] = _of_numbers(str(text), ZIGZAG_4x4.tolist() if index < 6 else ZIGZAG_8x8.tolist(), option)
-    return tuple(found)
+            replaced[index] = _of_numbers(str(text), ZIGZAG_4x4.tolist() if index < 6 else ZIGZAG_8x8.tolist(), option)
+    return tuple(replaced)
 
 
 def _of_numbers(text: str, scan: Sequence[int], option: str) -> tuple[int, ...]:
@@ -64,16 +64,16 @@ def parse_lists(text: str, name: str) -> ScalingLists:
 
     A list that begins with 0 is the default one. name: of the file, for the OptionError.
     """
-    found: dict[str, tuple[int, list[int]]] = {}  # by name: line, values in raster order
+    lists: dict[str, tuple[int, list[int]]] = {}  # by name: line, values in raster order
     values: list[int] | None = None
     for number, line in enumerate(text.splitlines(), 1):
         for word in re.findall(r"[^\s,=]+", line.partition("#")[0]):
             where = f"{name}, line {number}: {word[:40]}"
             if word in NAMES:
-                if word in found:
+                if word in lists:
                     raise OptionError(f"{where} is there twice", "cqm")
                 values = []
-                found[word] = number, values
+                lists[word] = number, values
             elif not re.fullmatch("[0-9]{1,3}", word):
                 raise OptionError(f"{where}: not a number or one of {', '.join(NAMES)}", "cqm")
             elif values is None:
@@ -82,14 +82,14 @@ def parse_lists(text: str, name: str) -> ScalingLists:
                 raise OptionError(f"{where}: not in 1..255", "cqm")
             else:
                 values.append(int(word))
-    return tuple(_list(list_name, index, found, name) for index, list_name in enumerate(NAMES))
+    return tuple(_list(list_name, index, lists, name) for index, list_name in enumerate(NAMES))
 
 
-def _list(list_name: str, index: int, found: dict[str, tuple[int, list[int]]], name: str) -> tuple[int, ...]:
+def _list(list_name: str, index: int, lists: dict[str, tuple[int, list[int]]], name: str) -> tuple[int, ...]:
     """One list in scan order."""
-    if list_name not in found:
+    if list_name not in lists:
         return FLAT[index]
-    number, values = found[list_name]
+    number, values = lists[list_name]
     if values[:1] == [0]:
         return DEFAULT[index]
     scan = ZIGZAG_4x4 if index < 6 else ZIGZAG_8x8

@@ -96,8 +96,8 @@ def on_device(config: Config, device: str, threads: int) -> Config:
 
     The device is a named one: if it is lost, DeviceLost is raised. Bytes depend on neither.
     """
-    kind, _, ordinal = device.partition(":")
-    return replace(config, device=kind, ordinal=int(ordinal or 0), devices=(device,), threads=threads, split=None,
+    device_type, _, ordinal = device.partition(":")
+    return replace(config, device=device_type, ordinal=int(ordinal or 0), devices=(device,), threads=threads, split=None,
                    may_change_device=False)
 
 

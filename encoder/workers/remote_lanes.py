@@ -101,8 +101,8 @@ class RemoteLanes:
         """Wait for the process, or another one if it ends; what prevents these from encoding."""
         while True:
             try:
-                kind, *rest = self._process.receive(lambda: _AT_START, lambda: None)
-                return None if kind == "ready" else rest[1]
+                message_type, *rest = self._process.receive(lambda: _AT_START, lambda: None)
+                return None if message_type == "ready" else rest[1]
             except (EOFError, OSError) as error:
                 how = str(error) if isinstance(error, TimeoutError) else self._process.end()
             if self._over or self._starts == _MOST_STARTS:
@@ -140,7 +140,7 @@ class RemoteLanes:
         if not start_threads(threads, self._threads):
             raise NoThreads("no threads can be started for worker processes")
 
-    def say_bt709(self) -> None:
+    def set_bt709(self) -> None:
         """See Pipeline; before the first frame."""
         with self._lock:
             self._bt709 = True
@@ -197,22 +197,22 @@ class RemoteLanes:
 
     def _next_messages(self) -> list[tuple[Any, tuple[int, ...]]]:
         """What there is to send now; with the lock held."""
-        queue, found = self._team.queue, list[tuple[Any, tuple[int, ...]]]()
+        queue, messages = self._team.queue, list[tuple[Any, tuple[int, ...]]]()
         for sent in list(self._sent.values()):
-            found += self._frames_of(sent)
+            messages += self._frames_of(sent)
         while self._takes_another():
             gop = queue.next_gop()
             if gop is None:
                 break
             self._be_idle(False)
             sent = self._sent[gop.number] = SentGop(gop)
-            found += self._frames_of(sent)
+            messages += self._frames_of(sent)
         end = queue.end_gop()
         if end is not None and end != self._cut:
             self._cut = end
             self._messages += 1
-            found.append((("cut", end), ()))
-        return found
+            messages.append((("cut", end), ()))
+        return messages
 
     def _takes_another(self) -> bool:
         """Whether to take a GOP: one more than there are lanes, more of them if they are short."""
@@ -227,7 +227,7 @@ class RemoteLanes:
         if sent.closed:
             return []
         queue, room = self._team.queue, _MOST_FRAMES_OF_A_LANE * self.lanes - len(self._by_frame)
-        found: list[tuple[Any, tuple[int, ...]]] = []
+        messages: list[tuple[Any, tuple[int, ...]]] = []
         self._limited |= room <= 0
         taken = queue.take(sent.gop, room) if room > 0 else []
         sent.closed = queue.is_over(sent.gop)
@@ -238,16 +238,16 @@ class RemoteLanes:
             if source.file not in self._files:
                 self._files.add(source.file)
                 name = source.read.name if isinstance(source, FileRead) else "memory"
-                found.append((("file", source.file, name), (source.file,)))
+                messages.append((("file", source.file, name), (source.file,)))
             frames.append((spec, source.file, source.offset, source.number if isinstance(source, FileRead) else 0))
             sent.missing.add(spec.coding_index)
             self._by_frame[spec.coding_index] = sent
         sent.frames += taken
         self._messages += 1
-        found.append((("frames", sent.gop.number, frames, sent.closed), ()))
+        messages.append((("frames", sent.gop.number, frames, sent.closed), ()))
         if sent.closed and not sent.missing:
             self._forget(sent)
-        return found
+        return messages
 
     # ---- a thread that receives
     def _read(self) -> None:
@@ -267,20 +267,20 @@ class RemoteLanes:
     def _read_all(self) -> None:
         while True:
             try:
-                kind, *rest = self._process.receive(self._patience, self._look_for_progress)
+                message_type, *rest = self._process.receive(self._patience, self._look_for_progress)
             except (EOFError, OSError) as error:
-                kind, rest = "gone", [error]
-            if kind == "done":
+                message_type, rest = "gone", [error]
+            if message_type == "done":
                 self._take(*rest)
-            elif kind == "idle":
+            elif message_type == "idle":
                 self._drop(rest[0])
-            elif kind == "warn":
+            elif message_type == "warn":
                 self._team.warn(rest[0])
-            elif kind == "failed" and not isinstance(rest[1], DeviceLost):
+            elif message_type == "failed" and not isinstance(rest[1], DeviceLost):
                 with self._lock:
                     self._lives = False  # a lane is gone
                 self._team.queue.fail(*rest)
-            elif kind in ("failed", "gone") and not self._goes_on(rest[-1]):
+            elif message_type in ("failed", "gone") and not self._goes_on(rest[-1]):
                 return
 
     def _look_for_progress(self) -> None:

@@ -40,9 +40,9 @@ def main(descriptor: int, device: str) -> None:
 def _run(descriptor: int, device: str) -> None:
     parent = Connection(socket.socket(fileno=descriptor))
     threading.Thread(target=show_life, args=(parent,), name="h264lite alive", daemon=True).start()
-    from ...scheduler.waking import wake
+    from ...scheduler.context_warmup import begin_warmup
 
-    waking = wake(device)  # while Python imports
+    warmup = begin_warmup(device)  # while Python imports
     gc.disable()
     from ...jit import compiling
     from .. import pipeline  # noqa: F401
@@ -51,7 +51,7 @@ def _run(descriptor: int, device: str) -> None:
     gc.enable()
     gc.freeze()
     with compiling.messages_to(lambda text: None):  # the parent says so
-        _work(parent, waking, chunk)
+        _work(parent, warmup, chunk)
 
 
 def show_life(parent: Connection) -> None:
@@ -66,7 +66,7 @@ def show_life(parent: Connection) -> None:
     os._exit(0)
 
 
-def _work(parent: Connection, waking: Any, chunk: Any) -> None:
+def _work(parent: Connection, warmup: Any, chunk: Any) -> None:
     """With the modules imported: make the encoder, and serve."""
     try:
         (config, keep, lanes, traced), _ = parent.receive()
@@ -80,7 +80,7 @@ def _work(parent: Connection, waking: Any, chunk: Any) -> None:
         parent.send(("failed", 0, sendable(error)))
         return
     finally:
-        waking.release()
+        warmup.release()
     parent.send(("ready",))
     threading.Thread(target=_report, args=(parent, encoder, trace), name="h264lite reports", daemon=True).start()
     _serve(parent, encoder)
@@ -93,20 +93,20 @@ def _serve(parent: Connection, encoder: "ChunkEncoder") -> None:
     files: dict[int, tuple[int, FileReader]] = {}  # own descriptors by those of the parent
     while True:
         try:
-            (kind, *rest), received = parent.receive()
+            (message_type, *rest), received = parent.receive()
         except (EOFError, OSError):
             return
-        if kind == "frames":
+        if message_type == "frames":
             number, frames, closed = rest
             reads = [(spec, FileRead(files[file][0], at, k, files[file][1])) for spec, file, at, k in frames]
             encoder.enter(number, reads, closed)
-        elif kind == "file":
+        elif message_type == "file":
             files[rest[0]] = received[0], FileReader(received[0], rest[1])
-        elif kind == "cut":
+        elif message_type == "cut":
             encoder.queue.cut(rest[0])
-        elif kind == "bt709":
+        elif message_type == "bt709":
             for lane in encoder.lanes:
-                lane.say_bt709()
+                lane.set_bt709()
 
 
 def _report(parent: Connection, encoder: "ChunkEncoder", trace: Any) -> None:

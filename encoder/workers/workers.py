@@ -37,10 +37,10 @@ def uses_workers(config: Config, frames: int | None) -> bool:
 
     Not where samples decide: this process then reads and measures all frames, and is the limit.
     """
-    asked = os.environ.get(VARIABLE, "")
-    if len(config.devices) < 2 or not POSSIBLE or asked == "0":
+    setting = os.environ.get(VARIABLE, "")
+    if len(config.devices) < 2 or not POSSIBLE or setting == "0":
         return False
-    if asked == "1":
+    if setting == "1":
         return True
     if config.decides_by_samples:
         return False
@@ -66,9 +66,9 @@ class Workers(Gops):
         self._remotes = remotes = list[RemoteLanes]()
         self._entering: list[Waiting] = []  # decided frames that are not in the queue
         self._writer = SliceWriter(config)
-        held = config.rc_lookahead + config.bframes + _SPARE if config.holds_frames else _SPARE
+        waiting = config.rc_lookahead + config.bframes + _SPARE if config.holds_frames else _SPARE
         most = MOST_BYTES * len(names) // frame_bytes(config)
-        self.room = max(4 * held, min(2 * lanes * longest + held, most))
+        self.room = max(4 * waiting, min(2 * lanes * longest + waiting, most))
         if config.device == "cpu":
             compile_in_background(config)
         say_lost = WarnOnce(say)
@@ -91,13 +91,13 @@ class Workers(Gops):
         """See Pipeline."""
         return self._writer.parameter_sets
 
-    def say_bt709(self) -> None:
+    def set_bt709(self) -> None:
         """See Pipeline."""
-        config = with_bt709(self.config, self._held.count > 0)
+        config = with_bt709(self.config, self._decisions.count > 0)
         if config is not self.config:
             self.config, self._writer = config, SliceWriter(config)
             for remote in self._remotes:
-                remote.say_bt709()
+                remote.set_bt709()
 
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
         """See Pipeline."""
@@ -116,13 +116,13 @@ class Workers(Gops):
         while not self.has_room():
             self._enter_all()
             self._wait()
-        self._add(self._held.add(slot, planes))
+        self._add(self._decisions.add(slot, planes))
         return self._fetch()
 
     def encode_later(self, read: Read) -> "list[EncodedFrame]":
         """See Gops."""
         assert not self.config.decides_by_samples
-        self._add(self._held.add(read))
+        self._add(self._decisions.add(read))
         return self._fetch()
 
     def _add(self, frames: Any) -> None:
@@ -154,7 +154,7 @@ class Workers(Gops):
         """See Gops."""
         try:
             if not self.queue.has_failed():
-                self._entering += self._held.end()
+                self._entering += self._decisions.end()
                 self._enter_all()
         finally:
             self._entering = []

@@ -8,9 +8,9 @@ import numpy as np
 from ..cuda_executor import CudaExecutor, FramePlace
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, Zeros, nothing, split_planes, split_upload, upload_shape
-from .loop import Arrays, Loop, LoopSettings, Places, PreviousFrame
-from .side_by_side import SideBySide
-from .stand_ins import DECODED, FIRST_ENTRY, StandIns
+from .loop import Arrays, FrameBinding, Loop, LoopSettings, PreviousFrame
+from .placeholders import DECODED, FIRST_ENTRY, Placeholders
+from .stream_schedule import StreamSchedule
 
 
 class CudaLoop(Loop):
@@ -26,19 +26,23 @@ class CudaLoop(Loop):
         super().__init__(settings, executor, arrays, dpb)
         config, zeros = settings.config, executor.zeros
         self.frames_on_device = frames_on_device or [
-            Frame(config.mb_width, config.mb_height, zeros, config.lists) for _ in range(executor.frames_on_device)
+            Frame(config.mb_width, config.mb_height, zeros, config.has_b_frames) for _ in range(executor.frames_on_device)
         ]
         self.inputs = [_input(settings, zeros) for _ in self.frames_on_device]
-        self.stand_ins = StandIns(
+        self.placeholders = Placeholders(
             self.arrays, list(zip(self.frames_on_device, self.inputs)),
-            lambda made: Frame(config.mb_width, config.mb_height, made, config.lists), partial(_input, settings),
+            lambda placeholder_zeros: Frame(config.mb_width, config.mb_height, placeholder_zeros, config.has_b_frames),
+            partial(_input, settings),
         )  # fmt: skip
-        self._side_by_side = SideBySide(executor.b_streams, len(self.frames_on_device))
-        beside = [self.arrays.beside() for _ in range(executor.b_streams)]
-        self._arrays_of = [self.arrays, *beside]  # by stream
-        self._stand_ins_of = [self.stand_ins, *(self.stand_ins.with_workspace(arrays.workspace) for arrays in beside)]
+        self._stream_schedule = StreamSchedule(executor.parallel_b_frames, len(self.frames_on_device))
+        arrays_b = [self.arrays.with_own_workspace() for _ in range(executor.parallel_b_frames)]
+        self._arrays_of = [self.arrays, *arrays_b]  # by stream
+        self._placeholders_of = [
+            self.placeholders,
+            *(self.placeholders.with_workspace(arrays.workspace) for arrays in arrays_b),
+        ]
 
-    def _code(self, frame: Frame, slot: int, lists: tuple[int, ...], previous: PreviousFrame | None) -> Frame:
+    def _code(self, frame: Frame, slot: int, list_slots: tuple[int, ...], previous: PreviousFrame | None) -> Frame:
         """See Loop."""
         assert isinstance(frame, HostFrame)
         frame.levels_packed, frame.write_slices = False, nothing
@@ -46,8 +50,8 @@ class CudaLoop(Loop):
             frame.mark_levels_dirty()
         executor, k, source = self.executor, frame.index % len(self.frames_on_device), frame.device_source
         device_frame, spec = self.frames_on_device[k], frame.spec
-        alone = bool(spec.n_ref1) and not spec.is_reference
-        stream, waits = self._side_by_side.enter(frame.index, slot, lists, alone)
+        is_disposable = bool(spec.n_ref1) and not spec.is_reference
+        stream, waits = self._stream_schedule.enter(frame.index, slot, list_slots, is_disposable)
         executor.enter(stream, waits)
         if source is not None:
             params = self.inputs[k]["frame_params"]
@@ -58,34 +62,36 @@ class CudaLoop(Loop):
             executor.import_device_frame(frame.index, source, pairs, state, qps)
         if not executor.records:
             params = self.inputs[k]["frame_params"]
-            self._issue(frame, Places(self._arrays_of[stream], device_frame, params, slot, lists, previous), self.inputs[k])
+            self._issue(
+                frame, FrameBinding(self._arrays_of[stream], device_frame, params, slot, list_slots, previous), self.inputs[k]
+            )
             return device_frame
-        stand_ins = self._stand_ins_of[stream]
-        kind = (
+        placeholders = self._placeholders_of[stream]
+        recording_key = (
             stream, spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp),
             source is None, frame.keep_reconstruction, frame.pending_fence is None,
         )  # fmt: skip
         place = FramePlace(frame.index, frame.ring_slot, frame.upload, frame.host_buffers)
-        addresses = stand_ins.addresses(k, slot, lists, previous, spec.n_ref)
-        if not executor.replay(kind, place, addresses):
-            with executor.record(kind, place, addresses):
-                entries = tuple(range(FIRST_ENTRY, FIRST_ENTRY - len(lists), -1))
-                params = stand_ins.input["frame_params"]
-                places = Places(stand_ins, stand_ins.frame, params, DECODED, entries, stand_ins.previous)
-                self._issue(frame, places, stand_ins.input)
+        addresses = placeholders.addresses(k, slot, list_slots, previous, spec.n_ref)
+        if not executor.replay(recording_key, place, addresses):
+            with executor.record(recording_key, place, addresses):
+                entries = tuple(range(FIRST_ENTRY, FIRST_ENTRY - len(list_slots), -1))
+                params = placeholders.input["frame_params"]
+                binding = FrameBinding(placeholders, placeholders.frame, params, DECODED, entries, placeholders.previous)
+                self._issue(frame, binding, placeholders.input)
         return device_frame
 
-    def _issue(self, frame: HostFrame, places: Places, inputs: dict[str, Any]) -> None:
+    def _issue(self, frame: HostFrame, binding: FrameBinding, inputs: dict[str, Any]) -> None:
         """Start all work of a frame, without the import of a source that is on the GPU. inputs: its upload target."""
-        executor, device_frame = self.executor, places.frame
+        executor, device_frame = self.executor, binding.frame
         if frame.device_source is None:
             state = self.arrays.constants | device_frame.arrays | inputs
             pairs = [(frame.upload, inputs["upload"])]
             qps = _qps(frame, device_frame)
             executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, frame.pending_fence, qps)
         entropy_state = {"frame_params": inputs["frame_params"], "slice_data": executor.mapped(frame.slice_data)}
-        self._stages(frame, places, entropy_state)
-        results = [(device_frame.block, frame.block), *self._decoded(frame, places)]
+        self._stages(frame, binding, entropy_state)
+        results = [(device_frame.block, frame.block), *self._decoded(frame, binding)]
         if frame.with_levels:
             results.append((device_frame.levels, frame.levels))
         executor.download_results(frame.index, results, frame.ring_slot)

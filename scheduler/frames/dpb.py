@@ -34,22 +34,22 @@ class DecodedPictureBuffer:
         idle = [slot for slot in free if not self._used[slot][0] or self._used[slot][0] <= self._count - self._n_busy]
         return min(idle) if idle else min(free, key=lambda slot: (self._used[slot], slot))
 
-    def end(self, spec: FrameSpec, slot: int, lists: tuple[int, ...] = ()) -> None:
-        """The frame in `slot` is coded: mark references as its spec says (8.2.5). lists: slots that it reads."""
+    def end(self, spec: FrameSpec, slot: int, list_slots: tuple[int, ...] = ()) -> None:
+        """The frame in `slot` is coded: mark references as its spec says (8.2.5). list_slots: slots that it reads."""
         self._count += 1
-        for read in lists:
+        for read in list_slots:
             self._used[read] = self._count, False
         self._used[slot] = self._count, True
         self.distances[slot] = spec.distances
-        held = self._slots | {spec.coding_index: slot}
-        self._slots = {index: held[index] for index in spec.references_after}
+        slots = self._slots | {spec.coding_index: slot}
+        self._slots = {index: slots[index] for index in spec.references_after}
 
     def rewind(self) -> None:
         """Be as before the last frame, which is coded again into the same slot."""
         self._slots, self._used, self._count = self._before
 
     @property
-    def held(self) -> tuple[int, ...]:
+    def references(self) -> tuple[int, ...]:
         """The references before the next frame by coding index, in the order of the last frame's references_after."""
         return tuple(self._slots)
 

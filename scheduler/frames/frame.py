@@ -43,7 +43,7 @@ Array = Any  # np.ndarray, or a GPU array
 Zeros = Callable[[tuple[int, ...], Any], Array]
 Run = Callable[[Sequence[Callable[[], None]]], None]  # runs functions concurrently
 HELPERS = 3  # threads that help to copy a frame to its upload buffer: one copies 5 to 7 GB/s
-WORTH_SHARING = 1 << 20  # bytes of a frame: smaller ones are copied by the caller alone
+LEAST_SHARED_BYTES = 1 << 20  # bytes of a frame: smaller ones are copied by the caller alone
 LAZY = 1 << 16  # bytes of an array for which a mapping of its own is worth its call
 _ALIGNED = 256  # bytes: alignment of GPU memory
 
@@ -64,18 +64,18 @@ class Frame:
         def __getattr__(self, name: str) -> Array:
             """A result, by its name in scheduler/arrays.py."""
 
-    def __init__(self, mb_width: int, mb_height: int, zeros: Zeros = np.zeros, lists: int = 1) -> None:
-        size = Size(mb_width, mb_height, lists=lists)
+    def __init__(self, mb_width: int, mb_height: int, zeros: Zeros = np.zeros, has_b_frames: bool = False) -> None:
+        size = Size(mb_width, mb_height, has_b_frames=has_b_frames)
         self.planes: tuple[Array, ...] = tuple(_allocate(name, size, zeros) for name in SOURCES)
         self.results: dict[str, Array] = {}
         names = of_roles(RESULT, SECOND_LIST, GPU_RESULT)
         layout = [(name, ARRAYS[name].shape(size), np.dtype(ARRAYS[name].dtype)) for name in names]
-        sizes = [_aligned(math.prod(shape) * kind.itemsize) for _, shape, kind in layout]
+        sizes = [_aligned(math.prod(shape) * dtype.itemsize) for _, shape, dtype in layout]
         self.block = zeros((sum(sizes),), np.uint8)
         at = 0
-        for (name, shape, kind), room in zip(layout, sizes):
-            used = math.prod(shape) * kind.itemsize
-            self.results[name] = self.block[at : at + used].view(kind).reshape(*shape)
+        for (name, shape, dtype), room in zip(layout, sizes):
+            used = math.prod(shape) * dtype.itemsize
+            self.results[name] = self.block[at : at + used].view(dtype).reshape(*shape)
             at += room
         self.results |= {name: _allocate(name, size, zeros) for name in of_roles(LEVELS)}
         vars(self).update(self.results)
@@ -177,7 +177,7 @@ class HostFrame(Frame):
 
     def __init__(
         self, mb_width: int, mb_height: int, zeros: Zeros, display: Sequence[tuple[int, int]], by_rows: bool = False,
-        with_levels: bool = False, lists: int = 1,
+        with_levels: bool = False, has_b_frames: bool = False,
     ) -> None:  # fmt: skip
         """by_rows: any rows of any array may be copied to or from a GPU; else planes stay on the host, and levels unless
         with_levels.
@@ -185,8 +185,10 @@ class HostFrame(Frame):
         self._size, self.with_levels = (mb_width, mb_height), with_levels
         shapes = (1, 3) if with_levels else (1,)  # numbers of dimensions of the arrays that are downloaded
         super().__init__(
-            mb_width, mb_height, lambda shape, kind: (zeros if by_rows or len(shape) in shapes else lazy_zeros)(shape, kind),
-            lists,
+            mb_width,
+            mb_height,
+            lambda shape, dtype: (zeros if by_rows or len(shape) in shapes else lazy_zeros)(shape, dtype),
+            has_b_frames,
         )
         size = Size(mb_width, mb_height)
         self.slice_data = _allocate("slice_data", size, zeros)
@@ -208,7 +210,7 @@ class HostFrame(Frame):
         self.loaded()
         if np.may_share_memory(self.source, y):  # it was read into the upload buffer
             return
-        if copiers is None or self.source.size < WORTH_SHARING:
+        if copiers is None or self.source.size < LEAST_SHARED_BYTES:
             for target, plane in zip(self.input_planes, (y, u, v)):
                 np.copyto(target, plane)
         elif self.upload_fence is None or not copiers.helps:
@@ -295,7 +297,7 @@ class HostFrame(Frame):
         source = self.device_source
         if source is None or not source.checked:
             return False
-        return bool((self.outside if source.held is None else source.held.outside)[0])
+        return bool((self.outside if source.buffered is None else source.buffered.outside)[0])
 
     def samples(self) -> tuple[Array, ...]:
         """See Frame; padded at the first call."""

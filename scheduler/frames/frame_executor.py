@@ -16,7 +16,7 @@ from ..threads.watchdog import Stuck
 from ..trace import HOST, Trace
 from .cuda_loop import CudaLoop
 from .frame import Frame, HostFrame
-from .held_sources import HeldSources
+from .gpu_sources import GpuSourcePool
 from .loop import FrameLoop, Loop, LoopSettings
 from .ring import FrameRing
 
@@ -63,7 +63,7 @@ class FrameExecutor:
         self.settings, self.config, self.warn, self.trace = settings, settings.config, warn, trace
         self._keep_decoded, self._most_in_flight = keep_decoded, most_in_flight
         self.in_flight: deque[Handle] = deque()
-        self._held: HeldSources | None = None
+        self._gpu_sources: GpuSourcePool | None = None
         self.loop, self.ring = self._start()
 
     @property
@@ -73,7 +73,7 @@ class FrameExecutor:
 
     @property
     def threads_of_cpu(self) -> Executor | None:
-        """The executor of the CPU, if it has threads for tasks beside frames."""
+        """The executor of the CPU, if it has threads for tasks while frames are coded."""
         executor = self.loop.executor
         return executor if isinstance(executor, Executor) and executor.has_threads else None
 
@@ -131,16 +131,16 @@ class FrameExecutor:
             check(name.removeprefix("input_"), *self.loop.executor.ordinal_of(pointer))
 
     def hold(self, source: "DeviceFrame") -> "DeviceFrame":
-        """A frame on the GPU (`check_device`) copied to a buffer there; GpuLost, DeviceMemoryError. See HeldSources."""
-        if self._held is None:
+        """A frame on the GPU (`check_device`) copied to a buffer there; GpuLost, DeviceMemoryError. See GpuSourcePool."""
+        if self._gpu_sources is None:
             executor: Any = self.loop.executor
-            self._held = HeldSources(executor.gpu_worker if executor.by_rows else executor, self.config)
-        return self._held.hold(source)
+            self._gpu_sources = GpuSourcePool(executor.gpu_worker if executor.by_rows else executor, self.config)
+        return self._gpu_sources.hold(source)
 
     def release(self, source: "DeviceFrame") -> None:
-        """A frame that was held has entered."""
-        assert self._held is not None and source.held is not None
-        self._held.release(source.held)
+        """A frame that lay in a buffer on the GPU has entered."""
+        assert self._gpu_sources is not None and source.buffered is not None
+        self._gpu_sources.release(source.buffered)
 
     def compile(self, spec: FrameSpec, stages: Sequence[str]) -> None:
         """Run stages on an empty frame to compile their kernels; spec: with one reference."""
@@ -199,9 +199,10 @@ class FrameExecutor:
         choices = tuning.choices if tuning is not None and config.gpu_choices is None else config.gpu_choices
         threads = config.stage_threads if device == "cpu" else config.threads
         macroblocks = [(width * row0, width * row1) for row0, row1 in slices]
-        lists = 1 if device == "cpu" and config.waits_for_packets else config.lists  # none beside another one
+        # else no frame beside another
+        has_b_frames = config.has_b_frames and not (device == "cpu" and config.waits_for_packets)
         executor = make_executor(
-            device, threads, height, macroblocks, self.trace, config.ordinal, hybrid, choices, lists, config.team
+            device, threads, height, macroblocks, self.trace, config.ordinal, hybrid, choices, has_b_frames, config.team
         )
         try:
             if executor.by_rows:
@@ -221,7 +222,7 @@ class FrameExecutor:
 
         config, tuning = self.config, self.config.tuning
         models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
-        size = Size(config.mb_width, config.mb_height, config.pad, config.lists)
+        size = Size(config.mb_width, config.mb_height, config.pad, config.has_b_frames)
         frame_kind = FrameKind.typical(size, config.ref, config.me, config.subme, config.cabac, config.bframes)
         return Hybrid(frame_kind, config.split, self.warn, models, pins)
 
@@ -256,8 +257,8 @@ class FrameExecutor:
             self.in_flight.append(handle)
             assert handle.task is not None
             handle.task.exception()  # wait: more may be in flight than this loop has slots for
-        if loop.executor.b_streams:
-            self.ring.in_flight = min(self.ring.in_flight, loop.executor.b_streams)
+        if loop.executor.parallel_b_frames:
+            self.ring.in_flight = min(self.ring.in_flight, loop.executor.parallel_b_frames)
 
     def _with_references(self, frame: Frame) -> Frame:
         """The last frame, up to `frame`, whose references were downloaded."""
@@ -266,11 +267,11 @@ class FrameExecutor:
         return frame
 
     def _references_before(self, frame: Frame) -> list[Frame]:
-        """The references that are held when `frame` begins, latest first."""
+        """The references when `frame` begins, latest first."""
         if frame.spec.is_idr:
             return []
-        held, first = self.ring.at(frame.index - 1).spec.references_after, frame.index - frame.spec.coding_index
-        return [self.ring.at(first + index) for index in held]
+        references, first = self.ring.at(frame.index - 1).spec.references_after, frame.index - frame.spec.coding_index
+        return [self.ring.at(first + index) for index in references]
 
 
 def _finish(ready: Callable[[], None], frame: Frame, finish: Finish) -> Any:

@@ -54,8 +54,8 @@ class RgbFrame(NamedTuple):
     def planes(self) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], bool]:
         """(new planes of display size, whether samples are far outside of the range)."""
         y, u, v = (np.empty(shape, np.uint8) for shape in self.display)
-        found = y, u, v
-        return found, self.convert(found)
+        planes = y, u, v
+        return planes, self.convert(planes)
 
 
 def scale(low: float, high: float) -> Any:

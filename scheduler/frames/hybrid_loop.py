@@ -1,6 +1,5 @@
 """The coding loop on several devices: the state in each memory, and the arrays and copies of a frame for its route."""
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..hybrid_executor import HybridExecutor, InFlightFrame
 from ..planning.plan import HOST, is_gpu, memory_of
 from ..planning.route import Copy, FrameKind
 from ..stages import MAIN
+from ..threads.dependent_task import ComputeOnce
 from ..workers import FRAMES_ON_DEVICE
 from .cuda_loop import CudaLoop
 from .dpb import DecodedPictureBuffer
@@ -36,39 +36,40 @@ class HybridLoop:
         if gpu_worker is not None:
             self.arrays[gpu_worker.device] = Arrays(settings, gpu_worker)
             self.frames_on_device = [
-                Frame(config.mb_width, config.mb_height, gpu_worker.zeros, config.lists) for _ in range(FRAMES_ON_DEVICE)
+                Frame(config.mb_width, config.mb_height, gpu_worker.zeros, config.has_b_frames)
+                for _ in range(FRAMES_ON_DEVICE)
             ]
             self.params_on_device = [gpu_worker.zeros((HEADER_BITS - WEIGHTS,), np.int32) for _ in range(FRAMES_ON_DEVICE)]
             self.qps_on_device = [gpu_worker.zeros((1,), np.int32) for _ in range(FRAMES_ON_DEVICE)]
         executor.adaptation.mb_width = config.mb_width
-        self.size = Size(config.mb_width, config.mb_height, config.pad, config.lists)
+        self.size = Size(config.mb_width, config.mb_height, config.pad, config.has_b_frames)
         self.references = self.arrays[HOST].references
         self.dpb = DecodedPictureBuffer(self.arrays[HOST].slots)  # of all loops: all memories use the same slots
         self.previous: dict[str, Frame] = {}
         self.previous_distances: tuple[int, ...] = ()  # of the last frame
         self._before: tuple[dict[str, Frame], tuple[int, ...]] = {}, ()  # these two before the last frame
-        self._unsettled: Callable[[], None] | None = None  # completes the download of the previous decoded frame
+        self._pending_download: Callable[[], None] | None = None  # completes the download of the previous decoded frame
 
     def run(self, frame: Frame) -> Callable[[], None]:
         """See FrameLoop."""
         executor, config, spec = self.executor, self.config, frame.spec
-        if self._unsettled is not None:
-            self._unsettled()
-            self._unsettled = None
+        if self._pending_download is not None:
+            self._pending_download()
+            self._pending_download = None
         executor.adaptation.learn(frame.spec.n_ref)
         self._before = self.previous, self.previous_distances
         loop = self._single_device_loop(frame)
         if loop is not None:
             return self._run_on_single_device(loop, frame)
         entries, after = self._numbers(spec)
-        slot, lists = self.dpb.begin(spec)
+        slot, list_slots = self.dpb.begin(spec)
         host = self.arrays[HOST]
-        previous = host.continued(spec, lists, self.dpb) or self.previous_in(HOST)
-        frame.write_params(host.list_numbers(spec, lists, previous))
+        previous = host.continued(spec, list_slots, self.dpb) or self.previous_in(HOST)
+        frame.write_params(host.list_numbers(spec, list_slots, previous))
         source = frame.device_source if isinstance(frame, HostFrame) else None
         executor.begin(frame.index)
         frame_by_memory = self._frame_by_memory(frame)
-        work = _FrameWork(self, frame, frame_by_memory, slot, lists, entries)
+        work = _FrameWork(self, frame, frame_by_memory, slot, list_slots, entries)
         if source is None:
             frame.samples()
         for memory, arrays in self.arrays.items():
@@ -99,11 +100,11 @@ class HybridLoop:
         self.previous, self.previous_distances = frame_by_memory, spec.distances
         if not wanted:
             return downloaded
-        self._unsettled = settle = _RunOnce(lambda: self._decoded(in_flight, frame, slot))
+        self._pending_download = complete_download = ComputeOnce(lambda: self._decoded(in_flight, frame, slot))
 
         def ready() -> None:
             downloaded()
-            settle()
+            complete_download()
 
         return ready
 
@@ -117,9 +118,9 @@ class HybridLoop:
         self.previous, self.previous_distances = self._before
 
     def _numbers(self, spec: FrameSpec) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """`entries` and `after` of a frame's FrameKind: references are numbered in the order of `dpb.held`."""
-        held = () if spec.is_idr else self.dpb.held
-        numbers = {index: k for k, index in enumerate(held)} | {spec.coding_index: CURRENT}
+        """`entries` and `after` of a frame's FrameKind: references are numbered in the order of `dpb.references`."""
+        references = () if spec.is_idr else self.dpb.references
+        numbers = {index: k for k, index in enumerate(references)} | {spec.coding_index: CURRENT}
         return tuple([numbers[k] for k in (*spec.list0, *spec.list1)]), tuple([numbers[k] for k in spec.references_after])
 
     def previous_in(self, memory: str) -> PreviousFrame | None:
@@ -132,7 +133,7 @@ class HybridLoop:
         gpu_worker, block = self.executor.gpu_worker, decision_params(frame.frame_params)
         if gpu_worker is None or memory == HOST:
             return block
-        if not frame.spec.weights and self.config.lists == 1:
+        if not frame.spec.weights and not self.config.has_b_frames:
             return gpu_worker.constant(block)  # few frames differ
         params = self.params_on_device[frame.index % FRAMES_ON_DEVICE]
         params.put(block, gpu_worker.streams[MAIN])  # before the kernels that read it
@@ -173,48 +174,35 @@ class HybridLoop:
     def _make_single_device_loop(self, device: str) -> Loop:
         executor, arrays = self.executor.executor_of(device), self.arrays[memory_of(device)]
         if isinstance(executor, CudaExecutor):
-            return CudaLoop(self.settings, executor, arrays.on(executor), self.dpb, self.frames_on_device)
-        return Loop(self.settings, executor, arrays.on(executor), self.dpb)
+            return CudaLoop(self.settings, executor, arrays.for_executor(executor), self.dpb, self.frames_on_device)
+        return Loop(self.settings, executor, arrays.for_executor(executor), self.dpb)
 
     def _run_on_single_device(self, loop: Loop, frame: Frame) -> Callable[[], None]:
         """Encode a frame on one device."""
         ready = loop.run(frame)
         self.previous, self.previous_distances = self._frame_by_memory(frame), frame.spec.distances
-        self.executor.finished_on_single_device(len(frame.spec.references_after), self.config.lists)
+        self.executor.finished_on_single_device(len(frame.spec.references_after), self.config.has_b_frames)
         return ready
 
     def _decoded(self, in_flight: InFlightFrame, frame: Frame, slot: int) -> None:
         """Copy the decoded frame to `frame.decoded`, before `slot` is reused."""
-        self.executor.settle(in_flight)
+        self.executor.wait_for_downloads(in_flight)
         assert frame.decoded is not None
         luma, chroma = frame.decoded
         luma[...], chroma[...] = self.references.luma[slot][0], self.references.chroma[slot]
-
-
-class _RunOnce:
-    """Calls a function once, in the first thread that calls this; other threads wait for it."""
-
-    def __init__(self, function: Callable[[], None]) -> None:
-        self._function, self._lock, self._done = function, threading.Lock(), False
-
-    def __call__(self) -> None:
-        with self._lock:
-            if not self._done:
-                self._function()
-                self._done = True
 
 
 class _FrameWork:
     """A Work of the executor: the arrays of one frame in each memory."""
 
     def __init__(
-        self, loop: HybridLoop, frame: Frame, frame_by_memory: Mapping[str, Frame], slot: int, lists: tuple[int, ...],
+        self, loop: HybridLoop, frame: Frame, frame_by_memory: Mapping[str, Frame], slot: int, list_slots: tuple[int, ...],
         entries: tuple[int, ...],
     ) -> None:  # fmt: skip
-        """lists: slots of both lists; entries: see FrameKind."""
+        """list_slots: slots of both lists; entries: see FrameKind."""
         self.loop, self.frame, self.frame_by_memory = loop, frame, frame_by_memory
-        self.slot, self.lists = slot, lists
-        self.slots = {CURRENT: slot, **dict(zip(entries, lists))}  # by number of the reference
+        self.slot, self.list_slots = slot, list_slots
+        self.slots = {CURRENT: slot, **dict(zip(entries, list_slots))}  # by number of the reference
         self.previous, self.previous_in = dict(loop.previous), {memory: loop.previous_in(memory) for memory in loop.previous}
         self._states: dict[tuple[str, int], dict[str, Any]] = {}
         self._blocks: dict[str, Any] = {}  # `decision_params`, by memory
@@ -224,19 +212,19 @@ class _FrameWork:
         if (device, reference) not in self._states:
             arrays = self.loop.arrays[device]
             if reference >= 0:
-                made = dict(self.state(device, -1))
-                made |= arrays.reference_state(reference, self.frame.spec, self.lists, self._block(device))
+                state = dict(self.state(device, -1))
+                state |= arrays.reference_state(reference, self.frame.spec, self.list_slots, self._block(device))
             else:
                 device_frame = self.frame_by_memory[device]
-                previous = arrays.continued(self.frame.spec, self.lists, self.loop.dpb) or self.previous_in.get(device)
-                made = arrays.state(self.frame.spec, device_frame, self.slot, self.lists, previous, self._block(device))
+                previous = arrays.continued(self.frame.spec, self.list_slots, self.loop.dpb) or self.previous_in.get(device)
+                state = arrays.state(self.frame.spec, device_frame, self.slot, self.list_slots, previous, self._block(device))
                 gpu_worker = self.loop.executor.gpu_worker
-                made["frame_params"] = self.frame.frame_params
+                state["frame_params"] = self.frame.frame_params
                 if gpu_worker is not None and device == gpu_worker.device and isinstance(self.frame, HostFrame):
-                    made["level_blocks"] = gpu_worker.mapped(self.frame.level_blocks)
+                    state["level_blocks"] = gpu_worker.mapped(self.frame.level_blocks)
                     if self.frame.spec.mb_qp:
-                        made["frame_params"] = self.loop.qp_on_device(self.frame)  # read for QP only
-            self._states[device, reference] = made
+                        state["frame_params"] = self.loop.qp_on_device(self.frame)  # read for QP only
+            self._states[device, reference] = state
         return self._states[device, reference]
 
     def _block(self, memory: str) -> Any:
@@ -247,8 +235,8 @@ class _FrameWork:
     def pairs(self, gpu: str, op: Copy) -> list[tuple[Any, np.ndarray]]:
         """See Work."""
         begin, end = byte_span(op.array[0], op.row0, op.row1, self.loop.size)
-        found = zip(self._planes(gpu, op.array), self._planes(HOST, op.array))
-        return [(device_array[begin:end], host_array[begin:end]) for device_array, host_array in found]
+        pairs = zip(self._planes(gpu, op.array), self._planes(HOST, op.array))
+        return [(device_array[begin:end], host_array[begin:end]) for device_array, host_array in pairs]
 
     def _planes(self, memory: str, key: Key) -> list[Any]:
         """The planes of an array as uint8[n]."""
@@ -268,5 +256,3 @@ class _FrameWork:
 def _flat(array: Any) -> Any:
     """The bytes of an array, uint8[n]."""
     return array.reshape(array.size).view(np.uint8)
-
-

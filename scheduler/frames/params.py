@@ -32,12 +32,12 @@ def list_numbers(
     slots as the search sees them.
     """
     bi_weights = implicit_weights(distances, n_ref, is_weighted)
-    found = np.zeros(HEADER_BITS - DISTANCES, np.int32)
+    numbers = np.zeros(HEADER_BITS - DISTANCES, np.int32)
     for at, some in zip(
         (DISTANCES, PREVIOUS_DISTANCES, SLOTS, SEARCHED_SLOTS, BI_WEIGHTS), (distances, previous, slots, searched, bi_weights)
     ):
-        found[at - DISTANCES : at - DISTANCES + len(some)] = some
-    return found
+        numbers[at - DISTANCES : at - DISTANCES + len(some)] = some
+    return numbers
 
 
 def decision_params(params: Array) -> Array:
@@ -64,7 +64,7 @@ def list_state(block: Array, n_ref: int, n_ref1: int) -> dict[str, Array]:
 def reference_params(block: Array, ref: int, weighted: bool) -> dict[str, Array]:
     """The same for the search in entry `ref` of both lists; weighted: whether the search needs a weighted copy of it."""
     at = DISTANCES - WEIGHTS + ref
-    found = {"distance": block[at : at + 1]}
+    params = {"distance": block[at : at + 1]}
     if weighted:
-        found["reference_weights"] = block[N_WEIGHTS * ref : N_WEIGHTS * (ref + 1)]
-    return found
+        params["reference_weights"] = block[N_WEIGHTS * ref : N_WEIGHTS * (ref + 1)]
+    return params

@@ -11,7 +11,7 @@ from ..devices import DeviceMemoryError, GpuLost
 from ..executor import Executor
 from ..threads.copiers import Copiers, Target
 from ..threads.copy_kernels import READY
-from .frame import HELPERS, WORTH_SHARING, Frame, HostFrame, SourceBuffer
+from .frame import HELPERS, LEAST_SHARED_BYTES, Frame, HostFrame, SourceBuffer
 from .host_rgb import RgbFrame
 from .loop import FrameLoop
 
@@ -33,9 +33,9 @@ class FrameRing:
         self.count = 0  # frames entered
         self.in_flight = config.stage_threads if config.device == "cpu" else config.threads
         if isinstance(executor, CudaExecutor):
-            self.in_flight = min(config.threads, IN_FLIGHT_ON_GPU) + executor.b_streams
-        elif executor.b_streams:
-            self.in_flight = executor.b_streams
+            self.in_flight = min(config.threads, IN_FLIGHT_ON_GPU) + executor.parallel_b_frames
+        elif executor.parallel_b_frames:
+            self.in_flight = executor.parallel_b_frames
         self.in_flight = min(self.in_flight, most_in_flight)
         self._replaceable = config.may_change_device and executor.frames_on_device > 0
         self._keeps_some = self._replaceable and not executor.by_rows and not keep_decoded
@@ -74,7 +74,7 @@ class FrameRing:
     @contextmanager
     def copying(self, target: Target, planes: Sequence[np.ndarray]) -> Iterator[None]:
         """Around other work: planes, uint8, are copied to others of their shapes; by threads if they are large."""
-        copiers = self._copiers if sum(plane.size for plane in planes) >= WORTH_SHARING else None
+        copiers = self._copiers if sum(plane.size for plane in planes) >= LEAST_SHARED_BYTES else None
         if copiers is None:
             for to, plane in zip(target.planes, planes):
                 np.copyto(to, plane)
@@ -132,18 +132,18 @@ class FrameRing:
     def _add(self, count: int) -> None:
         """Add `count` frames."""
         config, executor = self._config, self._loop.executor
-        made = [self._make(executor) for _ in range(count)]
+        frames = [self._make(executor) for _ in range(count)]
         if isinstance(executor, CudaExecutor) and executor.upload_fences:
-            for frame in made:
+            for frame in frames:
                 assert isinstance(frame, HostFrame)
                 frame.upload_fence = executor.host_zeros((1,), np.int64)
                 frame.upload_fence[0] = READY
         if self._decoded:
             luma = (config.coded_height + 2 * config.pad, config.coded_width + 2 * config.pad)
             chroma = (2, config.coded_height // 2 + config.pad, config.coded_width // 2 + config.pad)
-            for frame in made:
+            for frame in frames:
                 frame.decoded = executor.host_zeros(luma, np.uint8), executor.host_zeros(chroma, np.uint8)
-        self.frames += made
+        self.frames += frames
         for ring_slot, frame in enumerate(self.frames):
             frame.ring_slot = ring_slot
 
@@ -151,6 +151,6 @@ class FrameRing:
         config = self._config
         size = config.mb_width, config.mb_height
         if not executor.frames_on_device:
-            return Frame(*size, lists=config.lists)
+            return Frame(*size, has_b_frames=config.has_b_frames)
         by_rows, with_levels = executor.by_rows, config.bits_by_kind
-        return HostFrame(*size, executor.host_zeros, config.display, by_rows, with_levels, config.lists)
+        return HostFrame(*size, executor.host_zeros, config.display, by_rows, with_levels, config.has_b_frames)

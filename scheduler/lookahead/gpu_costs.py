@@ -32,12 +32,12 @@ from ...cuda_src.lookahead import (
     motion_job,
 )
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
-from ...cuda_src.runtime.recording import HostBuffers, Recording, stand_in
-from ..frames.held_sources import HeldSource
+from ...cuda_src.runtime.recording import HostBuffers, Recording, placeholder_address
+from ..frames.gpu_sources import GpuSource
 from .brightness import brightness
+from .costs import CostPending, CostQuery, Luma, TreeFrame, position_between
 from .gpu_tree import GpuTree
 from .levels import levels_between
-from .questions import Luma, NotYet, Question, TreeFrame, position_between
 
 KERNELS = "half_size", "lookahead", "lookahead_intra", "levels", "macroblock_tree"  # files
 COUNTS = 256 // (2 * WORDS)  # rows of the table that the counts of a frame's samples take, int32[256]
@@ -66,7 +66,7 @@ class Batch:
         self.n_rows = 0
         self._views: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by n_rows
         self._buffers: dict[tuple[int, bool], HostBuffers] = {}  # by n_rows, and whether there is luma
-        self.questions: list[Question] = []
+        self.questions: list[CostQuery] = []
         self.first = 0  # the row of the first question; one follows another
         self.counted: list[int] = []  # frames whose samples are counted, from row 0 on
 
@@ -78,19 +78,21 @@ class Batch:
 
     def buffers(self, luma: np.ndarray | None) -> HostBuffers:
         """What a recording of the batch is bound to; luma: of its new frame, if that comes from the host."""
-        kind = self.n_rows, luma is None
-        found = self._buffers.get(kind) or HostBuffers(*self.views(), self.event, *([] if luma is None else [luma]))
-        self._buffers[kind] = found = found if luma is None else found.exchanged(LUMA, luma)
-        return found
+        recording_key = self.n_rows, luma is None
+        buffers = self._buffers.get(recording_key) or HostBuffers(
+            *self.views(), self.event, *([] if luma is None else [luma])
+        )
+        self._buffers[recording_key] = buffers = buffers if luma is None else buffers.exchanged(LUMA, luma)
+        return buffers
 
-    def fill(self, rows: Sequence[Sequence[int]], questions: Sequence[Question], first: int = 0) -> None:
+    def fill(self, rows: Sequence[Sequence[int]], questions: Sequence[CostQuery], first: int = 0) -> None:
         """The work: rows of the table, the last of which, from `first` on, are those of the questions."""
         self.n_rows, self.questions, self.first, self.counted = len(rows), list(questions), first, []
         self.jobs[: self.n_rows] = rows
 
 
 class GpuCosts:
-    """As FrameCosts (encoder/decisions/lookahead.py), but NotYet for costs that are not there.
+    """As FrameCosts (encoder/decisions/lookahead.py), but CostPending for costs that are not there.
 
     All methods raise GpuLost, those that may allocate DeviceMemoryError too.
     """
@@ -102,14 +104,14 @@ class GpuCosts:
         self._gpu, self._shape, self._copies, self._quick = gpu, (height, width), copies, quick
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
         self._frames: dict[int, GpuFrame] = {}
-        self._motions: dict[Question, Motion] = {}  # by reference and frame
+        self._motions: dict[CostQuery, Motion] = {}  # by reference and frame
         self._free_frames: dict[bool, list[GpuFrame]] = {False: [], True: []}  # by whether they have memory for a copy
         self._free_motions: list[Motion] = []
         self._free_batches: list[Batch] = []
         self._memories: list[SearchMemory] = []  # of the jobs of a batch: batches run one after another
         self._batches: deque[Batch] = deque()  # that are not collected, in order
-        self._known: dict[Question, int] = {}
-        self._asked: set[Question] = set()  # of `_batches`
+        self._known: dict[CostQuery, int] = {}
+        self._pending_queries: set[CostQuery] = set()  # of `_batches`
         self._counts: dict[int, list[int]] = {}  # samples by their value, of frames
         self._levelled: tuple[HalfSize, Motion] | None = None  # a reference with other levels, and motion from it
         self._new: int | None = None  # a frame that has not been uploaded
@@ -131,7 +133,7 @@ class GpuCosts:
             while copied and self._reads_forgotten():
                 self._collect_first()
             frame = free.pop() if free else self._make_frame(copied)
-            if isinstance(luma, HeldSource):
+            if isinstance(luma, GpuSource):
                 half_size(luma.luma_on(self._gpu, self._stream), 0, self._mb_height, frame.half, self._stream)
                 luma.seen_on(self._gpu, self._stream)
         if isinstance(luma, np.ndarray):
@@ -195,10 +197,10 @@ class GpuCosts:
         if question not in self._known:
             self._collect()
         if question not in self._known:
-            if question not in self._asked:
+            if question not in self._pending_queries:
                 self._start([], [])
                 self._start_levels(reference, frame)
-            raise NotYet
+            raise CostPending
         return self._known[question]
 
     def brightness(self, frame: int) -> np.ndarray:
@@ -207,12 +209,12 @@ class GpuCosts:
             self._start_new()
             return brightness(self._frames[frame].half.coarse.get(stream=self._stream))
 
-    def ahead(self, questions: Iterable[Question]) -> None:
+    def ahead(self, questions: Iterable[CostQuery]) -> None:
         """Start what will be asked: see Question; frames that are kept."""
-        pairs: dict[Question, None] = {}
-        triples: dict[Question, None] = {}
+        pairs: dict[CostQuery, None] = {}
+        triples: dict[CostQuery, None] = {}
         for question in questions:
-            if question in self._known or question in self._asked or len(question) == 1:
+            if question in self._known or question in self._pending_queries or len(question) == 1:
                 continue
             if len(question) == 2:
                 pairs[question] = None
@@ -226,7 +228,7 @@ class GpuCosts:
 
     def start_tree(self, frames: list[TreeFrame], count: int, strength: int) -> bool:
         """See Costs."""
-        pairs: dict[Question, None] = {}
+        pairs: dict[CostQuery, None] = {}
         for question in (frame.question for frame in frames):
             if len(question) == 3:
                 earlier, later, frame = question
@@ -262,16 +264,16 @@ class GpuCosts:
         self._stream = None
         self._gpu.close()
 
-    def _value(self, question: Question) -> int:
+    def _value(self, question: CostQuery) -> int:
         if question not in self._known:
             self._collect()
         if question not in self._known:
             self.ahead([question])
-            raise NotYet
+            raise CostPending
         return self._known[question]
 
     # ---- batches
-    def _start(self, pairs: Sequence[Question], triples: Sequence[Question]) -> None:
+    def _start(self, pairs: Sequence[CostQuery], triples: Sequence[CostQuery]) -> None:
         """Start batches: of the new frame, of pairs (reference, frame), of triples, whose pairs are there or before them."""
         if self._new is None and not pairs and not triples:
             return
@@ -282,13 +284,13 @@ class GpuCosts:
             for k in range(0 if len(pairs) > MOST_PAIRS else MOST_TRIPLES, len(triples), MOST_TRIPLES):
                 self._batch(None, [], triples[k : k + MOST_TRIPLES])
 
-    def _start_new(self, pairs: Sequence[Question] = (), triples: Sequence[Question] = ()) -> None:
+    def _start_new(self, pairs: Sequence[CostQuery] = (), triples: Sequence[CostQuery] = ()) -> None:
         """Start a batch with the new frame, if there is one."""
         new, self._new = self._new, None
         if new is not None or pairs or triples:
             self._batch(new, pairs, triples)
 
-    def _batch(self, new: int | None, pairs: Sequence[Question], triples: Sequence[Question]) -> None:
+    def _batch(self, new: int | None, pairs: Sequence[CostQuery], triples: Sequence[CostQuery]) -> None:
         """Start one batch. The context is current."""
         batch, frame = self._next_batch(), None if new is None else self._frames[new]
         while len(self._memories) < len(pairs):
@@ -299,27 +301,29 @@ class GpuCosts:
         luma = None if frame is None else frame.luma
         buffers = batch.buffers(luma)
         addresses = batch.table.ptr, *([] if frame is None else [array.ptr for array in (*frame.half, frame.intra)])
-        kind = frame is None, luma is None, len(pairs), len(triples)
-        recording = self._recordings.get(kind)
+        recording_key = frame is None, luma is None, len(pairs), len(triples)
+        recording = self._recordings.get(recording_key)
         if recording is not None:
             recording.rebind(buffers, addresses)
             self._gpu.replay(recording)
         else:
             with self._gpu.record_calls(buffers, addresses) as recording:
                 self._issue(batch, frame, len(pairs))
-            self._keep(kind, recording)
+            self._keep(recording_key, recording)
         self._batches.append(batch)
-        self._asked.update(batch.questions)
+        self._pending_queries.update(batch.questions)
 
     def _issue(self, batch: Batch, frame: GpuFrame | None, n_pairs: int) -> None:
         """All calls of a batch, on stand-ins (recording.py) for its table and for the arrays of the new frame."""
         jobs, results = batch.views()
         stream, size = self._stream, (self._mb_width, self._mb_height)
-        table = DeviceArray(self._gpu, stand_in(0), jobs.shape, np.int64).put(jobs, stream)
+        table = DeviceArray(self._gpu, placeholder_address(0), jobs.shape, np.int64).put(jobs, stream)
         first = 0 if frame is None else 1
         if frame is not None:
             arrays = (*frame.half, frame.intra)
-            *half, intra = (DeviceArray(self._gpu, stand_in(1 + k), a.shape, a.dtype) for k, a in enumerate(arrays))
+            *half, intra = (
+                DeviceArray(self._gpu, placeholder_address(1 + k), a.shape, a.dtype) for k, a in enumerate(arrays)
+            )
             if frame.luma is not None:
                 half_size(self._luma.put(frame.luma, stream), 0, self._mb_height, HalfSize(*half), stream)
             lookahead_intra(HalfSize(*half), 0, self._mb_height, intra, table[0][SUM:], stream)
@@ -330,11 +334,11 @@ class GpuCosts:
         table.get(results, stream)
         self._gpu.record(batch.event, stream)
 
-    def _keep(self, kind: tuple[bool, bool, int, int], recording: Recording) -> None:
+    def _keep(self, recording_key: tuple[bool, bool, int, int], recording: Recording) -> None:
         """For later batches of a kind."""
         if len(self._recordings) == MOST_RECORDINGS:
             self._drop_recordings()
-        self._recordings[kind] = recording
+        self._recordings[recording_key] = recording
 
     def _drop_recordings(self) -> None:
         for recording in self._recordings.values():
@@ -394,15 +398,15 @@ class GpuCosts:
         batch.table[: batch.n_rows].get(batch.results[: batch.n_rows], self._stream)
         self._gpu.record(batch.event, self._stream)
         self._batches.append(batch)
-        self._asked.update(batch.questions)
+        self._pending_queries.update(batch.questions)
 
-    def _pair(self, pair: Question, memory: SearchMemory) -> list[int]:
+    def _pair(self, pair: CostQuery, memory: SearchMemory) -> list[int]:
         """The job of a pair, whose motion is kept."""
         reference, frame = (self._frames[number] for number in pair)
         self._motions[pair] = motion = self._free_motions.pop() if self._free_motions else self._make_motion()
         return motion_job(frame.half, reference.half, frame.intra, memory, motion)
 
-    def _triple(self, triple: Question, used: Used | None = None) -> list[int]:
+    def _triple(self, triple: CostQuery, used: Used | None = None) -> list[int]:
         earlier, later, frame = triple
         halves = self._frames[frame].half, self._frames[earlier].half, self._frames[later].half
         motions = self._motions[earlier, frame], self._motions[later, frame], self._motions[earlier, later]
@@ -439,7 +443,7 @@ class GpuCosts:
         self._gpu.synchronize(batch.event)
         self._batches.popleft()
         sums = batch.results[batch.first : batch.n_rows, SUM].tolist()
-        self._asked.difference_update(batch.questions)
+        self._pending_queries.difference_update(batch.questions)
         self._known.update((question, total) for question, total in zip(batch.questions, sums) if min(question) >= self.first)
         for k, number in enumerate(batch.counted):
             if number >= self.first:

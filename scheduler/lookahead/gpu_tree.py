@@ -12,14 +12,14 @@ from ...cpu_simd.macroblock_tree import TREE_LOG2
 from ...cuda_src.lookahead import WORDS, Motion, Used, lookahead_both
 from ...cuda_src.macroblock_tree import AFTER, AMOUNT, GIFTS, OFFSETS, tree_job, tree_offsets, tree_propagate
 from ...cuda_src.runtime.device import Device, DeviceArray
-from .questions import NotYet, Question, TreeFrame
+from .costs import CostPending, CostQuery, TreeFrame
 
 
-class Held(NamedTuple):
+class TreeState(NamedTuple):
     """What a frame of the tree has on the GPU, from its first propagation until it leaves."""
 
     used: Used  # of B frames
-    worth: DeviceArray  # int64[n_mb], with adaptive quantisation
+    error_weights: DeviceArray  # int64[n_mb], with adaptive quantisation
     landing: np.ndarray  # page-locked, for its upload
     job: np.ndarray  # int64[WORDS]: tree_job
 
@@ -41,8 +41,8 @@ class GpuTree:
     def __init__(self, gpu: Device, mb_width: int, mb_height: int, stream: Any) -> None:
         """stream: that of the lookahead, whose work so far is complete before that of the tree."""
         self._gpu, self._size, self._stream = gpu, (mb_width, mb_height), stream
-        self._held: dict[Question, Held] = {}
-        self._free: list[Held] = []
+        self._states: dict[CostQuery, TreeState] = {}
+        self._free: list[TreeState] = []
         self._memory: Memory | None = None
         self._event = gpu.event()
         self._logarithms = gpu.constant("logarithms of the tree", TREE_LOG2)
@@ -50,15 +50,15 @@ class GpuTree:
 
     def start(
         self, frames: Sequence[TreeFrame], count: int, strength: int, intra: Callable[[int], DeviceArray],
-        motions: dict[Question, Motion], triple: Callable[[Question, Used], list[int]],
+        motions: dict[CostQuery, Motion], triple: Callable[[CostQuery, Used], list[int]],
     ) -> None:  # fmt: skip
         """Arguments: see Costs.start_tree; intra(n): costs of frame n; motions, those of all pairs; triple: a row of
         lookahead_both.
         """
         memory, stream, n = self._memory_for(len(frames)), self._stream, len(frames)
-        asked = {frame.question for frame in frames}
-        self._free += [self._held.pop(question) for question in list(self._held) if question not in asked]
-        triples = [triple(frame.question, held.used) for frame, held in self._enter(frames, strength, intra, motions)]
+        queries = {frame.question for frame in frames}
+        self._free += [self._states.pop(question) for question in list(self._states) if question not in queries]
+        triples = [triple(frame.question, state.used) for frame, state in self._enter(frames, strength, intra, motions)]
         jobs = self._jobs(frames, memory)
         order, after = _order(frames)
         rows = memory.rows[: len(triples) + n + count]
@@ -81,35 +81,35 @@ class GpuTree:
     def result(self, wait: bool) -> list[np.ndarray]:
         """See Costs.tree."""
         if not wait and not self._gpu.done(self._event):
-            raise NotYet
+            raise CostPending
         self._gpu.synchronize(self._event)
         assert self._memory is not None
         return list(self._memory.found[: self._count].copy())
 
     def _enter(
         self, frames: Sequence[TreeFrame], strength: int, intra: Callable[[int], DeviceArray],
-        motions: dict[Question, Motion],
-    ) -> list[tuple[TreeFrame, Held]]:  # fmt: skip
+        motions: dict[CostQuery, Motion],
+    ) -> list[tuple[TreeFrame, TreeState]]:  # fmt: skip
         """Frames that are new get memory. Those of them that are B frames, whose motion is chosen now."""
         new = []
         for frame in frames:
-            if frame.question in self._held:
+            if frame.question in self._states:
                 continue
-            held = self._free.pop() if self._free else self._make_held()
-            self._held[frame.question] = held
-            worth = None
-            if frame.worth is not None:
-                np.copyto(held.landing, frame.worth)
-                worth = held.worth.put(held.landing, self._stream)
-            motion = held.used if len(frame.question) == 3 else motions.get(frame.question)
-            held.job[:] = tree_job(intra(frame.question[-1]), worth, motion, frame.weight, strength, frame.noise)
+            state = self._free.pop() if self._free else self._make_state()
+            self._states[frame.question] = state
+            error_weights = None
+            if frame.error_weights is not None:
+                np.copyto(state.landing, frame.error_weights)
+                error_weights = state.error_weights.put(state.landing, self._stream)
+            motion = state.used if len(frame.question) == 3 else motions.get(frame.question)
+            state.job[:] = tree_job(intra(frame.question[-1]), error_weights, motion, frame.weight, strength, frame.noise)
             if len(frame.question) == 3:
-                new.append((frame, held))
+                new.append((frame, state))
         return new
 
     def _jobs(self, frames: Sequence[TreeFrame], memory: Memory) -> np.ndarray:
         """int64[n, WORDS]: the jobs of the frames, in their order."""
-        jobs = np.array([self._held[frame.question].job for frame in frames])
+        jobs = np.array([self._states[frame.question].job for frame in frames])
         n_mb, places = self._size[0] * self._size[1], np.arange(len(frames))
         gives = np.array([frame.gives for frame in frames], np.int64)
         jobs[:, AMOUNT] = memory.amounts.ptr + 8 * n_mb * places
@@ -117,11 +117,11 @@ class GpuTree:
         jobs[:, OFFSETS] = memory.offsets.ptr + 4 * n_mb * places
         return jobs
 
-    def _make_held(self) -> Held:
+    def _make_state(self) -> TreeState:
         n_mb = self._size[0] * self._size[1]
         used = Used(self._array((n_mb,), np.uint16), self._array((n_mb, 4), np.int16), self._array((n_mb,), np.uint8))
         job = np.zeros(WORDS, np.int64)
-        return Held(used, self._array((n_mb,), np.int64), self._gpu.pinned((n_mb,), np.int64), job)
+        return TreeState(used, self._array((n_mb,), np.int64), self._gpu.pinned((n_mb,), np.int64), job)
 
     def _memory_for(self, frames: int) -> Memory:
         """Twice as large where it is too small, so that it seldom grows. No work is under way."""

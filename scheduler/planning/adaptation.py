@@ -118,7 +118,7 @@ class Adaptation:
     def _begin_plan(self) -> None:
         self._planning = Future()
         work = self._planning, deepcopy(self.models)
-        self.models.settle()
+        self.models.mark_planned()
         if not self.in_thread:
             self._make_plan(*work)
             return
@@ -130,13 +130,13 @@ class Adaptation:
     def _adopt(self) -> None:
         """Use the plan that was made, or keep the old one if planning failed."""
         assert self._planning is not None
-        made, self._planning = self._planning.result(), None
-        if self._probing is not None and made is not None:
-            if made in self.plans:
+        new_plan, self._planning = self._planning.result(), None
+        if self._probing is not None and new_plan is not None:
+            if new_plan in self.plans:
                 self._probing.confirmed()
             else:
                 self._probing.changed()
-        self.change(made if made is not None else self.plan)
+        self.change(new_plan if new_plan is not None else self.plan)
 
     def change(self, plan: Plan) -> None:
         """Use a plan from the next frame on."""
@@ -181,7 +181,7 @@ class Adaptation:
         except Exception:  # the current plan stays
             future.set_result(None)
 
-    def settled(self) -> None:
+    def wait_for_planner(self) -> None:
         """Wait for the planning thread."""
         if self._planner is not None:
             self._planner.join()

@@ -31,6 +31,6 @@ def measure(ordinal: int = 0) -> dict[tuple[str, str], Link]:
                         gpu.synchronize(after)
                         times.append(before.time_till(after) / 1000)
                     points[way].append((size, statistics.median(times)))
-            return {way: Link.measured(found) for way, found in points.items()}
+            return {way: Link.measured(measured) for way, measured in points.items()}
     finally:
         gpu.close()

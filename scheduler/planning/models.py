@@ -108,7 +108,7 @@ class Models:
     threads: int = 1
     streams: int = 4
     _factors: dict[tuple[str, str], float] = field(default_factory=dict)  # average of measured / predicted
-    _settled: dict[tuple[str, str], float] = field(default_factory=dict)  # factors when the plan was made
+    _planned_factors: dict[tuple[str, str], float] = field(default_factory=dict)  # factors when the plan was made
     _last: dict[tuple[str, str], float] = field(default_factory=dict)  # seconds without factor, at the last size
     _link_factors: dict[tuple[str, str], float] = field(default_factory=dict)
 
@@ -154,10 +154,10 @@ class Models:
 
     def follow(self, device: str, stages: Iterable[str]) -> None:
         """Scale stages without new measurements on a device by the total change of those with new measurements."""
-        found = [(self._factors[key] * first, first) for key, first in self._last.items() if key[1] == device]
-        before = sum(first for _, first in found)
+        times = [(self._factors[key] * first, first) for key, first in self._last.items() if key[1] == device]
+        before = sum(first for _, first in times)
         if before:
-            ratio = sum(now for now, _ in found) / before
+            ratio = sum(now for now, _ in times) / before
             for stage in stages:
                 if (stage, device) in self.stages and (stage, device) not in self._last:
                     self._factors[stage, device] = ratio
@@ -170,14 +170,16 @@ class Models:
             self._link_factors[source, target] = old + WEIGHT * (seconds / link.seconds(size) - old)
 
     def drift(self) -> float:
-        """Change of the measured times since `settle`, as a share of their sum."""
-        moved = sum(abs(self._factors[key] - self._settled.get(key, 1.0)) * first for key, first in self._last.items())
-        before = sum(self._settled.get(key, 1.0) * first for key, first in self._last.items())
+        """Change of the measured times since `mark_planned`, as a share of their sum."""
+        moved = sum(
+            abs(self._factors[key] - self._planned_factors.get(key, 1.0)) * first for key, first in self._last.items()
+        )
+        before = sum(self._planned_factors.get(key, 1.0) * first for key, first in self._last.items())
         return moved / before if before else 0.0
 
-    def settle(self) -> None:
+    def mark_planned(self) -> None:
         """Note that a plan was made from the current models."""
-        self._settled = dict(self._factors)
+        self._planned_factors = dict(self._factors)
 
     def _first(self, stage: str, device: str, rows: float, mb_width: int) -> float:
         return self.stages[stage, device].seconds(rows, mb_width, self.threads if device == CPU else 1)

@@ -38,10 +38,9 @@ def memory_of(device: str) -> str:
     return device if is_gpu(device) else HOST
 
 
-def stages_of(me: str, subme: int, cabac: bool, lists: int) -> frozenset[str]:
+def stages_of(me: str, subme: int, cabac: bool, has_b_frames: bool) -> frozenset[str]:
     """Names of the stages of P frames with these options, and of B frames in streams that have them, see frame_steps."""
-    of_b = lists == 2
-    frames = [frame_steps(1, me, (), subme, cabac, (), n_ref1, True, of_b) for n_ref1 in range(lists)]
+    frames = [frame_steps(1, me, (), subme, cabac, (), n_ref1, True, has_b_frames) for n_ref1 in range(1 + has_b_frames)]
     return frozenset(name for steps in frames for names, _ in steps for name in names)
 
 
@@ -49,10 +48,10 @@ def rows_of(
     stages: frozenset[str], devices: Sequence[str], mb_height: int, rows: Mapping[str, Sequence[int]]
 ) -> dict[str, tuple[int, ...]]:
     """The rows of these stages alone; all rows of those that exist on the CPU only, on the first CPU."""
-    found = {stage: tuple(n) for stage, n in rows.items() if stage in stages}
+    rows_by_stage = {stage: tuple(n) for stage, n in rows.items() if stage in stages}
     cpu = next((k for k, device in enumerate(devices) if not is_gpu(device)), 0)
     only = [stage for stage in stages if STAGES[stage].only == CPU]
-    return found | dict.fromkeys(only, tuple(mb_height * (k == cpu) for k in range(len(devices))))
+    return rows_by_stage | dict.fromkeys(only, tuple(mb_height * (k == cpu) for k in range(len(devices))))
 
 
 @dataclass(frozen=True)
@@ -94,27 +93,31 @@ class Plan:
         stage_seconds: Mapping[tuple[str, str], float] | None = None,
     ) -> "Plan":  # fmt: skip
         """A plan with the border stages added: in each memory the first device that reads references runs them."""
-        found = {stage: tuple(n) for stage, n in rows.items()}
+        rows_by_stage = {stage: tuple(n) for stage, n in rows.items()}
         for stage, readers in EXTENDED.items():
-            reading = [k for k in range(len(devices)) if any(found[reader][k] for reader in readers if reader in found)]
+            reading = [
+                k
+                for k in range(len(devices))
+                if any(rows_by_stage[reader][k] for reader in readers if reader in rows_by_stage)
+            ]
             first = {memory_of(devices[k]): k for k in reversed(reading)}
-            found[stage] = tuple(mb_height if k in first.values() else 0 for k in range(len(devices)))
-        return cls(tuple(devices), mb_height, found, seconds, stage_seconds or {})
+            rows_by_stage[stage] = tuple(mb_height if k in first.values() else 0 for k in range(len(devices)))
+        return cls(tuple(devices), mb_height, rows_by_stage, seconds, stage_seconds or {})
 
     @classmethod
     def split(
         cls, devices: Sequence[str], mb_height: int, first: int, unsplit_device: int, me: str = "fsbm", subme: int = 0,
-        cabac: bool = False, lists: int = 1,
+        cabac: bool = False, has_b_frames: bool = False,
     ) -> "Plan":  # fmt: skip
         """A forced plan: device 0 takes `first` rows of each stage that splits, device 1 the rest.
 
         unsplit_device: runs the stages that do not split. Only stages of frames with these options have rows; CPU-only
-        stages run on the first CPU. lists: 2 in streams with B frames.
+        stages run on the first CPU. has_b_frames: of the stream.
         """
         count = len(devices)
         rows = dict.fromkeys(SPLITTING, (first, mb_height - first, *[0] * (count - 2)) if count > 1 else (mb_height,))
         rows |= dict.fromkeys(WHOLE, tuple(mb_height * (k == unsplit_device) for k in range(count)))
-        return cls.complete(devices, mb_height, rows_of(stages_of(me, subme, cabac, lists), devices, mb_height, rows))
+        return cls.complete(devices, mb_height, rows_of(stages_of(me, subme, cabac, has_b_frames), devices, mb_height, rows))
 
     def span(self, stage: str, k: int) -> tuple[int, int]:
         """[row0, row1) of device k."""

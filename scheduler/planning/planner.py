@@ -26,7 +26,7 @@ REBUILDING = ("inter_residual", "explicit_motion", "mark_skipped", "keep_motion"
               "interpolate")  # fmt: skip
 PINNED_ROWS = {"rows_gpu", "rows_cpu"}
 TRIES = 60  # maximum simulated plans
-_WORTH = 0.999  # a plan must be below this share of the best time to replace it
+_NEEDED_SHARE = 0.999  # a plan must be below this share of the best time to replace it
 
 
 @dataclass
@@ -134,7 +134,7 @@ class _Search:
         timeline = simulate(plan, self.frame_kind, self.models)
         prediction = predict(plan, self.frame_kind, self.models, timeline)
         self.seen[plan] = Tried(timeline, prediction)
-        if self.best is not None and self.seen[plan].score > _WORTH * self.seen[self.best].score:
+        if self.best is not None and self.seen[plan].score > _NEEDED_SHARE * self.seen[self.best].score:
             return False
         self.best = plan
         return True
@@ -198,7 +198,7 @@ class _Search:
         Each kind of frame has a program of its own; a stage of several kinds takes the mean of their solutions.
         """
         positions = {stage: k if k == REPEATED else used.index(int(k)) for stage, k in placement.items()}
-        devices, found = [self.devices[k] for k in used], dict[str, list[np.ndarray]]()
+        devices, solutions = [self.devices[k] for k in used], dict[str, list[np.ndarray]]()
         for frame in dict.fromkeys(self.frame_kind.frames):
             solution = RowSplitLp(frame, devices, self.models, positions).solve()
             if solution is None:
@@ -206,8 +206,8 @@ class _Search:
             for stage, shares in solution.items():
                 full = np.zeros(len(self.devices))
                 full[list(used)] = shares
-                found.setdefault(stage, []).append(full)
-        return {stage: np.mean(shares, 0) for stage, shares in found.items()}
+                solutions.setdefault(stage, []).append(full)
+        return {stage: np.mean(shares, 0) for stage, shares in solutions.items()}
 
     def improve(self) -> None:
         """Try small moves from the best plan, until none helps or `tries` is reached."""
@@ -249,10 +249,10 @@ class _Search:
 
 def placements(devices: Iterable[int]) -> list[Placement]:
     """Placements of stages that do not split: both on one device; interpolation split, or repeated on every device."""
-    found: list[Placement] = []
+    choices: list[Placement] = []
     for k in devices:
-        found += [dict.fromkeys(WHOLE, k), {**dict.fromkeys(WHOLE, k), "interpolate": REPEATED}]
-    return found
+        choices += [dict.fromkeys(WHOLE, k), {**dict.fromkeys(WHOLE, k), "interpolate": REPEATED}]
+    return choices
 
 
 def rounded(shares: Iterable[float], height: int) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ SHARE = 0.005  # maximum share of time for probes, without the last probe
 PART = 16  # a probe takes 1 / PART of the rows of each stage that splits
 LOADING = 0.5  # seconds: expected minimum cost if the device must load its kernels
 LEAST = 8  # expected minimum cost of a probe: 1 / LEAST of a frame
-MOST = 64  # maximum of `rarely`
+MOST_INTERVAL_FACTOR = 64  # maximum of `rarely`
 WINDOW = 2  # frames: the probe, and the next, which copies rows that the working device lacks
 _WEIGHT = 0.1  # of a frame in the average
 
@@ -24,7 +24,7 @@ class Probing:
         self.usual = 0.0  # average seconds a frame, without probes
         self.cost = 0.0  # of the last probe, seconds
         self.balance = self.since = 0.0
-        self.rarely = 1  # factor of the interval
+        self.interval_factor = 1  # factor of the interval
 
     def passed(self, seconds: float) -> None:
         """Note a frame without a probe."""
@@ -47,15 +47,15 @@ class Probing:
         """Whether the next frame may be a probe. loaded: the device has its kernels."""
         expected = max(self.cost, self.usual / LEAST) if self.cost else self.usual
         expected = expected if loaded else max(expected, LOADING)
-        return 0 < expected <= self.balance and self.share * self.since >= self.rarely * expected
+        return 0 < expected <= self.balance and self.share * self.since >= self.interval_factor * expected
 
     def confirmed(self) -> None:
         """The plan stays, or an earlier one returns: double the interval."""
-        self.rarely = min(MOST, 2 * self.rarely)
+        self.interval_factor = min(MOST_INTERVAL_FACTOR, 2 * self.interval_factor)
 
     def changed(self) -> None:
         """There is a new plan: halve the interval."""
-        self.rarely = max(1, self.rarely // 2)
+        self.interval_factor = max(1, self.interval_factor // 2)
 
 
 def idle_devices(plan: Plan) -> list[int]:
@@ -76,5 +76,5 @@ def probe(plan: Plan, k: int) -> Plan | None:
                 probe_rows[donor] -= few
                 probe_rows[k] += few
         rows[stage] = tuple(probe_rows)
-    made = Plan.complete(plan.devices, height, rows)
-    return made if made != plan else None
+    probe_plan = Plan.complete(plan.devices, height, rows)
+    return probe_plan if probe_plan != plan else None

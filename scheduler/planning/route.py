@@ -43,9 +43,10 @@ class FrameKind:
     limit: references held after it; source: the memory of its samples; decoded: whether the decoded frame is downloaded;
     is_idr: whether all references before it are dropped; None: if it has none. me, subme, cabac: the options; n_ref:
     references, of which the first is in RefPicList0 `duplicates` times more; weighted: entries with weights of luma.
-    n_ref1: entries of list 1, in streams with B frames (size.lists); is_reference: see FrameSpec. References have the numbers
-    of the residency before the frame: `entries` of both lists, None: 0, 1, ... in list 0; `after`: those that are held after
-    it, which then have the numbers 0, 1, ...; CURRENT: this frame; None: it and the first ones before it, `limit` together.
+    n_ref1: entries of list 1, in streams with B frames (size.has_b_frames); is_reference: see FrameSpec. References have the
+    numbers of the residency before the frame: `entries` of both lists, None: 0, 1, ... in list 0; `after`: those that are
+    held after it, which then have the numbers 0, 1, ...; CURRENT: this frame; None: it and the first ones before it, `limit`
+    together.
     qp_varies: whether macroblocks have QPs of their own, which lie on the host at first.
     then: the frames that follow it before the next one of its kind, for predictions.
     """
@@ -88,12 +89,12 @@ class FrameKind:
     def steps(self) -> list[tuple[tuple[str, ...], int]]:
         """See frame_steps."""
         entries, options = self.n_ref + self.duplicates, (self.me, (), self.subme, self.cabac, self.weighted)
-        return frame_steps(entries, *options, self.n_ref1, self.is_reference, self.size.lists == 2, self.qp_varies)
+        return frame_steps(entries, *options, self.n_ref1, self.is_reference, self.size.has_b_frames, self.qp_varies)
 
     @cached_property
-    def lists(self) -> RefLists:
+    def ref_lists(self) -> RefLists:
         """Its reference lists."""
-        n_ref1 = self.n_ref1 if self.size.lists == 2 else None
+        n_ref1 = self.n_ref1 if self.size.has_b_frames else None
         if self.entries is not None:
             return RefLists(self.entries, n_ref1)
         return RefLists((*[0] * self.duplicates, *range(self.n_ref)), n_ref1)
@@ -183,7 +184,7 @@ class _Route:
         self.plan, self.frame_kind, self.size = plan, frame_kind, frame_kind.size
         self.height = frame_kind.size.mb_height
         self.memories = tuple(dict.fromkeys([HOST, *(memory_of(device) for device in plan.devices)]))
-        self.valid: dict[Key, dict[str, Rows]] = {key: dict(held) for key, held in valid}
+        self.valid: dict[Key, dict[str, Rows]] = {key: dict(rows_in) for key, rows_in in valid}
         self.extended: dict[Key, set[str]] = {}  # memories with borders around the frame in the loop
         self.hazards = _Hazards()
         self.ops: list[Op] = []
@@ -203,7 +204,7 @@ class _Route:
 
     def stage(self, name: str, reference: int) -> None:
         """Add the copies that a stage needs, then its runs."""
-        uses = accesses(name, reference, self.frame_kind.lists)
+        uses = accesses(name, reference, self.frame_kind.ref_lists)
         spans = self.plan.spans(name)
         for device, row0, row1 in spans:
             memory = memory_of(self.plan.devices[device])
@@ -221,30 +222,30 @@ class _Route:
 
     def _written(self, use: Access, spans: Sequence[tuple[int, int, int]], borders: bool) -> None:
         """Note the writes of a stage. borders: only borders change, so rows elsewhere stay valid until the next frame."""
-        held = self.valid.setdefault(use.key, {})
+        rows_in = self.valid.setdefault(use.key, {})
         if borders:
             self.extended[use.key] = {memory_of(self.plan.devices[k]) for k, _, _ in spans}
             return
         for device, row0, row1 in spans:
             same = {memory_of(self.plan.devices[k]) for k, a, b in spans if a <= row0 and row1 <= b}
-            for memory in held.keys() - same:
-                held[memory] = without(held[memory], row0, row1)
+            for memory in rows_in.keys() - same:
+                rows_in[memory] = without(rows_in[memory], row0, row1)
             target_memory = memory_of(self.plan.devices[device])
-            held[target_memory] = union(held.get(target_memory, ()), row0, row1)
+            rows_in[target_memory] = union(rows_in.get(target_memory, ()), row0, row1)
 
     def ensure_resident(self, key: Key, memory: str, row0: int, row1: int) -> None:
         """Copy the rows of [row0, row1) that a memory lacks; rows valid in no memory are uninitialised and need no copy."""
-        held = self.valid.get(key, {})
+        rows_in = self.valid.get(key, {})
         lacking: Rows = ((row0, row1),)
-        for a, b in held.get(memory, ()):
+        for a, b in rows_in.get(memory, ()):
             lacking = tuple(part for span in lacking for part in without((span,), a, b))
         for other in self.memories:
-            if other == memory or other not in held:
+            if other == memory or other not in rows_in:
                 continue
             for span in lacking:
-                for a, b in common(held[other], *span):
+                for a, b in common(rows_in[other], *span):
                     self.copy(key, a, b, other, memory)
-                    held[memory] = union(held.get(memory, ()), a, b)
+                    rows_in[memory] = union(rows_in.get(memory, ()), a, b)
                     lacking = tuple(part for rows in lacking for part in without((rows,), a, b))
 
     def copy(self, key: Key, row0: int, row1: int, source: str, target: str) -> None:
@@ -299,29 +300,29 @@ class _Route:
         """The residency before the next frame."""
         after: dict[Key, dict[str, Rows]] = {}
         numbers = {number: k for k, number in enumerate(self.frame_kind.held_after)}
-        for (name, number), held in self.valid.items():
+        for (name, number), rows_in in self.valid.items():
             if name in REFERENCE_ARRAYS and number in numbers:
                 framed = self.extended.get((name, number))
-                kept = held if framed is None else {m: rows for m, rows in held.items() if m in framed}
+                kept = rows_in if framed is None else {m: rows for m, rows in rows_in.items() if m in framed}
                 after[name, numbers[number]] = kept
-            elif name in PREVIOUS_FRAME_ARRAYS and number == CURRENT and self.size.lists == 1:
-                after[name, PREVIOUS] = held
+            elif name in PREVIOUS_FRAME_ARRAYS and number == CURRENT and not self.size.has_b_frames:
+                after[name, PREVIOUS] = rows_in
         return freeze(after)
 
 
 def all_resident_in(valid: Residency, memory: str, mb_height: int) -> bool:
     """Whether all arrays of a residency have all rows in one memory."""
-    return all(((memory, ((0, mb_height),)) in held) for _, held in valid)
+    return all(((memory, ((0, mb_height),)) in rows_in) for _, rows_in in valid)
 
 
 @lru_cache(4096)
 def route(plan: Plan, frame_kind: FrameKind, valid: Residency) -> tuple[tuple[Op, ...], Residency]:
     """The operations of a frame in issue order, and the residency after it."""
-    made = _Route(plan, frame_kind, () if frame_kind.drops_references else valid)
-    made.start()
+    builder = _Route(plan, frame_kind, () if frame_kind.drops_references else valid)
+    builder.start()
     for names, reference in frame_kind.steps:
         for name in names:
-            made.stage(name, reference)
-        made.step += 1
-    made.download_results()
-    return tuple(made.ops), made.residency_after()
+            builder.stage(name, reference)
+        builder.step += 1
+    builder.download_results()
+    return tuple(builder.ops), builder.residency_after()

@@ -43,22 +43,22 @@ def feeds(frame_kind: FrameKind) -> tuple[list[str], list[Feed]]:
     """(stages in order, feeds between them). A stage of several references counts once, its bytes as often as read."""
     writers: dict[Key, str] = {}
     order: list[str] = []
-    found: dict[tuple[str, str, bool, bool], float] = {}
+    fed_bytes: dict[tuple[str, str, bool, bool], float] = {}
     steps = [(name, reference) for names, reference in frame_kind.steps for name in names]
     for first in (True, False):  # the first pass finds the writers of the frame before
         for name, reference in steps:
-            for use in accesses(name, reference, frame_kind.lists):
+            for use in accesses(name, reference, frame_kind.ref_lists):
                 (array, number), halo_rows = use.key, use.halo_rows
                 before = number == 0 and array in (*REFERENCE_ARRAYS, *PREVIOUS_FRAME_ARRAYS)
                 writer = writers.get((array, CURRENT) if before else use.key)
                 if not first and halo_rows is not None and writer and writer != name and number <= 0:
                     key = writer, name, max(halo_rows) > frame_kind.size.mb_height, before
-                    found[key] = found.get(key, 0.0) + bytes_of(array, 1, 2, frame_kind.size)
+                    fed_bytes[key] = fed_bytes.get(key, 0.0) + bytes_of(array, 1, 2, frame_kind.size)
                 if use.writes:
                     writers[use.key] = name
             if name not in order:
                 order.append(name)
-    return order, [Feed(writer, reader, size, wide, before) for (writer, reader, wide, before), size in found.items()]
+    return order, [Feed(writer, reader, size, wide, before) for (writer, reader, wide, before), size in fed_bytes.items()]
 
 
 class RowSplitLp:
@@ -75,8 +75,8 @@ class RowSplitLp:
         self.rows: list[tuple[dict[int, float], float]] = []  # (coefficients, upper limit of their sum)
         self.equal: list[tuple[dict[int, float], float]] = []
 
-    def column(self, kind: str, stage: str = "", k: int = 0) -> int:
-        return self.columns.setdefault((kind, stage, k), len(self.columns))
+    def column(self, variable: str, stage: str = "", k: int = 0) -> int:
+        return self.columns.setdefault((variable, stage, k), len(self.columns))
 
     def share(self, stage: str, k: int) -> tuple[dict[int, float], float]:
         """Rows of a stage on a device: (coefficients, constant)."""
@@ -127,14 +127,14 @@ class RowSplitLp:
         n = len(self.columns)
         cost = np.zeros(n)
         cost[self.column("T")] = 1.0
-        moves = [column for (kind, _, _), column in self.columns.items() if kind == "m"]
+        moves = [column for (variable, _, _), column in self.columns.items() if variable == "m"]
         cost[moves] = 1e-9  # among equal solutions, the one that moves cuts least
-        upper = [None if kind != "r" else self.height for kind, _, _ in self.columns]
-        found = linprog(cost, *_sparse(self.rows, n), *_sparse(self.equal, n), bounds=[(0, high) for high in upper],
+        upper = [None if variable != "r" else self.height for variable, _, _ in self.columns]
+        solution = linprog(cost, *_sparse(self.rows, n), *_sparse(self.equal, n), bounds=[(0, high) for high in upper],
                         method="highs")  # fmt: skip
-        if found.x is None:
+        if solution.x is None:
             return None
-        return {stage: found.x[[self.column("r", stage, k) for k in range(self.count)]] for stage in self.split}
+        return {stage: solution.x[[self.column("r", stage, k) for k in range(self.count)]] for stage in self.split}
 
     def _build(self) -> None:
         ks = range(self.count)

@@ -25,11 +25,11 @@ def cycle(plan: Plan, frame_kind: FrameKind) -> tuple[tuple[Op, ...], ...]:
     """Operations of a P frame, and of each frame of `then`, in the steady state: the residency before and after is equal."""
     valid, frames = NOTHING, tuple[tuple[Op, ...], ...]()
     for _ in range(MAX_ROUTED_FRAMES):
-        after, found = valid, []
+        after, routed = valid, []
         for frame in frame_kind.frames:
             ops, after = route(plan, frame, after)
-            found.append(ops)
-        frames = tuple(found)
+            routed.append(ops)
+        frames = tuple(routed)
         if after == valid:
             break
         valid = after
@@ -55,19 +55,19 @@ class Timeline:
 
     def busy(self) -> dict[tuple[str, ...], float]:
         """Seconds of work a frame by device, (device,), and link, (source, target)."""
-        found: dict[tuple[str, ...], float] = {}
+        busy: dict[tuple[str, ...], float] = {}
         for op, (begin, end) in zip(self.ops, self.spans):
             key = (op.device,) if isinstance(op, Run) else (op.source, op.target)
-            found[key] = found.get(key, 0.0) + (end - begin) / self.frames
-        return found
+            busy[key] = busy.get(key, 0.0) + (end - begin) / self.frames
+        return busy
 
     def stage_seconds(self) -> dict[tuple[str, str], float]:
         """Seconds a frame by (stage, device), summed over the references of a frame."""
-        found: dict[tuple[str, str], float] = {}
+        seconds: dict[tuple[str, str], float] = {}
         for op, (begin, end) in zip(self.ops, self.spans):
             if isinstance(op, Run):
-                found[op.stage, op.device] = found.get((op.stage, op.device), 0.0) + (end - begin) / self.frames
-        return found
+                seconds[op.stage, op.device] = seconds.get((op.stage, op.device), 0.0) + (end - begin) / self.frames
+        return seconds
 
 
 Engine = tuple[str, str]
@@ -116,20 +116,20 @@ def simulate(plan: Plan, frame_kind: FrameKind, models: Models, ops: Sequence[Op
     ended: dict[str, float] = {}  # end of each stage of the GPU that works alone
     last = before = 0.0
     spans: list[tuple[float, float]] = []
-    made = {memory: 0.0 for memory in {HOST, *map(memory_of, plan.devices)}}  # by memory: end of the frame before
+    ready_at = {memory: 0.0 for memory in {HOST, *map(memory_of, plan.devices)}}  # by memory: end of the frame before
     for _ in range(SIMULATED_FRAMES):
         spans, before = [], last
         for costs in frames:
             if gpu is not None and streams is None:
                 free[gpu, ""] = free.get((gpu, ""), 0.0) + loading
-            spans += _simulate_frame(costs, streams, made, free, ended)
-        last = max(made.values())
+            spans += _simulate_frame(costs, streams, ready_at, free, ended)
+        last = max(ready_at.values())
     ended_at = tuple((a - before, b - before) for a, b in spans)
     return Timeline(tuple(op for costs in frames for op in costs.ops), ended_at, (last - before) / len(frames), len(frames))
 
 
 def _simulate_frame(
-    costs: _Costs, streams: str | None, made: dict[str, float], free: dict[Engine, float], ended: dict[str, float]
+    costs: _Costs, streams: str | None, ready_at: dict[str, float], free: dict[Engine, float], ended: dict[str, float]
 ) -> list[tuple[float, float]]:
     """Begin and end of each operation of one frame; the last three are changed, see `simulate`."""
     spans: list[tuple[float, float]] = []
@@ -139,7 +139,7 @@ def _simulate_frame(
             begin = max(begin, spans[need][1])
         if isinstance(op, Copy):
             if not op.needs and op.array[1] >= 0:  # array of an earlier frame
-                begin = max(begin, made[op.source])
+                begin = max(begin, ready_at[op.source])
         elif op.device == streams:
             for other in STAGES[op.stage].after.split():
                 begin = max(begin, ended.get(other, 0.0))
@@ -150,7 +150,7 @@ def _simulate_frame(
             ended[op.stage] = end
     for engine, (_, end) in zip(costs.engines, spans):
         if engine[1] in _LOOP:
-            made[memory_of(engine[0])] = max(made[memory_of(engine[0])], end)
+            ready_at[memory_of(engine[0])] = max(ready_at[memory_of(engine[0])], end)
     return spans
 
 

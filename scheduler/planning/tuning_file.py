@@ -276,13 +276,13 @@ class _Reader:
         self.only(table, "machine", [row.name for row in fields(Machine)])
         for row in fields(Machine):
             value = table.get(row.name)
-            kind = list if row.name == "gpus" else int if row.name == "cores" else str
-            if not isinstance(value, kind):
+            expected_type = list if row.name == "gpus" else int if row.name == "cores" else str
+            if not isinstance(value, expected_type):
                 raise self.error(f"machine.{row.name}", "is missing" if value is None else f"{value!r}: of the wrong kind")
         return Machine(**{**table, "gpus": tuple(map(str, table["gpus"]))})
 
     def links(self, table: dict[str, Any]) -> dict[tuple[str, str], Link]:
-        found = {}
+        links = {}
         for name, value in table.items():
             source, to, target = name.partition(" to ")
             if not to or not isinstance(value, dict):
@@ -291,8 +291,8 @@ class _Reader:
                 self.device(f"links.{name}", device)
             self.only(value, f"links.{name}", ("latency", "rate"))
             latency = self.number(f"links.{name}.latency", value.get("latency"))
-            found[source, target] = Link(1e-6 * latency, 1e9 * self.number(f"links.{name}.rate", value.get("rate"), 1e-6))
-        return found
+            links[source, target] = Link(1e-6 * latency, 1e9 * self.number(f"links.{name}.rate", value.get("rate"), 1e-6))
+        return links
 
     def curve(self, key: str, value: Any) -> Curve:
         points = value.get("points") if isinstance(value, dict) else None

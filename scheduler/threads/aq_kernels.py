@@ -1,4 +1,5 @@
-"""Adaptive quantisation of frames in a thread without the interpreter's lock: jobs by ticket, see aq_ahead.py.
+"""Adaptive quantisation of frames in a thread without the interpreter's lock: jobs by ticket, see
+adaptive_quantisation_async.py.
 
 A Python thread takes that lock four times a frame, and the thread of the calls waits for it each time.
 """
@@ -6,7 +7,7 @@ A Python thread takes that lock four times a frame, and the thread of the calls 
 import numpy as np
 
 from ...cpu_simd.ac_energy import energies
-from ...cpu_simd.aq_offsets import find_offsets, find_worths
+from ...cpu_simd.aq_offsets import find_error_weights, find_offsets
 from ...cpu_simd.bundles import Planes
 from ...jit.atomics import load_acquire, store_release
 from ...jit.intrinsics import carray, intrinsic, ir, types
@@ -37,11 +38,11 @@ def _plane(address, height, width, coded_width):
     plane = carray(_pointer(address), (height, width), np.uint8)
     if width == coded_width:
         return plane
-    found = np.empty((height, coded_width), np.uint8)
-    found[:, :width] = plane
+    padded = np.empty((height, coded_width), np.uint8)
+    padded[:, :width] = plane
     for y in range(height):
-        found[y, width:] = plane[y, width - 1]
-    return found
+        padded[y, width:] = plane[y, width - 1]
+    return padded
 
 
 @quick_kernel
@@ -87,5 +88,5 @@ def serve_adaptations(job_ring, wait, semaphore):
         energies(Planes(luma, cb, cr), 0, rows, energy)
         find_offsets(energy, job[6], job[7], offsets)
         if job[9] != 0:
-            find_worths(offsets, carray(_pointer(job[9]), (n_mb,), np.int64))
+            find_error_weights(offsets, carray(_pointer(job[9]), (n_mb,), np.int64))
         store_release(job_ring, DONE, ticket + 1)

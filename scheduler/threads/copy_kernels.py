@@ -38,8 +38,8 @@ def call_with(typingctx, function, argument):
     """Calls the C function at an address with one pointer; returns its int."""
 
     def codegen(context, builder, sig, args):
-        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(64)])
-        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), [args[1]])
+        function_type = ir.FunctionType(ir.IntType(32), [ir.IntType(64)])
+        return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), [args[1]])
 
     return types.int32(types.int64, types.int64), codegen
 

@@ -18,16 +18,15 @@ import numpy as np
 
 from ...jit.atomics import take, wait_until
 from ...start_threads import start_threads
-from .arrive import arrive
 from .lazy_task import LazyTask, QueuedTask, Task
-from .team import LINE, NAP, PATIENCE, ROUNDS, TeamSteps
+from .parallel_steps import LINE, NAP, PATIENCE, ROUNDS, CompiledSteps, arrive
 
 BRIEFLY = 0.0002  # the same where all work is tasks, which take milliseconds: threads that poll delay those that work
 
 Part = Callable[[], None]
 
 
-class Steps:
+class PythonSteps:
     """Steps in sequence; the parts of a step may run concurrently, in any order."""
 
     def __init__(self, steps: Sequence[Sequence[Part]], team: int) -> None:
@@ -77,7 +76,7 @@ class _Shared:
 
     def __init__(self, caller_works: bool) -> None:
         self.caller_works = caller_works
-        self.steps: Steps | TeamSteps | None = None
+        self.steps: PythonSteps | CompiledSteps | None = None
         self.posted = np.zeros(1, np.int64)  # step lists and tasks so far
         self.tasks: deque[QueuedTask] = deque()
         self.urgent: deque[QueuedTask] = deque()
@@ -181,11 +180,11 @@ class WorkerPool:
                 for part in parts:
                     part()
             return
-        self.run_steps(Steps(steps, self._team - 1))
+        self.run_steps(PythonSteps(steps, self._team - 1))
 
-    def run_steps(self, work: Steps | TeamSteps) -> None:
+    def run_steps(self, work: PythonSteps | CompiledSteps) -> None:
         """The same for steps that are made, with at least one thread beside the caller."""
-        if isinstance(work, TeamSteps):
+        if isinstance(work, CompiledSteps):
             work.begin(self._team - 1)
         self._shared.steps = work
         self._shared.post(self._team - 1)
@@ -193,7 +192,7 @@ class WorkerPool:
             work.work()
         except BaseException as error:  # for an interrupt between two parts
             work.error = error
-            if isinstance(work, TeamSteps):
+            if isinstance(work, CompiledSteps):
                 work.stop()
             raise
         finally:

@@ -23,9 +23,9 @@ def read_at(typingctx, function, file, target, count, offset):
 
     def codegen(context, builder, sig, args):
         int64 = ir.IntType(64)
-        kind = ir.FunctionType(int64, [ir.IntType(32), int64, int64, int64])
+        function_type = ir.FunctionType(int64, [ir.IntType(32), int64, int64, int64])
         descriptor = builder.trunc(args[1], ir.IntType(32))
-        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), [descriptor, *args[2:]])
+        return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), [descriptor, *args[2:]])
 
     return types.int64(*[types.int64] * 5), codegen
 

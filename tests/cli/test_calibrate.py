@@ -5,7 +5,7 @@ import random
 import pytest
 from h264lite.cli.measuring.calibrate import calibrated, host_seconds, loop_seconds
 from h264lite.cli.measuring.measure import Samples, TimedEncode, _waited
-from h264lite.encoder.settings.predicted import predict_single_device
+from h264lite.encoder.settings.device_prediction import predict_single_device
 from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.planning.models import CPU, ISSUE, LOAD, Curve, Link, Models, guess
 from h264lite.scheduler.planning.plan import SPLITS

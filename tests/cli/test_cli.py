@@ -19,7 +19,7 @@ from h264lite.cli import cli
 from h264lite.cli.progress import Progress
 from h264lite.encoder.files.video import frame_bytes
 from h264lite.encoder.settings.options import API, OPTIONS
-from h264lite.encoder.settings.unbuilt import UNBUILT
+from h264lite.encoder.settings.x264_options import UNBUILT
 
 from .. import fake_pipeline
 from ..steady import steady_words

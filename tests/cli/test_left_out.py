@@ -12,7 +12,7 @@ from h264lite.encoder.files import left_out
 from h264lite.encoder.files.opening import open_source
 from h264lite.standard.bits import NAL_IDR, NAL_SEI, NAL_SLICE, nal_unit, split_byte_stream
 
-from .test_keeping import av, encode, make, one_warning
+from .test_input_metadata import av, encode, make, one_warning
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow writes the images")
 CAPTIONS = bytes([4, 14, 0xB5, 0, 0x31]) + b"GA94" + bytes([3, 0x41, 0xFF, 0xFC, 0x94, 0x2C, 0xFF, 0x80])  # ATSC A/53, SEI

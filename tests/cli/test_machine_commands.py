@@ -21,7 +21,7 @@ from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder import warm_up as first_run
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
 from h264lite.encoder.gops.gops import count_lanes
-from h264lite.encoder.settings import predicted, tuned
+from h264lite.encoder.settings import device_prediction, tuning_lookup
 from h264lite.encoder.settings.config import Config
 from h264lite.jit import cache_folder as kernel_place
 from h264lite.jit import kernel_files
@@ -51,15 +51,15 @@ def gpu_takes(rows, columns, serial=False):
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path / "cache"))
-    tuned.this_machine.cache_clear()
+    tuning_lookup.this_machine.cache_clear()
     yield
-    tuned.this_machine.cache_clear()
+    tuning_lookup.this_machine.cache_clear()
 
 
 @pytest.fixture
 def gpu(monkeypatch):
     """As on a machine with a GPU, in everything that is asked before one is used."""
-    for module in ("encoder.settings.device", "cli.tune", "cli.doctor", "encoder.settings.tuned"):
+    for module in ("encoder.settings.device", "cli.tune", "cli.doctor", "encoder.settings.tuning_lookup"):
         monkeypatch.setattr(f"h264lite.{module}.why_no_cuda", lambda: None)
     monkeypatch.setattr("h264lite.encoder.settings.device.gpu_name", lambda: "A GPU")
     monkeypatch.setattr("h264lite.cli.tune.count_gpus", lambda: 2)
@@ -146,7 +146,7 @@ def test_tune_measures_every_stage_on_every_device(quick, gpu, capfd, monkeypatc
 
 def medium_kind(columns, rows):
     """P frames of preset medium."""
-    return predicted.frame_kind_of(columns, rows, subme=6, cabac=True)
+    return device_prediction.frame_kind_of(columns, rows, subme=6, cabac=True)
 
 
 def test_what_tune_predicts_is_what_it_measured(quick, gpu, tmp_path):
@@ -154,12 +154,12 @@ def test_what_tune_predicts_is_what_it_measured(quick, gpu, tmp_path):
     models, binds = read((tmp_path / "t.toml").read_text(), "x").models, set()
     for width, height in measure.SIZES:
         rows, columns = -(-height // 16), -(-width // 16)
-        prediction = predicted.predict_single_device(models, CPU, medium_kind(columns, rows))
+        prediction = device_prediction.predict_single_device(models, CPU, medium_kind(columns, rows))
         busy = sum(CORE.seconds(stage.name, CPU, rows, columns) for stage in TABLE
                    if CORE.knows(stage.name, CPU) and not stage.only and stage.name in OF_P_FRAMES)
         bits = CORE.seconds(ENTROPY, CPU, rows, columns)
         assert prediction.seconds == pytest.approx((busy + bits) / THREADS + 1e-4, rel=0.03)
-        gpu_alone = predicted.predict_single_device(models, "cuda:0", medium_kind(columns, rows))
+        gpu_alone = device_prediction.predict_single_device(models, "cuda:0", medium_kind(columns, rows))
         frame, own = gpu_takes(rows, columns, True)
         assert gpu_alone.seconds == pytest.approx(frame, rel=5e-3), (width, height)
         assert gpu_alone.bound == ("host thread" if frame - own < measure.WAITS * frame else "loop")
@@ -180,7 +180,7 @@ def test_the_middle_one_of_several_encodes_on_a_gpu_counts(quick, gpu, monkeypat
         return found
 
     monkeypatch.setattr(tune_command, "watch", uneven)
-    monkeypatch.setattr(tune_command, "say", lambda *text: None)
+    monkeypatch.setattr(tune_command, "print_line", lambda *text: None)
     tune = tune_command.Tune(["cpu", "cuda:0"], measure.SIZES[:4], 60.0, 4, tune_command.Bar(27, False))
     models = tune.run()
     assert seen == [*measure.SIZES[:4]] * tune_command.RUNS  # all sizes, then all of them again
@@ -458,17 +458,17 @@ def test_auto_goes_by_size_where_a_stage_was_not_measured(gpu):
             tuning.models.stages[stage, "cuda:0"] = Curve.line(1e-6, tuning.models.stages[stage, CPU].at(8160) / 8160)
     for device in (CPU, "cuda:0"):
         del tuning.models.stages["deblock", device]
-    assert predicted.faster(tuning, medium_kind(120, 68)) is None
+    assert device_prediction.faster(tuning, medium_kind(120, 68)) is None
 
 
 def test_a_pinned_device_that_is_not_there_is_told(monkeypatch, tmp_path):
-    monkeypatch.setattr(tuned, "why_no_cuda", lambda: "no NVIDIA driver")
+    monkeypatch.setattr(tuning_lookup, "why_no_cuda", lambda: "no NVIDIA driver")
     path = tmp_path / "t.toml"
     for pin, told in (("cpu", False), ("cuda", True), ("hybrid", True)):
         save(tuning_of_here(pins={"device": pin}), path)
         note = Config.from_options(width=64, height=64, tuning=str(path)).tuning_note
         assert (note == f'{path}: device = "{pin}" is pinned, and there is no GPU to use (no NVIDIA driver)') == told
-        assert bool(note) == told and not tuned.find_tuning(str(path), "cpu")[1]
+        assert bool(note) == told and not tuning_lookup.find_tuning(str(path), "cpu")[1]
         assert doctor_command.examine(str(path))["problems"] == [note] * told
 
 
@@ -481,7 +481,7 @@ def test_auto_takes_both_where_that_is_worth_it(gpu):
     save(tuning, cache_file())
     config = Config.from_options(width=1920, height=1080, qp=26, bframes=0)
     assert config.device == "hybrid" and "hybrid" in config.device_reason
-    found = predicted.planned(config)
+    found = device_prediction.planned(config)
     assert found.plan.devices == (CPU, "cuda:0") and found.plan.single is None
     assert found.prediction.seconds < min(found.single_device_seconds.values())
 
@@ -561,7 +561,7 @@ def test_bench_says_how_far_predictions_are_off(quick, gpu, tmp_path, capfd):
     for row, (width, height) in zip(found["sizes"], ((1920, 1080), (1024, 576))):
         rows, columns = -(-height // 16), width // 16
         frame_kind = medium_kind(columns, rows)
-        rate = 1 / predicted.predict_single_device(models, "cuda:0", frame_kind).seconds
+        rate = 1 / device_prediction.predict_single_device(models, "cuda:0", frame_kind).seconds
         measured = 1 / (1.1 * gpu_takes(rows, columns)[0])  # four streams, four rows a tile: not as tune chose
         assert row["predicted_encode_fps"]["cuda"] == pytest.approx(rate, rel=1e-3)
         assert row["predicted_off_percent"]["cuda"] == pytest.approx(100 * (rate / measured - 1), abs=0.1)

@@ -117,8 +117,8 @@ def test_output_waits_until_a_full_pipe_is_read(tmp_path, stream):
 
 def test_standard_error_waits_too(tmp_path):
     program = tmp_path / "says.py"
-    program.write_text("from h264lite.console import let_text_wait, say\n"
-                       "let_text_wait()\nfor n in range(3000): say(f'{n:060}')")
+    program.write_text("from h264lite.console import let_text_wait, print_line\n"
+                       "let_text_wait()\nfor n in range(3000): print_line(f'{n:060}')")
     assert taken_slowly([], 2, program) == (0, "".join(f"{n:060}\n" for n in range(3000)).encode())
 
 

@@ -28,7 +28,7 @@ OF_OPTIONS = {
         "encoder.decisions.buffer_control", "encoder.decisions.given_types", "encoder.decisions.lookahead",
         "encoder.decisions.macroblock_tree", "encoder.decisions.qp_source", "encoder.decisions.rate_control",
         "encoder.decisions.second_pass", "encoder.decisions.weights", "encoder.workers.workers", "encoder.files.output_mp4",
-        "scheduler.lookahead.front", "cpu_simd.bipredict", "cpu_simd.mode_decision_b", "cpu_simd.macroblock_tree",
+        "scheduler.lookahead.gpu_or_host", "cpu_simd.bipredict", "cpu_simd.mode_decision_b", "cpu_simd.macroblock_tree",
         "cli.charts.chart", "cli.charts.timeline", "analysis.analyse", "decoder.decoder", "report", "cluster.pipeline",
         "scheduler.planning.planner",
     )
@@ -47,7 +47,7 @@ def imported(folder, gpu, *options):
     return set(modules)
 
 
-@pytest.mark.skipif(not SERVED, reason="see jit/direct.py")
+@pytest.mark.skipif(not SERVED, reason="see jit/numba_free.py")
 @pytest.mark.parametrize("device", ("cpu", "cuda"))
 def test_an_encode_with_compiled_kernels_imports_no_numba(tmp_path, device):
     options = (*PLAIN, "--device", device)

@@ -53,7 +53,7 @@ def test_a_cost_is_an_error_in_bits():
 
 
 def test_modes_are_tried_in_the_order_of_their_costs():
-    costs = np.array([9, cost.FAR, 4, 7, 4, cost.FAR, 30, cost.FAR, 1], np.int64)
+    costs = np.array([9, cost.COST_MAX, 4, 7, 4, cost.COST_MAX, 30, cost.COST_MAX, 1], np.int64)
     assert [cost.next_mode(costs) for _ in range(7)] == [8, 2, 4, 3, 0, 6, -1]
 
 

@@ -76,7 +76,7 @@ def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         skip_without(gpus)
         keep_contexts()
         no_tuning = Path("no tuning")  # by which `auto` might take the CPU
-        monkeypatch.setattr("h264lite.encoder.settings.tuned.cache_file", lambda: no_tuning)
+        monkeypatch.setattr("h264lite.encoder.settings.tuning_lookup.cache_file", lambda: no_tuning)
         idle.release_gpu()
         monkeypatch.setattr(idle, "keeping", False)  # the tests count what each encoder makes and leaves
         yield RealGpus(monkeypatch, gpus)

@@ -14,9 +14,9 @@ import zipfile
 
 import pytest
 from h264lite.cuda_src.runtime import compiler
-from h264lite.jit import trust
+from h264lite.jit import cache_checks
 
-from ..jit.test_trust import HOW, break_it
+from ..jit.test_cache_checks import HOW, break_it
 
 needs_nvcc = pytest.mark.skipif(compiler.find_nvcc() is None, reason="no nvcc on this machine")
 
@@ -177,7 +177,7 @@ def test_damaged_modules_are_replaced(compiling, how):
 def test_modules_of_other_users_are_not_loaded(compiling):
     cache, calls = compiling
     told = []
-    with trust.messages_to(told.append):
+    with cache_checks.messages_to(told.append):
         compiler.load_code("ssd", (9, 0))
         (cache / "ssd-sm_90.cubin").chmod(0o666)
         assert compiler.load_code("ssd", (9, 0)) == b"ssd 2"
@@ -197,8 +197,8 @@ def test_a_full_disk_under_the_cache(compiling, monkeypatch):
     def full(path, data):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(trust, "write", full)
-    with trust.messages_to(told.append):
+    monkeypatch.setattr(cache_checks, "write", full)
+    with cache_checks.messages_to(told.append):
         assert compiler.load_codes(["ssd", "intra", "deblock"], (9, 0))
     assert len(calls) == 3 and len(told) == 1 and f"({cache}: no space left on device)" in told[0]
 
@@ -233,6 +233,8 @@ def test_nvcc_is_asked_for_its_version_once_for_each_file_of_it(tmp_path, monkey
     assert versions == ["12.1"] * 3 and len(asked) == 1
     nvcc.write_text("another")
     assert compiler.nvcc_version.__wrapped__(str(nvcc)) == "12.2"
-    (kept,) = (path for path in (tmp_path / "cache" / "h264lite" / "cuda").glob("*.version") if trust.read(path) == b"12.2")
+    (kept,) = (
+        path for path in (tmp_path / "cache" / "h264lite" / "cuda").glob("*.version") if cache_checks.read(path) == b"12.2"
+    )
     kept.write_bytes(b"damaged")
     assert compiler.nvcc_version.__wrapped__(str(nvcc)) == "12.3"

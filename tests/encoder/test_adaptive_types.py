@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from h264lite.encoder.decisions.adaptive_types import BEST, FAST, FIXED, AdaptiveTypes, TypeRules, cut_bias
 from h264lite.encoder.decisions.lookahead import FrameCosts
-from h264lite.scheduler.lookahead.questions import NotYet
+from h264lite.scheduler.lookahead.costs import CostPending
 
 from ..sequences import clip
 
@@ -310,7 +310,7 @@ class Late(Table):
         question = least, *frames
         self._asked[question] = self._asked.get(question, 0) + 1
         if self._asked[question] <= self._calls and question not in self._waited:
-            raise NotYet
+            raise CostPending
         return super()._chance(least, most, *frames)
 
 

@@ -62,14 +62,14 @@ def test_decoders_agree(clip, options):
 def test_b_frames_that_end_late(clip, options, monkeypatch):
     """On a CPU later frames are coded before B frames that are no references; they overwrite nothing that these read."""
     expected = [packet.data for packet in packets_of(clip, threads=1, **options)]
-    code, late = Loop._code_beside, []
+    code, late = Loop._code_parallel, []
 
-    def code_late(self, alone, frame, *given):
+    def code_late(self, executor_b, frame, *given):
         time.sleep(0.02)
         late.append(frame.spec.coding_index)
-        return code(self, alone, frame, *given)
+        return code(self, executor_b, frame, *given)
 
-    monkeypatch.setattr(Loop, "_code_beside", code_late)
+    monkeypatch.setattr(Loop, "_code_parallel", code_late)
     assert [packet.data for packet in packets_of(clip, threads=3, **options)] == expected and late
 
 

@@ -116,7 +116,7 @@ def test_the_control_reaches_its_rate(rate, noise, frames):
              for n in range(frames)]  # fmt: skip
     for n, spec in enumerate(specs):
         known = [sizes[n - RATE_LAG]] if n >= RATE_LAG else []
-        settled, ahead = control.settle(spec, known, specs[n + 1 : n + 1 + planned])
+        settled, ahead = control.assign_qp(spec, known, specs[n + 1 : n + 1 + planned])
         assert 0 <= settled.qp <= 51 and not ahead
         sizes.append(int(spec.cost * 9 * 2 ** (-settled.qp / 7.5) * np.exp(rng.normal(0, noise))) + 60)
     assert sum(sizes) / frames == pytest.approx(rate * 1000 / 30, rel=0.01)

@@ -234,5 +234,5 @@ def test_a_gpu_that_fails_when_asked_for_a_pointer(device, gpu, monkeypatch):  #
 def test_large_pictures_are_copied_by_several_threads(gpu, monkeypatch):  # noqa: F811
     clip = round_trip.noise_clip(33, 35, 4, 9)
     expected, _ = round_trip.encode(clip, 33, 35, device="cpu")
-    monkeypatch.setattr("h264lite.scheduler.frames.frame.WORTH_SHARING", 0)
+    monkeypatch.setattr("h264lite.scheduler.frames.frame.LEAST_SHARED_BYTES", 0)
     assert round_trip.encode(clip, 33, 35, device="cuda")[0] == expected

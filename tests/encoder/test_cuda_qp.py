@@ -25,7 +25,7 @@ def set_qps(monkeypatch, qps):
     encode = Pipeline._encode
 
     def encode_with_qp(self, frame, spec, *given):
-        spec = spec or self.frame_types.next()
+        spec = spec or self.frame_decider.decide_fixed()
         return encode(self, frame, spec._replace(qp=qps[spec.display_index % len(qps)]), *given)
 
     monkeypatch.setattr(Pipeline, "_encode", encode_with_qp)

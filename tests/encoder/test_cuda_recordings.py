@@ -4,10 +4,10 @@ import h264lite
 import numpy as np
 import pytest
 from h264lite.cuda_src.runtime import device
-from h264lite.cuda_src.runtime.recording import HostBuffers, Recording, stand_in
+from h264lite.cuda_src.runtime.recording import HostBuffers, Recording, placeholder_address
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler import cuda_executor
-from h264lite.scheduler.frames.side_by_side import NOTHING, SideBySide
+from h264lite.scheduler.frames.stream_schedule import NOTHING, StreamSchedule
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import driver  # noqa: F401
@@ -75,7 +75,7 @@ def test_bytes_of_rows_and_graphs(driver, monkeypatch, options):  # noqa: F811
 )  # fmt: skip
 def test_bytes_with_any_number_of_streams(driver, monkeypatch, options, streams):  # noqa: F811
     """B frames on their own streams, recorded and replayed; many frames are in flight."""
-    monkeypatch.setattr(cuda_executor, "B_STREAMS", streams)
+    monkeypatch.setattr(cuda_executor, "B_FRAME_STREAMS", streams)
     monkeypatch.setattr(device, "OFTEN", 2)
     found = use_native_calls(monkeypatch)
     options = {**FAST, "b_adapt": 0, "subme": 2, "threads": 9, **options}
@@ -87,7 +87,7 @@ def test_bytes_with_any_number_of_streams(driver, monkeypatch, options, streams)
 
 def test_which_frames_wait_for_which():
     """One mini-GOP of three B frames, of which one is a reference; slots 0 and 1 are references."""
-    side = SideBySide(2, 5)
+    side = StreamSchedule(2, 5)
     assert side.enter(0, 0, (), False) == (0, NOTHING) and side.enter(1, 1, (0,), False) == (0, NOTHING)
     assert side.enter(2, 2, (0, 1), False) == (0, NOTHING), "a B frame that is a reference"
     assert side.enter(3, 3, (0, 2, 1), True) == (1, NOTHING) and side.enter(4, 4, (2, 1, 0), True) == (2, NOTHING)
@@ -95,14 +95,16 @@ def test_which_frames_wait_for_which():
     assert side.enter(6, 2, (1, 5), False) == (0, ((3, 4), (2,))), "it overwrites what they read, and what is downloaded"
     assert side.enter(7, 4, (5, 1), True) == (1, ((), (4,))) and side.enter(8, 4, (5, 1), True) == (2, ((), (7,)))
     assert side.enter(14, 1, (5,), False) == (0, NOTHING), "frames that were downloaded long ago"
-    assert SideBySide(0, 3).enter(1, 0, (), True) == (0, NOTHING)
+    assert StreamSchedule(0, 3).enter(1, 0, (), True) == (0, NOTHING)
 
 
 def test_stand_ins_are_replaced():
     """In Python calls: numbers of the same size that are no stand-ins stay."""
     seen, event = [], object()
     recording = Recording(HostBuffers(), (1000, 2000))
-    recording.add("a copy", lambda *given: seen.append(given), (stand_in(1) + 48, 7, stand_in(0), -5, event))
+    recording.add(
+        "a copy", lambda *given: seen.append(given), (placeholder_address(1) + 48, 7, placeholder_address(0), -5, event)
+    )
     for addresses in ((1000, 2000), (5 << 40, 3)):
         recording.rebind(HostBuffers(), addresses)
         for call, _ in recording.parts():

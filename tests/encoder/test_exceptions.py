@@ -199,14 +199,14 @@ def test_one_call_at_a_time():
     clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
     inside, leave, refused = threading.Event(), threading.Event(), []
     with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", threads=1, qp=26, bframes=0) as encoder:
-        run = encoder._pipeline.executor.loop.executor.run_chain
+        run = encoder._pipeline.executor.loop.executor.run_compiled
 
         def slow(*given):
             inside.set()
             assert leave.wait(LIMIT)
             return run(*given)
 
-        encoder._pipeline.executor.loop.executor.run_chain = slow
+        encoder._pipeline.executor.loop.executor.run_compiled = slow
         packets = []
         feeder = threading.Thread(target=lambda: packets.extend(encoder.encode(tuple(clip[0]))))
         feeder.start()

@@ -12,12 +12,12 @@ from h264lite.decoder.reference_lists import kernel_references, reference_lists
 from h264lite.encoder import list_syntax, slice_writer
 from h264lite.encoder.decisions import weights
 from h264lite.encoder.decisions.fixed_types import IDR, FixedTypes
+from h264lite.encoder.decisions.frame_decider import FrameDecider
 from h264lite.encoder.decisions.frame_order import FrameOrder
-from h264lite.encoder.decisions.frame_types import FrameTypes
 from h264lite.encoder.settings.config import Config
 from h264lite.encoder.settings.pyramid import coding_order, dpb_frames, reference_levels, reordered_frames
 from h264lite.encoder.slice_writer import SliceWriter
-from h264lite.scheduler.frame_spec import UNWEIGHTED, FrameSpec, Held
+from h264lite.scheduler.frame_spec import UNWEIGHTED, FrameSpec, ReferenceFrame
 from h264lite.scheduler.frames.dpb import DecodedPictureBuffer
 from h264lite.standard.syntax import B as B_SLICE
 from h264lite.standard.syntax import parse_pps, parse_slice_header, parse_sps, write_pps, write_sps
@@ -34,7 +34,7 @@ def config_of(**options):
 
 
 def specs_of(frames, **options):
-    types = FrameTypes(config_of(**options), SLICES)
+    types = FrameDecider(config_of(**options), SLICES)
     return [spec for _ in range(frames) for spec in types.add()] + types.flush()
 
 
@@ -60,11 +60,11 @@ def test_types_in_display_order():
 
 def test_frames_without_b_frames_come_at_once_and_as_before():
     config = config_of(keyint=5, ref=3)
-    types, again = FrameTypes(config, SLICES), FrameTypes(config, SLICES)
+    types, again = FrameDecider(config, SLICES), FrameDecider(config, SLICES)
     order, fixed = FrameOrder(config, SLICES), FixedTypes(config)
     for _ in range(13):
         (spec,) = types.add([np.zeros((48, 48), np.uint8)])
-        assert spec == again.next()
+        assert spec == again.decide_fixed()
         (ordered,) = [spec for kind in fixed.add(None) for spec in order.add(kind)]
         assert ordered._replace(held=()) == spec
     assert types.flush() == fixed.flush() == []
@@ -268,7 +268,12 @@ def spec_of(frame_type, held, count, **fields):
 
 
 def test_initial_lists():
-    held = (Held(3, 4, 16, False), Held(5, 6, 12, False), Held(4, 5, 8, False), Held(1, 2, 0, False))
+    held = (
+        ReferenceFrame(3, 4, 16, False),
+        ReferenceFrame(5, 6, 12, False),
+        ReferenceFrame(4, 5, 8, False),
+        ReferenceFrame(1, 2, 0, False),
+    )
     assert list_syntax.initial_lists(spec_of("P", held, 20)) == ([5, 4, 3, 1], [])
     assert list_syntax.initial_lists(spec_of("B", held, 10)) == ([4, 1, 5, 3], [5, 3, 4, 1])
     assert list_syntax.initial_lists(spec_of("B", held, 20)) == ([3, 5, 4, 1], [5, 3, 4, 1]), "8.2.4.2.3: two are switched"
@@ -276,7 +281,7 @@ def test_initial_lists():
 
 
 def test_modifications_are_no_more_than_needed():
-    held = tuple([Held(*numbers, False) for numbers in ((3, 4, 16), (5, 6, 12), (4, 5, 8), (1, 2, 0))])
+    held = tuple([ReferenceFrame(*numbers, False) for numbers in ((3, 4, 16), (5, 6, 12), (4, 5, 8), (1, 2, 0))])
     # the initial list of a P frame: 5, 4, 3, 1
 
     def said(*list0):

@@ -2,7 +2,7 @@
 
 import h264lite
 import pytest
-from h264lite.encoder.decisions.frame_types import FrameTypes
+from h264lite.encoder.decisions.frame_decider import FrameDecider
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frame_spec import I
 
@@ -29,8 +29,8 @@ def packets_of(clip, **options):
 
 
 def test_frames_of_a_stream():
-    types = FrameTypes(config_of(keyint=4, ref=2, qp=30), SLICES)
-    specs = [types.next() for _ in range(9)]
+    types = FrameDecider(config_of(keyint=4, ref=2, qp=30), SLICES)
+    specs = [types.decide_fixed() for _ in range(9)]
     assert [spec.frame_type for spec in specs] == list("IPPPIPPPI")
     assert [spec.gop for spec in specs] == [0, 0, 0, 0, 1, 1, 1, 1, 2]
     assert [spec.list0 for spec in specs[:6]] == [(), (0,), (1, 0), (2, 1), (), (4,)]
@@ -40,21 +40,21 @@ def test_frames_of_a_stream():
     assert [spec.nal_ref_idc for spec in specs[:2]] == [3, 2]
 
 
-class IntraFrames(FrameTypes):
+class IntraFrames(FrameDecider):
     """Frames 2 and 6 of each GOP are I frames that keep the references."""
 
-    def next(self):
-        spec = super().next()
+    def decide_fixed(self):
+        spec = super().decide_fixed()
         if spec.frame_num % 4 == 2:
             spec = spec._replace(frame_type=I, list0=())
         return spec
 
 
-class DroppableFrames(FrameTypes):
+class DroppableFrames(FrameDecider):
     """Odd frames of each GOP are no references."""
 
-    def next(self):
-        spec = super().next()
+    def decide_fixed(self):
+        spec = super().decide_fixed()
         index, place = spec.coding_index, spec.frame_num
         before = tuple(index - k for k in range(1, place + 1) if (place - k) % 2 == 0)[: self._config.ref]
         if place % 2:
@@ -65,8 +65,8 @@ class DroppableFrames(FrameTypes):
 
 def coded(monkeypatch, types, options, ref):
     """Packets of a clip with these types of frames: decoders agree, and all devices have the same bytes."""
-    for module in ("encoder.pipeline", "encoder.held_frames"):
-        monkeypatch.setattr(f"h264lite.{module}.FrameTypes", types)
+    for module in ("encoder.pipeline", "encoder.decision_queue"):
+        monkeypatch.setattr(f"h264lite.{module}.FrameDecider", types)
     clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
     packets = packets_of(clip, qp=28, keyint=7, ref=ref, **options)
     stream = b"".join(packet.data for packet in packets)

@@ -4,7 +4,7 @@ import itertools
 
 import h264lite
 import pytest
-from h264lite.encoder.settings import tuned
+from h264lite.encoder.settings import tuning_lookup
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.executor import Executor
@@ -24,7 +24,7 @@ from ..steady import steady
 def own_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("h264lite.cuda_src.runtime.compiler.cache_folder", lambda: BUILT)  # kernels take nvcc a minute
-    monkeypatch.setattr(tuned, "this_machine", Machine)
+    monkeypatch.setattr(tuning_lookup, "this_machine", Machine)
     yield
 
 
@@ -89,7 +89,7 @@ def test_an_idle_gpu_is_measured_again(gpu, monkeypatch):  # noqa: F811
         while len(pictures) < 400 and not isinstance(executor.single_device_executor, CudaExecutor):
             pictures.append(clip[len(pictures) % 4])
             packets += encoder.encode(tuple(pictures[-1]))
-            adaptation.settled()
+            adaptation.wait_for_planner()
             if adaptation.probe is not None:
                 assert executor.single_device_executor is None and adaptation.this.rows["full_search"] == (4, 1)
         packets += encoder.flush()

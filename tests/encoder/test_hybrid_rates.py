@@ -155,13 +155,13 @@ def test_to_one_device_and_back(driver, options, too_small):  # noqa: F811
     options, size = {**CHEAP, "ref": 2, **options}, (34, 18 + 16 * (ROWS - 2))
     clip = scenes(*size) * 2
     expected, _ = encode(clip, config(*size, device="cpu", **options))
-    lists, seen = 2 if options.get("bframes") else 1, set()
+    has_b_frames, seen = bool(options.get("bframes")), set()
     for order, every in (
         (("gpu", "split", "cpu", "other split"), 5),
         (("cpu", "gpu", "other split"), 4),
         (("gpu", "cpu"), 1),
     ):
-        plans = [Plan.split(DEVICES, ROWS, *PLANS[name], "fsbm", 2, True, lists) for name in order]
+        plans = [Plan.split(DEVICES, ROWS, *PLANS[name], "fsbm", 2, True, has_b_frames) for name in order]
         changes = {every * n: plans[n % len(plans)] for n in range(60)}
         found, alone = changing(clip, size, changes, options)
         assert found == expected, (order, every)

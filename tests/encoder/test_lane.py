@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from h264lite.encoder.decisions.frame_types import FrameTypes
+from h264lite.encoder.decisions.frame_decider import FrameDecider
 from h264lite.encoder.files.read_ahead import READ_AHEAD_FRAMES
 from h264lite.encoder.gops.lane import Lane
 from h264lite.encoder.gops.queue import GopQueue
@@ -42,9 +42,9 @@ class FakePipeline:
 def lanes():
     """Two lanes, their steps, and their queue with all pictures in it."""
     queue = GopQueue(2, 2 * KEYINT, SIZE)
-    types = FrameTypes(CONFIG, ((0, 1),))
+    types = FrameDecider(CONFIG, ((0, 1),))
     for number in range(PICTURES):
-        queue.enter(types.next(), lambda place, number=number: place.fill(number))
+        queue.enter(types.decide_fixed(), lambda place, number=number: place.fill(number))
     queue.end()
     pair = [Lane(FakePipeline(), queue) for _ in range(2)]
     yield pair, [lane.steps() for lane in pair], queue

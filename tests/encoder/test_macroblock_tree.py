@@ -3,7 +3,7 @@
 import h264lite
 import numpy as np
 import pytest
-from h264lite.encoder.decisions.frame_types import FrameTypes
+from h264lite.encoder.decisions.frame_decider import FrameDecider
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frame_spec import B
 
@@ -30,7 +30,7 @@ def half_still(frames):
 def specs_of(clip, **options):
     """In coding order."""
     config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", threads=1, **{"crf": 28, "aq_mode": 0, **options})
-    types = FrameTypes(config, ((0, 6),))
+    types = FrameDecider(config, ((0, 6),))
     return [spec for planes in clip for spec in types.add(planes)] + types.flush()
 
 

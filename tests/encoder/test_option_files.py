@@ -6,7 +6,7 @@ import tracemalloc
 
 import h264lite
 import pytest
-from h264lite.encoder.settings import option_files, pass_file, requests, scaling_lists
+from h264lite.encoder.settings import frame_requests, option_files, pass_file, scaling_lists
 from h264lite.files import small_file
 
 from .. import round_trip
@@ -22,7 +22,7 @@ GIVEN = {
 
 @pytest.fixture(autouse=True)
 def low_limits(monkeypatch):
-    monkeypatch.setattr(requests, "_LARGEST", LIMIT)
+    monkeypatch.setattr(frame_requests, "_LARGEST", LIMIT)
     monkeypatch.setattr(pass_file, "_LARGEST", LIMIT)
     monkeypatch.setattr(scaling_lists, "MOST_BYTES", LIMIT)
 

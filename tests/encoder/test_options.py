@@ -25,7 +25,7 @@ from h264lite.encoder.settings.options import (
 )
 from h264lite.encoder.settings.presets import CAVLC_PRESETS, PRESETS, preset
 from h264lite.encoder.settings.tunes import OF_USE, TUNES, TUNES_WITH_RATE, WITH_RATE, ZERO_LATENCY, Change
-from h264lite.encoder.settings.unbuilt import SHORT, UNBUILT, VALUES
+from h264lite.encoder.settings.x264_options import SHORT, UNBUILT, VALUES
 from h264lite.scheduler.stages import BY_BITS
 
 ROOT = Path(__file__).resolve().parent.parent.parent

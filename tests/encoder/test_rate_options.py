@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from h264lite.cli.charts.rates import RatePlot
 from h264lite.cli.cli import main
-from h264lite.encoder.decisions.frame_types import FrameTypes
-from h264lite.encoder.decisions.requested import Requests
+from h264lite.encoder.decisions.frame_decider import FrameDecider
+from h264lite.encoder.decisions.frame_requests import Requests
 from h264lite.encoder.errors import OptionError
 from h264lite.encoder.settings.config import Config
-from h264lite.encoder.settings.requests import IDR, Request, Zone, read_qpfile, read_zones
+from h264lite.encoder.settings.frame_requests import IDR, Request, Zone, read_qpfile, read_zones
 from h264lite.encoder.settings.tunes import TUNES
 from h264lite.encoder.statistics import FrameRow, Statistics
 from h264lite.scheduler.frame_spec import B, I, P
@@ -60,7 +60,7 @@ def letters(packets):
 def asked_types(config, requests, frames=40, seed=SEED):
     """Types in display order, and the warnings."""
     told = []
-    types, rng = FrameTypes(config, SLICES, told.append), np.random.default_rng(seed)
+    types, rng = FrameDecider(config, SLICES, told.append), np.random.default_rng(seed)
     specs = []
     for n in range(frames):
         types.requests.of_caller(requests.get(n))

@@ -112,7 +112,7 @@ def settled_qps(control, part, bits):
             control.add(finished, bits)
             finished += 1
         spec = FrameSpec(n, n, n // 12, "P", False, True, n, 2 * n, 0, 28, 0, (n - 1,), (n,), ((0, 5),))
-        found.append(control.settle(spec, ())[0].qp)
+        found.append(control.assign_qp(spec, ())[0].qp)
     for n in range(finished, part.stop):
         control.add(n, bits)
     return found

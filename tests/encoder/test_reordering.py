@@ -8,8 +8,8 @@ import h264lite
 import numpy as np
 import pytest
 from h264lite.cli.cli import main
+from h264lite.encoder.decision_queue import DecisionQueue
 from h264lite.encoder.gops.queue import GopQueue
-from h264lite.encoder.held_frames import HeldFrames
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.encoder.statistics import ssim
@@ -173,9 +173,9 @@ def test_memory_is_bounded(clip):
         for _ in range(3):
             for planes in clip:
                 encoder.encode(tuple(planes))
-                assert len(pipeline._held) + len(pipeline._free) <= 2
+                assert len(pipeline._decisions) + len(pipeline._free) <= 2
         encoder.flush()
-        assert len(pipeline._held) == 0
+        assert len(pipeline._decisions) == 0
 
 
 class Interrupt(BaseException):
@@ -268,7 +268,7 @@ def test_a_lost_gpu(driver, options):  # noqa: F811
 def test_cut_leaves_no_gap(taken, more):
     """Of I0 P2 P1 P4 P3 those are still taken that are displayed before one in flight; no other is begun."""
     config = Config.from_options(width=WIDTH, height=HEIGHT, keyint=5, **OPTIONS)
-    queue, held = GopQueue(1, 99, 6), HeldFrames(config)
+    queue, held = GopQueue(1, 99, 6), DecisionQueue(config)
     for _ in range(7):
         for spec, source in held.add(np.zeros(6, np.uint8)):
             queue.enter(spec, source)
@@ -350,7 +350,7 @@ def test_own_reader(clip, fragment):
 def test_times_of_the_input(tmp_path, ending, frames):
     """A variable frame rate stays; in the MP4 the last frame lasts as long as it did."""
     pytest.importorskip("av")
-    from ..cli.test_keeping import VARIABLE, make, times_of
+    from ..cli.test_input_metadata import VARIABLE, make, times_of
 
     times = VARIABLE[:frames]
     source, out = make(tmp_path / "in.mkv", times), tmp_path / f"o.{ending}"

@@ -18,9 +18,9 @@ import h264lite
 import numpy as np
 import pytest
 from h264lite.cli.cli import main
+from h264lite.encoder.decision_queue import DecisionQueue
 from h264lite.encoder.decisions import second_pass
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error, InputError, OptionError
-from h264lite.encoder.held_frames import HeldFrames
 from h264lite.encoder.settings.config import Config
 from h264lite.encoder.workers import process, remote_lanes
 from h264lite.encoder.workers.chunk import (
@@ -108,7 +108,7 @@ def encode(clip, **options):
 
 
 def specs_of(config, clip):
-    held = HeldFrames(config)
+    held = DecisionQueue(config)
     pairs = [pair for k, planes in enumerate(clip) for pair in held.add(k, planes)] + list(held.end())
     held.close()
     return pairs

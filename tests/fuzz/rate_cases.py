@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import h264lite
 import numpy as np
 from h264lite.encoder.settings.config import Config
-from h264lite.encoder.settings.requests import request_of
+from h264lite.encoder.settings.frame_requests import request_of
 from h264lite.encoder.statistics import FrameRow
 from hypothesis import strategies as st
 

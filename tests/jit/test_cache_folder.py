@@ -5,10 +5,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from h264lite.jit import cache_checks, cache_root
 from h264lite.jit import cache_folder as kernel_place
-from h264lite.jit import cache_root, trust
 
-from .test_trust import told  # noqa: F401
+from .test_cache_checks import told  # noqa: F401
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_a_temporary_folder_is_the_users_alone(tmp_path, monkeypatch):
     folder = cache_root.temporary_root()
     assert folder == tmp_path / f"h264lite-{os.geteuid()}" and folder.stat().st_mode & 0o777 == 0o700
     assert cache_root.temporary_root() == folder  # a later process
-    assert not trust.distrust(folder.stat())
+    assert not cache_checks.distrust(folder.stat())
 
 
 @pytest.mark.parametrize("how", ["open", "group", "file", "link", "of another", "replaceable", "place of another"])

@@ -143,7 +143,7 @@ def test_kernels_from_the_cache(tmp_path: Path) -> None:
     """They need none of the compiler's tables, and something new may be compiled against them."""
     (tmp_path / "kernels.py").write_text(KERNELS)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(Path(jit.__file__).parents[2])}
-    environment |= {"H264LITE_DIRECT": "0"}  # else Numba loads nothing, see test_direct.py
+    environment |= {"H264LITE_DIRECT": "0"}  # else Numba loads nothing, see test_numba_free.py
 
     def run(*names: str) -> str:
         command = [sys.executable, str(tmp_path / "kernels.py"), *names]

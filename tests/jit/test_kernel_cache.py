@@ -18,24 +18,24 @@ from h264lite.cli import doctor as doctor_command
 from h264lite.encoder import warm_up as first_run
 from h264lite.encoder.settings.config import Config
 from h264lite.jit import cache as jit_cache
+from h264lite.jit import cache_checks, compiling, kernel_files, numba_free
 from h264lite.jit import cache_folder as kernel_place
-from h264lite.jit import compiling, direct, kernel_files, trust
 from h264lite.jit import kernel as jit
 from h264lite.jit.sources import stamp
 from h264lite.scheduler.stages import CPU, files
 from numba.core.registry import cpu_target
 
 from ..steady import steady
-from .test_trust import HOW, break_it
+from .test_cache_checks import HOW, break_it
 
 NUMBA = numba.__version__
-kept_write = trust.write
+kept_write = cache_checks.write
 STAMP = "sources"
 KERNEL = """
 import sys
 import numba
 import numpy as np
-from h264lite.jit import trust, kernel as jit, cache_folder as kernel_place
+from h264lite.jit import cache_checks, kernel as jit, cache_folder as kernel_place
 
 def ramp(n):
     out = np.empty(n, np.int64)
@@ -43,7 +43,7 @@ def ramp(n):
         out[i] = 3 * i
     return out
 
-with trust.messages_to(lambda text: print("told:", text)):
+with cache_checks.messages_to(lambda text: print("told:", text)):
     ramp = jit.kernel(ramp)
     total = int(np.sum(ramp(5)))
 print(total, sum(ramp.stats.cache_hits.values()))
@@ -75,9 +75,9 @@ def test_versions_of_a_kernel(tmp_path):
     assert kernel.load("x") is None
     kernel.flush()
     assert kernel.versions() == {}
-    trust.write(kernel.index, pickle.dumps((("0.1", STAMP), {"x": "k.1.nbc"})))  # another Numba
+    cache_checks.write(kernel.index, pickle.dumps((("0.1", STAMP), {"x": "k.1.nbc"})))  # another Numba
     assert kernel.versions() == {}
-    trust.write(kernel.index, b"c" + NUMBA.encode() + b"\nno\n.")  # or one that cannot be read here
+    cache_checks.write(kernel.index, b"c" + NUMBA.encode() + b"\nno\n.")  # or one that cannot be read here
     assert kernel.versions() == {}
 
 
@@ -86,7 +86,7 @@ def test_code_of_older_sources_does_not_count_under_a_new_index(tmp_path, monkey
     older, newer = (kernel_files.KernelFiles(str(tmp_path / "k"), stamp) for stamp in ("old", "new"))
     older.save("x", "older")
     with monkeypatch.context() as patch:
-        patch.setattr(trust, "write", lambda path, data: kept_write(path, data) if path.suffix == ".nbi" else 1 / 0)
+        patch.setattr(cache_checks, "write", lambda path, data: kept_write(path, data) if path.suffix == ".nbi" else 1 / 0)
         with pytest.raises(ZeroDivisionError):
             newer.save("x", "newer")
     assert list(newer.versions()) == ["x"] and newer.load("x") is None
@@ -104,7 +104,7 @@ def test_damaged_versions_are_replaced(tmp_path, how):
             path = tmp_path / name
             path.write_bytes(break_it(path.read_bytes(), how, rng))
             assert kernel.load("x") is None
-            assert kernel.problems() == [f"{path} {trust.DAMAGED}"]
+            assert kernel.problems() == [f"{path} {cache_checks.DAMAGED}"]
             kernel.save("x", "again")
             assert kernel.load("x") == "again" and kernel.problems() == []
     assert sorted(os.listdir(tmp_path)) == ["k.1.nbc", "k.nbi"]
@@ -115,9 +115,9 @@ def test_what_others_planted_is_not_unpickled(tmp_path):
     kernel.save("x", 1)
     for path in (tmp_path / "k.nbi", tmp_path / "k.1.nbc"):
         kernel.save("x", 1)
-        trust.write(path, pickle.dumps(Planted()))
+        cache_checks.write(path, pickle.dumps(Planted()))
         path.chmod(0o666)
-        with trust.messages_to(lambda text: None):
+        with cache_checks.messages_to(lambda text: None):
             assert kernel.load("x") is None
         assert not hasattr(threading, "planted")
         assert kernel.problems() == [f"{path} may be written by other users"]
@@ -187,10 +187,10 @@ def test_a_process_with_the_cache_of_another_user(run, tmp_path):
 def test_a_process_on_a_full_disk(run, tmp_path):
     """It says which folder, once, and goes on."""
     told, result = run("""
-from h264lite.jit import trust
+from h264lite.jit import cache_checks
 def full(path, data):
     raise OSError(28, 'No space left')
-trust.write = full
+cache_checks.write = full
 """)
     (folder,) = (tmp_path / "cache").iterdir()
     assert result == "30 0" and told.startswith(f"told: compiled kernels cannot be kept ({folder}: no space left), so every")
@@ -211,9 +211,9 @@ def kernels(tmp_path, monkeypatch):
     """A cache as it is once all kernels of the encoder are compiled."""
     monkeypatch.setattr(kernel_place, "_candidates", lambda sources: [tmp_path / "cache" / sources.name])
     place = first_run.kernel_cache_folder()
-    for module in sorted(files(CPU, 2) | first_run._needed(Config.from_options(width=32, height=32, device="cpu"))):
+    for module in sorted(files(CPU, True) | first_run._needed(Config.from_options(width=32, height=32, device="cpu"))):
         for name in ("one", "two"):
-            base = f"{module}.{name}-7{direct.ENDING}"
+            base = f"{module}.{name}-7{numba_free.ENDING}"
             fresh = stamp(first_run._KERNELS / f"{module}.py")
             kernel_files.KernelFiles(str(place.folder / base), fresh).save((here(), "signature"), np.arange(9))
     return place.folder
@@ -227,7 +227,7 @@ def test_whether_kernels_will_be_compiled(kernels, monkeypatch):
     assert not first_run.will_compile()
     (kernels / "stale.old-1.py311.nbi").write_bytes(b"left behind")
     assert not first_run.will_compile()
-    for name in (f"intra.one-7{direct.ENDING}.1.nbc", f"entropy.two-7{direct.ENDING}.1.nbc"):
+    for name in (f"intra.one-7{numba_free.ENDING}.1.nbc", f"entropy.two-7{numba_free.ENDING}.1.nbc"):
         whole = (kernels / name).read_bytes()
         (kernels / name).write_bytes(whole[:-1])
         assert first_run.will_compile()
@@ -271,7 +271,7 @@ def test_kernels_are_read_from_several_folders(tmp_path, monkeypatch):
         folder.mkdir()
         (tmp_path / f"{name}.py").write_text("one = 1")
         os.utime(tmp_path / f"{name}.py", (k * 4e9, k * 4e9))
-        base = folder / f"{name}.k-1{direct.ENDING}"
+        base = folder / f"{name}.k-1{numba_free.ENDING}"
         kernel_files.KernelFiles(str(base), stamp(tmp_path / f"{name}.py")).save((here(), "signature"), k)
     assert kernel_files.cached_modules(tmp_path, "abc") == {"a", "b"}
     assert kernel_files.cached_modules(tmp_path, "b") == {"b"}
@@ -351,8 +351,8 @@ def test_an_error_of_the_disk_is_told_once(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
 
-    monkeypatch.setattr(trust, "write", full)
-    with trust.messages_to(told.append):
+    monkeypatch.setattr(cache_checks, "write", full)
+    with cache_checks.messages_to(told.append):
         for value in (1, 2.0, 3 + 1j):
             assert kernel(value) == value
     assert len(told) == 1 and "disk quota exceeded" in told[0] and str(Path(__file__).parent) in told[0]

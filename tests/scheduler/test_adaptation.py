@@ -8,7 +8,17 @@ from h264lite.scheduler.planning.adaptation import Adaptation
 from h264lite.scheduler.planning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Models, guess
 from h264lite.scheduler.planning.plan import SPLITS, Plan
 from h264lite.scheduler.planning.planner import make_plan
-from h264lite.scheduler.planning.probing import LEAST, LOADING, MOST, PART, SHARE, WINDOW, Probing, idle_devices, probe
+from h264lite.scheduler.planning.probing import (
+    LEAST,
+    LOADING,
+    MOST_INTERVAL_FACTOR,
+    PART,
+    SHARE,
+    WINDOW,
+    Probing,
+    idle_devices,
+    probe,
+)
 from h264lite.scheduler.planning.route import FrameKind, Run
 from h264lite.scheduler.planning.simulate import predict, steady
 
@@ -127,9 +137,9 @@ def test_the_account():
             pictures += 1
         intervals.append(pictures)
     assert intervals == sorted(intervals) and intervals[-1] == intervals[-2] > 20 * intervals[0]
-    assert account.rarely == MOST
+    assert account.interval_factor == MOST_INTERVAL_FACTOR
     account.changed()
-    assert account.rarely == MOST // 2
+    assert account.interval_factor == MOST_INTERVAL_FACTOR // 2
 
 
 @pytest.mark.parametrize("height", (1, 2, 5, 16, 68))

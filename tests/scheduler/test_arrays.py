@@ -33,7 +33,7 @@ from h264lite.scheduler.arrays import (
 )
 from h264lite.scheduler.bundles import BUNDLES, getters
 from h264lite.scheduler.frames.frame import Frame, HostFrame, References, Workspace
-from h264lite.scheduler.frames.held_sources import HeldSources
+from h264lite.scheduler.frames.gpu_sources import GpuSourcePool
 from h264lite.scheduler.stages import EVEN, STAGES, TABLE, Stage
 
 HEIGHT = 7
@@ -68,7 +68,7 @@ def test_every_name_is_in_one_table_and_used():
 def test_bundles_have_a_member_for_each_field_and_are_used():
     arguments = {name for row in TABLE for name in row.arguments.split()}
     for name, bundle in BUNDLES.items():
-        assert len(bundle.members.split()) == len(bundle.kind._fields) and name in arguments, name
+        assert len(bundle.members.split()) == len(bundle.tuple_type._fields) and name in arguments, name
     (motion,) = getters(["motion"])
     made = motion({"mb_type": 1, "sub_mb_type": 2, "ref_idx": 3, "mv": 4, "qp": 5, "ref_idx1": 6, "mv1": 7})
     assert made == Motion(1, 2, 3, 4, 6, 7) and made.ref_idx == 3
@@ -119,7 +119,7 @@ def allocated():
     found |= {name: getattr(host, name) for name in ("slice_data", "level_blocks")}
     memory = SimpleNamespace(host_zeros=np.zeros, zeros=np.zeros, streams={}, gpu=MagicMock(pinned=np.zeros))
     config = SimpleNamespace(mb_width=5, mb_height=HEIGHT, width=80, height=16 * HEIGHT, weightp=1, aq_mode=1)
-    found["block_sums"] = HeldSources(memory, config)._make().sums
+    found["block_sums"] = GpuSourcePool(memory, config)._make().sums
     for name in of_roles(REFERENCE):
         pool, planes = pool_planes(name)
         whole = getattr(references, pool)[1]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder.pipeline import Pipeline
-from h264lite.encoder.reordering import Reordering
+from h264lite.encoder.reordering import ReorderingPipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.encoder.slice_writer import SliceWriter
 from h264lite.scheduler import cuda_executor
@@ -179,7 +179,7 @@ def ledger(monkeypatch):
 def encode(frames=9, keep=False, choices=None, **options):
     clip = round_trip.noise_clip(50, 34, frames, 1)
     config = Config.from_options(width=50, height=34, device="cuda", **steady({"threads": 2, **options}))
-    pipeline = (Reordering if config.holds_frames else Pipeline)(replace(config, gpu_choices=choices), keep)
+    pipeline = (ReorderingPipeline if config.holds_frames else Pipeline)(replace(config, gpu_choices=choices), keep)
     for planes in clip:
         pipeline.encode(*planes)
     pipeline.flush()
@@ -196,20 +196,20 @@ def test_no_race(ledger, options):
     assert not ledger.races, sorted(set(ledger.races))
 
 
-@pytest.mark.parametrize("b_streams", (0, 1, 2, 3))
+@pytest.mark.parametrize("parallel_b_frames", (0, 1, 2, 3))
 @pytest.mark.parametrize("options", ({"bframes": 3}, {"bframes": 7, "b_pyramid": "dyadic"},
                                      {"bframes": 4, "b_pyramid": "none"}, {"bframes": 2, "keyint": 7, "weightp": 1},
                                      {"bframes": 1, "keep": True}), ids=str)
-def test_no_race_beside_b_frames(ledger, options, b_streams):
+def test_no_race_beside_b_frames(ledger, options, parallel_b_frames):
     """However many frames are in flight."""
-    encode(16, choices={"b_streams": b_streams}, **{**FIXED, "subme": 1, "threads": 9, **options})
+    encode(16, choices={"parallel_b_frames": parallel_b_frames}, **{**FIXED, "subme": 1, "threads": 9, **options})
     assert len(ledger.accesses) > 1000
     assert not ledger.races, sorted(set(ledger.races))
 
 
 def test_b_frames_run_beside_others(ledger):
     """Their streams are not ordered after the next P frame, nor it after them: what a wait too many would prevent."""
-    encode(14, choices={"b_streams": 2}, bframes=3, subme=1, threads=9, **FIXED)
+    encode(14, choices={"parallel_b_frames": 2}, bframes=3, subme=1, threads=9, **FIXED)
     streams, seen = [], {}
     for _, _, _, stream, count, what in ledger.accesses:
         if what == "inter_residual" and (not streams or streams[-1] is not stream):
@@ -276,7 +276,7 @@ def test_one_slot_less_for_b_frames_is_found(ledger, monkeypatch, keep):
     """With one stream, two frames that are no references in a row: the second one overwrites the first one."""
     ledger.waits, make = False, DecodedPictureBuffer.__init__
     monkeypatch.setattr(DecodedPictureBuffer, "__init__", lambda self, n_slots, busy: make(self, n_slots - 1, busy))
-    encode(7, keep=keep, bframes=2, b_pyramid="none", choices={"b_streams": 0}, **FIXED)
+    encode(7, keep=keep, bframes=2, b_pyramid="none", choices={"parallel_b_frames": 0}, **FIXED)
     assert any("deblock" in race for race in ledger.races)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from h264lite.cuda_src.runtime.device import Device, DeviceArray
 from h264lite.cuda_src.runtime.foreign import Foreign
-from h264lite.scheduler.frames.held_sources import HeldSource
+from h264lite.scheduler.frames.gpu_sources import GpuSource
 from h264lite.scheduler.gpu_memory import GpuMemory
 from h264lite.scheduler.lookahead import gpu_costs
 
@@ -91,7 +91,7 @@ def test_a_read_that_is_not_ordered_is_found(noted, monkeypatch, missing, option
     whole = getattr(GpuMemory, missing)
 
     def careless(self, stream, source, *more):
-        if source.held is not None:
+        if source.buffered is not None:
             whole(self, stream, source, *more)
 
     monkeypatch.setattr(GpuMemory, missing, careless)
@@ -100,7 +100,7 @@ def test_a_read_that_is_not_ordered_is_found(noted, monkeypatch, missing, option
 
 
 def test_a_buffer_used_again_before_the_lookahead_has_read_it_is_found(noted, monkeypatch):
-    monkeypatch.setattr(HeldSource, "seen_on", lambda self, gpu, stream: None)
+    monkeypatch.setattr(GpuSource, "seen_on", lambda self, gpu, stream: None)
     encode_one_array(noted, SIDE, 12, bframes=2, b_adapt=1, b_pyramid="none", subme=1)
     assert any("half_size" in race for race in noted.races)
 

@@ -7,9 +7,9 @@ import pytest
 from h264lite.cuda_src.runtime.device import DeviceMemoryError, GpuLost
 from h264lite.encoder.decisions.lookahead import FrameCosts
 from h264lite.scheduler.lookahead import gpu_costs
-from h264lite.scheduler.lookahead.front import Lookahead
+from h264lite.scheduler.lookahead.costs import CostPending
 from h264lite.scheduler.lookahead.gpu_costs import GpuCosts
-from h264lite.scheduler.lookahead.questions import NotYet
+from h264lite.scheduler.lookahead.gpu_or_host import GpuOrHostCosts
 
 from ..cuda_cases import SEED
 from ..cuda_emulator.fixtures import device, driver, on_gpus  # noqa: F401
@@ -42,7 +42,7 @@ def answer(costs, question):
     if len(question) == 3 and question[1] == question[2]:
         ask, question = costs.p_of_levels, question[:2]
     for _ in range(2):
-        with suppress(NotYet):
+        with suppress(CostPending):
             return ask(*question)
         costs.wait()
     return ask(*question)
@@ -105,7 +105,7 @@ def test_a_lost_gpu(driver, silent, may_change):  # noqa: F811
     """The host goes on with the frames that are kept; a GPU that was named is missed."""
     lumas, rng = frames(8), np.random.default_rng(SEED)
     for fail_after in (0, 1, 5, 12, 30, 61):
-        host, found = FrameCosts(WIDTH, HEIGHT), Lookahead(0, WIDTH, HEIGHT, may_change, host_costs)
+        host, found = FrameCosts(WIDTH, HEIGHT), GpuOrHostCosts(0, WIDTH, HEIGHT, may_change, host_costs)
         driver.launches, driver.fail_after, driver.silent = 0, fail_after, silent
         try:
             for n, luma in enumerate(lumas):
@@ -130,7 +130,7 @@ def test_a_gpu_without_memory(driver, monkeypatch):  # noqa: F811
 
     luma = frames(2)[0]
     for may_change in (False, True):
-        costs = Lookahead(0, WIDTH, HEIGHT, may_change, host_costs)
+        costs = GpuOrHostCosts(0, WIDTH, HEIGHT, may_change, host_costs)
         with monkeypatch.context() as patch:
             patch.setattr(GpuCosts, "_make_frame", full)
             if not may_change:

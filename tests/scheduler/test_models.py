@@ -55,7 +55,7 @@ def test_measurements_are_averaged_and_drift_says_how_far_they_moved():
     models = Models({("a", CPU): Curve.line(0, 1e-6), ("b", CPU): Curve.line(0, 1e-8)})
     models.observe("a", CPU, 10, 10, 100e-6)
     models.observe("b", CPU, 10, 10, 1e-6)
-    models.settle()
+    models.mark_planned()
     assert models.drift() == 0
     models.observe("a", CPU, 5, 10, 100e-6)  # twice the time
     assert models.seconds("a", CPU, 10, 10) == pytest.approx(100e-6 * (1 + WEIGHT))
@@ -65,7 +65,7 @@ def test_measurements_are_averaged_and_drift_says_how_far_they_moved():
     assert models.seconds("a", CPU, 10, 10) == pytest.approx(200e-6, rel=1e-3)
     for _ in range(60):
         models.observe("b", CPU, 10, 10, 2e-6)  # what takes a hundredth moves little
-    models.settle()
+    models.mark_planned()
     models.observe("b", CPU, 10, 10, 20e-6)
     assert 0 < models.drift() < 0.1
 

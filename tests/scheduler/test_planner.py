@@ -274,7 +274,7 @@ def test_bits_and_the_host_bound_the_rate():
 
 # ---- B frames
 def b_kind(size, subme=0, bframes=3):
-    return FrameKind.typical(replace(size, lists=2), 2, subme=subme, cabac=subme > 0, bframes=bframes)
+    return FrameKind.typical(replace(size, has_b_frames=True), 2, subme=subme, cabac=subme > 0, bframes=bframes)
 
 
 @pytest.mark.parametrize("subme", (0, 7))

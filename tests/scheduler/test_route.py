@@ -98,7 +98,7 @@ class Machine:
 
     def run(self, op, picture):
         memory, done = memory_of(op.device), {}
-        uses = accesses(op.stage, op.reference, picture.lists)
+        uses = accesses(op.stage, op.reference, picture.ref_lists)
         if op.stage in EXTENDED or op.stage == "compact":
             return
         for row in range(op.row0, op.row1):
@@ -196,7 +196,7 @@ def test_any_split_in_any_order_is_one_device(devices, ref, keyint, by_cost):
                 assert found[name] == rows, f"seed {seed}, picture {n}, {name}, rows {plan.rows}"
 
 
-B_SIZE = replace(SIZE, lists=2)
+B_SIZE = replace(SIZE, has_b_frames=True)
 
 
 def b_pictures(pyramid, by_cost, **more):
@@ -220,7 +220,7 @@ def test_b_frames_in_any_split_in_any_order(devices, pyramid, by_cost):
     for seed in range(4):
         rng = random.Random(100 * seed + len(pyramid))
         plan = random_plan(rng, devices)
-        one, many = Plan.split(("cpu",), HEIGHT, HEIGHT, 0, "fsbm", 6 * by_cost, by_cost, 2), Machine(plan, seed)
+        one, many = Plan.split(("cpu",), HEIGHT, HEIGHT, 0, "fsbm", 6 * by_cost, by_cost, True), Machine(plan, seed)
         alone, valid, nothing, b_frames = Machine(one, 0), NOTHING, NOTHING, 0
         source = rng.choice(["cpu", memory_of(devices[0])])
         for n, picture in b_pictures(pyramid, by_cost, decoded=bool(seed % 2), source=source):

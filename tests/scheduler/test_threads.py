@@ -83,12 +83,12 @@ def test_threads_leave_room_for_what_follows(monkeypatch, error):
 def test_a_crew_of_fewer(refuse, limit):
     """Half of those that could be started, since others have to start as well."""
     refuse(limit)
-    crew, done = WorkerPool(6), []
-    assert len(crew._threads) == (5 if limit == 5 else limit // 2)
-    crew.run([[lambda k=k: done.append(k) for k in range(20)]] * 2)
+    pool, done = WorkerPool(6), []
+    assert len(pool._threads) == (5 if limit == 5 else limit // 2)
+    pool.run([[lambda k=k: done.append(k) for k in range(20)]] * 2)
     assert sorted(done) == sorted([*range(20)] * 2)
-    assert crew.result(crew.submit(pow, 3, 2)) == 9
-    crew.close()
+    assert pool.result(pool.submit(pow, 3, 2)) == 9
+    pool.close()
 
 
 @pytest.mark.parametrize("options", [{"threads": 6}, {"threads": 4, "gops": 4, "keyint": 2},
@@ -141,7 +141,7 @@ def test_a_plan_is_made_where_it_is_wanted(refuse):
     adaptation = Adaptation(Plan.split(("cpu", "cuda:0"), 8, 4, 0), guess(["cpu", "cuda:0"], 1), plan)
     refuse(0)
     adaptation._begin_plan()
-    adaptation.settled()
+    adaptation.wait_for_planner()
     assert made == [threading.current_thread()] and adaptation._planning.done()
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from h264lite.encoder.decisions.frame_types import FrameTypes
+from h264lite.encoder.decisions.frame_decider import FrameDecider
 from h264lite.encoder.settings.config import Config
+from h264lite.scheduler.lookahead.costs import CostPending
 from h264lite.scheduler.lookahead.gpu_tree import GpuTree
-from h264lite.scheduler.lookahead.questions import NotYet
 
 from ..cuda_cases import SEED
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
@@ -32,7 +32,7 @@ def clip_of(count):
 def decided(device, clip, stop=None, **options):
     """Specs in coding order; stop: closed after so many frames, without a flush."""
     config = Config.from_options(width=WIDTH, height=HEIGHT, device=device, threads=1, **{"crf": 24, **options})
-    types = FrameTypes(config, ((0, config.mb_height),))
+    types = FrameDecider(config, ((0, config.mb_height),))
     try:
         specs = [spec for planes in clip[:stop] for spec in types.add(planes)]
         return specs if stop else specs + types.flush()
@@ -87,16 +87,16 @@ def test_late_trees_and_bounded_memory(driver, monkeypatch):  # noqa: F811
     """A tree that is late is waited for when the next one starts, not before; memory of frames that have left is reused."""
     clip, options = clip_of(4) * 8, {"rc_lookahead": 8, "keyint": 100, "scenecut": 0}
     expected, waits, held = decided("cpu", clip, **options), [], []
-    result, make = GpuTree.result, GpuTree._make_held
+    result, make = GpuTree.result, GpuTree._make_state
 
     def late(tree, wait):
         waits.append(wait)
         if not wait:
-            raise NotYet
+            raise CostPending
         return result(tree, wait)
 
     with monkeypatch.context() as patch:
-        patch.setattr(GpuTree, "_make_held", lambda self: held.append(0) or make(self))
+        patch.setattr(GpuTree, "_make_state", lambda self: held.append(0) or make(self))
         assert decided("cuda", clip, **options) == expected
         assert 8 + 2 <= len(held) <= 8 + 2 * 2
         patch.setattr(GpuTree, "result", late)

@@ -1,0 +1,94 @@
+"""Frames a second of one GOP with B frames on a GPU, with 0 to 4 streams for B frames that are no references.
+
+    python benchmarks/parallel_b_frames.py [--size 1920x1080] [--clip driving_1920x1080_30] [--frames 400] [--rounds 5]
+                                   [--streams 0,1,2,3,4] [--bframes 3] [--b-pyramid normal] [--subme 6] [--ref 3]
+
+Frames are in memory, synthetic unless --clip names one of benchmarks/clips.py. All are timed by turns; each line has the best
+and the median of the rounds, its share of the first line's median, and the recordings that the stream has.
+0: all frames share one stream. The constant is B_FRAME_STREAMS in scheduler/cuda_executor.py.
+"""
+
+import argparse
+import hashlib
+import statistics
+import sys
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from h264lite.benchmarks import clips
+from h264lite.benchmarks.cuda_loop import made_up, planes
+from h264lite.encoder.reordering import ReorderingPipeline
+from h264lite.encoder.settings.config import Config
+from h264lite.scheduler.cuda_executor import CudaExecutor
+from h264lite.scheduler.devices import why_no_cuda
+
+
+def encode(
+    pictures: list[np.ndarray], width: int, height: int, count: int, streams: int, options: dict[str, Any]
+) -> tuple[float, str, int]:
+    """(frames a second, digest of the stream, number of recordings)."""
+    config = Config.from_options(width=width, height=height, device="cuda", **options)
+    pipeline = ReorderingPipeline(replace(config, gpu_choices={"parallel_b_frames": streams}))
+    frames = [planes(picture, width, height) for picture in pictures]
+    digest = hashlib.sha256()
+    done = []
+    for n in range(len(frames)):  # the first frames open the GPU and make recordings
+        done += pipeline.encode(*frames[n])
+    start = time.perf_counter()
+    for n in range(count):
+        done += pipeline.encode(*frames[n % len(frames)])
+    done += pipeline.flush()
+    seconds = time.perf_counter() - start
+    executor = pipeline._pipeline.executor.loop.executor
+    assert isinstance(executor, CudaExecutor)
+    found = len(executor._recordings)
+    pipeline.close()
+    for frame in done:
+        digest.update(frame.data)
+    return count / seconds, digest.hexdigest(), found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", default="1920x1080")
+    parser.add_argument("--clip")
+    parser.add_argument("--frames", type=int, default=400)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--streams", default="0,1,2,3,4")
+    parser.add_argument("--bframes", type=int, default=3)
+    parser.add_argument("--b-pyramid", default="normal")
+    parser.add_argument("--b-adapt", type=int, default=0)
+    parser.add_argument("--subme", type=int, default=6)
+    parser.add_argument("--ref", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=16)
+    args = parser.parse_args()
+    if missing := why_no_cuda():
+        sys.exit(missing)
+    if args.clip:
+        clip = clips.load(args.clip, 48)
+        width, height, pictures = clip.width, clip.height, clip.pictures
+    else:
+        width, height = map(int, args.size.split("x"))
+        pictures = made_up(width, height, 24)
+    names = "bframes", "b_pyramid", "b_adapt", "subme", "ref", "threads"
+    options = {name: getattr(args, name) for name in names} | {"qp": 27, "keyint": 10 * args.frames, "no_scenecut": True}
+    rates: dict[int, list[float]] = {int(streams): [] for streams in args.streams.split(",")}
+    digests, counts = set(), {}
+    for _ in range(args.rounds):
+        for streams in rates:
+            rate, digest, counts[streams] = encode(pictures, width, height, args.frames, streams, options)
+            rates[streams].append(rate)
+            digests.add(digest)
+    first = statistics.median(next(iter(rates.values())))
+    for streams, found in rates.items():
+        median = statistics.median(found)
+        print(f"{streams} streams: best {max(found):7.1f} median {median:7.1f} frames/s, {median / first:.3f}; "
+              f"{counts[streams]} recordings")  # fmt: skip
+    print("the same bytes" if len(digests) == 1 else "THE BYTES DIFFER")
+    return int(len(digests) != 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""What an encode keeps of its input beside the samples: times, rotation, sound, colours; and what is said of the rest."""
+
+import shlex
+from contextlib import ExitStack
+from typing import Any
+
+from ..encoder.files.output import PacketSink
+from ..encoder.files.sound import Sound
+from ..encoder.files.times import FrameTimes
+from ..encoder.files.video import Source, VideoFormat
+from ..encoder.settings.config import Config
+from ..encoder.settings.option_types import read_float
+from ..encoder.settings.options import BY_NAME
+from ..files import identity
+
+
+def keyint_of(fragment: Any, fps: Any) -> int:
+    """A distance of keyframes with which fragments, which end before one, last as long as asked; at most the default."""
+    frames = read_float(fragment) * BY_NAME["fps"].read(fps)
+    return min(BY_NAME["keyint"].default, max(1, round(frames)))
+
+
+def open_sound(name: str, source: Source, config: Config, file: str | None, stack: ExitStack) -> Sound | None:
+    """The sound of --audio. It begins with the first frame encoded: of the same file by its own time, else by --seek."""
+    if file is None:
+        return None
+    times = source.times if identity(file, 0) == identity(name, 0) else None
+    sound = Sound(file, lambda: times.start if times is not None else config.seek / config.fps)
+    stack.callback(sound.finish)
+    return sound
+
+
+def warnings_before(name: str, video: VideoFormat, sink: PacketSink, reports: dict[str, Any]) -> list[str]:
+    """Warnings of what the output will lack."""
+    lines = []
+    if video.matrix is not None and not sink.keeps_times:
+        lines.append(f"{name} is rotated, which a plain stream cannot say; .mp4, .mkv and .mov keep it")
+    if video.has_audio and reports["audio"] is None:
+        lines.append(f"{name} has sound, which is left out; --audio {shlex.quote(name)} puts it into .mp4, .mkv or .mov")
+    return lines
+
+
+def warnings_after(name: str, times: FrameTimes | None, sink: PacketSink, config: Config) -> list[str]:
+    """Warnings that only the whole input allows."""
+    if times is None or not times.is_variable or sink.keeps_times:
+        return []
+    return [f"{name} has a variable frame rate, which a plain stream cannot say: it is {config.fps} frames/s throughout; "
+            ".mp4, .mkv and .mov keep the times"]
+
+
+class OutputTimes:
+    """pts, dts and duration of finished frames, in the units of the output; without times of the input they count frames."""
+
+    def __init__(self, times: FrameTimes | None) -> None:
+        self.times = times
+
+    def of(self, pts: int, dts: int) -> tuple[int, int]:
+        """pts and dts of a frame by those numbers of frames."""
+        return (pts, dts) if self.times is None else (self.times.of(pts), self.times.of(dts))
+
+    def duration(self, pts: int) -> int | None:
+        """The duration of a frame; None: one frame."""
+        return None if self.times is None else self.times.duration(pts)

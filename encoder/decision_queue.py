@@ -1,0 +1,124 @@
+"""Frames that wait until they are decided about: they come in display order and leave in coding order."""
+
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost
+from ..scheduler.executor import bands
+from ..scheduler.frame_spec import FrameSpec
+from ..scheduler.frames.gpu_sources import GpuSource
+from ..scheduler.threads.dependent_task import Starter
+from .decisions.frame_decider import FrameDecider
+from .errors import DeviceLost
+from .settings.config import Config
+from .settings.frame_requests import Request
+
+_SHARE = 32  # of the frames that are ready, this part leaves in addition to one: the tree makes ten ready at once
+
+
+class DecisionQueue:
+    """Gives each frame, as it comes, to FrameDecider, and keeps its source, of any kind, until the frame is coded.
+
+    is_whole: false while frames are decided, and while those that leave are coded: after an exception in between a frame may
+    be missing, and none can follow.
+    """
+
+    def __init__(
+        self, config: Config, warn: Callable[[str], None] | None = None, copies: bool = True, start: Starter | None = None
+    ) -> None:
+        """warn: see Requests; None: a RuntimeWarning; copies, start: see FrameDecider."""
+        warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
+        self._queue: deque[FrameSpec] = deque()  # decided: those that plans look ahead to
+        self._planned = config.planned_frames
+        self._ready: deque[tuple[FrameSpec, tuple[FrameSpec, ...]]] = deque()  # to be coded, with those ahead
+        self._decider = FrameDecider(config, tuple(bands(config.mb_height, config.slices)), warn, copies, start)
+        self._sources: dict[int, Any] = {}  # by display index
+        self._ended = False
+        self.ahead: tuple[FrameSpec, ...] = ()  # what followed the last frame in coding order when plans took it
+        self.count = 0  # frames entered
+        # Set by the deciding thread, and by the coding thread. False while a call is inside: an exception then may lose a
+        # frame
+        self.is_decided = self._have_left = True
+
+    @property
+    def is_whole(self) -> bool:
+        """See above."""
+        return self.is_decided and self._have_left
+
+    @property
+    def reads_from(self) -> int:
+        """See FrameDecider."""
+        return self._decider.reads_from
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def enter(self, source: Any, planes: Sequence[np.ndarray] | GpuSource = ()) -> None:
+        """The next frame in display order.
+
+        planes: Y, Cb, Cr, uint8 of display size, unchanged until the frame is coded, or a frame on a GPU; empty: unknown, if
+        decisions need none.
+        """
+        self._decider.check_next()
+        self.is_decided = False
+        self._sources[self.count] = source
+        self.count += 1
+        self._plan(self._decided(lambda: self._decider.add(planes)), self._planned)
+        self.is_decided = True
+
+    def expect(self, number: int, planes: Sequence[np.ndarray] | GpuSource) -> None:
+        """Frame `number`, with its planes, will enter: see FrameDecider."""
+        self._decider.expect(number, planes)
+
+    def leave(self, evenly: bool = False) -> Iterator[tuple[FrameSpec, Any]]:
+        """Yields the frames to be coded now, in coding order, each with its source.
+
+        evenly: about as many as have entered since the last call, so that a GPU has work while others are decided.
+        """
+        self._have_left = False
+        for _ in range(min(len(self._ready), 1 + len(self._ready) // _SHARE) if evenly else len(self._ready)):
+            spec, self.ahead = self._ready.popleft()
+            yield spec, self._sources.pop(spec.display_index)
+        self._have_left = True
+
+    def add(self, source: Any, planes: Sequence[np.ndarray] | GpuSource = ()) -> Iterator[tuple[FrameSpec, Any]]:
+        """`enter`, then `leave`."""
+        self.enter(source, planes)
+        yield from self.leave()
+
+    def end(self) -> Iterator[tuple[FrameSpec, Any]]:
+        """No frame follows: yields the others as `leave` does. At later calls, and after an exception, there are none."""
+        if self._ended or not self.is_whole:
+            return
+        self._ended, self.is_decided = True, False
+        self._plan(self._decided(self._decider.flush), 0)
+        self.is_decided = True
+        yield from self.leave()
+
+    def request(self, request: Request | None) -> None:
+        """For the next frame; see Requests.of_caller."""
+        self._decider.requests.of_caller(request)
+
+    def close(self) -> None:
+        """Release what decisions hold: no call follows."""
+        self._decider.close()
+
+    def _decided(self, decide: Callable[[], list[FrameSpec]]) -> list[FrameSpec]:
+        """Errors of a device are those of the public interface."""
+        try:
+            return decide()
+        except (GpuLost, DeviceMemoryError, DeviceUnavailable) as error:
+            raise DeviceLost(str(error)) from None
+
+    def _plan(self, specs: Sequence[FrameSpec], stay: int) -> None:
+        """stay: frames that are decided and wait for others."""
+        self._queue += specs
+        while len(self._queue) > stay:
+            spec = self._queue.popleft()
+            # no more, since how many are decided at once depends on the device
+            self._ready.append((spec, tuple(islice(self._queue, self._planned))))

@@ -1,0 +1,167 @@
+"""Options that depend on others: each step turns some of them into fields of Config and refuses contradictions.
+
+A step takes `values`, every option with its value or default, which it changes, and `options`, what the user has given.
+"""
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+from ...standard.levels import Level
+from ..errors import OptionError
+from .levels import choose_level
+from .options import ALIASES, BY_NAME
+from .scaling_lists import PARTS, scaling_lists, with_parts
+
+_SCENECUT = 40  # default where frames are looked at anyway
+_MOST_QP = 51
+_QP_OF_HEADERS = 26  # pic_init_qp with a rate factor, whose QPs are not known in advance
+
+
+def resolve_deblocking(values: dict[str, Any], options: dict[str, Any]) -> None:
+    """Turn no_deblock and deblock into `deblock`, `deblock_alpha`, `deblock_beta`; refuse both at once.
+
+    Offsets of the user override no_deblock of a preset.
+    """
+    offsets, off = values["deblock"], values.pop("no_deblock")
+    is_requested = options.get("deblock") is not None
+    if is_requested and options.get("no_deblock") and offsets is not False:
+        raise OptionError("contradicts deblock: give one of them", "no-deblock")
+    if is_requested:
+        off = offsets is False
+    if isinstance(offsets, bool):
+        offsets = BY_NAME["deblock"].default_value
+    values["deblock"] = not off
+    values["deblock_alpha"], values["deblock_beta"] = offsets
+
+
+def _is_given(name: str, options: Mapping[str, Any]) -> bool:
+    """Whether the user has set an option, under any of its names."""
+    return any(options.get(given) is not None for given in (name, *(alias for alias in ALIASES if ALIASES[alias] == name)))
+
+
+def resolve_level(values: dict[str, Any], options: dict[str, Any], rates: tuple[int, int, int]) -> Level:
+    """The level to declare; rates: see choose_level.
+
+    A preset's B frames are left out where each frame is an IDR frame. Where the level, the highest or the user's, has no room
+    for the references of a preset, there are fewer; where it has none for those of a pyramid either, the pyramid is lower or
+    missing.
+    """
+    given = _is_given("bframes", options)
+    if values["keyint"] == 1 and not given:
+        values["bframes"] = 0
+    counts = [values["ref"]] if _is_given("ref", options) else range(values["ref"], 0, -1)
+    pyramids = [values["b_pyramid"]]
+    if values["bframes"] and options.get("b_pyramid") is None:
+        pyramids = list(dict.fromkeys([*pyramids, "normal", *([] if given else ["none"])]))
+    last: OptionError | None = None
+    for pyramid, ref in product(pyramids, counts):
+        size, references = (values["width"], values["height"]), (ref, values["bframes"], pyramid)
+        try:
+            level = choose_level(
+                *size, values["fps"], *references, values["merange"], values["slices"], values["level"], rates
+            )
+        except OptionError as error:
+            last = error
+            continue
+        values["ref"], values["b_pyramid"] = ref, pyramid
+        return level
+    assert last is not None
+    raise last
+
+
+def check_slices(values: dict[str, Any], mb_height: int) -> None:
+    """OptionError for more slices than rows of macroblocks."""
+    if values["slices"] > mb_height:
+        size, most = f"{values['width']}x{values['height']}", mb_height
+        text = f"{values['slices']}: not in 1..{most} (a slice is at least one macroblock row, and {size} has {most})"
+        raise OptionError(text, "slices")
+
+
+def check_sar(values: dict[str, Any]) -> None:
+    """OptionError for a sample aspect ratio by which a side on the display is shorter than a sample: no player takes it."""
+    if values["sar"] is None:
+        return
+    across, down = values["sar"]
+    width, height = (size + size % 2 for size in (values["width"], values["height"]))  # as decoders crop them
+    if (width * across < down) if across < down else (height * down < across):
+        text = f"not in 1:{width}..{height}:1 (a side of {width}x{height} would be shorter than a sample)"
+        raise OptionError(f"{across}:{down}: {text}", "sar")
+
+
+def resolve_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
+    """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off.
+
+    Intra 8x8 needs the 8x8 transform. cqm and PARTS are read into `scaling_lists`. A preset's weightp and bframes give way to
+    the profile; the user's are refused.
+    """
+    for name, tool in (("weightp", "weighted prediction is a tool"), ("bframes", "B frames are a tool")):
+        if values["profile"] == "baseline" and values[name]:
+            if _is_given(name, options):
+                raise OptionError(f"{values[name]}: {tool} of Main and High profile", name)
+            values[name] = 0
+    for name in ("cqm", *PARTS):
+        if values["profile"] != "high" and values[name] not in ("flat", None):
+            raise OptionError(f"{values[name]}: scaling matrices are a tool of High profile", name)
+    values["scaling_lists"] = with_parts(scaling_lists(values["cqm"]), values)
+    without_cabac, without_8x8 = values.pop("no_cabac"), values.pop("no_8x8dct")
+    values["cabac"] = values["profile"] != "baseline" and not without_cabac
+    values["transform_8x8_mode"] = values["profile"] == "high" and not without_8x8
+    if not values["transform_8x8_mode"]:
+        values["partitions"] -= {"i8x8"}
+
+
+def resolve_types(values: dict[str, Any], options: dict[str, Any]) -> None:
+    """Turn no_scenecut and the default of scenecut into `scenecut`, no_weightb into `weightb`; resolve min_keyint.
+
+    At a constant QP without B frames the default is no scene cuts. Without B frames b_adapt decides nothing.
+    """
+    values["weightb"] = not values.pop("no_weightb") and values["bframes"] > 0
+    if values.pop("no_scenecut"):
+        if values["scenecut"]:
+            raise OptionError("contradicts scenecut: give one of them", "no-scenecut")
+        values["scenecut"] = 0
+    if values["scenecut"] is None:
+        values["scenecut"] = _SCENECUT if values["bframes"] or values["crf"] is not None else 0
+    if not values["bframes"]:
+        values["b_adapt"] = 0
+    keyint, least = values["keyint"], values["min_keyint"]
+    if least > keyint:
+        raise OptionError(f"{least}: not in 0..{keyint} (IDR frames are at most --keyint {keyint} apart)", "min-keyint")
+    values["min_keyint"] = least or max(1, min(keyint // 10, int(values["fps"])))
+
+
+def settle_qps(values: dict[str, Any], options: dict[str, Any]) -> None:
+    """Turn no_mbtree into `mbtree`, of rate factors with frames ahead; resolve qp, crf and qpmax.
+
+    Refuse a constant QP beside a rate factor, limits of a constant QP unless they limit nothing, and limits that leave no QP.
+    """
+    values["qpmax"] = min(_MOST_QP, values["qpmax"])
+    if options.get("qp") is None:
+        values["qp"] = _QP_OF_HEADERS
+    elif options.get("crf") is None:
+        values["crf"] = None
+    has_tree = values["crf"] is not None and values["rc_lookahead"] > 0 and values["qcomp"] < 1 and values["keyint"] > 1
+    values["mbtree"] = not values.pop("no_mbtree") and has_tree
+    if values["crf"] is not None:
+        if options.get("qp") is not None:
+            raise OptionError("contradicts qp: give one of them", "crf")
+    elif values["qpmin"] > 0 or values["qpmax"] < _MOST_QP:
+        raise OptionError("has no effect with --qp", "qpmin" if values["qpmin"] > 0 else "qpmax")
+    if values["qpmin"] > values["qpmax"]:
+        raise OptionError(f"{values['qpmin']}: not in 0..{values['qpmax']} (--qpmax)", "qpmin")
+
+
+def resolve_psy(values: dict[str, Any], options: dict[str, Any]) -> None:
+    """Turn no_psy into a psy_rd of 0."""
+    if values.pop("no_psy"):
+        if options.get("psy_rd") is not None and values["psy_rd"]:
+            raise OptionError("contradicts psy-rd: give one of them", "no-psy")
+        values["psy_rd"] = 0.0
+
+
+def gops_for(gops: int, devices: tuple[str, ...]) -> int:
+    """The number of GOPs at once, at least one for each device; 0 = auto."""
+    if 0 < gops < len(devices):
+        raise OptionError(f"{gops}: not in {len(devices)}.. (each of {len(devices)} devices takes at least one)", "gops")
+    return gops

@@ -1,0 +1,304 @@
+"""Compiled kernels without Numba: their machine code is loaded by llvmlite and called through Numba's own C modules.
+
+`import numba` takes a fifth to a third of a second, and a process whose kernels are all in the cache needs none of it.
+For each version of a kernel cache.py leaves a second file, FILE.KERNEL-LINE.py3XX.HASH.nbd, of plain Python objects: the
+kinds of its arguments, the machine code, names in it and constants. As long as Numba is not imported, a kernel calls the
+version for the kinds of its arguments; without such a file, or for arguments that are described in no file, Numba is
+imported.
+
+The code calls CPython and a few functions of Numba's C modules `_helperlib` and `_nrt_python`. These modules and
+`_dynfunc`, which makes a function of an address, are loaded by their file names, since `import numba._dynfunc` imports
+all of Numba. Only on Linux with x86-64; elsewhere, and with any setting of Numba in the environment, Numba loads kernels.
+"""
+
+import ctypes
+import hashlib
+import importlib.machinery
+import importlib.util
+import os
+import pickle
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import IMPORTED, cache_checks, wheel_kernels
+from .cache_folder import NUMBAS_VARIABLE, cache_folder
+from .numba_version import is_tested, numba_folder, numba_version
+from .sources import changed, stamp
+
+ENDING = f".py{sys.version_info[0]}{sys.version_info[1]}"  # part of Numba's file names
+VARIABLE = "H264LITE_DIRECT"  # 0: Numba loads all kernels
+# Modules of Numba whose functions the code of a kernel may call, beside those of CPython and the C library, and their prefix
+_HELPERS = {"numba.core.runtime._nrt_python": "NRT_", "numba._helperlib": "numba_"}
+_OF_C = {"memcpy", "memmove", "memset", "sched_yield", "clock_gettime"}
+_SIMPLE = {int: "<i8", float: "<f8", bool: "|b1", type(None): "none"}
+_CHOOSE = 0x503  # flags of arrays: C or Fortran contiguous, aligned, writeable
+_lock = threading.RLock()
+_looked_at: dict[Path, Any] = {}  # what files hold that `modules` has read, for `_saved`
+_WRAPPER = "_ZN7cpython"  # how the name of a function for calls from Python begins; "_ZN" in the name of the kernel's own
+Constants = dict[str, list[Any]]  # of environments, by the name of the pointer to each
+Loaded = tuple[Callable[..., Any], int]  # a function, and the address of its code
+
+
+class _Unknown(Exception):
+    """An argument that no file describes."""
+
+
+# ---- the kinds of arguments
+def describe(value: Any) -> Any:
+    """The kind of an argument, by which Numba chooses a version, as text and tuples."""
+    kind = type(value)
+    if kind is np.ndarray:
+        flags = value.flags
+        order = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
+        return (value.dtype.str, value.ndim, order, flags.writeable, flags.aligned)
+    if kind in _SIMPLE and (kind is not int or -(1 << 63) <= value < 1 << 63):
+        return _SIMPLE[kind]
+    if kind is tuple or hasattr(kind, "_fields"):
+        return (f"{kind.__module__}.{kind.__qualname__}", *map(describe, value))
+    if isinstance(value, np.generic) and kind.__module__ == "numpy":
+        return value.dtype.str
+    raise _Unknown
+
+
+def describe_default(value: Any) -> Any:
+    """The kind of an argument that is left out."""
+    return ("default", repr(value))
+
+
+def _key(values: Iterable[Any]) -> list[Any]:
+    """What distinguishes all that `describe` does, within a process and faster."""
+    key: list[Any] = []
+    add = key.append
+    for value in values:
+        kind = type(value)
+        add(kind)
+        if kind is np.ndarray:
+            add(value.dtype)
+            add(value.flags.num & _CHOOSE | value.ndim << 16)
+        elif kind not in _SIMPLE and isinstance(value, tuple):
+            key += _key(value)
+    return key
+
+
+def key_of(values: Iterable[Any]) -> tuple[Any, ...]:
+    """The same as a key of dictionaries."""
+    return tuple(_key(values))
+
+
+# ---- files
+def _host() -> tuple[str, ...]:
+    """What machine code depends on beside its sources: the processor to compile for, and a setting."""
+    if chosen := wheel_kernels.chosen_class():
+        return _of_class(*chosen)
+    return (*wheel_kernels.processor(), os.environ.get("H264LITE_SIMD", ""))
+
+
+def _of_class(name: str, features: str) -> tuple[str, ...]:
+    return wheel_kernels.processor()[0], name, features, ""
+
+
+@cache
+def is_possible() -> bool:
+    """Whether kernels can be loaded without Numba on this machine, with this Numba and these settings."""
+    return os.environ.get(VARIABLE) != "0" and _is_ordinary_machine()
+
+
+def _is_ordinary_machine() -> bool:
+    if sys.platform != "linux" or os.uname().machine != "x86_64":
+        return False
+    known = {NUMBAS_VARIABLE, *(wheel_kernels.VARIABLES if wheel_kernels.chosen_class() else ())}
+    touched = any(name.startswith("NUMBA_") and name not in known for name in os.environ)
+    return not touched and not os.path.exists(".numba_config.yaml") and is_tested(numba_version())
+
+
+def _file(folder: Path, name: str, host: tuple[str, ...], described: Any) -> Path:
+    """name: FILE.KERNEL-LINE; host: see _host."""
+    key = hashlib.sha256(repr((host, described)).encode()).hexdigest()[:12]
+    return folder / f"{name}{ENDING}.{key}.nbd"
+
+
+def _name(function: Any) -> tuple[Path, str]:
+    """(the source file of a function, FILE.KERNEL-LINE)."""
+    source, line = Path(function.__code__.co_filename), function.__code__.co_firstlineno
+    return source, f"{source.stem}.{function.__qualname__}-{line}"
+
+
+def save(
+    function: Any, arguments: Iterable[Any], code: bytes, wrapper: str, environments: Constants, needs: Iterable[str]
+) -> None:
+    """Keep the code of a version for later processes, if they can load it. OSError if the file cannot be written.
+
+    arguments: as `describe` has them; wrapper: name of the function for calls from Python; environments: of the function,
+    then of kernels that it calls; needs: functions and data that the code does not define.
+    """
+    source, name = _name(function)
+    if not _is_ordinary_machine() or changed(source, since=IMPORTED):
+        return
+    known = _helpers()
+    if not all(name in known or name in _OF_C or name.startswith(("Py", "_Py", "llvm.")) for name in needs):
+        return
+    folder, described = cache_folder(source.parent), tuple(arguments)
+    if folder.folder is not None and folder.writable:
+        made = (numba_version(), stamp(source), _host(), described)
+        with suppress(pickle.PicklingError, TypeError, AttributeError):  # constants that are no plain objects
+            cache_checks.write(
+                _file(folder.folder, name, _host(), described), pickle.dumps((made, code, wrapper, environments))
+            )
+
+
+def _saved(function: Any, described: Any) -> tuple[bytes, str, Constants] | None:
+    """What `save` has kept; None without a fresh and undamaged file."""
+    source, name = _name(function)
+    if changed(source, since=IMPORTED):
+        return None
+    made = numba_version(), stamp(source)
+    for folder, host in _places(source.parent, cache_folder(source.parent).readable):
+        path = _file(folder, name, host, described)
+        content = _looked_at.pop(path, None) or _content(path)
+        if content is not None and content[0] == (*made, host, described):
+            return content[1], content[2], content[3]
+    return None
+
+
+def _places(sources: Path, folders: Iterable[Path]) -> list[tuple[Path, tuple[str, ...]]]:
+    """(folder, what its code depends on): the cache's folders, then that of the package."""
+    host = _host()
+    places = [(folder, host) for folder in folders]
+    if found := wheel_kernels.class_folder(sources, host[2]):
+        places.append((found[0], _of_class(*found[1])))
+    return places
+
+
+def modules(sources: Path, folders: Iterable[Path], wanted: Collection[str]) -> set[str]:
+    """Those of the `wanted` source files, named without ending, of which a kernel has a fresh file for this processor."""
+    names: set[str] = set()
+    for folder, host in _places(sources, folders) if is_possible() else ():
+        with suppress(OSError):
+            for name in sorted(os.listdir(folder)):
+                file = name.partition(".")[0]
+                if name.endswith(".nbd") and file in wanted and file not in names:
+                    content = _looked_at[folder / name] = _content(folder / name)
+                    if content is not None and content[0][:3] == (numba_version(), stamp(sources / f"{file}.py"), host):
+                        names.add(file)
+    return names
+
+
+def _content(path: Path) -> Any:
+    """What a file holds; None if it is missing or damaged."""
+    data = cache_checks.read(path)
+    with suppress(ValueError, TypeError, EOFError, pickle.UnpicklingError):
+        return None if data is None else pickle.loads(data)
+    return None
+
+
+# ---- machine code
+@cache
+def _module(name: str) -> Any:
+    """A C module of Numba, loaded by its file name; ImportError without it. It is not left among sys.modules."""
+    if name in sys.modules:
+        return sys.modules[name]
+    folder, place = numba_folder(), name.split(".")[1:]
+    for suffix in importlib.machinery.EXTENSION_SUFFIXES if folder is not None else ():
+        path = os.path.join(str(folder), *place) + suffix
+        if os.path.exists(path):
+            spec = importlib.util.spec_from_file_location(name, path)
+            assert spec is not None and spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            sys.modules.pop(name, None)
+            return module
+    raise ImportError(f"no {name}")
+
+
+def _helpers() -> dict[str, int]:
+    """Addresses of the functions of Numba's C modules by their names in machine code."""
+    return {prefix + name: address for module, prefix in _HELPERS.items()
+            for name, address in _module(module).c_helpers.items() if not name.startswith("_")}  # fmt: skip
+
+
+@cache
+def _engine() -> Any:
+    """LLVM's engine, with the functions that kernels call."""
+    from llvmlite import binding
+
+    for symbol, address in _helpers().items():
+        binding.add_symbol(symbol, address)
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    triple = binding.get_process_triple()
+    empty = binding.parse_assembly("")
+    empty.triple = triple
+    machine = binding.Target.from_triple(triple).create_target_machine(jit=True, reloc="default", codemodel="jitdefault")
+    return binding.create_mcjit_compiler(empty, machine)
+
+
+def _load(function: Any, code: bytes, wrapper: str, environments: Constants) -> Loaded:
+    """A function of the machine code, and its address without the conversion of arguments."""
+    from llvmlite import binding
+
+    engine, maker = _engine(), _module("numba._dynfunc")
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    kept = []
+    for name, constants in environments.items():
+        kept.append(maker.Environment({}))
+        kept[-1].consts.extend(constants)
+        ctypes.py_object.from_address(engine.get_global_value_address(name)).value = kept[-1]
+    home, text = sys.modules[function.__module__], function.__doc__ or ""
+    address = engine.get_function_address(wrapper)
+    made: Callable[..., Any] = maker.make_function(home, function.__name__, text, address, kept[0], (engine, *kept))
+    own = wrapper.removeprefix(_WRAPPER)
+    return made, engine.get_function_address(f"_ZN{own}") if own != wrapper else 0
+
+
+def find(function: Any, described: tuple[Any, ...]) -> Loaded | None:
+    """The version of a kernel for arguments of these kinds, loaded; None: Numba has to find or to compile it."""
+    if "numba" in sys.modules or not is_possible():
+        return None
+    try:
+        saved = _saved(function, described)
+        return None if saved is None else _load(function, *saved)
+    except (ImportError, AttributeError, KeyError, TypeError, RuntimeError, OSError):  # another Numba or llvmlite
+        return None
+
+
+class Versions:
+    """The versions of a kernel that are loaded. made: Numba's dispatcher, which serves arguments without one."""
+
+    def __init__(self, function: Any, made: Callable[[], Callable[..., Any]]) -> None:
+        self._function, self._made = function, made
+        self._by_key: dict[tuple[Any, ...], Loaded] = {}
+        self._by_kind: dict[tuple[Any, ...], Loaded] = {}
+
+    def call(self, *arguments: Any, **named: Any) -> Any:
+        """A call of the kernel."""
+        return self._made()(*arguments, **named) if named else self.version(arguments)[0](*arguments)
+
+    def version(self, arguments: tuple[Any, ...]) -> Loaded:
+        """The version for arguments of these kinds; address 0: Numba has it."""
+        key = key_of(arguments)
+        return self._by_key.get(key) or self._choose(key, arguments)
+
+    def _choose(self, key: tuple[Any, ...], arguments: tuple[Any, ...]) -> Loaded:
+        defaults, count = self._function.__defaults__ or (), self._function.__code__.co_argcount
+        left_out = defaults[len(defaults) - count + len(arguments) :] if len(arguments) < count else ()
+        try:
+            described = (*map(describe, arguments), *map(describe_default, left_out))
+        except _Unknown:
+            return self._made(), 0
+        with _lock:
+            version = self._by_kind.get(described) or find(self._function, described)
+            if version is None:
+                return self._made(), 0
+            self._by_kind[described] = version
+        function, address = version
+        chosen = function if not left_out else lambda *given: function(*given, *left_out)
+        self._by_key[key] = chosen, address
+        return chosen, address

@@ -1,0 +1,175 @@
+"""The stages of a frame on a CPU as calls in compiled code (jit/address_calls.py), without the interpreter between them.
+
+Frames of a kind have the same stages in the same order with the same numbers; only their arrays lie at other places. So the
+calls of a kind are made once. Arguments come in groups by what their arrays depend on: the frame, the slot of the decoded
+picture buffer, the workspace; the words of each group are made once, and those of a frame are gathered from its groups.
+"""
+
+import threading
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..jit.address_calls import MOST_WORDS, address_of, calls_of, run_calls, words_of
+from .stages import Stage
+from .threads.parallel_steps import CompiledSteps
+from .trace import HOST, Trace
+
+State = dict[str, Any]  # arguments of stages by name
+GroupKey = tuple[Hashable, ...]
+MakeGroup = tuple[GroupKey, Callable[[], State]]  # what the arrays of a group depend on, and the function that makes it
+Call = tuple[Stage, tuple[int, ...], Mapping[str, Any]]  # a stage, its span, its arguments
+
+
+class ArgumentGroup(NamedTuple):
+    """Arguments, and the words of those that are arrays."""
+
+    state: State
+    words: np.ndarray
+
+
+class ArgumentGroups:
+    """The groups that were made, by key. They keep their arrays."""
+
+    def __init__(self) -> None:
+        self._made: dict[GroupKey, ArgumentGroup] = {}
+
+    def of(self, wanted: Iterable[MakeGroup]) -> list[ArgumentGroup]:
+        """The groups of these keys."""
+        return [self._made.get(key) or self._make(key, make) for key, make in wanted]
+
+    def _make(self, key: GroupKey, make: Callable[[], State]) -> ArgumentGroup:
+        state = make()
+        words = [word for value in state.values() if isinstance(value, np.ndarray) for word in words_of(value)]
+        group = self._made[key] = ArgumentGroup(state, np.array(words, np.int64))
+        return group
+
+
+def merged(makers: Iterable[MakeGroup]) -> State:
+    """The arguments of all groups; where two have a name, those of the later one."""
+    state: State = {}
+    for _, make in makers:
+        state |= make()
+    return state
+
+
+class CompiledFrame:
+    """The calls of a kind of frame: in steps, whose parts may run concurrently."""
+
+    def __init__(
+        self, make_steps: Callable[[Sequence[State]], Sequence[Sequence[Sequence[Call]]]], groups: Sequence[ArgumentGroup]
+    ) -> None:
+        """make_steps: the steps of a frame, in parts, by the states of its `groups`. ValueError if it cannot be called so."""
+        # views of their own: an array may be in several groups of this frame, and not of the next one
+        views = [{name: value[...] if isinstance(value, np.ndarray) else value for name, value in group.state.items()}
+                 for group in groups]  # fmt: skip
+        self._arrays = [value for state in views for value in state.values() if isinstance(value, np.ndarray)]
+        self._owners = {id(array.base) for array in self._arrays}
+        self._places: dict[int, Sequence[int]] = {}  # of arrays and tuples by their identity
+        self._numbers: dict[int, Sequence[int]] = {}
+        # arguments around the span, and addresses of the calls, by stage and identity of the state
+        self._given: dict[tuple[str, int], tuple[list[Any], list[Any], list[int]]] = {}
+        at = 0
+        for array in self._arrays:
+            self._places[id(array)] = range(at, at + 5 + 2 * array.ndim)
+            at += 5 + 2 * array.ndim
+        self._first_constant, self._constants = at, [0]
+        self._names: list[str] = []
+        self._index: list[int] = []
+        self._kept_values: list[Any] = []  # what `_places` knows by identity
+        rows: list[tuple[int, int]] = []
+        steps = [[self._add(part, rows) for part in parts] for parts in make_steps(views)]
+        self._part_ends = np.array([0, *(end for parts in steps for _, end in parts)], np.int64)
+        self._step_ends = np.cumsum([0, *map(len, steps)], dtype=np.int64)
+        self._rows = np.array(rows, np.int64).reshape(-1, 2)
+        self._stages = list(dict.fromkeys(self._names))
+        self._stage_of = np.array([self._stages.index(name) for name in self._names], np.int64)
+        self._gather = np.array(self._index + [self._first_constant] * MOST_WORDS, np.intp)
+        self._constant = np.array(self._constants, np.int64)
+        del self._arrays, self._owners, self._places, self._numbers, self._given, self._index, self._constants
+
+    def _add(self, part: Sequence[Call], rows: list[tuple[int, int]]) -> tuple[int, int]:
+        """Add the calls of a part to `rows`, of which it has [first, end)."""
+        first = len(rows)
+        for stage, span, state in part:
+            for address, arguments in self._calls(stage, span, state):
+                begin = len(self._index)
+                rows.append((address, begin))
+                self._names.append(stage.name)
+                for value in arguments:
+                    self._index += self._places_of(value)
+                if len(self._index) - begin > MOST_WORDS:
+                    raise ValueError(f"stage {stage.name} has too many arguments")
+        return first, len(rows)
+
+    def _calls(self, stage: Stage, span: tuple[int, ...], state: Mapping[str, Any]) -> Iterable[tuple[int, tuple[Any, ...]]]:
+        """Addresses and arguments; the spans of a state have the same addresses."""
+        key = stage.name, id(state)
+        if key not in self._given:
+            self._given[key] = *stage.around_span(state), []
+        before, after, addresses = self._given[key]
+        calls = calls_of(stage.cpu_function, [*before, *span, *after])
+        if not addresses:
+            addresses += [address_of(*call) for call in calls]
+            if not all(addresses):
+                raise ValueError(f"stage {stage.name} has no address")
+        return zip(addresses, [arguments for _, arguments in calls], strict=True)
+
+    def _places_of(self, value: Any) -> Sequence[int]:
+        if type(value) is int:
+            places = self._numbers.get(value)
+            if places is None:
+                places = self._numbers[value] = self._constant_place(value)
+            return places
+        places = self._places.get(id(value))
+        if places is None:
+            if isinstance(value, tuple):
+                places = [place for member in value for place in self._places_of(member)]
+            else:
+                places = self._constant_place(value)
+            self._kept_values.append(value)
+            self._places[id(value)] = places
+        return places
+
+    def _constant_place(self, value: Any) -> Sequence[int]:
+        if isinstance(value, np.ndarray):
+            assert value.base is None or id(value.base) not in self._owners, "a part of an array of the frame"
+        words, at = words_of(value), self._first_constant + len(self._constants)
+        self._constants += words
+        return range(at, at + len(words))
+
+    def run(
+        self, groups: Sequence[ArgumentGroup], seconds: dict[str, float], at_once: bool, trace: Trace | None,
+        share: Callable[[CompiledSteps], None] | None = None,
+    ) -> None:  # fmt: skip
+        """Run the stages of a frame with these groups, whose arrays are kept. The time of each stage is added to `seconds`.
+
+        at_once: without a return to the interpreter, which delays interrupts. share: runs steps by several threads; None:
+        all run in this thread. MemoryError if a stage fails.
+        """
+        words = np.concatenate([*[group.words for group in groups], self._constant])[self._gather]
+        if share is not None:
+            steps = CompiledSteps(self._rows, words, self._part_ends, self._step_ends)
+            share(steps)
+            times = steps.times
+            if trace is not None:
+                for name, (begin, done, thread) in zip(self._names, times.tolist()):
+                    trace.add(HOST, steps.threads[thread], name, 1e-9 * begin, 1e-9 * (done - begin))
+        else:
+            times = np.zeros((len(self._rows), 2), np.int64)
+            first = 0
+            for end in (len(self._rows),) if at_once else range(1, len(self._rows) + 1):
+                self._call(words, times, trace, first, end)
+                first = end
+        spent = np.bincount(self._stage_of, times[:, 1] - times[:, 0], len(self._stages))
+        for name, of_stage in zip(self._stages, (1e-9 * spent).tolist()):
+            seconds[name] = seconds.get(name, 0.0) + of_stage
+
+    def _call(self, words: np.ndarray, times: np.ndarray, trace: Trace | None, first: int, end: int) -> None:
+        failed = run_calls(self._rows, words, first, end, times)
+        if failed >= 0:
+            raise MemoryError(f"stage {self._names[failed]}")
+        if trace is not None:
+            for name, (begin, done) in zip(self._names[first:end], times[first:end].tolist()):
+                trace.add(HOST, threading.current_thread().name, name, 1e-9 * begin, 1e-9 * (done - begin))

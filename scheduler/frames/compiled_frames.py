@@ -1,0 +1,88 @@
+"""The frames of a loop on a CPU as compiled calls: all stages of a frame in compiled code (scheduler/compiled_frame.py)."""
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+from ..compiled_frame import ArgumentGroup, ArgumentGroups, Call, CompiledFrame, MakeGroup, State
+from ..executor import Executor
+from ..frame_spec import FrameSpec
+from ..stages import ENTROPY_STAGE, STAGES, frame_steps
+from .frame import Frame, HostFrame
+
+if TYPE_CHECKING:
+    from ...encoder.settings.config import Config
+
+MOST_KINDS = 64  # of frames: they differ by numbers of entries, weights, slices
+
+
+class CompiledFrames:
+    """The compiled frames of a loop, by kind of frame."""
+
+    def __init__(self, config: "Config") -> None:
+        self._config = config
+        self._compiled_frames: dict[Hashable, CompiledFrame | None] = {}  # None: stages of the kind cannot be called so
+        self._groups = ArgumentGroups()
+
+    def bind(
+        self, executor: Any, frame: Frame, wanted: Sequence[Sequence[MakeGroup]], entropy: Sequence[MakeGroup]
+    ) -> Callable[[], None] | None:
+        """A function that runs all stages of a frame but the entropy stage, which `write_slices` becomes. None if its stages
+        are compared, or cannot be called without the interpreter.
+
+        wanted: the arguments in groups, first those of all stages, then those of the search in each entry of both lists;
+        entropy: those of the entropy stage.
+        """
+        if not isinstance(executor, Executor) or executor.is_compared or isinstance(frame, HostFrame):
+            return None
+        spec = frame.spec
+        of_spec = spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp)
+        groups, entropy_groups = self._groups.of(chain.from_iterable(wanted)), self._groups.of(entropy)
+        stages = self._of((executor.threads, of_spec), partial(self._make_steps, executor, frame, wanted), groups)
+        bits = self._of((spec.n_ref, spec.n_ref1), _entropy_steps, entropy_groups)
+        if stages is None or bits is None:
+            return None
+        frame.write_slices = partial(bits.run, entropy_groups, {}, True, None)
+        return partial(executor.run_compiled, stages, groups, frame.stage_seconds)
+
+    def _of(
+        self, launch_key: Hashable, make_steps: Callable[..., Any], groups: Sequence[ArgumentGroup]
+    ) -> CompiledFrame | None:
+        if launch_key not in self._compiled_frames:
+            if len(self._compiled_frames) >= MOST_KINDS:
+                self._compiled_frames.clear()
+            try:
+                self._compiled_frames[launch_key] = CompiledFrame(make_steps, groups)
+            except ValueError:
+                self._compiled_frames[launch_key] = None
+        return self._compiled_frames[launch_key]
+
+    def _make_steps(
+        self, executor: Executor, frame: Frame, wanted: Sequence[Sequence[MakeGroup]], states: Sequence[State]
+    ) -> list[list[list[Call]]]:
+        """See CompiledFrame. states: of the groups `wanted`."""
+        left = iter(states)
+        state, *entry_states = [
+            dict(chain.from_iterable(more.items() for more in islice(left, len(some)))) for some in wanted
+        ]
+        of_entry = [state | more for more in entry_states]
+        return [
+            [[(STAGES[name], span, of_entry[ref] if ref >= 0 else state) for name, span in part]
+             for part in executor.parts(names)]
+            for names, ref in steps_of(self._config, frame.spec)
+        ]  # fmt: skip
+
+
+def steps_of(config: "Config", spec: FrameSpec, for_download: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], int]]:
+    """See frame_steps."""
+    options = config.me, for_download, config.subme, config.cabac, spec.luma_weighted
+    return frame_steps(spec.n_ref, *options, spec.n_ref1, spec.is_reference, config.has_b_frames, bool(spec.mb_qp))
+
+
+def _entropy_steps(states: Sequence[State]) -> list[list[list[Call]]]:
+    """The entropy stage alone."""
+    state: State = {}
+    for more in states:
+        state |= more
+    return [[[(STAGES[ENTROPY_STAGE], (), state)]]]

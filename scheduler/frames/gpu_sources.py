@@ -1,0 +1,146 @@
+"""Source frames of a GPU in buffers there: converted as soon as they come, measured, and read when their turn comes."""
+
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...cpu_simd.bundles import Planes
+from ...cuda_src.ac_energy import ac_energies
+from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
+from ..arrays import ARRAYS, SOURCES, Size
+from ..gpu_memory import GpuMemory
+from ..stages import STAGES
+
+if TYPE_CHECKING:
+    from ...encoder.frames.device_frame import DeviceFrame
+    from ...encoder.settings.config import Config
+
+_STREAM = "held"
+_FLAGS = 4096  # more than the frames that are between their arrival and their end
+_WHAT = "frames that wait for later ones"
+
+
+class Buffer(NamedTuple):
+    """Memory for a frame, used again once it is read; sums, energies: page-locked, of what is measured.
+
+    Events: made, behind the measurements; seen, behind the lookahead's read; read, behind the copy to the loop's arrays.
+    """
+
+    planes: tuple[DeviceArray, ...]  # Y, Cb, Cr, uint8 of coded size
+    energy: DeviceArray  # int32[n_mb]
+    sums: np.ndarray  # int32[2, n], block_sums in scheduler/arrays.py
+    energies: np.ndarray  # int32[n_mb]
+    made: Any
+    seen: Any
+    read: Any
+
+
+class GpuSource:
+    """A frame in a buffer. outside: int32[1], page-locked, as HostFrame.outside; valid when the frame is coded."""
+
+    def __init__(self, gpu: Device, buffer: Buffer, outside: np.ndarray) -> None:
+        self._gpu, self.buffer, self.outside = gpu, buffer, outside
+
+    def sums(self) -> np.ndarray:
+        """int32[2, n]: sums of blocks, and of squares, as long as the frame waits; GpuLost."""
+        self._wait()
+        return self.buffer.sums
+
+    def energies(self) -> np.ndarray:
+        """int32[n_mb], as cpu_simd.ac_energy, as long as the frame waits; GpuLost."""
+        self._wait()
+        return self.buffer.energies
+
+    def luma_on(self, gpu: Device, stream: Any) -> DeviceArray:
+        """uint8[H, W] of coded size for later work of another user's stream, whose context is current: see `seen_on`."""
+        gpu.wait(stream, self.buffer.made)
+        luma = self.buffer.planes[0]
+        return DeviceArray(gpu, luma.ptr, luma.shape, luma.dtype)
+
+    def seen_on(self, gpu: Device, stream: Any) -> None:
+        """The work issued to the stream has been the last that reads `luma_on`."""
+        gpu.record(self.buffer.seen, stream)
+
+    def host_luma(self) -> np.ndarray:
+        """uint8[H, W] of coded size, downloaded; GpuLost."""
+        self._wait()
+        with self._gpu:
+            return self.buffer.planes[0].get()
+
+    def _wait(self) -> None:
+        try:
+            with self._gpu:
+                self._gpu.synchronize(self.buffer.made)
+        except GpuLost as lost:
+            raise GpuLost(f"{lost}; source frames on it are lost too") from None
+
+
+class GpuSourcePool:
+    """The buffers of an encode, at most as many as frames wait at the same time, on a stream of their own."""
+
+    def __init__(self, memory: GpuMemory, config: "Config") -> None:
+        self._memory, self._size = memory, Size(config.mb_width, config.mb_height)
+        self._with_sums, self._with_energies = config.weightp > 0, config.aq_mode > 0
+        self._free: list[Buffer] = []
+        self._owners: deque[tuple[Any, Any]] = deque()  # (event, object of the user) of frames that may still be converted
+        self._count = 0
+        self._flags = memory.host_zeros((_FLAGS,), np.int32)
+        dtypes = {"frame_params": np.int32, "qp": np.uint8}
+        self._state: dict[str, Any] = {name: memory.zeros((self._size.n_mb,), dtype) for name, dtype in dtypes.items()}
+        self._state |= {"width": config.width, "height": config.height}
+        with memory.gpu:
+            self._stream = memory.streams.setdefault(_STREAM, memory.gpu.urgent_stream())
+
+    def hold(self, source: "DeviceFrame") -> "DeviceFrame":
+        """Copy a frame to a buffer, which becomes the source; GpuLost, DeviceMemoryError.
+
+        Later work of the producer is ordered behind that copy.
+        """
+        memory, gpu, stream = self._memory, self._memory.gpu, self._stream
+        k = self._count % _FLAGS
+        outside = self._flags[k : k + 1]
+        outside[0] = 0
+        try:
+            with gpu:
+                buffer = self._free.pop() if self._free else self._make()
+                while self._owners and gpu.done(self._owners[0][0]):
+                    self._owners.popleft()
+                for event in (buffer.seen, buffer.read):
+                    gpu.wait(stream, event)
+                memory.begin_read(stream, source)
+                state = {**self._state, **dict(zip(SOURCES, buffer.planes)), **source.numbers}
+                state["outside"] = memory.mapped(outside)
+                STAGES[source.stage].launch({**state, **memory.load_from_gpu(source.pointers)}, (), stream)
+                self._measure(buffer, state)
+                memory.end_read(stream, source, gpu.record(buffer.made, stream))
+        except GpuLost as lost:
+            raise GpuLost(f"{lost}; source frames on it are lost too") from None
+        self._count += 1
+        self._owners.append((buffer.made, source.frame))
+        y, u, v = buffer.planes
+        return replace(
+            source, stage="load_i420", pointers={"input_y": y.ptr, "input_u": u.ptr, "input_v": v.ptr},
+            numbers={"pitch": y.shape[1], "chroma_pitch": u.shape[1], "chroma_step": 1}, frame=None, first=False,
+            buffered=GpuSource(gpu, buffer, outside),
+        )  # fmt: skip
+
+    def release(self, source: GpuSource) -> None:
+        """The frame's copy to the loop's arrays is issued, and its numbers are read."""
+        self._free.append(source.buffer)
+
+    def _measure(self, buffer: Buffer, state: dict[str, Any]) -> None:
+        if self._with_sums:
+            STAGES["source_sums"].launch({**state, "block_sums": self._memory.mapped(buffer.sums)}, (), self._stream)
+        if self._with_energies:
+            ac_energies(Planes(*buffer.planes), buffer.energy, self._stream)
+            buffer.energy.get(buffer.energies, self._stream)
+
+    def _make(self) -> Buffer:
+        gpu, n_mb = self._memory.gpu, self._size.n_mb
+        planes = tuple(gpu.array(ARRAYS[name].shape(self._size), np.uint8, _WHAT) for name in SOURCES)
+        n_energies = n_mb if self._with_energies else 1
+        sums = gpu.pinned(ARRAYS["block_sums"].shape(self._size), np.int32)
+        events = [gpu.record(gpu.event(), self._stream) for _ in range(3)]
+        return Buffer(planes, gpu.array((n_energies,), np.int32, _WHAT), sums, gpu.pinned((n_energies,), np.int32), *events)

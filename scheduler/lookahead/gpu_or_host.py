@@ -1,0 +1,157 @@
+"""The lookahead of an encode: on its first GPU as long as there is one, else on the host; the same integers."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost
+from ..frames.gpu_sources import GpuSource
+from .costs import NOTHING_READ, CostQuery, LookaheadCosts, Luma, TreeFrame, UsedMotion
+from .gpu_costs import GpuCosts
+
+HostCosts = Callable[[int], LookaheadCosts]
+
+
+class GpuOrHostCosts:
+    """Costs of a GPU until that is lost, then of the host, which begins with the frames that are kept.
+
+    All methods raise GpuLost or DeviceMemoryError if the user named the GPU.
+    """
+
+    def __init__(
+        self, ordinal: int, width: int, height: int, may_change_device: bool, host: HostCosts, copies: bool = True,
+        quick: bool = False,
+    ) -> None:
+        """ordinal: of the GPU; width, height: of the display, luma samples; host(n): the host's, whose next frame is n;
+        copies, quick: see GpuCosts.
+        """
+        self._ordinal, self._size, self._may_change_device, self._host = ordinal, (width, height), may_change_device, host
+        self._copies, self._quick = copies, quick
+        self._gpu: GpuCosts | None = None
+        self._costs: LookaheadCosts | None = None  # of the host, without a GPU
+
+    def add(self, luma: Luma) -> None:
+        """See Costs. Without the GPU, a frame there is downloaded."""
+        if self._gpu is None and self._costs is None:
+            self._start()
+        self._call("add", luma)
+
+    def expect(self, number: int, luma: Luma) -> None:
+        """See Costs: a GPU begins in `add`."""
+
+    def ahead(self, questions: list[CostQuery]) -> None:
+        """See Costs."""
+        self._call("ahead", questions)
+
+    def wait(self) -> None:
+        """See Costs."""
+        self._call("wait")
+
+    def forget(self, before: int) -> None:
+        """See Costs."""
+        self._call("forget", before)
+
+    @property
+    def reads_from(self) -> int:
+        """See Costs."""
+        if self._gpu is not None:
+            try:
+                return self._gpu.reads_from
+            except (GpuLost, DeviceMemoryError) as error:
+                self._without_gpu(error)
+        return NOTHING_READ
+
+    def intra(self, frame: int) -> int:
+        """See Costs."""
+        return int(self._call("intra", frame))
+
+    def p(self, reference: int, frame: int) -> int:
+        """See Costs."""
+        return int(self._call("p", reference, frame))
+
+    def b(self, earlier: int, later: int, frame: int) -> int:
+        """See Costs."""
+        return int(self._call("b", earlier, later, frame))
+
+    def p_of_levels(self, reference: int, frame: int) -> int:
+        """See Costs."""
+        return int(self._call("p_of_levels", reference, frame))
+
+    def brightness(self, frame: int) -> np.ndarray:
+        """See Costs."""
+        found: np.ndarray = self._call("brightness", frame)
+        return found
+
+    def intra_costs(self, frame: int) -> np.ndarray:
+        """See Costs; without a GPU alone."""
+        costs: np.ndarray = self._call("intra_costs", frame)
+        return costs
+
+    def used_of_p(self, reference: int, frame: int) -> UsedMotion:
+        """See Costs; without a GPU alone."""
+        motion: UsedMotion = self._call("used_of_p", reference, frame)
+        return motion
+
+    def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
+        """See Costs; without a GPU alone."""
+        motion: UsedMotion = self._call("used_of_b", earlier, later, frame)
+        return motion
+
+    @property
+    def has_tree(self) -> bool:
+        """See Costs."""
+        return self._gpu is not None
+
+    def start_tree(self, frames: list[TreeFrame], count: int, strength: int) -> bool:
+        """See Costs."""
+        return bool(self._call("start_tree", frames, count, strength))
+
+    def tree(self, wait: bool) -> list[np.ndarray] | None:
+        """See Costs."""
+        offsets: list[np.ndarray] | None = self._call("tree", wait)
+        return offsets
+
+    def close(self) -> None:
+        """See Costs. Frees the GPU's memory."""
+        gpu, self._gpu = self._gpu, None
+        if gpu is not None:
+            gpu.close()
+        if self._costs is not None:
+            self._costs.close()
+
+    def _call(self, name: str, *given: Any) -> Any:
+        """A method of the GPU's costs, or, without one or after its loss, of the host's."""
+        if self._gpu is not None:
+            try:
+                return getattr(self._gpu, name)(*given)
+            except (GpuLost, DeviceMemoryError) as error:
+                self._without_gpu(error)
+        return getattr(self._costs, name)(*(part.host_luma() if isinstance(part, GpuSource) else part for part in given))
+
+    def _start(self) -> None:
+        """Take the GPU; where that cannot be used, the executor, which uses it too, says so."""
+        gpu = None
+        try:
+            gpu = Device(self._ordinal)
+            self._gpu = GpuCosts(gpu, *self._size, self._copies, self._quick)
+        except (DeviceUnavailable, DeviceMemoryError, GpuLost):
+            if gpu is not None:
+                gpu.close()
+            if not self._may_change_device:
+                raise
+            self._costs = self._host(0)
+
+    def _without_gpu(self, error: Exception) -> None:
+        """The GPU is lost: go on on the host, or raise."""
+        gpu = self._gpu
+        assert gpu is not None
+        if not self._may_change_device:
+            raise error
+        if not gpu.is_on_host:
+            raise GpuLost(f"{error}; source frames on it are lost too") from None
+        self._gpu = None
+        self._costs = self._host(gpu.first)
+        for number in range(gpu.first, gpu.count):
+            self._costs.add(gpu.luma(number))
+        gpu.close()
