@@ -165,8 +165,9 @@ class _Timer:
             signal.setitimer(signal.ITIMER_REAL, 0)
         except self.error:
             return True
-        # Python's import takes a TimeoutError for a file that is not there
-        return self.hit and isinstance(error, (self.error, ImportError) if self.error is TimeoutError else self.error)
+        # Python's import and llvmlite take a TimeoutError for a file that is not there
+        missing = isinstance(error, ImportError) or "load shared object file 'libllvmlite" in str(error)
+        return self.hit and (isinstance(error, self.error) or (missing and self.error is TimeoutError))
 
 
 def _encoder(timer: _Timer, frames: list[Any], options: dict[str, Any], _: Path) -> str:

@@ -195,3 +195,18 @@ def test_numpys_threads_are_not_started():
             "import h264lite.__main__ as command; command.main(); print(os.environ['OPENBLAS_NUM_THREADS'])")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split()[-1] == "1"
+
+
+def test_threads_begin_when_kernels_can_be_loaded():
+    """They would wait for ever for the lock of an import of the caller that an interrupt has cut (CPython)."""
+    code = """
+import sys, h264lite.scheduler.threads.pool as pool
+from h264lite.jit.numba_version import numba_folder
+def start(*_):
+    print("numba" in sys.modules or ("llvmlite.binding" in sys.modules and numba_folder.cache_info().currsize == 1))
+    return True
+pool.start_threads = start
+pool.WorkerPool(2)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "True\n", done.stderr
