@@ -54,10 +54,10 @@ def make(path, times=range(0, 400, 40), codec="ffv1", sound=None, matrix=None, p
 
 
 def times_of(path, kind="video"):
-    """Times of the packets of a file in ms."""
+    """Times of the packets of a file in ms, in display order."""
     with av.open(str(path)) as container:
         stream = (container.streams.video if kind == "video" else container.streams.audio)[0]
-        return [float(1000 * packet.pts * packet.time_base) for packet in container.demux(stream) if packet.size]
+        return sorted(float(1000 * packet.pts * packet.time_base) for packet in container.demux(stream) if packet.size)
 
 
 def promises_a_fixed_rate(path):
