@@ -54,10 +54,10 @@ def make(path, times=range(0, 400, 40), codec="ffv1", sound=None, matrix=None, p
 
 
 def times_of(path, kind="video"):
-    """Times of the packets of a file in ms, in display order."""
+    """Times of the packets of a file in ms, in coding order."""
     with av.open(str(path)) as container:
         stream = (container.streams.video if kind == "video" else container.streams.audio)[0]
-        return sorted(float(1000 * packet.pts * packet.time_base) for packet in container.demux(stream) if packet.size)
+        return [float(1000 * packet.pts * packet.time_base) for packet in container.demux(stream) if packet.size]
 
 
 def promises_a_fixed_rate(path):
@@ -93,7 +93,7 @@ def test_times_of_a_buffer_need_a_constant_frame_rate(tmp_path, capfd):
 def test_a_variable_frame_rate_stays(tmp_path, ending, capfd):
     source = make(tmp_path / "in.mkv", VARIABLE)
     assert encode(source, tmp_path / f"o.{ending}") == 0
-    assert times_of(tmp_path / f"o.{ending}") == pytest.approx(VARIABLE, abs=1)
+    assert sorted(times_of(tmp_path / f"o.{ending}")) == pytest.approx(VARIABLE, abs=1)
     assert not capfd.readouterr().err
     assert not promises_a_fixed_rate(tmp_path / f"o.{ending}")
     assert encode(source, tmp_path / f"o.{ending}", "--seek", "3", "--frames", "4") == 0
@@ -203,7 +203,7 @@ def test_sound_is_left_out_with_a_warning_or_copied(tmp_path, capfd):
     for ending in ("mp4", "mkv", "mov"):
         out = tmp_path / f"o.{ending}"
         assert encode(source, out, "--audio", str(source)) == 0
-        assert times_of(out) == pytest.approx(range(0, 400, 40), abs=1)
+        assert sorted(times_of(out)) == pytest.approx(range(0, 400, 40), abs=1)
         assert len(times_of(out, "audio")) in (19, 20)  # of 26: they end with the video, 0.4 s
         data = out.read_bytes()
         assert data.count(b"\x67\x64\x00") == 1, "the SPS is in no sample"

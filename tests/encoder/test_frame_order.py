@@ -66,7 +66,7 @@ def test_frames_without_b_frames_come_at_once_and_as_before():
         (spec,) = types.add([np.zeros((48, 48), np.uint8)])
         assert spec == again.decide_fixed()
         (ordered,) = [spec for kind in fixed.add(None) for spec in order.add(kind)]
-        assert ordered._replace(held=()) == spec
+        assert ordered._replace(references_before=()) == spec
     assert types.flush() == fixed.flush() == []
 
 
@@ -263,7 +263,7 @@ def test_short_numbers_wrap_often(monkeypatch, log2):
 def spec_of(frame_type, held, count, **fields):
     return FrameSpec(
         0, 99, 0, frame_type, False, True, 20, count, 0, 26, 0, fields.pop("list0", ()), fields.pop("after", ()), SLICES,
-        held=held, **fields,
+        references_before=held, **fields,
     )  # fmt: skip
 
 
