@@ -53,7 +53,7 @@ def test_torchvision(tmp_path):
         ({"audio_array": np.zeros(5), "audio_fps": 8000}, "audio_array"), ({"audio_codec": "mp3"}, "audio_codec"),
         ({"audio_array": np.zeros((1, 5)), "audio_fps": "fast"}, "audio_fps"),
         ({"audio_options": {"b": "1"}}, "audio_options"), ({"options": {"crf": "fine"}}, "crf fine: not a number"),
-        ({"options": {"b": "fast"}}, "b 'fast': not a number of bits"), ({"options": {"x264opts": 3}}, "x264opts 3"),
+        ({"options": {"b": "fast"}}, "b fast: not a number of bits"), ({"options": {"x264opts": 3}}, "x264opts 3"),
         ({"options": {"nonsense": 1}}, "nonsense"),
     ):  # fmt: skip
         with pytest.raises(OptionError, match=words):
@@ -115,7 +115,7 @@ def test_refusals_of_torchcodec(tmp_path):
     ):  # fmt: skip
         with pytest.raises(OptionError, match=words):
             encoder.to_file(tmp_path / "out.mp4", **options)
-    with pytest.raises(OptionError, match="format 'webm'"):
+    with pytest.raises(OptionError, match="format webm"):
         encoder.to_file_like(io.BytesIO(), "webm")
     with pytest.raises(OptionError, match="frames of shape"):
         compat.VideoEncoder(FRAMES[0], frame_rate=24)
