@@ -118,7 +118,7 @@ class WholeFile:
     def _create(self, name: str, flags: int) -> int:
         if os.path.lexists(name):
             raise FileExistsError
-        self._created = name  # before it is there, so that an interrupt leaves none that nobody removes
+        self._created = name  # before it exists, so that an interrupt leaves no file behind
         try:
             return os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o666)
         except OSError as error:
@@ -192,7 +192,7 @@ class WholeFile:
             pass
 
     def __del__(self) -> None:
-        """After an interrupt nobody may have it to close it: a new file without contents goes. A fork leaves it as it is."""
+        """An interrupt may lose the object before `close`: a new file without contents goes. A fork leaves it as it is."""
         if getattr(self, "_fd", -1) >= 0 and self._process == os.getpid():
             self.close()
 
@@ -206,7 +206,7 @@ class WholeFile:
 class Replacement:
     """A file that gets its contents all at once: they are written to `part`, and `finish` puts that in its place.
 
-    part: a new file in the same folder, whose name nobody can know before; of a device, a pipe or "-" it is the name itself,
+    part: a new file in the same folder under an unpredictable name; of a device, a pipe or "-" it is the name itself,
     which is written directly. A link stays, and its target is replaced. Mode and owner of an existing file are kept. OSError
     with the name that was given, if it could not be written or replaced.
     """

@@ -140,12 +140,12 @@ class VideoWriter:
             self._finish_unclosed()
 
     def _finish_unclosed(self) -> None:
-        """Close a writer that nobody else can or does use; a warning says what is wrong."""
+        """Close a writer that the program dropped; a warning says what is wrong."""
         if self._closed or self._is_writing or self._is_of_parent() or sys.is_finalizing():
             return  # at the very end of the interpreter no thread runs that could do it
         try:
             self.close()
-        except Exception as error:  # nobody is there to catch it
+        except Exception as error:  # no caller can catch it
             warnings.warn(f"a VideoWriter that was not closed: {error}", RuntimeWarning, stacklevel=2)
 
     def _put_all(self, feed: Callable[[], Iterable[list[Any]]]) -> None:

@@ -1,4 +1,4 @@
-"""Writers that nobody closes, in every way in which a program may leave them; and forked processes, which have none."""
+"""Writers that are never closed, in every way in which a program may leave them; forked processes, which own none."""
 
 import gc
 import os

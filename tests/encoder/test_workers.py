@@ -243,7 +243,7 @@ def test_the_limit_of_the_watchdog_holds_for_workers(monkeypatch):
         worker = remote_lanes.RemoteLanes(0, config, False, 1, team)
         assert worker._patience() == seconds
         queue.end = -1
-        assert worker._patience() == 3.0, "after an interrupt nobody waits for long"
+        assert worker._patience() == 3.0, "after an interrupt the wait is short"
 
 
 def test_a_worker_without_progress_is_told_of_once(monkeypatch):
