@@ -71,8 +71,8 @@ unset H264LITE_CACHE
 
 if grep -qw avx2 /proc/cpuinfo && [ "$(uname -m)" = x86_64 ]; then
     step "a wheel with the CPU's kernels, of the class of this processor"
-    class="$("$one/python" -c 'from h264lite.jit import shipped
-print([name for name in shipped.CLASSES if shipped.has(name, shipped.processor()[2])][-1])')"
+    class="$("$one/python" -c 'from h264lite.jit import wheel_kernels
+print([name for name in wheel_kernels.CLASSES if wheel_kernels.has(name, wheel_kernels.processor()[2])][-1])')"
     environment "$folder/three"
     three="$folder/three/bin"
     H264LITE_KERNELS="$class" H264LITE_FATBIN=0 "$one/python" -m pip wheel -q --no-deps -w "$folder/shipped" "$source"
