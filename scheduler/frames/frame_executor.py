@@ -94,6 +94,7 @@ class FrameExecutor:
 
     def result(self, handle: Handle) -> Any:
         """See Handle."""
+        assert handle.task is not None
         try:
             return self.loop.executor.result(handle.task)
         except (GpuLost, DeviceMemoryError) as lost:
@@ -103,8 +104,9 @@ class FrameExecutor:
             raise TwinDiffers(f"frame {handle.frame.spec.display_index}: {error}") from None
         except Stuck:
             raise
-        except Exception:  # possibly transient, such as a timeout of a signal handler
-            self._submit(handle)
+        except Exception:  # possibly transient: a timeout of a signal handler, in this thread or within the task
+            if handle.task.done():  # else it goes on: a second one beside it would write the same arrays
+                self._submit(handle)
             raise
 
     def take_back(self) -> None:
