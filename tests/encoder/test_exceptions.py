@@ -3,6 +3,7 @@
 import gc
 import os
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -251,6 +252,24 @@ def test_a_forked_process_is_refused(options):
     packets += encoder.flush()
     encoder.close()
     assert len(packets) == len(clip)
+
+
+@pytest.mark.parametrize("end", ["flush", "close"])
+def test_an_import_that_is_cut_stops_no_thread(end):
+    """An interrupt can leave the caller with the interpreter's lock of imports, which a thread of the encoder then needs."""
+    code = f"""
+import _imp, sys, threading
+import h264lite, numpy as np
+encoder = h264lite.Encoder(64, 48, device="cpu", threads=2)
+encoder.encode(np.zeros((72, 64), np.uint8))
+_imp.acquire_lock()
+thread = threading.Thread(target=lambda: __import__("colorsys"))
+thread.start()
+encoder.{end}()
+thread.join(20)
+sys.exit(thread.is_alive())
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=LIMIT).returncode == 0
 
 
 def test_a_frame_that_cannot_be_read_changes_nothing():
