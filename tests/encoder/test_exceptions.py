@@ -23,8 +23,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 WIDTH, HEIGHT, FRAMES = 34, 18, 9
 ROOT = Path(h264lite.__file__).resolve().parent
 # Within a kernel no signal's handler runs; Numba's frames of kernels, which only profilers see, do not bear an exception.
-KERNELS = ("cpu_simd", "jit", "decoder", "scheduler/threads/copy_kernels.py", "scheduler/threads/read_kernels.py",
-           "cuda_src/runtime/driver_calls.py")  # fmt: skip
+KERNELS = ("cpu_simd", "jit", "decoder", "scheduler/threads/copy_kernels.py", "scheduler/threads/job_ring.py",
+           "scheduler/threads/read_kernels.py", "cuda_src/runtime/driver_calls.py")  # fmt: skip
 NOT_HERE = (__file__, *(str(ROOT / name) for name in KERNELS))
 LIMIT = 120  # seconds after which a case hangs
 ERRORS = (KeyboardInterrupt, TimeoutError, MemoryError)
