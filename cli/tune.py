@@ -27,10 +27,10 @@ from ..scheduler.devices import (
     cuda_kernels_will_compile,
     why_no_cuda,
 )
-from ..scheduler.planning.links import measure as measure_link
-from ..scheduler.planning.models import CPU, Curve, Link, Models
-from ..scheduler.planning.simulate import predict
-from ..scheduler.planning.tuning_file import (
+from ..scheduler.hybrid.simulate import predict
+from ..scheduler.hybrid.tuning.links import measure as measure_link
+from ..scheduler.hybrid.tuning.models import CPU, Curve, Link, Models
+from ..scheduler.hybrid.tuning.tuning_file import (
     MOST_GOPS,
     MOST_THREADS,
     Machine,

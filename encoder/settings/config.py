@@ -7,7 +7,7 @@ from math import floor, log2
 from typing import TYPE_CHECKING, Any
 
 from ...scheduler.frame_spec import MOST_DUPLICATES, MOST_ENTRIES
-from ...scheduler.planning.tuning_place import cores
+from ...scheduler.hybrid.tuning.tuning_place import cores
 from ...standard.levels import profile_name
 from ...standard.syntax_sps import BASELINE, HIGH, MAIN
 from ..errors import OptionError
@@ -34,7 +34,7 @@ from .tunes import ZERO_LATENCY, split
 from .tuning_lookup import find_tuning
 
 if TYPE_CHECKING:
-    from ...scheduler.planning.tuning_file import Tuning
+    from ...scheduler.hybrid.tuning.tuning_file import Tuning
 
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
@@ -152,7 +152,7 @@ class Config:
     tuning: "Tuning | None" = field(default=None, compare=False, repr=False)  # measurements of this machine
     tuning_note: str = field(default="", compare=False)  # why the user's tuning file is not used
     fixed_frame_rate: bool = True  # False: the container has a time for each frame
-    # settings of a GPU that override `tuning`: some of CHOSEN in scheduler/planning/tuning_file.py
+    # settings of a GPU that override `tuning`: some of CHOSEN in scheduler/hybrid/tuning/tuning_file.py
     gpu_choices: Mapping[str, int] | None = field(default=None, compare=False)
 
     @property

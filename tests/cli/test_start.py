@@ -30,7 +30,7 @@ OF_OPTIONS = {
         "encoder.decisions.second_pass", "encoder.decisions.weights", "encoder.workers.workers", "encoder.files.output_mp4",
         "scheduler.lookahead.gpu_or_host", "cpu_simd.bipredict", "cpu_simd.mode_decision_b", "cpu_simd.macroblock_tree",
         "cli.charts.chart", "cli.charts.timeline", "analysis.analyse", "decoder.decoder", "report", "cluster.pipeline",
-        "scheduler.planning.planner",
+        "scheduler.hybrid.planner",
     )
 }  # fmt: skip
 

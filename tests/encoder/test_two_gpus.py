@@ -10,8 +10,8 @@ from h264lite.cli.cli import main
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.cuda_src.runtime.driver import GpuLost
 from h264lite.encoder.errors import DeviceError, InputError
-from h264lite.scheduler.planning import links
-from h264lite.scheduler.planning.tuning_file import cache_file, read
+from h264lite.scheduler.hybrid.tuning import links
+from h264lite.scheduler.hybrid.tuning.tuning_file import cache_file, read
 
 from .. import round_trip
 from ..cli.test_machine_commands import quick  # noqa: F401

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import cache
 
-from .arrays import KEPT_ARRAYS, PREVIOUS, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key
+from ..arrays import KEPT_ARRAYS, PREVIOUS, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key
 
 Rows = tuple[tuple[int, int], ...]  # intervals, sorted, apart
 Residency = tuple[tuple[Key, tuple[tuple[str, Rows], ...]], ...]  # valid rows of each array in each memory

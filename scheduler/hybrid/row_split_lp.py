@@ -20,9 +20,9 @@ import numpy as np
 
 from ..accesses import accesses
 from ..arrays import CURRENT, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, RESULTS, Key, bytes_of
-from .models import Models
 from .plan import EXTENDED, HOST, SPLITTING, is_gpu, memory_of
 from .route import FrameKind
+from .tuning.models import Models
 
 REPEATED = "repeated"  # each device does all rows itself
 Placement = Mapping[str, int | str]  # by stage that does not split: index of its device, or REPEATED

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ...cpu_simd.simd.vector import SIMD_LEVEL
-from ...cuda_src.runtime.facts import driver_version, gpus
-from ...files import is_special, replace_file, small_file
-from ...version import __version__
-from ..stages import D2H, H2D, STAGES
+from ....cpu_simd.simd.vector import SIMD_LEVEL
+from ....cuda_src.runtime.facts import driver_version, gpus
+from ....files import is_special, replace_file, small_file
+from ....version import __version__
+from ...stages import D2H, H2D, STAGES
 from .models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, Models, as_table
 from .tuning_place import TuningError, cache_file, cores, may_exist
 

@@ -28,9 +28,9 @@ from ..arrays import (
     Size,
     bytes_of,
 )
-from ..residency import Residency, Rows, common, freeze, union, without
 from ..stages import frame_steps
 from .plan import EXTENDED, HOST, Plan, memory_of
+from .residency import Residency, Rows, common, freeze, union, without
 
 COMPACT = "compact"
 TYPICAL_B_FRAMES = 3  # most that are predicted after a P frame

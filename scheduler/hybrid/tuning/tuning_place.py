@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from ...jit.cache_root import cache_root
+from ....jit.cache_root import cache_root
 
 
 class TuningError(Exception):

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ..stages import CUDA, MAIN, SIDE, STAGES, TABLE
+from ...stages import CUDA, MAIN, SIDE, STAGES, TABLE
 
 CPU = "cpu"  # the device of the CPU threads
 ENTROPY, LOAD, ISSUE = "entropy", "load", "issue"

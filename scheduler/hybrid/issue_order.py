@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .arrays import PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS
-from .planning.plan import HOST, is_gpu
-from .planning.route import COMPACT, Copy, Op, Run
-from .stages import FRAME, STAGES
+from ..arrays import PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS
+from ..stages import FRAME, STAGES
+from .plan import HOST, is_gpu
+from .route import COMPACT, Copy, Op, Run
 
 _READ_LATER = (*PREVIOUS_FRAME_ARRAYS, *REFERENCE_ARRAYS)  # arrays that later frames read
 

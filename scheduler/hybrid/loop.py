@@ -10,17 +10,17 @@ from ...cuda_src.runtime.device import DeviceMemoryError
 from ..arrays import CURRENT, KEPT_ARRAYS, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key, Size, byte_span, pool_planes
 from ..cuda_executor import CudaExecutor
 from ..frame_spec import FrameSpec
-from ..hybrid_executor import HybridExecutor, InFlightFrame
-from ..planning.plan import HOST, is_gpu, memory_of
-from ..planning.route import Copy, FrameKind
+from ..frames.cuda_loop import CudaLoop
+from ..frames.dpb import DecodedPictureBuffer
+from ..frames.frame import Frame, HostFrame
+from ..frames.loop import Arrays, Loop, LoopSettings, PreviousFrame
+from ..frames.params import decision_params
 from ..stages import MAIN
 from ..threads.dependent_task import ComputeOnce
-from ..workers import FRAMES_ON_DEVICE
-from .cuda_loop import CudaLoop
-from .dpb import DecodedPictureBuffer
-from .frame import Frame, HostFrame
-from .loop import Arrays, Loop, LoopSettings, PreviousFrame
-from .params import decision_params
+from .executor import HybridExecutor, InFlightFrame
+from .plan import HOST, is_gpu, memory_of
+from .route import Copy, FrameKind
+from .workers import FRAMES_ON_DEVICE
 
 
 class HybridLoop:

@@ -4,7 +4,7 @@ import statistics
 
 import numpy as np
 
-from ...cuda_src.runtime.device import Device
+from ....cuda_src.runtime.device import Device
 from .models import CPU, Link
 
 SIZES = (4 << 10, 256 << 10, 4 << 20, 32 << 20)  # bytes

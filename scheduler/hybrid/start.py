@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .gpu_memory import make_gpu, serial
-from .hybrid_executor import HybridExecutor
-from .planning.models import Models, filled, guess
-from .planning.plan import HOST, Plan, is_gpu
-from .planning.planner import PINNED_ROWS, TRIES, make_plan
-from .planning.probing import Probing
-from .planning.route import FrameKind
-from .threads.watchdog import Watchdog, limit_from_environment
-from .trace import Trace
+from ..gpu_memory import make_gpu, serial
+from ..threads.watchdog import Watchdog, limit_from_environment
+from ..trace import Trace
+from .executor import HybridExecutor
+from .plan import HOST, Plan, is_gpu
+from .planner import PINNED_ROWS, TRIES, make_plan
+from .probing import Probing
+from .route import FrameKind
+from .tuning.models import Models, filled, guess
 from .workers import CpuWorker, GpuWorker
 
 TOO_SLOW = 0.3  # share of the best device's frame rate below which a device without rows in the plan is not kept ready

@@ -15,17 +15,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .cuda_executor import CudaExecutor
-from .gpu_memory import GpuMemory
+from ..cuda_executor import CudaExecutor
+from ..gpu_memory import GpuMemory
+from ..stages import D2H
+from ..threads.lazy_task import Task
+from ..threads.watchdog import Stuck, Watchdog
+from .adaptation import Adaptation
 from .issue_order import IssueOrder
-from .planning.adaptation import Adaptation
-from .planning.plan import HOST, Plan, is_gpu, memory_of
-from .planning.probing import Probing
-from .planning.route import Copy, FrameKind, Run, all_resident_in, route
+from .plan import HOST, Plan, is_gpu, memory_of
+from .probing import Probing
 from .residency import NOTHING, Residency, resident_in
-from .stages import D2H
-from .threads.lazy_task import Task
-from .threads.watchdog import Stuck, Watchdog
+from .route import Copy, FrameKind, Run, all_resident_in, route
 from .workers import FRAMES_ON_DEVICE, CpuWorker, GpuWorker
 
 CLOCKED_EVERY = 8  # GPU operations are timed until all have been measured, then in one of CLOCKED_EVERY frames
@@ -59,7 +59,7 @@ class InFlightFrame:
 class HybridExecutor:
     """CPU workers and at most one GPU worker. See Executor for the methods that the coding loop calls.
 
-    replan: makes a plan from models; None: the plan stays. models: takes the measurements (scheduler/planning/models.py).
+    replan: makes a plan from models; None: the plan stays. models: takes the measurements (tuning/models.py).
     may_switch: whether the executor of one device may encode whole frames; None: if plans change. serial: see CudaExecutor.
     """
 

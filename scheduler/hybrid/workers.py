@@ -6,31 +6,30 @@ from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from ..cuda_src.runtime.device import Device
-from .arrays import SOURCES
-from .executor import Executor
-from .gpu_memory import GpuMemory
-from .planning.plan import HOST
-from .planning.route import Copy, Op, Run
-from .stages import D2H, EVEN, FRAME, H2D, MAIN, ROWS, SLICE_TICKETS, SLICES, STAGES, TICKETS
-from .trace import GpuClock, Trace
+from ...cuda_src.runtime.device import Device
+from ..arrays import SOURCES
+from ..executor import Executor
+from ..gpu_memory import GpuMemory
+from ..stages import D2H, EVEN, FRAME, H2D, MAIN, ROWS, SLICE_TICKETS, SLICES, STAGES, TICKETS
+from ..trace import GpuClock, Trace
+from .plan import HOST
+from .route import Copy, Op, Run
 
 if TYPE_CHECKING:
-    from ..encoder.frames.device_frame import DeviceFrame
+    from ...encoder.frames.device_frame import DeviceFrame
 
 FRAMES_ON_DEVICE = 3  # frames whose arrays a GPU holds: one uploaded, one in the loop, one downloaded
 Seconds = list[tuple[str, float]]  # by stage
 
 
 class CpuWorker(Executor):
-    """CPU threads. slowdown: each kernel call is stretched by sleep to that many times its CPU time."""
+    """CPU threads."""
 
     def __init__(
-        self, device: str, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None,
-        slowdown: float = 1.0,
-    ) -> None:  # fmt: skip
+        self, device: str, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None
+    ) -> None:
         super().__init__(threads, n_rows, slices, trace, "h264lite" if device == HOST else f"h264lite {device}")
-        self.device, self.slowdown = device, slowdown
+        self.device = device
         self.doing = ""  # the stages of the last call, for messages
         self.abandoned = False  # its threads hang and cannot be ended
         self._spans: dict[tuple[int, int], dict[str, list[Any]]] = {}
@@ -50,19 +49,6 @@ class CpuWorker(Executor):
         for name, spent in times:
             seconds[name] += spent * wall / of_all
         return list(seconds.items())
-
-    def _around(self, stage: Any, state: Mapping[str, Any], call: Callable[..., Any]) -> Callable[..., Any]:
-        call = super()._around(stage, state, call)
-        if self.slowdown <= 1:
-            return call
-
-        def slowed(*part: int) -> None:
-            begin, worked = time.perf_counter(), time.thread_time()
-            call(*part)
-            worked = time.thread_time() - worked
-            time.sleep(max(0.0, self.slowdown * worked - (time.perf_counter() - begin)))
-
-        return slowed
 
     def start(self, work: Callable[[], None]) -> None:
         """Run `work` on a thread of this worker, which counts as one of its threads."""

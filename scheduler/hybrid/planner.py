@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .models import Models
 from .plan import HOST, SPLITTING, WHOLE, Plan, is_gpu, rows_of
 from .route import FrameKind
 from .row_split_lp import REPEATED, Placement, RowSplitLp
 from .simulate import Prediction, Timeline, predict, simulate
+from .tuning.models import Models
 
 DECIDING, CODING = "mode_decision", "intra"  # stages that do not split
 DECIDERS = tuple(name for name in WHOLE if name != CODING)  # those of B frames too

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ..residency import NOTHING
 from ..stages import ENTROPY_STAGE, MAIN, SIDE, STAGES
-from .models import CPU, ENTROPY, ISSUE, LOAD, Models
 from .plan import HOST, Plan, is_gpu, memory_of
+from .residency import NOTHING
 from .route import COMPACT, Copy, FrameKind, Op, Run, route
+from .tuning.models import CPU, ENTROPY, ISSUE, LOAD, Models
 
 SIMULATED_FRAMES = 3  # the time between the ends of the last two counts
 MAX_ROUTED_FRAMES = 6  # until the residency repeats
