@@ -50,14 +50,11 @@ def make_parser(command: str = "") -> Parser:
     parser.add_argument("--version", action="version", version=f"h264lite {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     add_encode_parser(commands)
-    if command == "papers":
-        import_module("..benchmarks.papers.command", __package__).add_parser(commands)
-    elif command != "encode":
+    if command != "encode":
         if command not in ("tune", "bench", "doctor", "plot", "compile"):
             import_module(".decode", __package__).add_parsers(commands)
             import_module(".report", __package__).add_parsers(commands)
         add_machine_parsers(commands)
-        commands.add_parser("papers", help="run the experiments of papers, with their tables next to the measured ones")
     return parser
 
 

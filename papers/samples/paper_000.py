@@ -1,14 +1,14 @@
 """Papers 000 and 002 in cells: full search and step search of 32x32 blocks as plain loops, then rung by rung on a GPU.
 
-    python samples/paper_000.py
+    python papers/samples/paper_000.py
 """
 
 # %% Two pictures of a moving scene, luma
 import time
 
 import numpy as np
-from h264lite.cuda_src.papers import fsbm, scalar
 from h264lite.cuda_src.runtime.device import Device, available
+from h264lite.papers.kernels import fsbm, scalar
 from h264lite.samples.make_clip import make_frames
 
 previous, current = [y for y, _, _ in make_frames(208, 120, 9)][::8]

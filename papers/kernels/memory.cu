@@ -1,7 +1,7 @@
 // Paper 003: full search of 16x16 blocks by one kernel. CUDA blocks of (16, 4) threads: a thread has a column of the block, the
 // four rows of threads a candidate each; the grid is [W / 16, (H + 3) / 4], so that up to four CUDA blocks share a macroblock and
 // its candidates. SADs of columns lie in local memory, or in shared memory; frames in global memory, or in textures.
-#include "papers/frames.cuh"
+#include "frames.cuh"
 
 constexpr int MOST_CANDIDATES = 256;  // candidates of a thread: range 32, 4096 of them among 16 rows of threads
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from h264lite.cuda_src.runtime.device import Device
 
-from ..runtime.device import Device
 from .texture import Texture, pitched
 
 MODULE = "papers/memory"

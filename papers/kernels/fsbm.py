@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from h264lite.cuda_src.runtime.device import Device, DeviceArray
 
-from ..runtime.device import Device, DeviceArray
 from . import scalar
 
 MODULE = "papers/fsbm"

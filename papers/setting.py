@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from ...cpu_simd import full_search as cpu
-from ...cpu_simd import step_search as cpu_step
-from ...cpu_simd.bundles import SearchResult, SearchStart
-from ...cuda_src.full_search import full_search
-from ...cuda_src.runtime.device import Device
+from h264lite.cpu_simd import full_search as cpu
+from h264lite.cpu_simd import step_search as cpu_step
+from h264lite.cpu_simd.bundles import SearchResult, SearchStart
+from h264lite.cuda_src.full_search import full_search
+from h264lite.cuda_src.runtime.device import Device
 
 
 @dataclass
@@ -62,7 +61,7 @@ def known_clip(name: str, frames: int) -> Clip:
 
 def read_clip(path: str, size: tuple[int, int] | None, frames: int, name: str = "") -> Clip:
     """Lumas of a file that `h264lite encode` takes."""
-    from ...encoder.files.opening import open_source
+    from h264lite.encoder.files.opening import open_source
 
     source = open_source(path, size)
     try:

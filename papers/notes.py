@@ -7,7 +7,7 @@ _TEXT = """
 Speed-up is the time of the plain loops on one core over that of the variant, copies included; h264lite's vector
 instructions on the same core are 80 times as fast as these loops (see the table of the CPU in paper 004), which flatters
 every speed-up here. Every variant's vectors and SADs are those of a plain definition that leaves out the same candidates:
-`tests/cuda_src/test_papers_*.py`, emulated and on a GPU. ~: scaled up from a sample of blocks. Clips: BasketballPass is
+`tests/papers/`, emulated and on a GPU. ~: scaled up from a sample of blocks. Clips: BasketballPass is
 416x240 as video 1; which clips and how many pictures the papers took is not in print.
 
 000-I
@@ -59,7 +59,7 @@ kernel of large ones; pinned memory gains 7 to 9 %.
 
 003-why
 A full search takes the lowest SAD of its candidates. Whatever memory the samples come from, the same candidates give the
-same vectors and the same PSNR, bit for bit (tests/cuda_src/test_papers_memory.py): textures make no codec better. So the
+same vectors and the same PSNR, bit for bit (tests/papers/test_memory.py): textures make no codec better. So the
 printed 8 dB are the difference of two searches. The candidate that the text itself offers, clamped coordinates, which admit
 candidates outside the picture, can give more than 8 dB on a picture made for it (the same test), but hundredths of a dB
 on these clips. Leaving the border unsearched in the other program gives tenths to one and a half. Finer vectors come

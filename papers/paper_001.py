@@ -3,10 +3,10 @@
 from functools import partial
 
 import numpy as np
+from h264lite.scheduler.trace import GPU, GpuClock, Trace
 
-from ...cuda_src.papers import streams
-from ...scheduler.trace import GPU, GpuClock, Trace
 from . import published
+from .kernels import streams
 from .setting import Clip, Product, Setting, wall
 from .table import PRINT, Table
 

@@ -5,16 +5,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser, SearchResult, SearchStart, StrengthData
+from h264lite.cpu_simd.simd.vector import PORTABLE, SIMD_LEVEL, WIDE
+from h264lite.cuda_src.deblock import deblock
+from h264lite.cuda_src.full_search import full_search
+from h264lite.cuda_src.interpolate import interpolate
+from h264lite.cuda_src.runtime.device import Device
+from h264lite.cuda_src.subpel_refine import subpel_refine
+from h264lite.standard.macroblock import LAST_INTRA, I_4x4, P_16x16
 
-from ...cpu_simd.bundles import Deblocking, Planes, Quantiser, SearchResult, SearchStart, StrengthData
-from ...cpu_simd.simd.vector import PORTABLE, SIMD_LEVEL, WIDE
-from ...cuda_src.deblock import deblock
-from ...cuda_src.full_search import full_search
-from ...cuda_src.interpolate import interpolate
-from ...cuda_src.papers import loop, scalar, wavefront
-from ...cuda_src.runtime.device import Device
-from ...cuda_src.subpel_refine import subpel_refine
-from ...standard.macroblock import LAST_INTRA, I_4x4, P_16x16
+from .kernels import loop, scalar, wavefront
 from .setting import Clip, Product, Setting, gpu_time, sads, wall
 from .table import Table
 
@@ -175,9 +175,9 @@ def _cpu_searches(clips: list[Clip]) -> Table:
 
 def modules(clip: Clip, reach: int, references: int, gpu: bool) -> dict[str, float]:
     """Milliseconds a P picture of each stage, median: kernels on the GPU by its timeline, or one CPU thread."""
-    from ...encoder.pipeline import Pipeline
-    from ...encoder.settings.config import Config
-    from ...scheduler.trace import GPU, Trace
+    from h264lite.encoder.pipeline import Pipeline
+    from h264lite.encoder.settings.config import Config
+    from h264lite.scheduler.trace import GPU, Trace
 
     height, width = clip.shape
     config = Config.from_options(width=width, height=height, fps=30, qp=27, merange=reach, ref=references, profile="baseline",

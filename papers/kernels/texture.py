@@ -4,8 +4,7 @@ import ctypes
 from typing import Any
 
 import numpy as np
-
-from ..runtime.device import Device, DeviceArray
+from h264lite.cuda_src.runtime.device import Device, DeviceArray
 
 PITCH = 32  # bytes: what a row of a two-dimensional texture is aligned to
 _PITCH_2D, _UNSIGNED_8, _CLAMP, _POINT, _AS_INTEGER = 3, 1, 1, 0, 1  # CUresourcetype, CUarray_format, ...

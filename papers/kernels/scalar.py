@@ -1,8 +1,7 @@
 """The papers' searches as plain loops: their CPU programs, for comparison with the kernels."""
 
 import numpy as np
-
-from ...jit.kernel import helper, kernel
+from h264lite.jit.kernel import helper, kernel
 
 COST_MAX = 1 << 30
 

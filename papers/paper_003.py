@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from ...cuda_src.papers import scalar
-from ...cuda_src.papers.memory import MEMORY, Search, predicted, psnr
 from . import published
+from .kernels import scalar
+from .kernels.memory import MEMORY, Search, predicted, psnr
 from .setting import Clip, Product, Setting, wall
 from .table import PRINT, Table
 

@@ -1,14 +1,14 @@
 """Paper 001 in cells: SADs of 4x4 to 8x8 blocks by addition, then the three scenarios of streams on a GPU.
 
-    python samples/paper_001.py
+    python papers/samples/paper_001.py
 """
 
 # %% Two pictures, and a block of 8x8 samples
 import time
 
 import numpy as np
-from h264lite.cuda_src.papers import streams
 from h264lite.cuda_src.runtime.device import Device, available
+from h264lite.papers.kernels import streams
 from h264lite.samples.make_clip import make_frames
 
 frames = [y for y, _, _ in make_frames(352, 288, 9)]

@@ -1,4 +1,4 @@
-"""`python -m h264lite.benchmarks.papers`: the same as `h264lite papers`."""
+"""`python -m papers` in a checkout."""
 
 import sys
 

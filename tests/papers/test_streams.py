@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from h264lite.cuda_src.papers import streams
+from h264lite.papers.kernels import streams
 from h264lite.scheduler.trace import GPU, GpuClock, Trace
 
 from .. import naive_papers as naive

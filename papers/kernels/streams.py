@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from h264lite.cuda_src.runtime.device import Device
 
-from ..runtime.device import Device
 from .texture import Texture, pitched
 
 MODULE = "papers/streams"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..runtime.device import DeviceArray
+from h264lite.cuda_src.runtime.device import DeviceArray
 
 MODULE = "papers/loop"
 SEARCHES = {  # kernel, and bytes of the window for a range

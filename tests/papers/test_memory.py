@@ -4,8 +4,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from h264lite.cuda_src.papers import memory
-from h264lite.cuda_src.papers.texture import Texture, pitched
+from h264lite.papers.kernels import memory
+from h264lite.papers.kernels.texture import Texture, pitched
 
 from .. import naive_papers as naive
 from ..cuda_cases import KINDS, SEED, plane

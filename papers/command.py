@@ -1,4 +1,4 @@
-"""`h264lite papers`: runs what the papers describe and shows their tables beside the measured ones."""
+"""`python -m papers`: runs what the papers describe and shows their tables beside the measured ones."""
 
 import argparse
 import datetime
@@ -10,13 +10,13 @@ import shlex
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
-from ...console import print_line
-from ...cuda_src.papers import fsbm, memory, streams
-from ...cuda_src.runtime import device as device_module
-from ...encoder.errors import DeviceError, Error, InputError, OptionError
-from ...encoder.files.names import size_from_name
+from h264lite.console import print_line
+from h264lite.cuda_src.runtime import device as device_module
+from h264lite.encoder.errors import DeviceError, Error, InputError, OptionError
+from h264lite.encoder.files.names import size_from_name
+
+from .kernels import fsbm, memory, streams
 from .notes import NOTES
 from .published import HARDWARE, PAPERS
 from .setting import Setting, read_clip
@@ -24,11 +24,12 @@ from .table import Table, to_csv
 
 ALIASES = {"002": "000", "fsbm": "000", "streams": "001", "memory": "003", "loop": "004"}
 LONGEST = 13  # pictures of a clip that any table uses
-DESCRIPTION = "Run what the papers describe; their figures beside those measured here."
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def make_parser() -> argparse.ArgumentParser:
     """NAME and the options."""
+    description = "Run what the papers describe; their figures beside those measured here."
+    parser = argparse.ArgumentParser(prog="python -m papers", description=description, allow_abbrev=False)
     parser.add_argument("name", metavar="NAME", help="000 (also 002), 001, 003, 004, all; list: what there is")
     parser.add_argument("--input", metavar="FILE", help="a clip in place of those of $H264LITE_SEQUENCES or made ones")
     parser.add_argument("--input-res", metavar="WxH", help="its size, if raw and not in its name")
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--csv", metavar="FILE", help="all figures, one a line")
     parser.add_argument("--plots", metavar="DIR", help="a PNG file a paper; needs matplotlib")
     parser.add_argument("--markdown", metavar="FILE", help="the tables as a page, as benchmarks/results/papers/README.md")
+    return parser
 
 
 def listing() -> str:
@@ -61,7 +63,7 @@ def _open_gpu(wanted: str) -> device_module.Device | None:
     if reason and wanted == "cuda":
         raise DeviceError(f"cuda: {reason}")
     if reason:
-        print_line(f"h264lite papers: on the CPU alone ({reason})")
+        print_line(f"papers: on the CPU alone ({reason})")
         return None
     return device_module.Device()
 
@@ -129,7 +131,7 @@ def _write_page(given: argparse.Namespace, tables: list[Table], plots: list[Path
              for w in (f"--{key.replace('_', '-')}", value)]  # fmt: skip
     lines = ["# The papers, run again", "",
              "*Italics: what the papers print.* Everything else was measured here, in one run of one command:", "",
-             f"    h264lite papers {given.name} {shlex.join([*words, '--device', given.device])}", "",
+             f"    python -m papers {given.name} {shlex.join([*words, '--device', given.device])}", "",
              f"{datetime.date.today()}; {gpu or 'no GPU'}; {_cpu()}. {NOTES['00']}", ""]  # fmt: skip
     for paper, title in PAPERS.items():
         own = [table for table in tables if table.name.startswith(paper)]
@@ -143,20 +145,10 @@ def _write_page(given: argparse.Namespace, tables: list[Table], plots: list[Path
 
 
 def main(argv: Sequence[str]) -> int:
-    """`python -m h264lite.benchmarks.papers`."""
-    parser = argparse.ArgumentParser(prog="h264lite papers", description=DESCRIPTION, allow_abbrev=False)
-    add_arguments(parser)
+    """The command; the exit code."""
     try:
-        return run(parser.parse_args(argv))
+        return run(make_parser().parse_args(argv))
     except Error as error:
         dashes = "--" if getattr(error, "option", "") else ""
-        print_line(f"h264lite papers: error: {dashes}{error}")
+        print_line(f"papers: error: {dashes}{error}")
         return error.exit_code
-
-
-def add_parser(commands: Any) -> None:
-    """The sub-parser of the command line."""
-    parser = commands.add_parser("papers", help="run what the papers describe, their tables beside the measured ones",
-                                 description=DESCRIPTION, allow_abbrev=False)
-    add_arguments(parser)
-    parser.set_defaults(run=run)

@@ -1,13 +1,13 @@
 """Paper 003 in cells: what makes PSNR, and what does not: candidates and sizes of blocks do, memories do not.
 
-    python samples/paper_003.py
+    python papers/samples/paper_003.py
 """
 
 # %% Two pictures of QCIF, and the full search of 16x16 blocks, +-16, inside the picture
 import numpy as np
-from h264lite.cuda_src.papers import scalar
-from h264lite.cuda_src.papers.memory import MEMORY, Search, predicted, psnr
 from h264lite.cuda_src.runtime.device import Device, available
+from h264lite.papers.kernels import scalar
+from h264lite.papers.kernels.memory import MEMORY, Search, predicted, psnr
 from h264lite.samples.make_clip import make_frames
 
 previous, current = [y for y, _, _ in make_frames(176, 144, 5)][::4]

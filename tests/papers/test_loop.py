@@ -6,7 +6,7 @@ from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.layout import PARTITIONS
 from h264lite.cpu_simd.simd.vector import PORTABLE
-from h264lite.cuda_src.papers import loop
+from h264lite.papers.kernels import loop
 
 from .. import naive
 from ..cuda_cases import KINDS, SEED, plane, shifted

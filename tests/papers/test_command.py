@@ -1,19 +1,21 @@
-"""`h264lite papers`: its tables, its page, its refusals; on the emulated GPU with small pictures."""
+"""`python -m papers`: its tables, its page, its refusals; on the emulated GPU with small pictures."""
 
 import csv
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from h264lite.benchmarks.papers import paper_000, paper_001, paper_003, paper_004, published
-from h264lite.benchmarks.papers.command import main
-from h264lite.benchmarks.papers.setting import Clip, Setting, made_clip, sampled, spread
-from h264lite.benchmarks.papers.table import PRINT, About, Table, cell
-from h264lite.cli import cli
 from h264lite.cuda_src.runtime import device as device_module
+from h264lite.papers import paper_000, paper_001, paper_003, paper_004, published
+from h264lite.papers.command import main
+from h264lite.papers.setting import Clip, Setting, made_clip, sampled, spread
+from h264lite.papers.table import PRINT, About, Table, cell
 
 from ..cuda_emulator.driver import EmulatedDriver
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.fixture(params=["emulated", "none"])
@@ -104,7 +106,7 @@ def test_command_without_a_gpu(tmp_path, capsys):
 
 
 def test_listing(capsys):
-    assert cli.main(["papers", "list"]) == 0
+    assert main(["list"]) == 0
     text = capsys.readouterr().out
     assert all(word in text for word in ("threads-in-z", "step-13-z", "scenario-3", "texture-inside", "004"))
 
@@ -114,7 +116,7 @@ def test_listing(capsys):
     (["000", "--repeats", "0"], 2, "--repeats 0: 1 or more"), (["003", "--input", "/nowhere_16x16.yuv"], 1, "nowhere"),
 ])  # fmt: skip
 def test_refused_by_name(words, code, message, capsys):
-    assert cli.main(["papers", *words, "--device", "cpu"]) == code
+    assert main([*words, "--device", "cpu"]) == code
     assert message in capsys.readouterr().err
 
 
@@ -129,8 +131,18 @@ def test_a_gpu_that_is_not_there(capsys):
 
 
 def test_module_runs():
-    done = subprocess.run([sys.executable, "-m", "h264lite.benchmarks.papers", "list"], capture_output=True, timeout=100)
+    done = subprocess.run([sys.executable, "-m", "papers", "list"], cwd=ROOT, capture_output=True, timeout=100)
     assert done.returncode == 0 and b"scenario-1" in done.stdout
+
+
+@pytest.mark.parametrize("paper,words", [
+    ("000", "step search 13"), ("001", "8x8 block at (160, 120): vector"), ("003", "a vector for every  4x4"),
+    ("004", "1792 differences without reuse, 256"),
+])  # fmt: skip
+def test_samples(paper, words):
+    command = [sys.executable, str(ROOT / "papers" / "samples" / f"paper_{paper}.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and words in done.stdout, done.stderr
 
 
 def test_made_clips_repeat():

@@ -1,6 +1,6 @@
 """Paper 004 in cells: SAD reuse over the 41 partitions of a macroblock, and what vectors of the CPU make of it.
 
-    python samples/paper_004.py
+    python papers/samples/paper_004.py
 """
 
 # %% Two pictures, a macroblock and a candidate
@@ -10,7 +10,7 @@ import numpy as np
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.layout import PARTITIONS
-from h264lite.cuda_src.papers import scalar
+from h264lite.papers.kernels import scalar
 from h264lite.samples.make_clip import make_frames
 
 previous, current = (np.ascontiguousarray(y) for y, _, _ in make_frames(352, 288, 2))

@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from h264lite.cuda_src.papers import fsbm, scalar
+from h264lite.papers.kernels import fsbm, scalar
 
 from .. import naive_papers as naive
 from ..cuda_cases import KINDS, SEED, plane

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
-from ...cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
-from ..deblock import interiors, strengths
-from ..runtime.device import DeviceArray
+from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
+from h264lite.cuda_src.deblock import interiors, strengths
+from h264lite.cuda_src.runtime.device import DeviceArray
 
 MODULE = "papers/wavefront"
 

@@ -1,10 +1,10 @@
 """Paper 004: deblocking as a wavefront gives the frames of the CPU."""
 
 import pytest
-from h264lite.cuda_src.papers import wavefront
+from h264lite.papers.kernels import wavefront
 
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from .test_cuda_deblock import KINDS, compare, expected, frames, large_frames, on_gpu
+from ..cuda_src.test_cuda_deblock import KINDS, compare, expected, frames, large_frames, on_gpu
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ...cuda_src.papers import fsbm, scalar
 from . import published
+from .kernels import fsbm, scalar
 from .setting import Clip, Product, Setting, sampled
 from .table import PRINT, About, Table
 
