@@ -92,7 +92,7 @@ class Batch:
 
 
 class GpuCosts:
-    """As FrameCosts (encoder/decisions/lookahead.py), but CostPending for costs that are not there.
+    """As FrameCosts (host_costs.py), but CostPending for costs that are not there.
 
     All methods raise GpuLost, those that may allocate DeviceMemoryError too.
     """

@@ -1,4 +1,4 @@
-"""Costs of source frames in half size, before they are coded: what the decisions about frame types compare.
+"""Costs of source frames in half size on the host, before they are coded: what the decisions about frame types compare.
 
 Not part of the standard. Integers that depend on two or three source frames alone: neither on the order of the questions nor
 on threads. Every frame is made half as large once, and every pair of frames searched once: by the thread that first needs it,
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...cpu_simd.bundles import HalfSize
-from ...cpu_simd.decisions import LOOK_PAD, QUICK
+from ...cpu_simd.decisions import LOOK_PAD
 from ...cpu_simd.half_size import half_size, half_size_arrays
 from ...cpu_simd.lookahead import (
     lookahead_both,
@@ -23,43 +23,24 @@ from ...cpu_simd.lookahead import (
     lookahead_used,
     sum_inside,
 )
-from ...scheduler.executor import bands
-from ...scheduler.lookahead.brightness import brightness
-from ...scheduler.lookahead.costs import (
+from ..executor import bands
+from ..threads.dependent_task import ComputeOnce, Starter
+from .brightness import brightness
+from .costs import (
     NOTHING_READ,
     CostQuery,
-    LookaheadCosts,
     Luma,
     TreeFrame,
     UsedMotion,
     position_between,
 )
-from ...scheduler.lookahead.levels import levels_between
-from ...scheduler.threads.dependent_task import ComputeOnce, Starter
-from ..settings.config import Config
-from .adaptive_types import FAST
+from .levels import levels_between
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
 Motion = tuple[np.ndarray, np.ndarray]  # vectors int16[n_mb, 2], source samples; costs uint16[n_mb]
 Halves = tuple[ComputeOnce[HalfSize], ...]
 Motions = tuple[ComputeOnce[Motion], ...]
 Both = tuple[Halves, int, Motions]  # the first arguments of lookahead_both
-
-
-def costs_of(config: Config, copies: bool, start: Starter | None = None) -> LookaheadCosts:
-    """The costs of an encode: on its first GPU, if it has one. copies: see GpuCosts; start: see FrameCosts."""
-    size, quick = (config.width, config.height), config.subme <= QUICK
-    threads = config.threads if start is None else 1  # free threads work on other pairs of frames
-    ordinals = [int(name.partition(":")[2] or 0) for name in config.devices if name != "cpu"]
-    if not ordinals:
-        # of all ways to divide many frames the motion would fill the memory
-        return FrameCosts(*size, threads, quick=quick, start=start, keeps_used=config.mbtree and config.b_adapt == FAST)
-    from ...scheduler.lookahead.gpu_or_host import GpuOrHostCosts
-
-    def on_host(first: int) -> FrameCosts:
-        return FrameCosts(*size, threads, first, quick)
-
-    return GpuOrHostCosts(ordinals[0], *size, config.may_change_device, on_host, copies, quick)
 
 
 class FrameCosts:
