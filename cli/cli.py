@@ -16,8 +16,8 @@ from ..encoder.settings.option_types import is_ray_address, read_devices
 from ..encoder.settings.options import API, BY_NAME, OPTIONS, Option, check_names
 from ..encoder.settings.x264_options import SHORT as UNBUILT_SHORT
 from ..encoder.settings.x264_options import UNBUILT
-from ..gc_pause import gc_paused
 from ..jit import cache_checks, compiling
+from ..process import gc_paused
 from ..version import __version__
 from .machine_arguments import add_parsers as add_machine_parsers
 

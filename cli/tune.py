@@ -28,7 +28,6 @@ from ..scheduler.devices import (
     why_no_cuda,
 )
 from ..scheduler.hybrid.simulate import predict
-from ..scheduler.hybrid.tuning.links import measure as measure_link
 from ..scheduler.hybrid.tuning.models import CPU, Curve, Link, Models
 from ..scheduler.hybrid.tuning.tuning_file import (
     MOST_GOPS,
@@ -42,6 +41,7 @@ from ..scheduler.hybrid.tuning.tuning_file import (
     save,
 )
 from .measuring.calibrate import calibrated
+from .measuring.links import measure as measure_link
 from .measuring.measure import LEAST_FRAMES, MOST_FRAMES, SIZES, WARM, Samples, TimedEncode, frames_for, of_clip, watch
 from .measuring.measure_gops import gop_rate
 

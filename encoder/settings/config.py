@@ -10,8 +10,7 @@ from ...scheduler.frame_spec import MOST_DUPLICATES, MOST_ENTRIES
 from ...scheduler.hybrid.tuning.tuning_place import cores
 from ...standard.levels import profile_name
 from ...standard.syntax_sps import BASELINE, HIGH, MAIN
-from ..errors import OptionError
-from .bitrate import with_rate_factor
+from ..errors import InputError, OptionError
 from .buffer import Buffer, asked_buffer, average_rate, buffer_of, nal_factor
 from .device import choose_device, choose_devices
 from .frame_requests import Request, Zone, read_qpfile
@@ -28,6 +27,7 @@ from .resolve import (
     resolve_psy,
     resolve_types,
     settle_qps,
+    with_rate_factor,
 )
 from .scaling_lists import FLAT, ScalingLists
 from .tunes import ZERO_LATENCY, split
@@ -409,3 +409,20 @@ def check_fields(rows: Iterable[Option]) -> None:
 
 
 check_fields(OPTIONS)
+
+
+def with_bt709(config: Config, begun: bool) -> Config:
+    """The config of a stream of RGB input, which becomes BT.709 in limited range, or the same one; see Pipeline.set_bt709.
+    begun: frames were entered.
+    """
+    wanted = {"colorprim": 1, "transfer": 1, "colormatrix": 1, "range": 0}
+    options = {name: getattr(config, name) for name in wanted}
+    for name in ("colormatrix", "range"):
+        if options[name] not in (None, wanted[name]):
+            raise InputError(f"RGB becomes BT.709 in limited range, which contradicts {name}")
+    if options["colormatrix"] is not None and options["range"] is not None:
+        return config
+    if begun:
+        raise InputError("RGB after other frames: set colormatrix='bt709' and range='tv' from the start")
+    values: dict[str, Any] = {name: value for name, value in wanted.items() if options[name] is None}
+    return replace(config, **values)

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from copy import deepcopy
 from typing import Any
 
-from ...start_threads import start_threads
+from ...process import start_threads
 from ..stages import STAGES
 from .plan import Plan, is_gpu
 from .probing import WINDOW, Probing, idle_devices, probe

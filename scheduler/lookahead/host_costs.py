@@ -25,7 +25,7 @@ from ...cpu_simd.lookahead import (
 )
 from ..executor import bands
 from ..threads.dependent_task import ComputeOnce, Starter
-from .brightness import brightness
+from .brightness import brightness, levels_between
 from .costs import (
     NOTHING_READ,
     CostQuery,
@@ -34,7 +34,6 @@ from .costs import (
     UsedMotion,
     position_between,
 )
-from .levels import levels_between
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
 Motion = tuple[np.ndarray, np.ndarray]  # vectors int16[n_mb, 2], source samples; costs uint16[n_mb]

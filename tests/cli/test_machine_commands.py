@@ -410,7 +410,7 @@ def test_first_pictures_do_not_count(monkeypatch):
 
 
 def test_links_are_measured_on_the_emulated_gpu():
-    from h264lite.scheduler.hybrid.tuning import links
+    from h264lite.cli.measuring import links
 
     device_module.use_driver(EmulatedDriver())
     try:

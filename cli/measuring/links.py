@@ -4,8 +4,8 @@ import statistics
 
 import numpy as np
 
-from ....cuda_src.runtime.device import Device
-from .models import CPU, Link
+from ...cuda_src.runtime.device import Device
+from ...scheduler.hybrid.tuning.models import CPU, Link
 
 SIZES = (4 << 10, 256 << 10, 4 << 20, 32 << 20)  # bytes
 REPEATS = 12

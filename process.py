@@ -1,7 +1,9 @@
-"""Starts threads where limits of processes or memory may prevent it, as in containers."""
+"""Threads where limits of a process may prevent them, as in containers; pauses of the garbage collector."""
 
+import gc
 import mmap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from threading import Thread
 
 ROOM = 256 << 20  # bytes of address space: a thread takes 72 MiB and hangs without them; frames and kernels need more
@@ -18,3 +20,15 @@ def start_threads(threads: Iterable[Thread], running: list[Thread]) -> bool:
     except (RuntimeError, MemoryError, OSError):
         return False
     return True
+
+
+@contextmanager
+def gc_paused() -> Iterator[None]:
+    """Disable the garbage collector, as for imports: they leave no garbage, and it would scan all of Numba repeatedly."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
