@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...start_threads import start_threads
+from ...process import start_threads
 from .job_ring import RING_SIZE, STOP
 
 _SEM_T_SIZE = 8  # int64 elements that hold a sem_t (32 bytes) with a margin
