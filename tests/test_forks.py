@@ -19,8 +19,8 @@ from h264lite.cuda_src.runtime import driver
 from h264lite.encoder.errors import DeviceError, Error
 from h264lite.encoder.files import output_mp4
 
-from . import round_trip
 from .cuda_emulator.fixtures import gpu  # noqa: F401
+from .support import round_trip
 from .test_house import ROOT, SOURCES
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")

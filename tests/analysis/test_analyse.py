@@ -17,7 +17,7 @@ from h264lite.decoder.picture import Pool
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA
 
-from .. import round_trip, sequences, x264_streams
+from ..support import round_trip, sequences, x264_streams
 
 EXPORT_MVS = 1 << 28  # AV_CODEC_FLAG2_EXPORT_MVS
 JVT = ("CABA3_SVA_B.264", "Freh2_B.264", "FRExt3_Panasonic.avc", "SVA_Base_B.264", "BASQP1_Sony_C.jsv", "MR4_TANDBERG_C.264")

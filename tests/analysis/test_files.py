@@ -15,7 +15,7 @@ from h264lite.analysis.flow import motion_field
 from h264lite.cli.cli import main
 from h264lite.standard.macroblock import MB_TYPE_NAMES
 
-from .. import round_trip
+from ..support import round_trip
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from h264lite.cli.cli import main
 from h264lite.encoder.files.video import frame_bytes
 
-from .. import round_trip, sequences
+from ..support import round_trip, sequences
 
 WIDTH, HEIGHT = 50, 34
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from h264lite.cli.interrupt import Interrupted, StopSignals
 
-from .. import fake_pipeline, round_trip
+from ..support import fake_pipeline, round_trip
 
 FAKE = Path(fake_pipeline.__file__)
 FRAME = re.compile(rb"frame (\d{6}):.{5}\n", re.S)

@@ -30,8 +30,8 @@ from h264lite.scheduler.planning.tuning_file import Machine, Tuning, cache_file,
 from h264lite.scheduler.stages import MAIN, TABLE, frame_steps
 from h264lite.scheduler.trace import GPU, HOST, Trace
 
-from .. import fake_pipeline
 from ..cuda_emulator.driver import EmulatedDriver  # before H264LITE_CACHE is another: it keeps its kernels
+from ..support import fake_pipeline
 
 THREADS = 4
 OF_P_FRAMES = {name for names, _ in frame_steps(1, subme=6, cabac=True) for name in names}  # of preset medium

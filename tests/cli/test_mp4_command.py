@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from h264lite.cli.cli import main
 
-from .. import round_trip
+from ..support import round_trip
 from .test_cli import one_error
 
 WIDTH, HEIGHT, FRAMES = 64, 48, 20

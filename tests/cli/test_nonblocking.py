@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from .. import round_trip
+from ..support import round_trip
 from .test_cli import FAKE, FRAME, clip, make_clip  # noqa: F401
 from .test_interrupt import wait_for
 

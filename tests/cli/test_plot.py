@@ -10,7 +10,7 @@ import pytest
 from h264lite.cli import cli
 from h264lite.cli.charts.curves import RatePoint, bd_rates
 
-from .. import round_trip
+from ..support import round_trip
 
 pytest.importorskip("matplotlib", reason="it draws")
 SIZE = 64, 48

@@ -8,9 +8,9 @@ from h264lite.cpu_simd.decisions import COST_NOT_REFINED, LAMBDA
 from h264lite.cpu_simd.layout import N_B_CHOICES, N_B_EXTRAS, PARTITIONS
 from h264lite.standard.tables import UE_BITS
 
-from .. import naive
-from ..naive_bipredict import Macroblock
-from ..quantiser import varying
+from ..support import naive
+from ..support.naive_bipredict import Macroblock
+from ..support.quantiser import varying
 
 SEED, PAD, MAX_MV_Y = 37, 48, 64
 AREAS = PARTITIONS[:, 2] * PARTITIONS[:, 3]

@@ -9,7 +9,7 @@ from h264lite.cpu_simd.bundles import CodingTools, Entries, Macroblocks
 from h264lite.cpu_simd.layout import CB_DC, HEADER_BITS
 from h264lite.standard import macroblock as mbk
 
-from .. import naive_b, naive_cabac, naive_entropy
+from ..support import naive_b, naive_cabac, naive_entropy
 
 SEED = 4711
 CASES = ((3, 4, 0, 0.3, 40), (4, 3, 1, 0.3, 40), (3, 4, 2, 0.1, 1000), (7, 1, 16, 0.05, 1))

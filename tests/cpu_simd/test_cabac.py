@@ -9,7 +9,7 @@ from h264lite.jit.kernel import closed_kernel
 from h264lite.standard.cavlc import MAX_LEVEL
 from h264lite.standard.macroblock import I_PCM, P_SKIP, I_16x16
 
-from .. import naive_cabac
+from ..support import naive_cabac
 
 SEED = 9300
 

@@ -5,8 +5,8 @@ from h264lite.cpu_simd.bundles import KeptMotion, Motion
 from h264lite.cpu_simd.colocated import keep_motion
 from h264lite.standard.macroblock import I_PCM
 
-from ..b_macroblocks import make_intra, random_motion
-from ..bundles import named
+from ..support.b_macroblocks import make_intra, random_motion
+from ..support.bundles import named
 from .test_intra import empty_state
 
 

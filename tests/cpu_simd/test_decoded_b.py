@@ -9,7 +9,7 @@ from h264lite.standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, nal_uni
 from h264lite.standard.syntax import HIGH, Pps, SliceHeader, Sps, write_pps, write_slice_header, write_sps
 from h264lite.standard.syntax_sps import Vui
 
-from .. import naive_b, naive_cabac, naive_entropy, round_trip
+from ..support import naive_b, naive_cabac, naive_entropy, round_trip
 
 WIDTH, QP = 5, 8
 I, B = 7, 6  # slice_type (Table 7-6)

@@ -9,7 +9,7 @@ from h264lite.standard import bits as standard_bits
 from h264lite.standard.cavlc import MAX_LEVEL, NC_CLASS
 from h264lite.standard.macroblock import I_PCM, P_SKIP, I_16x16
 
-from .. import naive_entropy
+from ..support import naive_entropy
 
 SEED = 20250
 

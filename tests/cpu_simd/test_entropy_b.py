@@ -6,7 +6,7 @@ from h264lite.cpu_simd.entropy import write_slices
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP, B_8x8, B_8x16, B_16x8, B_16x16
 from h264lite.standard.tables import B_MB_TYPES
 
-from .. import naive_b, naive_cabac, naive_entropy
+from ..support import naive_b, naive_cabac, naive_entropy
 
 SEED = 7140
 SEEDS = [[SEED, k] for k in range(4)]

@@ -1,4 +1,4 @@
-"""Motion that a decoder derives otherwise is said explicitly; all else stays. The derivation is that of tests/naive_*.py."""
+"""Motion that a decoder derives otherwise is said explicitly; all else stays. The derivation: support/naive_*.py."""
 
 import numpy as np
 from h264lite.cpu_simd.bundles import Motion
@@ -6,9 +6,9 @@ from h264lite.cpu_simd.explicit_motion import explicit_motion
 from h264lite.cpu_simd.mode_decision import mark_skipped
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP, B_SUB_DIRECT, I_PCM, P_SKIP, B_8x8, P_16x16
 
-from .. import naive
-from ..b_scenes import results
-from ..naive_mode_decision_b import direct_motion
+from ..support import naive
+from ..support.b_scenes import results
+from ..support.naive_mode_decision_b import direct_motion
 
 CORNERS = (0, 2, 8, 10)  # a block of each quadrant
 

@@ -7,8 +7,8 @@ from h264lite.cpu_simd.decisions import ALL_PARTITIONS, COST_NOT_REFINED, EVERY,
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.simd.vector import NATIVE, PORTABLE, SIMD_LEVEL
 
-from .. import naive
-from ..quantiser import constant
+from ..support import naive
+from ..support.quantiser import constant
 
 SEED = 20261121
 

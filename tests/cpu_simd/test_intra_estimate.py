@@ -6,8 +6,8 @@ from h264lite.cpu_simd.bundles import CodingTools
 from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cpu_simd.intra_estimate import intra_estimate
 
-from .. import naive
-from ..quantiser import constant
+from ..support import naive
+from ..support.quantiser import constant
 
 SEED = 12
 

@@ -13,7 +13,7 @@ from h264lite.cpu_simd.lookahead import (
     sum_inside,
 )
 
-from .. import naive_lookahead
+from ..support import naive_lookahead
 
 SEED = 41
 SIZES = [(64, 48), (33, 17), (100, 70), (16, 16)]

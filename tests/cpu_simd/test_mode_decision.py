@@ -21,10 +21,10 @@ from h264lite.cpu_simd.mode_decision import mark_skipped, mode_decision
 from h264lite.cpu_simd.subpel_refine import subpel_refine
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP, P_SKIP, B_8x8, B_16x16, I_16x16, P_16x8, P_16x16
 
-from .. import naive
-from ..bundles import named
-from ..naive_modes import Decision
-from ..quantiser import constant, varying
+from ..support import naive
+from ..support.bundles import named
+from ..support.naive_modes import Decision
+from ..support.quantiser import constant, varying
 
 SEED = 41
 WIDTH, HEIGHT, PAD, N_MB = 64, 64, 48, 16

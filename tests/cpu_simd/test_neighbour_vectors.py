@@ -7,8 +7,8 @@ from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cpu_simd.layout import PARTITIONS
 from h264lite.cpu_simd.neighbour_vectors import neighbour_vectors, neighbour_vectors_again
 
-from .. import naive
-from ..quantiser import varying
+from ..support import naive
+from ..support.quantiser import varying
 
 SEED, PAD, MAX_MV_Y = 31, 48, 64
 AROUND = [(-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)]

@@ -24,8 +24,8 @@ from h264lite.cpu_simd.search_centre import coarse_shape, search_centre, subsamp
 from h264lite.cpu_simd.step_search import step_search
 from h264lite.cpu_simd.subpel_refine import subpel_refine
 
-from ..cuda_cases import padded, plane, shifted
-from ..quantiser import varying
+from ..support.cuda_cases import padded, plane, shifted
+from ..support.quantiser import varying
 
 SEED = 7
 WIDTH, HEIGHT, PAD, RANGE = 64, 48, 64, 16

@@ -11,9 +11,9 @@ from h264lite.standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_CHROMA, C
 from h264lite.standard.macroblock import P_8x8, P_8x16, P_16x8, P_16x16
 from h264lite.standard.tables import QP_CHROMA, QUANT_MF, ZIGZAG_4x4
 
-from .. import naive
-from ..naive_cabac_bits import bits_of_bins, residual_bins
-from ..naive_reconstruction import residual_4x4
+from ..support import naive
+from ..support.naive_cabac_bits import bits_of_bins, residual_bins
+from ..support.naive_reconstruction import residual_4x4
 from .test_inter_residual import reference_pool
 from .test_intra import picture
 from .test_psy import ac_energy

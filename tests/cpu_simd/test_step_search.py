@@ -8,8 +8,8 @@ from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.simd.vector import PORTABLE, SIMD_LEVEL
 from h264lite.cpu_simd.step_search import step_search
 
-from .. import naive
-from ..quantiser import constant
+from ..support import naive
+from ..support.quantiser import constant
 from .test_full_search import picture_pair
 
 SEED = 20261122

@@ -7,8 +7,8 @@ from h264lite.cpu_simd.decisions import COST_NOT_REFINED, LAMBDA
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.subpel_refine import subpel_refine
 
-from .. import naive
-from ..quantiser import constant
+from ..support import naive
+from ..support.quantiser import constant
 
 SEED, QP = 99, 26
 

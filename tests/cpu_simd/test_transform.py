@@ -6,8 +6,8 @@ from h264lite.cpu_simd import transform
 from h264lite.cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, DEAD_ZONE_NEAREST
 from h264lite.standard import tables
 
-from ..naive_reconstruction import chroma_dc, inverse_scan, luma_dc, residual_4x4
-from ..scaling_lists import DEFAULT, FLAT, kernel_lists, multipliers, random_lists
+from ..support.naive_reconstruction import chroma_dc, inverse_scan, luma_dc, residual_4x4
+from ..support.scaling_lists import DEFAULT, FLAT, kernel_lists, multipliers, random_lists
 
 CORE = np.array([[1, 1, 1, 1], [2, 1, -1, -2], [1, -1, -1, 1], [1, -2, 2, -1]])
 

@@ -9,8 +9,8 @@ from h264lite.standard import tables
 from h264lite.standard.cavlc import MAX_LEVEL
 from h264lite.standard.macroblock import BLOCK_TO_RASTER
 
-from ..naive_8x8 import inverse_scan_8x8, level_scale_8x8, residual_8x8
-from ..scaling_lists import DEFAULT, FLAT, FLAT_LISTS, kernel_lists, multipliers, random_lists
+from ..support.naive_8x8 import inverse_scan_8x8, level_scale_8x8, residual_8x8
+from ..support.scaling_lists import DEFAULT, FLAT, FLAT_LISTS, kernel_lists, multipliers, random_lists
 
 
 def one_dimension(x):

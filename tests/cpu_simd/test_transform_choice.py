@@ -10,7 +10,7 @@ from h264lite.jit.kernel import closed_kernel
 from h264lite.standard import tables
 from h264lite.standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_LUMA
 
-from ..scaling_lists import FLAT_LISTS
+from ..support.scaling_lists import FLAT_LISTS
 
 
 def mean_bits(bits, context, value):

@@ -1,7 +1,8 @@
 """Real GPUs that fail when they are told, as the emulated ones do: for the same tests of what is done then.
 
 The GPUs stay whole, and so does their context, which later tests need: only what the encoder asks of them fails, after all
-they were given before. What a GPU does that is broken indeed is tested in processes of their own (broken_gpu.py).
+they were given before. What a GPU does that is broken indeed is tested in processes of their own (broken_gpu.py of
+tests/support).
 """
 
 import atexit

@@ -6,11 +6,11 @@ from h264lite.cpu_simd import bipredict as cpu
 from h264lite.cpu_simd.bundles import DecisionSettings
 from h264lite.cuda_src import bipredict as cuda
 
-from ..bundles import blank as blank_on
-from ..bundles import uploaded
 from ..cpu_simd.test_bipredict import CASES, MAX_MV_Y, SEED, blank, case
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..quantiser import varying
+from ..support.bundles import blank as blank_on
+from ..support.bundles import uploaded
+from ..support.quantiser import varying
 
 
 @pytest.mark.parametrize(

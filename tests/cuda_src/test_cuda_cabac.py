@@ -11,8 +11,8 @@ from h264lite.cuda_src.entropy import write_slices
 from h264lite.standard.cavlc import MAX_LEVEL
 from h264lite.standard.macroblock import I_PCM, P_SKIP, I_16x16
 
-from .. import naive_cabac
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support import naive_cabac
 
 SEED = 9340
 CONTEXTS = np.array([*range(277), *range(399, 436)])

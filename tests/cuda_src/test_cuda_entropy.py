@@ -7,8 +7,8 @@ from h264lite.cuda_src import entropy as cuda_entropy
 from h264lite.standard.cavlc import MAX_LEVEL
 from h264lite.standard.macroblock import I_PCM, P_SKIP, I_16x16
 
-from .. import naive_entropy
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support import naive_entropy
 
 SEED = 8264
 

@@ -9,10 +9,10 @@ from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.decisions import ALL_PARTITIONS, COST_NOT_REFINED, EVERY, QUICK, SMALL_PARTITIONS
 from h264lite.cuda_src.full_search import full_search
 
-from ..bundles import blank, uploaded
-from ..cuda_cases import KINDS, SEED, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..quantiser import constant, varying
+from ..support.bundles import blank, uploaded
+from ..support.cuda_cases import KINDS, SEED, plane, shifted
+from ..support.quantiser import constant, varying
 
 
 def both(

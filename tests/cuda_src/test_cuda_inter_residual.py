@@ -9,12 +9,12 @@ from h264lite.cpu_simd.bundles import CodingTools, Motion, Planes, Residual
 from h264lite.cuda_src.inter_residual import inter_residual
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4
 
-from ..b_macroblocks import B_TYPES, make_intra, random_motion
-from ..bundles import named, uploaded
 from ..cpu_simd.test_inter_residual import WEIGHTS, b_references, random_state, reference_pool
 from ..cpu_simd.test_intra import empty_state, picture
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..scaling_lists import lists_named, quantiser_of
+from ..support.b_macroblocks import B_TYPES, make_intra, random_motion
+from ..support.bundles import named, uploaded
+from ..support.scaling_lists import lists_named, quantiser_of
 
 READ = ("sub_mb_type", "qp")
 WRITTEN = ("mb_type", "ref_idx", "mv", "levels", "total_coeff", "transform_8x8", "cbp")

@@ -9,8 +9,8 @@ from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.stages import BY_BITS, D2H, H2D
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import device, gpu  # noqa: F401
+from ..support import round_trip
 
 WIDTH, HEIGHT = 34, 18
 

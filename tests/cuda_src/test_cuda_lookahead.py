@@ -7,9 +7,9 @@ from h264lite.cpu_simd import lookahead as cpu
 from h264lite.cuda_src import half_size as cuda_half_size
 from h264lite.cuda_src import lookahead as cuda
 
-from ..bundles import blank
-from ..cuda_cases import KINDS, SEED, plane
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support.bundles import blank
+from ..support.cuda_cases import KINDS, SEED, plane
 
 SIZES = [(96, 64), (37, 17), (200, 40), (16, 16)]
 

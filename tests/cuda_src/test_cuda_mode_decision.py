@@ -9,11 +9,11 @@ from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cuda_src import mode_decision as cuda
 from h264lite.standard.macroblock import B_DIRECT
 
-from .. import naive
-from ..bundles import blank, uploaded
-from ..cuda_cases import SEED, padded, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..quantiser import constant, varying
+from ..support import naive
+from ..support.bundles import blank, uploaded
+from ..support.cuda_cases import SEED, padded, plane, shifted
+from ..support.quantiser import constant, varying
 
 TURN = 2  # where `inboxes` counts launches, as in mode_decision.cu
 

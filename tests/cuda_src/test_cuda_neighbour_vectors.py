@@ -6,10 +6,10 @@ from h264lite.cpu_simd import neighbour_vectors as cpu
 from h264lite.cpu_simd.decisions import ALL_PARTITIONS, SMALL_PARTITIONS
 from h264lite.cuda_src import neighbour_vectors as cuda
 
-from ..bundles import uploaded
-from ..cuda_cases import KINDS, SEED
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..quantiser import constant, varying
+from ..support.bundles import uploaded
+from ..support.cuda_cases import KINDS, SEED
+from ..support.quantiser import constant, varying
 from .test_cuda_subpel_refine import case
 
 

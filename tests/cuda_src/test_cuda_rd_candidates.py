@@ -6,12 +6,12 @@ from h264lite.cpu_simd import rd_candidates as cpu
 from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, OtherCosts, Planes
 from h264lite.cuda_src.rd_candidates import rd_candidates
 
-from ..bundles import uploaded
 from ..cpu_simd.test_inter_residual import reference_pool
 from ..cpu_simd.test_intra import picture
 from ..cpu_simd.test_rd_candidates import searched
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..scaling_lists import lists_named, quantiser_of
+from ..support.bundles import uploaded
+from ..support.scaling_lists import lists_named, quantiser_of
 
 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "waves"])

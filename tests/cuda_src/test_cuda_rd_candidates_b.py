@@ -6,11 +6,11 @@ from h264lite.cpu_simd import rd_candidates_b as cpu
 from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, OtherCosts, Planes
 from h264lite.cuda_src.rd_candidates_b import rd_candidates_b
 
-from ..bundles import blank, uploaded
 from ..cpu_simd.test_intra import picture
 from ..cpu_simd.test_rd_candidates_b import b_pool, choices, noisy
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..scaling_lists import lists_named, quantiser_of
+from ..support.bundles import blank, uploaded
+from ..support.scaling_lists import lists_named, quantiser_of
 
 
 @pytest.mark.parametrize(

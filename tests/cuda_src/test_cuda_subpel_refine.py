@@ -7,10 +7,10 @@ from h264lite.cpu_simd import subpel_refine as cpu
 from h264lite.cpu_simd.bundles import SearchResult
 from h264lite.cuda_src.subpel_refine import subpel_refine
 
-from ..bundles import uploaded
-from ..cuda_cases import KINDS, SEED, padded, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..quantiser import constant, varying
+from ..support.bundles import uploaded
+from ..support.cuda_cases import KINDS, SEED, padded, plane, shifted
+from ..support.quantiser import constant, varying
 
 AREA = np.array([1] * 16 + [2] * 16 + [4] * 4 + [8] * 4 + [16])  # in 4x4 blocks
 

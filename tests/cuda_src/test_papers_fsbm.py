@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from h264lite.cuda_src.papers import fsbm, scalar
 
-from .. import naive_papers as naive
-from ..cuda_cases import KINDS, SEED, plane
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support import naive_papers as naive
+from ..support.cuda_cases import KINDS, SEED, plane
 
 REACH = 8
 DISTANCES = {3: (32, 16, 8, 4, 2, 1), 7: (16, 4, 1), 13: (8, 1)}

@@ -8,10 +8,10 @@ from h264lite.cpu_simd.layout import PARTITIONS
 from h264lite.cpu_simd.simd.vector import PORTABLE
 from h264lite.cuda_src.papers import loop
 
-from .. import naive
-from ..cuda_cases import KINDS, SEED, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..quantiser import constant
+from ..support import naive
+from ..support.cuda_cases import KINDS, SEED, plane, shifted
+from ..support.quantiser import constant
 
 
 def pictures(kind, height, width, pad):

@@ -5,9 +5,9 @@ import pytest
 from h264lite.cuda_src.papers import streams
 from h264lite.scheduler.trace import GPU, GpuClock, Trace
 
-from .. import naive_papers as naive
-from ..cuda_cases import KINDS, SEED, plane
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support import naive_papers as naive
+from ..support.cuda_cases import KINDS, SEED, plane
 
 
 def moving(kind, height, width, pictures):

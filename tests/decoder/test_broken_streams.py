@@ -1,7 +1,7 @@
 """Broken streams end in frames or in one BitstreamError that names place and cause: prefixes, bit flips, NAL units.
 
-The cases run in tests/broken.py, a process with bounded memory and time; the slow tests are the full sweeps, also with
-NUMBA_BOUNDSCHECK=1. $H264LITE_SEED gives other cases.
+The cases run in tests/support/broken.py, a process with bounded memory and time; the slow tests are the full sweeps, also
+with NUMBA_BOUNDSCHECK=1. $H264LITE_SEED gives other cases.
 """
 
 import json
@@ -13,9 +13,9 @@ from pathlib import Path
 import h264lite
 import pytest
 
-from .. import round_trip, sequences, x264_streams
+from ..support import round_trip, sequences, x264_streams
 
-HERE = Path(__file__).resolve().parent.parent
+SUPPORT = Path(__file__).resolve().parents[1] / "support"
 SEED = int(os.environ.get("H264LITE_SEED", 20240))
 
 
@@ -47,12 +47,12 @@ def streams(tmp_path_factory) -> list[Path]:
 
 def sweep(streams: list[Path], step: int, flips: int, units: int, resilient: bool = False, timeout: int = 300,
           **environment: str) -> dict:
-    """What tests/broken.py says of all cases."""
+    """What tests/support/broken.py says of all cases."""
     numbers = map(str, (SEED, step, flips, units, int(resilient)))
     print(f"H264LITE_SEED={SEED}")
     root = str(Path(h264lite.__file__).resolve().parent.parent)
     path = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run([sys.executable, str(HERE / "broken.py"), *numbers, *map(str, streams)], timeout=timeout,
+    done = subprocess.run([sys.executable, str(SUPPORT / "broken.py"), *numbers, *map(str, streams)], timeout=timeout,
                           capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path} | environment)
     assert done.returncode == 0, done.stderr[-4000:]
     said = json.loads(done.stdout)

@@ -11,8 +11,8 @@ from h264lite.standard.macroblock import MB_TYPE_NAMES, P_SKIP
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .. import round_trip, x264_streams
-from ..broken import units_of
+from ..support import round_trip, x264_streams
+from ..support.broken import units_of
 
 WIDTH, HEIGHT = 64, 48
 

@@ -26,8 +26,8 @@ from h264lite.standard.syntax import (
 )
 from h264lite.standard.syntax_slice import MOST_OPERATIONS
 
-from .. import round_trip
-from ..broken import units_of
+from ..support import round_trip
+from ..support.broken import units_of
 
 DELIMITER = b"\0\0\1\x09\xf0"  # ends the NAL unit before it
 FOLDER = Path(decoder.__file__).parent

@@ -10,11 +10,11 @@ from h264lite.standard.macroblock import I_PCM, LAST_INTRA, I_16x16
 from h264lite.standard.syntax import HIGH, MAIN, parse_pps, parse_slice_header, parse_sps, write_pps, write_sps
 from h264lite.standard.syntax_slice import _slice_header_start, slice_header
 
-from .. import round_trip, x264_streams
 from ..fuzz.mutate import MutatingWriter, Unit, stream_of, units_of
-from ..naive_8x8 import level_scale_8x8, residual_8x8
-from ..naive_reconstruction import level_scale, residual_4x4
-from ..residual_limits import leaves_range, one_dimension_4, one_dimension_8, spoiled_frames
+from ..support import round_trip, x264_streams
+from ..support.naive_8x8 import level_scale_8x8, residual_8x8
+from ..support.naive_reconstruction import level_scale, residual_4x4
+from ..support.residual_limits import leaves_range, one_dimension_4, one_dimension_8, spoiled_frames
 
 
 def stream(units: list[Unit]) -> bytes:

@@ -21,8 +21,8 @@ from h264lite.standard.bits import (
 )
 from h264lite.standard.syntax import parse_pps, parse_slice_header, parse_sps
 
-from ..broken import units_of
 from ..fuzz.seeds import own
+from ..support.broken import units_of
 
 WIDTH, HEIGHT, FRAMES, GOP = 64, 48, 8, 4
 SLICES = (NAL_SLICE, NAL_IDR)

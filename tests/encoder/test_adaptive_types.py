@@ -10,7 +10,7 @@ from h264lite.encoder.decisions.adaptive_types import BEST, FAST, FIXED, Adaptiv
 from h264lite.encoder.decisions.lookahead import FrameCosts
 from h264lite.scheduler.lookahead.costs import CostPending
 
-from ..sequences import clip
+from ..support.sequences import clip
 
 SEED, WIDTH, HEIGHT = 43, 112, 96
 LETTERS = {"IDR": "K"}

@@ -13,7 +13,7 @@ from h264lite.encoder.frames.reader import ALPHA, FrameReader
 from h264lite.encoder.frames.samples import is_array, read
 
 from ..cuda_src.test_cuda_convert import bt709, levels
-from ..foreign_arrays import CODES, LAYOUTS, Dlpack, GpuInterface, HostInterface, stored, video
+from ..support.foreign_arrays import CODES, LAYOUTS, Dlpack, GpuInterface, HostInterface, stored, video
 
 SIZES = ((16, 16), (33, 17))
 FRAMES = 5

@@ -17,9 +17,9 @@ from h264lite.encoder.statistics import psnr, ssim
 from h264lite.standard.bits import NAL_SPS, split_byte_stream
 from h264lite.standard.syntax import parse_sps
 
-from .. import round_trip, sequences
 from ..fuzz.encoder_cases import CONTENTS, Case, check_times
 from ..fuzz.encoder_cases import clip as made_clip
+from ..support import round_trip, sequences
 from .test_adaptive_types import HEIGHT as SCENE_HEIGHT
 from .test_adaptive_types import WIDTH as SCENE_WIDTH
 from .test_adaptive_types import faded, pan

@@ -12,8 +12,8 @@ from h264lite.scheduler.devices import GpuLost
 from h264lite.scheduler.frames.loop import Loop
 from h264lite.scheduler.frames.ring import FrameRing
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, gpu  # noqa: F401
+from ..support import round_trip
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 10
 OPTIONS = {"qp": 28, "device": "cpu", "b_adapt": 0, "scenecut": 0}

@@ -10,8 +10,8 @@ from h264lite.encoder.decisions.size_feedback import RATE_LAG
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frame_spec import FrameSpec
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..support import round_trip
 
 WIDTH, HEIGHT, FPS = 96, 80, 25
 

@@ -11,9 +11,9 @@ import sys
 import pytest
 from h264lite.cli.cli import main
 
-from .. import broken_gpu, round_trip
 from ..cuda_emulator.fixtures import REAL
 from ..cuda_emulator.real import skip_without
+from ..support import broken_gpu, round_trip
 
 WIDTH, HEIGHT, FRAMES = 50, 66, 8
 OPTIONS = ("--ref", "2", "--qp", "26", "--bframes", "0", "--threads", "2", "--quiet")

@@ -19,8 +19,8 @@ from h264lite.encoder.settings.config import Config
 from h264lite.encoder.statistics import FrameRow
 from h264lite.scheduler.frame_spec import FrameSpec
 
-from .. import hrd_model, level_limits, round_trip
 from ..cuda_emulator.fixtures import driver, gpu, launches_by_frame, on_gpus  # noqa: F401
+from ..support import hrd_model, level_limits, round_trip
 from .test_cuda_streams import compare
 
 WIDTH, HEIGHT, FPS = 64, 48, 25

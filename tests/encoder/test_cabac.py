@@ -21,7 +21,7 @@ from h264lite.standard.syntax import (
     write_sps,
 )
 
-from .. import naive_cabac, round_trip, sequences
+from ..support import naive_cabac, round_trip, sequences
 from .test_streams import planes
 
 TOOLS = ({"ref": 3}, {"slices": 8, "keyint": 4}, {"keyint": 1}, {"slices": 3, "subme": 6, "ref": 2, "no_deblock": True})

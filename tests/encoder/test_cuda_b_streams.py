@@ -8,10 +8,10 @@ from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frames.dpb import DecodedPictureBuffer
 from h264lite.scheduler.stages import CPU, CUDA, STAGES, files, frame_steps
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, gpu, launches_by_frame, on_gpus  # noqa: F401
 from ..fuzz.encoder_cases import Case
 from ..fuzz.encoder_cases import clip as made_clip
+from ..support import round_trip
 from .test_cuda_streams import compare
 from .test_frame_order import specs_of
 

@@ -12,10 +12,10 @@ from h264lite.encoder.errors import DeviceError, DeviceLost, Error
 from h264lite.encoder.files.video import RawSource
 from h264lite.scheduler.frames.ring import DOWNLOAD_CYCLE
 
-from .. import round_trip
 from ..cuda_emulator.driver import EmulatedDriver
 from ..cuda_emulator.fixtures import both_ways, check_that_nothing_grows, driver, launches_by_frame, on_gpus  # noqa: F401
-from ..steady import steady, steady_words
+from ..support import round_trip
+from ..support.steady import steady, steady_words
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 8
 

@@ -7,10 +7,10 @@ from h264lite.cuda_src.runtime.device import Device
 from h264lite.encoder.errors import DeviceLost, InputError
 from h264lite.scheduler.frames.ring import DOWNLOAD_CYCLE
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_src.test_cuda_convert import bt709
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 
 FRAMES = 6
 

@@ -12,10 +12,10 @@ from h264lite.cuda_src.runtime.device import DeviceMemoryError
 from h264lite.encoder.errors import DeviceLost, Error
 from h264lite.encoder.settings.config import Config
 
-from .. import round_trip
 from ..cuda_emulator.driver import Context, EmulatedDriver, Function, OutOfMemory
 from ..cuda_emulator.native import use_native_calls
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 
 WIDTH, HEIGHT = 16, 32
 KINDS = {

@@ -16,11 +16,11 @@ from h264lite.cuda_src.runtime.device import Device, load_driver
 from h264lite.encoder.errors import InputError
 from h264lite.encoder.frames.producer import LEGACY_STREAM, Producer, common
 
-from .. import round_trip
 from ..cuda_emulator.driver import Context, EmulatedDriver
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_emulator.real import skip_without
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 
 WIDTH, HEIGHT, FRAMES = 64, 48, 7
 SIDE = 4711

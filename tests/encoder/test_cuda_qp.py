@@ -4,8 +4,8 @@ import pytest
 from h264lite.cuda_src.runtime.device import Device
 from h264lite.encoder.pipeline import Pipeline
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, gpu, on_gpus  # noqa: F401
+from ..support import round_trip
 from .test_cuda_frames import device, encode, upload  # noqa: F401
 
 WIDTH, HEIGHT, FRAMES = 48, 34, 24

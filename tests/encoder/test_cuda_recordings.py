@@ -9,10 +9,10 @@ from h264lite.encoder.settings.config import Config
 from h264lite.scheduler import cuda_executor
 from h264lite.scheduler.frames.stream_schedule import NOTHING, StreamSchedule
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver  # noqa: F401
 from ..cuda_emulator.native import use_native_calls
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 
 FAST = {"qp": 30, "subme": 1, "merange": 4, "partitions": "none", "threads": 1, "no_scenecut": True}
 

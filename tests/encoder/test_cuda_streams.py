@@ -9,10 +9,10 @@ from h264lite.cli.cli import main
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.cuda_src.runtime.driver_calls import DriverCalls
 
-from .. import round_trip, sequences
 from ..cuda_emulator.fixtures import WAYS, gpu  # noqa: F401
 from ..cuda_emulator.real import skip_without
-from ..steady import steady_words
+from ..support import round_trip, sequences
+from ..support.steady import steady_words
 from .test_streams import ALL, planes
 
 TOOLS = (

@@ -8,9 +8,9 @@ import pytest
 from h264lite.encoder.errors import DeviceLost
 from h264lite.scheduler.lookahead.gpu_costs import GpuCosts
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, gpu, launches_by_frame, on_gpus  # noqa: F401
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 from .test_adaptive_types import pan
 
 WIDTH, HEIGHT = 70, 52

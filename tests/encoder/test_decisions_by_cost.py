@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from .. import round_trip, sequences
 from ..cpu_simd.test_psy import differences
+from ..support import round_trip, sequences
 from .test_streams import planes
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from h264lite.encoder.errors import Error
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver  # noqa: F401
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised in a generator that ends
 

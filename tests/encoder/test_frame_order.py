@@ -22,7 +22,7 @@ from h264lite.scheduler.frames.dpb import DecodedPictureBuffer
 from h264lite.standard.syntax import B as B_SLICE
 from h264lite.standard.syntax import parse_pps, parse_slice_header, parse_sps, write_pps, write_sps
 
-from ..steady import steady
+from ..support.steady import steady
 
 SLICES = ((0, 2), (2, 3))
 MANY = 2**30

@@ -17,9 +17,9 @@ from h264lite.encoder.gops.queue import GopQueue
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
-from ..steady import steady, steady_words
+from ..support import round_trip
+from ..support.steady import steady, steady_words
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 11
 

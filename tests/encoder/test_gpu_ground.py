@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 from h264lite.encoder.errors import Error, InputError
 
-from .. import gpu_process, round_trip
 from ..cuda_emulator.driver import Context, EmulatedDriver
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
 from ..cuda_emulator.real import skip_without
+from ..support import gpu_process, round_trip
 
 WIDTH, HEIGHT, FRAMES = 640, 368, 14
 CYCLES = 20_000_000  # of a GPU's clock: some 10 ms, by which a producer is late

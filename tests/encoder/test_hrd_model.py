@@ -12,7 +12,7 @@ from h264lite.standard.syntax_sei import (
     write_pic_timing,
 )
 
-from .. import hrd_model
+from ..support import hrd_model
 from .test_buffer import BUFFER, encoded
 
 OPTIONS = {"keyint": 8, "bframes": 2, "crf": 30, "vbv_bufsize": 20}

@@ -13,12 +13,12 @@ from h264lite.scheduler.planning.plan import Plan
 from h264lite.scheduler.stages import STAGES
 from h264lite.scheduler.workers import CpuWorker
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, gpu, launches_by_frame, on_gpus  # noqa: F401
 from ..fuzz.encoder_cases import Case
 from ..fuzz.encoder_cases import clip as made_clip
 from ..scheduler.test_route import HEIGHT as OF_ROUTES
 from ..scheduler.test_route import random_plan
+from ..support import round_trip
 from .test_hybrid_streams import SPLITS, compare, config, encode
 
 FIXED = {"b_adapt": 0, "no_scenecut": True, "threads": 1}

@@ -11,8 +11,8 @@ from h264lite.scheduler.planning.route import FrameKind, all_resident_in, route
 from h264lite.scheduler.residency import NOTHING, resident_in
 from h264lite.scheduler.workers import CpuWorker
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..support import round_trip
 from .test_cuda_frames import upload
 from .test_hybrid_streams import config, encode
 

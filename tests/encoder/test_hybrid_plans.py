@@ -14,10 +14,10 @@ from h264lite.scheduler.planning.plan import Plan
 from h264lite.scheduler.planning.probing import Probing
 from h264lite.scheduler.planning.tuning_file import Machine, Tuning, cache_file, now, save
 
-from .. import round_trip
 from ..cuda_emulator.driver import BUILT
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 
 
 @pytest.fixture(autouse=True)

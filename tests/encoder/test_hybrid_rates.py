@@ -16,11 +16,11 @@ from h264lite.scheduler.planning.plan import Plan
 from h264lite.scheduler.workers import CpuWorker
 from hypothesis import HealthCheck, given, seed, settings
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, gpu, launches_by_frame, on_gpus  # noqa: F401
 from ..fuzz import rate_cases
 from ..scheduler.test_route import HEIGHT as OF_ROUTES
 from ..scheduler.test_route import random_plan
+from ..support import round_trip
 from .test_cuda_frames import upload
 from .test_hybrid_b_streams import DEVICES, PLANS, ROWS
 from .test_hybrid_streams import SPLITS, compare, config, encode

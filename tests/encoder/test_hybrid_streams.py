@@ -11,9 +11,9 @@ from h264lite.scheduler.hybrid_executor import HybridExecutor
 from h264lite.scheduler.planning.models import CPU, guess
 from h264lite.scheduler.planning.tuning_file import Machine, Tuning
 
-from .. import round_trip, sequences
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_emulator.real import skip_without
+from ..support import round_trip, sequences
 from .test_cuda_frames import upload
 from .test_cuda_streams import TOOLS
 from .test_streams import planes

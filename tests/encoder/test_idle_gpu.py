@@ -10,8 +10,8 @@ from h264lite.cuda_src.runtime.device import Device, DeviceUnavailable
 from h264lite.cuda_src.runtime.pool import Pool
 from h264lite.encoder.errors import DeviceLost, InputError
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
+from ..support import round_trip
 
 KINDS = (  # width, height, options
     (48, 32, {}), (64, 48, {"slices": 2}), (48, 32, {"preset": "ultrafast"}), (48, 32, {"ref": 2}), (48, 32, {}),

@@ -10,8 +10,8 @@ from h264lite.encoder.settings.config import Config
 from h264lite.standard.bits import NAL_AUD, NAL_IDR, NAL_PPS, NAL_SEI, NAL_SLICE, NAL_SPS, nal_unit, split_byte_stream
 from h264lite.standard.syntax import parse_access_unit_delimiter, parse_sei, write_sei
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
+from ..support import round_trip
 
 SIZE = 48, 32
 

@@ -6,7 +6,7 @@ import pytest
 from h264lite.standard.bits import NAL_SPS, nal_unit
 from h264lite.standard.syntax import parse_sps, write_sps
 
-from .. import level_limits
+from ..support import level_limits
 from .test_hrd_model import rebuilt
 
 NOISE = np.random.default_rng(3).integers(0, 256, (5, 96, 160), np.uint8)

@@ -8,9 +8,9 @@ from h264lite.encoder.errors import OptionError
 from h264lite.encoder.settings.config import Config
 from h264lite.standard.macroblock import I_PCM
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 from .test_cuda_streams import compare
 
 WIDTH, HEIGHT = 82, 66

@@ -14,8 +14,8 @@ from h264lite.encoder.errors import OutputError
 from h264lite.encoder.files.output_mp4 import Mp4Sink
 from h264lite.mp4 import layouts
 
-from .. import round_trip
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 
 av = pytest.importorskip("av", reason="PyAV reads the files")
 WIDTH, HEIGHT, FRAMES, KEYINT = 50, 34, 24, 8

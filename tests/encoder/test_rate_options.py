@@ -19,7 +19,7 @@ from h264lite.encoder.settings.tunes import TUNES
 from h264lite.encoder.statistics import FrameRow, Statistics
 from h264lite.scheduler.frame_spec import B, I, P
 
-from .. import round_trip
+from ..support import round_trip
 from .test_scene_cuts import bytes_of
 
 SEED, SIZE = 2407, (64, 48)

@@ -14,8 +14,8 @@ from h264lite.encoder.gops.gops import count_lanes
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frame_spec import FrameSpec
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..support import round_trip
 from .test_bitrate import FPS, HEIGHT, WIDTH, clip
 
 FAST = {"preset": "superfast", "fps": FPS, "bframes": 2, "bitrate": 150, "keyint": 12}

@@ -15,9 +15,9 @@ from h264lite.encoder.settings.config import Config
 from h264lite.encoder.statistics import ssim
 from h264lite.mp4.reader import Mp4Reader
 
-from .. import reordered, round_trip
 from ..cuda_emulator.fixtures import driver, launches_by_frame  # noqa: F401
-from ..steady import steady_words
+from ..support import reordered, round_trip
+from ..support.steady import steady_words
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 9
 OPTIONS = {"qp": 28, "bframes": 0, "ref": 2, "device": "cpu"}

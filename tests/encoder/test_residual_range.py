@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.decisions import MOST_RESIDUAL
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..fuzz import encoder_cases
+from ..support import round_trip
 
 TOOLS = (
     {"profile": "baseline"},

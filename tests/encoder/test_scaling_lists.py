@@ -9,9 +9,9 @@ from h264lite.standard.bits import NAL_SPS, split_byte_stream
 from h264lite.standard.syntax import parse_sps
 from h264lite.standard.tables import ZIGZAG_4x4, ZIGZAG_8x8
 
-from .. import round_trip, sequences
-from ..scaling_lists import random_lists, to_file
-from ..steady import steady
+from ..support import round_trip, sequences
+from ..support.scaling_lists import random_lists, to_file
+from ..support.steady import steady
 from .test_streams import planes
 
 TOOLS = (

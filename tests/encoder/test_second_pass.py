@@ -14,8 +14,8 @@ from h264lite.cli import cli
 from h264lite.encoder.decisions.second_pass import FirstPassSizes, rate_factor, stream_bits
 from h264lite.encoder.settings.config import Config
 
-from .. import hrd_model, round_trip
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..support import hrd_model, round_trip
 from .test_bitrate import FPS, HEIGHT, WIDTH, clip
 
 FAST = {"preset": "superfast", "threads": 1, "fps": FPS}

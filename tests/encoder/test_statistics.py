@@ -22,8 +22,8 @@ from h264lite.standard.macroblock import (
     P_16x16,
 )
 
-from .. import round_trip
-from ..fake_pipeline import EncodedFrame
+from ..support import round_trip
+from ..support.fake_pipeline import EncodedFrame
 
 
 def naive_ssim(a, b):

@@ -13,11 +13,11 @@ from h264lite.encoder.errors import DeviceError, InputError
 from h264lite.scheduler.planning import links
 from h264lite.scheduler.planning.tuning_file import cache_file, read
 
-from .. import round_trip
 from ..cli.test_machine_commands import quick  # noqa: F401
 from ..cuda_emulator.driver import Error
 from ..cuda_emulator.fixtures import both_ways, driver, on_gpus  # noqa: F401
-from ..steady import steady_words
+from ..support import round_trip
+from ..support.steady import steady_words
 from . import test_cuda_types
 from .test_cuda_frames import upload
 

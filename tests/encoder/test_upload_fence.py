@@ -23,9 +23,9 @@ from h264lite.scheduler.threads.copiers import Copiers
 from h264lite.scheduler.threads.copy_kernels import PENDING, READY
 from h264lite.scheduler.trace import Trace
 
-from .. import round_trip
 from ..cuda_emulator.driver import EmulatedDriver
 from ..cuda_emulator.real import skip_without
+from ..support import round_trip
 
 SIZE = 66, 50
 

@@ -9,8 +9,8 @@ from h264lite.encoder.decisions.weights import entries, plane_sums, plane_weight
 from h264lite.encoder.errors import OptionError
 from h264lite.scheduler.frame_spec import UNWEIGHTED, Weights
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
+from ..support import round_trip
 from .test_cuda_frames import encode as encode_frames
 from .test_cuda_frames import upload
 from .test_cuda_streams import compare

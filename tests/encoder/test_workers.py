@@ -36,10 +36,10 @@ from h264lite.encoder.workers.connection import POSSIBLE, Connection
 from h264lite.encoder.workers.slots import Slots
 from h264lite.encoder.workers.workers import Workers, uses_workers
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver  # noqa: F401
 from ..cuda_emulator.real import skip_without
-from ..steady import steady, steady_words
+from ..support import round_trip
+from ..support.steady import steady, steady_words
 
 pytestmark = pytest.mark.skipif(not POSSIBLE, reason="no descriptors can be sent to processes here")
 WIDTH, HEIGHT, FRAMES = 50, 34, 60

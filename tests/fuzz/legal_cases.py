@@ -16,7 +16,7 @@ import numpy as np
 from h264lite.standard import bits, syntax_pps, syntax_slice, syntax_sps
 from h264lite.standard.syntax import HIGH, B, I, P, Pps, SliceHeader, Sps, Weight, starts_new_picture
 
-from ..residual_limits import spoiled_frames
+from ..support.residual_limits import spoiled_frames
 from . import decoder_cases, mutate, seeds
 from .guard import GuardedNumpy
 from .kinds import Result

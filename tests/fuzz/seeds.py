@@ -85,7 +85,7 @@ def x264_streams() -> list[bytes]:
         import av
         import pytest
 
-        from .. import x264_streams as x264
+        from ..support import x264_streams as x264
     except ImportError:
         return []
     made = []

@@ -17,7 +17,7 @@ import numpy as np
 from h264lite.encoder.settings.config import Config
 from h264lite.encoder.settings.presets import PRESETS
 
-from .. import hrd_model, level_limits
+from ..support import hrd_model, level_limits
 from . import encoder_cases, rate_cases
 from .encoder_cases import Planes, check_times, ffmpeg_samples
 from .guard import GuardedNumpy

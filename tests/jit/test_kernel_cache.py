@@ -25,7 +25,7 @@ from h264lite.jit.sources import stamp
 from h264lite.scheduler.stages import CPU, files
 from numba.core.registry import cpu_target
 
-from ..steady import steady
+from ..support.steady import steady
 from .test_cache_checks import HOW, break_it
 
 NUMBA = numba.__version__

@@ -14,7 +14,7 @@ from h264lite.decoder.decoder import Decoder
 from h264lite.encoder.files.output_mp4 import Mp4Sink
 from h264lite.mp4.reader import Mp4Reader
 
-from .. import round_trip
+from ..support import round_trip
 
 RATE, FRAMES = Fraction(24000, 1001), 20
 

@@ -27,8 +27,8 @@ from h264lite.standard.macroblock import (
     P_16x8,
 )
 
-from .. import report_pages
-from ..report_pages import HOSTILE
+from ..support import report_pages
+from ..support.report_pages import HOSTILE
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium (pip install 'h264lite[test-browser]')")
 

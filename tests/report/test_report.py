@@ -17,8 +17,8 @@ from h264lite.standard.macroblock import MB_TYPE_NAMES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .. import report_pages, round_trip
-from ..report_pages import HOSTILE
+from ..support import report_pages, round_trip
+from ..support.report_pages import HOSTILE
 
 
 def decoded(data):

@@ -10,8 +10,8 @@ from h264lite.scheduler.stages import STAGES
 from h264lite.scheduler.threads.pool import WorkerPool
 from h264lite.scheduler.trace import Trace
 
-from .. import round_trip
 from ..jit.test_address_calls import FAR_TOO_MUCH, allocate
+from ..support import round_trip
 
 WIDTH, HEIGHT = 66, 50
 CLIP = round_trip.noise_clip(WIDTH, HEIGHT, 9, 5)

@@ -21,9 +21,9 @@ from h264lite.scheduler.frames.dpb import DecodedPictureBuffer
 from h264lite.scheduler.frames.frame import HostFrame
 from h264lite.scheduler.stages import STAGES, Stage
 
-from .. import round_trip
 from ..cuda_emulator.driver import EmulatedDriver
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 
 MAIN_THREAD = "host"
 FIXED = {"b_adapt": 0, "no_scenecut": True}  # as many B frames as --bframes says

@@ -21,8 +21,8 @@ from h264lite.scheduler.threads.watchdog import Watchdog
 from h264lite.scheduler.trace import Trace
 from h264lite.scheduler.workers import CpuWorker
 
-from .. import round_trip
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 from .test_route import HEIGHT, random_plan
 
 NAMES = ("cpu", "cpu:slow")

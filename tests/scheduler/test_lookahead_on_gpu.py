@@ -11,8 +11,8 @@ from h264lite.scheduler.lookahead.costs import CostPending
 from h264lite.scheduler.lookahead.gpu_costs import GpuCosts
 from h264lite.scheduler.lookahead.gpu_or_host import GpuOrHostCosts
 
-from ..cuda_cases import SEED
 from ..cuda_emulator.fixtures import device, driver, on_gpus  # noqa: F401
+from ..support.cuda_cases import SEED
 
 WIDTH, HEIGHT = 68, 50
 

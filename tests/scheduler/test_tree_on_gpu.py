@@ -7,8 +7,8 @@ from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.lookahead.costs import CostPending
 from h264lite.scheduler.lookahead.gpu_tree import GpuTree
 
-from ..cuda_cases import SEED
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..support.cuda_cases import SEED
 
 WIDTH, HEIGHT = 68, 50
 

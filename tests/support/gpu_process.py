@@ -1,7 +1,7 @@
 """A process that encodes on a GPU, for tests of several processes, of signals and of kernels of other libraries that fail:
 
-    python gpu_process.py encode OUT DEVICE       # says "begun" after the first frames, and waits for a line
-    python gpu_process.py fault OUT DEVICE WHEN   # PyTorch makes the GPU fail before the encoder, or between frames
+    python tests/support/gpu_process.py encode OUT DEVICE      # says "begun" after the first frames, and waits for a line
+    python tests/support/gpu_process.py fault OUT DEVICE WHEN  # PyTorch makes the GPU fail before or between frames
 
 It says what was raised in one line of JSON: {"error": name of the type or null, "text": message, "warnings": [...]}.
 """

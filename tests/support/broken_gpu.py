@@ -1,6 +1,6 @@
 """The command line on a GPU that breaks for good, as a program, since a broken context cannot be repaired within its process:
 
-    python broken_gpu.py 3 encode in.yuv out.264 --device hybrid ...
+    python tests/support/broken_gpu.py 3 encode in.yuv out.264 --device hybrid ...
 
 Before frame 3 the GPU gets a kernel of this project that works on an address where nothing is, ahead of all that its
 streams get from then on: an illegal access, after which no call for that context succeeds. `hybrid` divides each picture in
@@ -68,6 +68,7 @@ if __name__ == "__main__":
     from h264lite.__main__ import main
 
     if os.environ.get("BROKEN_GPU") == "emulated":
+        sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
         from cuda_emulator.driver import EmulatedDriver  # type: ignore[import-not-found]
 
         use_driver(EmulatedDriver(devices=2 if "BROKEN_ORDINAL" in os.environ else 1))
