@@ -88,7 +88,7 @@ def children_of(parent):
 
 def stand_in(monkeypatch, module, argument):
     """Worker processes run `main` of a module of the tests in place of their own."""
-    package = __package__.rpartition(".")[0]
+    package = __package__.rpartition(".")[0] + ".support"
 
     def command(descriptor, device):
         code = f"import sys; sys.path[:] = {sys.path!r}; from {package}.{module} import main; "
