@@ -20,6 +20,7 @@ from h264lite.encoder.errors import DeviceError, Error
 from h264lite.encoder.files import output_mp4
 
 from .cuda_emulator.fixtures import gpu  # noqa: F401
+from .inside import in_use, waiting_file_of
 from .support import round_trip
 from .test_house import ROOT, SOURCES
 
@@ -233,7 +234,7 @@ def test_samples_that_wait_in_a_file_are_written_once(monkeypatch):
         for n, planes in enumerate(PICTURES):
             writer.write(planes)
             if n == forks_at:
-                file = writer._sink._waiting._file
+                file = waiting_file_of(writer)
                 assert status_of_child(lambda file=file: (file.close(), True)) == 0
         writer.close()
         return target.data
@@ -271,15 +272,13 @@ def test_a_decoder_after_a_fork():
 
 def test_an_encoder_that_another_thread_feeds_is_refused_by_its_process():
     with h264lite.Encoder(48, 32, 25, device="cpu", threads=1) as encoder:
-        encoder._session._call["call"] = object()  # of a thread of the parent, at the fork
-
         def refused():
             with pytest.raises(Error, match="make one in each process"):
                 encoder.encode(PICTURES[0])
             return True
 
-        assert status_of_child(refused) == 0
-        encoder._session._call.clear()
+        with in_use(encoder):  # by a thread of the parent, at the fork
+            assert status_of_child(refused) == 0
 
 
 # ---- GPUs

@@ -18,6 +18,8 @@ from h264lite.cuda_src.runtime import device as device_module
 from h264lite.cuda_src.runtime.device import Device, GpuLost
 from h264lite.cuda_src.runtime.recording import Recording
 
+from ..inside import allocations_of
+
 KERNEL, COPY = "the kernel ", "mem"  # how the names of launches, and of copies and fills, begin
 FAULT = "an injected fault"
 
@@ -76,7 +78,7 @@ class RealGpus:
     @property
     def allocations(self) -> list[Any]:
         """Arrays of devices that were not closed."""
-        return [allocation for device in self._devices for _, allocation in device._memory._made]
+        return [allocation for device in self._devices for allocation in allocations_of(device)]
 
     @staticmethod
     def _around(real: Callable[..., Any], mine: Callable[..., Any]) -> Callable[..., Any]:

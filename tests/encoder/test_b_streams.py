@@ -13,6 +13,7 @@ from h264lite.scheduler.frames.loop import Loop
 from h264lite.scheduler.frames.ring import FrameRing
 
 from ..cuda_emulator.fixtures import driver, gpu  # noqa: F401
+from ..inside import on_each_b_frame
 from ..support import round_trip
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 10
@@ -62,14 +63,13 @@ def test_decoders_agree(clip, options):
 def test_b_frames_that_end_late(clip, options, monkeypatch):
     """On a CPU later frames are coded before B frames that are no references; they overwrite nothing that these read."""
     expected = [packet.data for packet in packets_of(clip, threads=1, **options)]
-    code, late = Loop._code_parallel, []
+    late = []
 
-    def code_late(self, executor_b, frame, *given):
+    def wait(frame):
         time.sleep(0.02)
         late.append(frame.spec.coding_index)
-        return code(self, executor_b, frame, *given)
 
-    monkeypatch.setattr(Loop, "_code_parallel", code_late)
+    on_each_b_frame(monkeypatch.setattr, wait)
     assert [packet.data for packet in packets_of(clip, threads=3, **options)] == expected and late
 
 

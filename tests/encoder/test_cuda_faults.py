@@ -14,6 +14,7 @@ from h264lite.scheduler.frames.ring import DOWNLOAD_CYCLE
 
 from ..cuda_emulator.driver import EmulatedDriver
 from ..cuda_emulator.fixtures import both_ways, check_that_nothing_grows, driver, launches_by_frame, on_gpus  # noqa: F401
+from ..inside import executor_of, frame_executor_of, n_host_buffers, recordings_of, ring_of
 from ..support import round_trip
 from ..support.steady import steady, steady_words
 
@@ -138,7 +139,7 @@ def test_the_loss_is_raised_once(driver, clip):  # noqa: F811
     packets, lost = [], 0
     with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", threads=4, qp=26, bframes=0) as encoder:
         for planes in clip:
-            in_flight = encoder._pipeline.executor.in_flight
+            in_flight = frame_executor_of(encoder).in_flight
             assert not [handle for handle in in_flight if handle.task.exception()]  # none is late
             try:
                 packets += encoder.encode(tuple(planes))
@@ -189,11 +190,10 @@ def test_few_kinds_of_pictures_are_noted(driver, options):  # noqa: F811
     """Wherever frames lie: as many as numbers of references, with those of the first frames, and kinds of downloads."""
     (frame,) = round_trip.noise_clip(16, 16, 1, 3)
     with h264lite.Encoder(16, 16, **steady(options)) as encoder:
-        pipeline = encoder._pipeline
-        for _ in range(5 * len(pipeline.executor.ring.frames)):
+        for _ in range(5 * len(ring_of(encoder).frames)):
             encoder.encode(frame)
-        ref, executor = encoder.config.ref, pipeline.executor.loop.executor
-        period = DOWNLOAD_CYCLE if pipeline.config.may_change_device else ref
-        assert len(executor._recordings) == ref + len({n % period >= period - ref for n in range(period)})
-        n_frames = len(pipeline.executor.ring.frames)
-        assert len(executor._host_buffers) == math.lcm(n_frames, executor.frames_on_device)
+        ref = encoder.config.ref
+        period = DOWNLOAD_CYCLE if encoder.config.may_change_device else ref
+        assert len(recordings_of(encoder)) == ref + len({n % period >= period - ref for n in range(period)})
+        n_frames, n_on_device = len(ring_of(encoder).frames), executor_of(encoder).frames_on_device
+        assert n_host_buffers(encoder) == math.lcm(n_frames, n_on_device)

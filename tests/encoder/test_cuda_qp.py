@@ -2,9 +2,9 @@
 
 import pytest
 from h264lite.cuda_src.runtime.device import Device
-from h264lite.encoder.pipeline import Pipeline
 
 from ..cuda_emulator.fixtures import driver, gpu, on_gpus  # noqa: F401
+from ..inside import on_each_frame
 from ..support import round_trip
 from .test_cuda_frames import device, encode, upload  # noqa: F401
 
@@ -22,13 +22,12 @@ def recorded(monkeypatch):
 
 def set_qps(monkeypatch, qps):
     """Frames in each encode have these QPs, again and again; some QPs of slices take more bits in headers than others."""
-    encode = Pipeline._encode
 
-    def encode_with_qp(self, frame, spec, *given):
-        spec = spec or self.frame_decider.decide_fixed()
-        return encode(self, frame, spec._replace(qp=qps[spec.display_index % len(qps)]), *given)
+    def with_qp(pipeline, spec):
+        spec = spec or pipeline.frame_decider.decide_fixed()
+        return spec._replace(qp=qps[spec.display_index % len(qps)])
 
-    monkeypatch.setattr(Pipeline, "_encode", encode_with_qp)
+    on_each_frame(monkeypatch.setattr, with_qp)
 
 
 @on_gpus

@@ -11,14 +11,11 @@ from h264lite.scheduler.frames.stream_schedule import NOTHING, StreamSchedule
 
 from ..cuda_emulator.fixtures import driver  # noqa: F401
 from ..cuda_emulator.native import use_native_calls
+from ..inside import recordings_of
 from ..support import round_trip
 from ..support.steady import steady
 
 FAST = {"qp": 30, "subme": 1, "merange": 4, "partitions": "none", "threads": 1, "no_scenecut": True}
-
-
-def executor_of(encoder):
-    return encoder._pipeline._pipeline.executor.loop.executor
 
 
 def of_changing_types(count, size=16):
@@ -48,7 +45,7 @@ def test_few_kinds_in_a_long_stream(driver, options, most, fewest_types):  # noq
         types = ""
         for frame in of_changing_types(200):
             types += "".join(packet.frame_type for packet in encoder.encode(frame))
-        found = dict(executor_of(encoder)._recordings)
+        found = dict(recordings_of(encoder))
         lengths = {len(part) for part in types.replace("I", "P").split("P")}
     assert len(found) <= most, sorted(found)
     assert len(lengths) >= fewest_types, types

@@ -14,6 +14,7 @@ import pytest
 from h264lite.encoder.errors import Error
 
 from ..cuda_emulator.fixtures import driver  # noqa: F401
+from ..inside import executor_of
 from ..support import round_trip
 from ..support.steady import steady
 
@@ -199,14 +200,15 @@ def test_one_call_at_a_time():
     clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
     inside, leave, refused = threading.Event(), threading.Event(), []
     with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", threads=1, qp=26, bframes=0) as encoder:
-        run = encoder._pipeline.executor.loop.executor.run_compiled
+        executor = executor_of(encoder)
+        run = executor.run_compiled
 
         def slow(*given):
             inside.set()
             assert leave.wait(LIMIT)
             return run(*given)
 
-        encoder._pipeline.executor.loop.executor.run_compiled = slow
+        executor.run_compiled = slow
         packets = []
         feeder = threading.Thread(target=lambda: packets.extend(encoder.encode(tuple(clip[0]))))
         feeder.start()

@@ -14,10 +14,10 @@ from h264lite.cli.cli import main
 from h264lite.encoder.errors import DeviceError, DeviceLost, InputError, OptionError
 from h264lite.encoder.gops.gops import Gops, count_lanes, lane_settings
 from h264lite.encoder.gops.queue import GopQueue
-from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..inside import on_each_frame
 from ..support import round_trip
 from ..support.steady import steady, steady_words
 
@@ -179,14 +179,14 @@ def in_time(function):
 
 def test_who_goes_on_behind_an_error_is_told_again(clip, monkeypatch):
     """More frames than may wait: they did for ever."""
-    encode, threads = Pipeline._encode, threading.active_count()
+    threads = threading.active_count()
 
-    def full(self, frame, spec, planes, ahead=()):
+    def full(pipeline, spec):
         if spec.display_index == 3:
             raise MemoryError("no memory")
-        return encode(self, frame, spec, planes, ahead)
+        return spec
 
-    monkeypatch.setattr(Pipeline, "_encode", full)
+    on_each_frame(monkeypatch.setattr, full)
     config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, **steady({}), gops=2, threads=1)
     gops, raised = Gops(config, 2), []
 

@@ -12,6 +12,7 @@ from h264lite.scheduler.residency import NOTHING, resident_in
 from h264lite.scheduler.workers import CpuWorker
 
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..inside import switching_executor_of
 from ..support import round_trip
 from .test_cuda_frames import upload
 from .test_hybrid_streams import config, encode
@@ -32,8 +33,7 @@ def encode_by(changes, clip, keep=True, **options):
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", **options)
     alone, packets = "", []
     with h264lite.Encoder.from_config(settings, keep) as encoder:
-        executor = encoder._pipeline.executor.loop.executor
-        executor.may_switch, executor.adaptation.models = True, None
+        executor = switching_executor_of(encoder)
         for n, planes in enumerate(clip):
             if n in changes:
                 executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS[changes[n]]))
@@ -127,8 +127,7 @@ def test_a_gpu_that_is_idle_may_be_lost(driver, clip):  # noqa: F811
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=2)
     packets = []
     with h264lite.Encoder.from_config(settings) as encoder:
-        executor = encoder._pipeline.executor.loop.executor
-        executor.may_switch, executor.adaptation.models = True, None
+        executor = switching_executor_of(encoder)
         for n, planes in enumerate(clip):
             if n == 3:
                 executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS["cpu"]))
@@ -151,8 +150,7 @@ def test_no_room_for_it(driver, clip):  # noqa: F811
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu"))
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid")
     with h264lite.Encoder.from_config(settings) as encoder:
-        executor = encoder._pipeline.executor.loop.executor
-        executor.may_switch, executor.adaptation.models = True, None
+        executor = switching_executor_of(encoder)
         packets = [packet for planes in clip[:3] for packet in encoder.encode(tuple(planes))]
         driver.memory = sum(allocation.nbytes for allocation in driver.allocations)
         executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS["gpu"]))
@@ -167,8 +165,7 @@ def test_nothing_is_allocated_once_both_ways_were_gone(driver, clip):  # noqa: F
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=2)
     plans = [Plan.split(DEVICES, ROWS, *PLANS[name]) for name in ("split", "gpu", "split", "cpu")]
     with h264lite.Encoder.from_config(settings) as encoder:
-        executor = encoder._pipeline.executor.loop.executor
-        executor.may_switch, executor.adaptation.models = True, None
+        executor = switching_executor_of(encoder)
         for n in range(80):
             executor.adaptation.change(plans[n // 5 % 4])
             encoder.encode(tuple(clip[n % FRAMES]))

@@ -16,6 +16,7 @@ from h264lite.scheduler.planning.tuning_file import Machine, Tuning, cache_file,
 
 from ..cuda_emulator.driver import BUILT
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
+from ..inside import executor_of
 from ..support import round_trip
 from ..support.steady import steady
 
@@ -43,7 +44,7 @@ def tune(pins=None, slower=1.0, link=None):
 def encode(clip, width, height, device, **options):
     settings = Config.from_options(width=width, height=height, device=device, threads=2, **steady(options))
     with h264lite.Encoder.from_config(settings) as encoder:
-        executor = encoder._pipeline.executor.loop.executor
+        executor = executor_of(encoder)
         packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
     return b"".join(packet.data for packet in packets), executor
 
@@ -76,7 +77,7 @@ def test_an_idle_gpu_is_measured_again(gpu, monkeypatch):  # noqa: F811
     settings = Config.from_options(width=66, height=66, device="hybrid", threads=2, ref=2, keyint=25, subme=4, **steady({}))
     packets, pictures = [], []
     with h264lite.Encoder.from_config(settings) as encoder:
-        executor = encoder._pipeline.executor.loop.executor
+        executor = executor_of(encoder)
         adaptation = executor.adaptation
         assert adaptation.plan.single == CPU
         adaptation._clock = itertools.count(1.0).__next__  # every frame takes as long as the one before
@@ -105,7 +106,7 @@ def test_who_could_add_next_to_nothing_is_not_there(gpu, monkeypatch):  # noqa: 
         monkeypatch.setattr("h264lite.scheduler.hybrid_start.TOO_SLOW", limit)
         tune(pins, slower=3.0, link=Link(0.004, 1e8))
         with h264lite.Encoder(66, 66, device="hybrid", qp=26, bframes=0) as encoder:
-            assert type(encoder._pipeline.executor.loop.executor) is kind
+            assert type(executor_of(encoder)) is kind
 
 
 def test_rows_that_are_pinned_are_taken(gpu):  # noqa: F811

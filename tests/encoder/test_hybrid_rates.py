@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, seed, settings
 
 from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, gpu, launches_by_frame, on_gpus  # noqa: F401
 from ..fuzz import rate_cases
+from ..inside import switching_executor_of
 from ..scheduler.test_route import HEIGHT as OF_ROUTES
 from ..scheduler.test_route import random_plan
 from ..support import round_trip
@@ -129,8 +130,7 @@ def changing(clip, size, changes, options):
     """
     alone = set()
     with h264lite.Encoder.from_config(config(*size, ("half", 1), device="hybrid", **options)) as encoder:
-        executor = getattr(encoder._pipeline, "_pipeline", encoder._pipeline).executor.loop.executor
-        executor.may_switch, executor.adaptation.models = True, None
+        executor = switching_executor_of(encoder)
         run = executor.adaptation.learn
         tries = itertools.count()
 

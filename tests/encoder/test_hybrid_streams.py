@@ -13,6 +13,7 @@ from h264lite.scheduler.planning.tuning_file import Machine, Tuning
 
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_emulator.real import skip_without
+from ..inside import executor_of, gpu_of, pipelines_of
 from ..support import round_trip, sequences
 from .test_cuda_frames import upload
 from .test_cuda_streams import TOOLS
@@ -36,9 +37,7 @@ def encode(clip, settings):
     """Stream and reconstruction."""
     with h264lite.Encoder.from_config(settings, True) as encoder:
         if settings.split is not None:
-            pipelines = encoder.lanes.lanes if encoder.lanes else [encoder._pipeline]
-            pipelines = [getattr(pipeline, "_pipeline", pipeline) for pipeline in pipelines]  # of Reordering
-            assert all(isinstance(pipeline.executor.loop.executor, HybridExecutor) for pipeline in pipelines)
+            assert all(isinstance(executor_of(pipeline), HybridExecutor) for pipeline in pipelines_of(encoder))
         packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
     return b"".join(packet.data for packet in packets), [packet.reconstruction for packet in packets]
 
@@ -124,7 +123,7 @@ def test_a_plan_for_one_device_is_that_device(gpu, monkeypatch):  # noqa: F811
     """No cost of two devices where one does everything and the other could not add much."""
     monkeypatch.setattr("h264lite.scheduler.hybrid_start.TOO_SLOW", 1.0)
     with h264lite.Encoder(64, 64, device="hybrid", qp=26, bframes=0) as encoder:
-        executor = encoder._pipeline.executor.loop.executor
+        executor = executor_of(encoder)
         assert not isinstance(executor, HybridExecutor)
         encoder.encode(np.zeros((96, 64), np.uint8))
         encoder.flush()
@@ -149,14 +148,14 @@ def test_what_the_tuning_file_says_of_a_gpu(gpu, split):  # noqa: F811
     assert tuning.choices == {"streams": 1, "tile_rows": 2}
     tuned = replace(plain, tuning=tuning)
     with h264lite.Encoder.from_config(tuned) as encoder:
-        executor = encoder._pipeline.executor.loop.executor
-        alone = executor.gpu_worker if split else executor
-        assert alone.gpu.tile_rows == 2 and (executor.serial if split is None else executor.executor_of("cuda:0").serial)
+        executor = executor_of(encoder)
+        assert gpu_of(encoder).tile_rows == 2
+        assert executor.serial if split is None else executor.executor_of("cuda:0").serial
     told = replace(tuned, gpu_choices={"tile_rows": 1})
     with h264lite.Encoder.from_config(told) as encoder:  # whatever the file says
-        executor = encoder._pipeline.executor.loop.executor
-        alone = executor.gpu_worker if split else executor
-        assert alone.gpu.tile_rows == 1 and not (executor.serial if split is None else executor.executor_of("cuda:0").serial)
+        executor = executor_of(encoder)
+        assert gpu_of(encoder).tile_rows == 1
+        assert not (executor.serial if split is None else executor.executor_of("cuda:0").serial)
     cpu = encode(clip, config(50, 82, device="cpu"))[0]
     assert all(encode(clip, some)[0] == cpu for some in (tuned, told, plain))
 

@@ -18,6 +18,7 @@ from h264lite.scheduler.threads import semaphore
 from h264lite.scheduler.threads.readers import Readers
 
 from ..cuda_emulator.driver import EmulatedDriver
+from ..inside import ring_of
 
 SIZE = 48 * 32 * 3 // 2
 PICTURES = 3 * READ_BATCH + 1
@@ -109,14 +110,14 @@ def test_places_for_reading_ahead_are_there_for_who_asks(device, monkeypatch):
     device_module.use_driver(EmulatedDriver())
     try:
         pipeline = Pipeline(Config.from_options(width=16, height=16, device=device, threads=4, qp=26, bframes=0))
-        short, first = len(pipeline.executor.ring.frames), pipeline.next_buffer()
+        ring, first = ring_of(pipeline), pipeline.next_buffer()
+        short = len(ring.frames)
         assert [pipeline.read_ahead(), pipeline.read_ahead()] == 2 * [device != "cpu"]
-        ring = pipeline.executor.ring
         assert len(ring.frames) >= ring.in_flight + 1 + (device != "cpu") * READ_AHEAD_FRAMES
-        assert (len(pipeline.executor.ring.frames) > short) == (device != "cpu") and pipeline.next_buffer() is first
+        assert (len(ring.frames) > short) == (device != "cpu") and pipeline.next_buffer() is first
         if device != "cpu":
             assert len({pipeline.next_buffer(k).ctypes.data for k in range(READ_AHEAD_FRAMES + 1)}) == READ_AHEAD_FRAMES + 1
-            assert all((frame.decoded is not None) == (device == "auto") for frame in pipeline.executor.ring.frames)
+            assert all((frame.decoded is not None) == (device == "auto") for frame in ring.frames)
         pipeline.close()
         late = Pipeline(Config.from_options(width=16, height=16, device="cuda", threads=4, qp=26, bframes=0))
         late.encode(*(np.zeros((n, n), np.uint8) for n in (16, 8, 8)))

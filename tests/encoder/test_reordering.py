@@ -16,6 +16,7 @@ from h264lite.encoder.statistics import ssim
 from h264lite.mp4.reader import Mp4Reader
 
 from ..cuda_emulator.fixtures import driver, launches_by_frame  # noqa: F401
+from ..inside import n_waiting
 from ..support import reordered, round_trip
 from ..support.steady import steady_words
 
@@ -169,13 +170,12 @@ def test_flush_twice(clip):
 
 def test_memory_is_bounded(clip):
     with h264lite.Encoder(WIDTH, HEIGHT, 30, **OPTIONS) as encoder:
-        pipeline = encoder._pipeline
         for _ in range(3):
             for planes in clip:
                 encoder.encode(tuple(planes))
-                assert len(pipeline._decisions) + len(pipeline._free) <= 2
+                assert sum(n_waiting(encoder)) <= 2
         encoder.flush()
-        assert len(pipeline._decisions) == 0
+        assert n_waiting(encoder)[0] == 0
 
 
 class Interrupt(BaseException):

@@ -16,6 +16,7 @@ from h264lite.encoder.settings.frame_requests import request_of
 from h264lite.encoder.statistics import FrameRow
 from hypothesis import strategies as st
 
+from ..inside import finished_of
 from .encoder_cases import ffmpeg_samples
 
 UNDERFLOW = "it underflows"  # in the warning of the first frame that comes too late
@@ -195,7 +196,7 @@ def run(case: Case) -> Config | None:
                 except h264lite.OptionError as error:
                     check_refusal(str(error), asked)
                 assert encoder.feed_plain(planes, request)
-                found += encoder._session.hand_out()
+                found += finished_of(encoder)
             found += encoder.drain()
             config, summary = encoder.config, encoder.stats.summary()
             lines = encoder.stats.lines() + encoder.stats.why()
