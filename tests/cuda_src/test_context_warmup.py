@@ -5,7 +5,6 @@ import gc
 import importlib.util
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -14,6 +13,8 @@ from h264lite.cli import encode as encode_command
 from h264lite.cuda_src.runtime import context_warmup as waking
 from h264lite.cuda_src.runtime.driver import use_driver
 from h264lite.gc_pause import gc_paused
+
+from ..support.waiting import wait_for
 
 
 class Library:
@@ -64,10 +65,8 @@ def test_contexts_are_held_until_they_are_let_go(library, ordinals, gpus):
     """And a missing GPU is skipped."""
     driver = library(Library(gpus))
     woken = waking.ContextWarmup(ordinals)
-    expected, end = [10 + n for n in ordinals if n < gpus], time.monotonic() + 10
-    while driver.held != expected and time.monotonic() < end:
-        time.sleep(0.001)
-    assert driver.held == expected
+    expected = [10 + n for n in ordinals if n < gpus]
+    wait_for(lambda: driver.held == expected, 10)
     woken.release()
     woken.close()
     assert driver.calls == ["init"] and not driver.held

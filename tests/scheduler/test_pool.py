@@ -11,6 +11,8 @@ from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.executor import bands, shares
 from h264lite.scheduler.threads.pool import PATIENCE, WorkerPool
 
+from ..support.waiting import wait_for
+
 
 @pytest.fixture(params=[1, 2, 5])
 def pool(request):
@@ -120,10 +122,7 @@ def test_a_crew_that_is_dropped_ends_its_threads():
     assert threading.active_count() == before + 3
     del pool
     gc.collect()
-    limit = time.monotonic() + 5
-    while threading.active_count() > before and time.monotonic() < limit:
-        time.sleep(0.01)
-    assert threading.active_count() == before
+    wait_for(lambda: threading.active_count() == before, 5)
 
 
 def test_bands_cover_all_rows():
