@@ -47,11 +47,11 @@ def test_auto_goes_on_with_the_same_bytes(driver, clip, options, silent):  # noq
             driver.launches, driver.fail_after, driver.silent = counts[0], at, silent
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
-                found, decoded = encode(clip, **options)
+                stream, decoded = encode(clip, **options)
             driver.fail_after = None
             texts = [str(w.message) for w in said if w.category is RuntimeWarning]
             assert len(texts) == 1 and "continuing on the CPU from frame" in texts[0], texts
-            assert found == expected, (frame, at)
+            assert stream == expected, (frame, at)
             assert len(decoded) == FRAMES
 
 
@@ -68,10 +68,10 @@ def test_pictures_whose_references_stayed_on_the_gpu_are_done_again(driver, opti
         driver.launches, driver.fail_after = counts[0], counts[frame] + 4
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            found, _ = round_trip.encode(clip, 34, 18, **options)
+            stream, _ = round_trip.encode(clip, 34, 18, **options)
         driver.fail_after = None
         assert len([w for w in said if "continuing on the CPU" in str(w.message)]) == 1
-        assert found == expected, frame
+        assert stream == expected, frame
 
 
 def raw_file(clip, tmp_path):
@@ -161,8 +161,8 @@ def test_a_full_gpu(driver, clip):  # noqa: F811
             encode(clip, device="cuda")
         assert caught.value.exit_code == 1
         with pytest.warns(RuntimeWarning, match="MiB left.*the CPU"):
-            found, _ = encode(clip)
-        assert found == expected and (driver.allocated > 1 or memory == most // 8)
+            stream, _ = encode(clip)
+        assert stream == expected and (driver.allocated > 1 or memory == most // 8)
         assert not driver.allocations, "what was allocated before is given back"
 
 

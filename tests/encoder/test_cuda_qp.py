@@ -15,9 +15,9 @@ OPTIONS = ({}, {"slices": 2, "ref": 2}, {"keyint": 5})
 @pytest.fixture
 def recorded(monkeypatch):
     """A list that grows by one with each recording."""
-    found, record_calls = [], Device.record_calls
-    monkeypatch.setattr(Device, "record_calls", lambda self, *given: found.append(1) or record_calls(self, *given))
-    return found
+    recordings, record_calls = [], Device.record_calls
+    monkeypatch.setattr(Device, "record_calls", lambda self, *given: recordings.append(1) or record_calls(self, *given))
+    return recordings
 
 
 def set_qps(monkeypatch, qps):
@@ -38,13 +38,13 @@ def test_no_recording_for_a_new_qp(driver, recorded, monkeypatch, options):  # n
     round_trip.encode(clip, WIDTH, HEIGHT, device="cuda", **options)
     with_one = len(recorded)
     set_qps(monkeypatch, [18 + 7 * n % 30 for n in range(FRAMES)])
-    found, decoded = round_trip.encode(clip, WIDTH, HEIGHT, device="cuda", **options)
+    stream, decoded = round_trip.encode(clip, WIDTH, HEIGHT, device="cuda", **options)
     assert len(recorded) == 2 * with_one
     wanted, expected = round_trip.encode(clip, WIDTH, HEIGHT, device="cpu", **options)
     round_trip.assert_same(decoded, expected, "the GPU's reconstruction")
-    assert found == wanted
-    round_trip.assert_same(round_trip.own_frames(found), decoded, "own decoder")
-    round_trip.assert_same(round_trip.ffmpeg_frames(found), decoded, "FFmpeg")
+    assert stream == wanted
+    round_trip.assert_same(round_trip.own_frames(stream), decoded, "own decoder")
+    round_trip.assert_same(round_trip.ffmpeg_frames(stream), decoded, "FFmpeg")
 
 
 def test_frames_on_the_gpu(device, monkeypatch):  # noqa: F811

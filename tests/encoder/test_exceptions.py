@@ -65,19 +65,19 @@ class Raise:
 
 def within_limit(work):
     """work() in a thread: what it returned or raised, or a failure where it hangs."""
-    found = []
+    outcomes = []
 
     def run():
         try:
-            found.append((work(), None))
+            outcomes.append((work(), None))
         except BaseException as error:
-            found.append((None, error))
+            outcomes.append((None, error))
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(LIMIT)
-    assert found, "it hangs"
-    value, error = found[0]
+    assert outcomes, "it hangs"
+    value, error = outcomes[0]
     if error is not None:
         raise error
     return value
@@ -120,8 +120,8 @@ def sweep(options, count, seed=1):
     within_limit(lambda: encode(clip, 0, MemoryError, options))  # kernels are loaded
     _, events, _ = within_limit(lambda: encode(clip, 0, MemoryError, options))
     places = random.Random(seed).sample(range(1, events), min(count, events - 1))
-    found = [check(clip, at, ERRORS[k % 3], options) for k, at in enumerate(places)]
-    assert any(refusals for _, refusals in found) and any(packets for packets, _ in found)
+    outcomes = [check(clip, at, ERRORS[k % 3], options) for k, at in enumerate(places)]
+    assert any(refusals for _, refusals in outcomes) and any(packets for packets, _ in outcomes)
 
 
 @pytest.mark.parametrize("options", CPU, ids=str)
@@ -179,8 +179,8 @@ def test_objects_that_are_not_made_are_dropped(monkeypatch):
     complaints = []
     monkeypatch.setattr(sys, "unraisablehook", lambda about: complaints.append(about.exc_value))
     for kind in (WorkerPool, Readers, workers.Slots):
-        made = kind.__new__(kind)
-        del made
+        unmade = kind.__new__(kind)
+        del unmade
     gc.collect()
     assert not complaints
 

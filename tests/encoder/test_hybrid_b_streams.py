@@ -173,5 +173,5 @@ def test_a_plan_of_the_planner(gpu, monkeypatch):  # noqa: F811
     monkeypatch.setattr("h264lite.scheduler.hybrid_start.guess", lambda *_: models)
     options = {**FIXED, "bframes": 2, "subme": 2, "threads": 2}
     clip = round_trip.noise_clip(34, 130, 9, 5)
-    found, _ = encode(clip, config(34, 130, device="hybrid", **options))
-    assert found == encode(clip, config(34, 130, device="cpu", **options))[0]
+    stream, _ = encode(clip, config(34, 130, device="hybrid", **options))
+    assert stream == encode(clip, config(34, 130, device="cpu", **options))[0]

@@ -53,10 +53,10 @@ def test_a_plan_for_equal_devices_gives_both_rows_and_the_same_bytes(gpu):  # no
     clip = round_trip.noise_clip(66, 130, 5, 3)
     expected, _ = encode(clip, 66, 130, "cpu")
     tune()
-    found, executor = encode(clip, 66, 130, "hybrid")
+    stream, executor = encode(clip, 66, 130, "hybrid")
     assert isinstance(executor, HybridExecutor) and executor.adaptation.plans[0].single is None
     assert 0 < executor.adaptation.plans[0].rows["full_search"][0] < 9
-    assert found == expected
+    assert stream == expected
     assert executor.adaptation.models.drift() >= 0
 
 
@@ -64,8 +64,8 @@ def test_where_one_device_is_better_it_works_alone(gpu):  # noqa: F811
     clip = round_trip.noise_clip(66, 66, 3, 3)
     expected, _ = encode(clip, 66, 66, "cpu")
     tune(slower=1e4)
-    found, executor = encode(clip, 66, 66, "hybrid")
-    assert isinstance(executor, Executor) and found == expected
+    stream, executor = encode(clip, 66, 66, "hybrid")
+    assert isinstance(executor, Executor) and stream == expected
 
 
 def test_an_idle_gpu_is_measured_again(gpu, monkeypatch):  # noqa: F811
@@ -113,6 +113,6 @@ def test_rows_that_are_pinned_are_taken(gpu):  # noqa: F811
     clip = round_trip.noise_clip(66, 66, 4, 3)
     expected, _ = encode(clip, 66, 66, "cpu")
     tune({"rows_gpu": 2})
-    found, executor = encode(clip, 66, 66, "hybrid")
+    stream, executor = encode(clip, 66, 66, "hybrid")
     assert executor.adaptation.plan.devices == (CPU, "cuda:0") and executor.adaptation.plan.rows["full_search"] == (3, 2)
-    assert found == expected
+    assert stream == expected

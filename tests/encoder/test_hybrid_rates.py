@@ -76,9 +76,9 @@ def test_default_options(gpu):  # noqa: F811
 
 
 def test_asked_types_and_qps(gpu, tmp_path):  # noqa: F811
-    asked = tmp_path / "asked"
-    asked.write_text("1 P 30\n3 I\n5 b 12\n")
-    compare(scenes(34, 50), 34, 50, [("half", 1), ("all but one", 0)], **CHEAP, crf=24, bframes=2, qpfile=str(asked))
+    qpfile = tmp_path / "asked"
+    qpfile.write_text("1 P 30\n3 I\n5 b 12\n")
+    compare(scenes(34, 50), 34, 50, [("half", 1), ("all but one", 0)], **CHEAP, crf=24, bframes=2, qpfile=str(qpfile))
 
 
 @pytest.mark.parametrize("threads", (1, 3, 4))
@@ -119,8 +119,8 @@ def test_frames_that_lie_on_the_gpu(gpu, bframes):  # noqa: F811
 @pytest.mark.parametrize("options", [{"keyint": 4, "ref": 2}, {"bframes": 2, "nal_hrd": "cbr"}], ids=str)
 def test_frames_are_coded_again(gpu, options, split, too_small):  # noqa: F811
     settings = {**CHEAP, **BUFFER, **options}
-    found = round_trip.rows(scenes(34, 34), 34, 34, device="cpu", **settings)
-    assert any(frame.in_buffer.tries > 1 for frame, _ in found)
+    pairs = round_trip.rows(scenes(34, 34), 34, 34, device="cpu", **settings)
+    assert any(frame.in_buffer.tries > 1 for frame, _ in pairs)
     compare(scenes(34, 34), 34, 34, [split], **settings)
 
 
@@ -163,8 +163,8 @@ def test_to_one_device_and_back(driver, options, too_small):  # noqa: F811
     ):
         plans = [Plan.split(DEVICES, ROWS, *PLANS[name], "fsbm", 2, True, has_b_frames) for name in order]
         changes = {every * n: plans[n % len(plans)] for n in range(60)}
-        found, alone = changing(clip, size, changes, options)
-        assert found == expected, (order, every)
+        stream, alone = changing(clip, size, changes, options)
+        assert stream == expected, (order, every)
         seen |= alone
     assert seen == {CpuWorker, CudaExecutor, type(None)}
 

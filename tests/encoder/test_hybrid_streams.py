@@ -26,11 +26,11 @@ SPLITS = ("none", "one", "half", "all but one", "all")
 
 def config(width, height, split=None, **options):
     """Settings with a forced split: (rows of the processor by name, who does whole stages); few stages unless asked for."""
-    found = Config.from_options(width=width, height=height, **{"qp": 24, "bframes": 0, "threads": 2, "subme": 4, **options})
+    plain = Config.from_options(width=width, height=height, **{"qp": 24, "bframes": 0, "threads": 2, "subme": 4, **options})
     if split is None:
-        return found
-    rows = {"none": 0, "one": 1, "half": found.mb_height // 2, "all but one": found.mb_height - 1, "all": found.mb_height}
-    return replace(found, split=(rows[split[0]], split[1]))
+        return plain
+    rows = {"none": 0, "one": 1, "half": plain.mb_height // 2, "all but one": plain.mb_height - 1, "all": plain.mb_height}
+    return replace(plain, split=(rows[split[0]], split[1]))
 
 
 def encode(clip, settings):
@@ -45,9 +45,9 @@ def encode(clip, settings):
 def compare(clip, width, height, splits, **options):
     expected, decoded = encode(clip, config(width, height, device="cpu", **options))
     for split in splits:
-        found, mine = encode(clip, config(width, height, split, device="hybrid", **options))
+        stream, mine = encode(clip, config(width, height, split, device="hybrid", **options))
         round_trip.assert_same(mine, decoded, f"split {split}")
-        assert found == expected, split
+        assert stream == expected, split
 
 
 @pytest.mark.parametrize("whole", (0, 1), ids=("whole stages on the processor", "whole stages on the GPU"))
@@ -74,13 +74,13 @@ def test_gops_at_once(gpu, gops):  # noqa: F811
 @pytest.mark.parametrize("split", (("half", 0), ("none", 1), ("all", 1)), ids=str)
 def test_bits_by_kind(gpu, split):  # noqa: F811
     """Counted from levels that come packed, in full or not at all."""
-    clip, found = round_trip.noise_clip(50, 50, 6, 4), []
+    clip, by_device = round_trip.noise_clip(50, 50, 6, 4), []
     for device, rows in (("cpu", None), ("hybrid", split)):
         settings = config(50, 50, rows, device=device, profile="high", subme=7, psy_rd=1, bits_by_kind=True)
         with h264lite.Encoder.from_config(settings) as encoder:
             pairs = [pair for planes in clip for pair in encoder.push(tuple(planes))] + encoder.drain()
-        found.append([(frame.data, row.bits_by_kind) for frame, row in pairs])
-    assert found[0] == found[1]
+        by_device.append([(frame.data, row.bits_by_kind) for frame, row in pairs])
+    assert by_device[0] == by_device[1]
 
 
 @pytest.mark.parametrize("tools", (*TOOLS, *MORE_TOOLS), ids=str)
@@ -103,8 +103,8 @@ def test_pictures_that_lie_on_the_gpu(gpu):  # noqa: F811
     with device:
         frames = [tuple(upload(device, plane) for plane in planes) if n % 3 else planes for n, planes in enumerate(clip)]
         for split in (("half", 1), ("all but one", 0), ("none", 1)):
-            found, _ = encode(frames, config(34, 50, split, device="hybrid", qp=3))
-            assert found == expected, split
+            stream, _ = encode(frames, config(34, 50, split, device="hybrid", qp=3))
+            assert stream == expected, split
     device.close()
 
 
@@ -170,5 +170,5 @@ def test_a_real_clip(gops):
     compare(frames, 352, 288, [(rows, k % 2) for k, rows in enumerate(SPLITS)], **options)
     expected, _ = encode(frames, config(352, 288, device="cpu", **options))
     for device in ("cuda", "auto"):
-        found, _ = encode(frames, config(352, 288, device=device, **options))
-        assert found == expected, device
+        stream, _ = encode(frames, config(352, 288, device=device, **options))
+        assert stream == expected, device

@@ -90,11 +90,11 @@ def test_two_encoders_at_once(kept):
     assert gpu_of(one) is not gpu_of(two)
     packets = [[], []]
     for pair in zip(*clips):
-        for encoder, planes, found in zip((one, two), pair, packets):
-            found += encoder.encode(planes)
-    for encoder, found, data in zip((one, two), packets, expected):
-        found += encoder.flush()
-        assert b"".join(packet.data for packet in found) == data
+        for encoder, planes, of_encoder in zip((one, two), pair, packets):
+            of_encoder += encoder.encode(planes)
+    for encoder, of_encoder, data in zip((one, two), packets, expected):
+        of_encoder += encoder.flush()
+        assert b"".join(packet.data for packet in of_encoder) == data
     second = gpu_of(two)
     one.close()
     two.close()

@@ -50,9 +50,9 @@ def encoded(clip, **options):
     """The frames with their reconstruction, in coding order."""
     height, width = clip[0][0].shape
     with h264lite.Encoder(width, height, 30, keep_reconstruction=True, device="cpu", **steady(options)) as encoder:
-        found = [frame for planes in clip for frame, _ in encoder.push(tuple(planes))]
-        found += [frame for frame, _ in encoder.drain()]
-        return found
+        frames = [frame for planes in clip for frame, _ in encoder.push(tuple(planes))]
+        frames += [frame for frame, _ in encoder.drain()]
+        return frames
 
 
 def checked(clip, **options):
@@ -135,8 +135,8 @@ def test_refused_where_it_is_not_built():
 
 def test_csv_has_the_range(tmp_path):
     """Mean, least and largest QP of each frame."""
-    found = round_trip.rows(round_trip.noise_clip(48, 48, 2, 3), 48, 48, aq_mode=1, device="cpu")
-    for frame, row in found:
+    pairs = round_trip.rows(round_trip.noise_clip(48, 48, 2, 3), 48, 48, aq_mode=1, device="cpu")
+    for frame, row in pairs:
         cells = dict(zip(row.header(), row.cells()))
         assert (int(cells["qp_least"]), int(cells["qp_most"])) == frame.qp_range
         assert float(cells["qp"]) == pytest.approx(frame.avg_qp, abs=0.01)

@@ -64,11 +64,11 @@ def test_what_is_there_comes_before_the_error(source, whole):
     """A file that has become shorter."""
     with source.path.open("r+b") as file:
         file.truncate(whole * SIZE + 5)
-    found = []
+    numbers = []
     with pytest.raises(InputError, match=f"has become shorter; frame {whole} is missing"):
         for value in values(source, range(PICTURES)):
-            found.append(value)
-    assert found == list(range(whole))
+            numbers.append(value)
+    assert numbers == list(range(whole))
 
 
 def test_short_reads_go_on(source, monkeypatch):
@@ -141,13 +141,13 @@ def test_frames_that_wait_are_read_ahead_too(tmp_path, monkeypatch, options):
     words = ["encode", str(raw), str(out), "--preset", "ultrafast", "--bframes", "2", "--b-adapt", "1", "--threads", "4"]
     words += ["--quiet", *options]
     assert main([*words, "--device", "cpu"]) == 0
-    expected, begun, made, begin, buffer = out.read_bytes(), [], [], Readers.begin, FrameRing.source_buffer
+    expected, begun, buffers, begin, buffer = out.read_bytes(), [], [], Readers.begin, FrameRing.source_buffer
     monkeypatch.setattr(Readers, "begin", lambda self, *given: begun.append(given) or begin(self, *given))
-    monkeypatch.setattr(FrameRing, "source_buffer", lambda self: made.append(self) or buffer(self))
+    monkeypatch.setattr(FrameRing, "source_buffer", lambda self: buffers.append(self) or buffer(self))
     device_module.use_driver(EmulatedDriver())
     try:
         assert main([*words, "--device", "cuda", "--gops", "1"]) == 0
     finally:
         device_module.use_driver(None)
     assert out.read_bytes() == expected
-    assert len(begun) == (5 if "--frames" in options else 30) and len(made) <= 29
+    assert len(begun) == (5 if "--frames" in options else 30) and len(buffers) <= 29

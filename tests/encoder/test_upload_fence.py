@@ -69,16 +69,16 @@ class Waits:
 
 @pytest.fixture
 def waits(monkeypatch):
-    found = Waits()
+    held_back = Waits()
 
     def hold(gpu, stream, word, value):
-        gpu._do("a wait for the host", found.until_open, stream, word, value)
+        gpu._do("a wait for the host", held_back.until_open, stream, word, value)
 
     monkeypatch.setattr(frame_module, "LEAST_SHARED_BYTES", 0)
     monkeypatch.setattr(device_module.Device, "upload_fences", True)
     monkeypatch.setattr(device_module.Device, "wait_value", hold)
     device_module.use_driver(EmulatedDriver())
-    yield found
+    yield held_back
     device_module.use_driver(None)
 
 
@@ -156,17 +156,17 @@ def test_whatever_fails_the_gate_opens(waits, monkeypatch, error):
     frame = ring_of(pipeline).frames[2]
     frame.load(*clip[2], copiers_of(pipeline))  # interrupted between this and the loop
     assert frame.pending_fence is frame.upload_fence
-    executor, found = executor_of(pipeline), []
+    executor, complete = executor_of(pipeline), []
     end = executor.close
 
     def close():
         ready = frame.pending_fence is None and frame.upload_fence[0] == READY
-        found.append(ready and np.array_equal(frame.input_planes[0], clip[2][0]))
+        complete.append(ready and np.array_equal(frame.input_planes[0], clip[2][0]))
         end()
 
     monkeypatch.setattr(executor, "close", close)
     pipeline.close()
-    assert found == [True]
+    assert complete == [True]
 
 
 def test_interrupted_before_the_loop_nobody_reads_what_the_caller_gave(waits, monkeypatch):
@@ -263,16 +263,16 @@ def test_what_the_driver_gets():
 def test_on_a_real_gpu(monkeypatch, options):
     """Frames that are copied long before the GPU comes to them, and such that are not; scripts noted, replayed, joined."""
     skip_without()
-    asked, hold, options = [], device_module.Device.wait_value, {"device": "cuda", "threads": 4, **options}
-    monkeypatch.setattr(device_module.Device, "wait_value", lambda *given: asked.append(hold(*given)))
+    waited, hold, options = [], device_module.Device.wait_value, {"device": "cuda", "threads": 4, **options}
+    monkeypatch.setattr(device_module.Device, "wait_value", lambda *given: waited.append(hold(*given)))
     monkeypatch.setattr(frame_module, "LEAST_SHARED_BYTES", 0)
     monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
     for size, frames in ((SIZE, 60), ((1280, 720), 24)):
         clip = round_trip.noise_clip(*size, frames, 7)
         wanted = stream(clip, size, **{**options, "device": "cpu", "timed": False})
         assert stream(clip, size, **options) == wanted
-        noted = len(asked)
+        noted = len(waited)
         assert noted or options["device"] == "hybrid"  # which may code by rows
         with monkeypatch.context() as without:
             without.setattr(CudaExecutor, "upload_fences", False)
-            assert stream(clip, size, **options) == wanted and len(asked) == noted
+            assert stream(clip, size, **options) == wanted and len(waited) == noted

@@ -71,15 +71,15 @@ def nothing_is_left():
 
 def children_of(parent):
     """Numbers of the worker processes of a process, as far as the system lists them."""
-    found = []
+    numbers = []
     for name in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
         try:
             with open(f"/proc/{name}/cmdline", "rb") as words, open(f"/proc/{name}/stat") as fields:
                 if b"h264lite worker" in words.read() and int(fields.read().rpartition(")")[2].split()[1]) == parent:
-                    found.append(int(name))
+                    numbers.append(int(name))
         except OSError:
             pass
-    return found
+    return numbers
 
 
 def stand_in(monkeypatch, module, argument):
@@ -116,18 +116,18 @@ def test_chunks_in_any_order_and_twice(clip, raw, options):
     config = Config.from_options(width=WIDTH, height=HEIGHT, fps=30, device="cpu", **steady(options))
     chunks = list(chunks_of(config, specs_of(config, clip), least=12))
     assert [len(chunk) >= 12 for chunk in chunks[:-1]] == [True] * (len(chunks) - 1) and len(chunks) > 2
-    samples, found = np.frombuffer(raw.read_bytes(), np.uint8).reshape(FRAMES, SIZE), {}
+    samples, by_number = np.frombuffer(raw.read_bytes(), np.uint8).reshape(FRAMES, SIZE), {}
     with ChunkEncoder(on_device(config, "cpu", 2)) as warm:
         for number, chunk in [*reversed(list(enumerate(chunks))), *enumerate(chunks)]:
             specs, rows = tuple(spec for spec, _ in chunk), tuple(row for _, row in chunk)
             data = b"".join(frame.data for frame in warm.encode(specs, FileFrames(str(raw), tuple(SIZE * k for k in rows))))
-            assert found.setdefault(number, data) == data
+            assert by_number.setdefault(number, data) == data
             if number % 2:
                 job = ChunkJob(on_device(config, "cpu", 1), number, specs, MemoryFrames(samples, rows))
                 done = pickle.loads(pickle.dumps(encode_chunk(pickle.loads(pickle.dumps(job)))))
                 assert b"".join(frame.data for frame in done) == data
                 assert [frame.coding_index for frame in done] == [spec.coding_index for spec in specs]
-    assert b"".join(found[number] for number in range(len(chunks))) == expected
+    assert b"".join(by_number[number] for number in range(len(chunks))) == expected
 
 
 def test_a_chunk_of_a_file_that_is_short_or_absent(clip, raw):
@@ -141,19 +141,19 @@ def test_a_chunk_of_a_file_that_is_short_or_absent(clip, raw):
 @pytest.mark.parametrize("options", ({"keyint": 4}, {"keyint": 7, **RATE}, {"keyint": 250, "bframes": 2}))
 def test_same_bytes_and_reconstruction(clip, options):
     expected, decoded = encode(clip, device="cpu", **options)
-    found, again = encode(clip, devices="cpu,cpu", threads=2, **options)
-    assert found == expected
+    stream, again = encode(clip, devices="cpu,cpu", threads=2, **options)
+    assert stream == expected
     assert all(np.array_equal(a, b) for one, two in zip(decoded, again, strict=True) for a, b in zip(one, two))
 
 
 def test_rgb_frames(clip):
     images = [np.full((HEIGHT, WIDTH, 3), 4 * k, np.uint8) for k in range(9)]
-    found = []
+    streams = []
     for where in ({"device": "cpu"}, {"devices": "cpu,cpu"}):
         with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=3, threads=2, **steady(where)) as encoder:
             packets = [packet for image in images for packet in encoder.encode(image)] + encoder.flush()
-            found.append((encoder.headers, b"".join(packet.data for packet in packets)))
-    assert found[0] == found[1]
+            streams.append((encoder.headers, b"".join(packet.data for packet in packets)))
+    assert streams[0] == streams[1]
 
 
 def test_two_passes(clip, tmp_path, monkeypatch):
@@ -503,9 +503,9 @@ def test_all_gpus_by_emulated_workers(driver, clip, monkeypatch):  # noqa: F811
                 with pytest.raises(DeviceLost, match=r"failed in .*no other device is left"):
                     encode(some, devices="all", keyint=2, threads=2)
                 continue
-            found, _ = encode(some, devices="all", keyint=2, threads=2)
+            stream, _ = encode(some, devices="all", keyint=2, threads=2)
         texts = [str(w.message) for w in said if w.category is RuntimeWarning]
-        assert found == expected and len(texts) == len(lost), texts
+        assert stream == expected and len(texts) == len(lost), texts
         assert all("(cuda:1) failed in" in text and "encoded on the other devices" in text for text in texts)
     assert not driver.launches
 
