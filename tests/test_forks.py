@@ -96,10 +96,10 @@ def test_a_fork_waits_for_the_locks_of_the_process():
 
 def test_all_locks_of_modules_are_known():
     """A lock of a module is one of the process, and must be in the list."""
-    made = {name for name in SOURCES if re.search(r"^\w+ = .*(Lock|Condition|Event|Semaphore|Executor)\(",
+    with_locks = {name for name in SOURCES if re.search(r"^\w+ = .*(Lock|Condition|Event|Semaphore|Executor)\(",
                                                   (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)}  # fmt: skip
     known = {module.removeprefix("h264lite.") for module, _ in forks.LOCKS if module.startswith("h264lite")}
-    assert made == {f"{module.replace('.', '/')}.py" for module in known}
+    assert with_locks == {f"{module.replace('.', '/')}.py" for module in known}
 
 
 LOADING = """

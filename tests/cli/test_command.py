@@ -34,8 +34,8 @@ def decoded(source) -> bytes:
     frames = sequences.decode(io.BytesIO(source) if isinstance(source, bytes) else source)
     samples = b"".join(b"".join(planes) for planes in frames)
     if isinstance(source, bytes):
-        own = round_trip.own_frames(source)
-        assert b"".join(plane.tobytes() for planes in own for plane in planes) == samples, "own decoder"
+        own_decoder = round_trip.own_frames(source)
+        assert b"".join(plane.tobytes() for planes in own_decoder for plane in planes) == samples, "own decoder"
     return samples
 
 

@@ -80,8 +80,8 @@ def test_against_the_definition(width, height, n_ref, n_ref1, spread, weights, s
         lam = int(LAMBDA[qp[mb]])
         expected = Macroblock(mb, source, fractions, references, searches, lam, subme, MAX_MV_Y).choices(mask)
         for c, (cost, refs, vectors) in enumerate(expected):
-            found = int(candidates.cost[mb, c]), candidates.ref[mb, c].tolist(), candidates.mv[mb, c].tolist()
-            assert found == (cost, list(refs), [list(v) for v in vectors]), (mb, c)
+            candidate = int(candidates.cost[mb, c]), candidates.ref[mb, c].tolist(), candidates.mv[mb, c].tolist()
+            assert candidate == (cost, list(refs), [list(v) for v in vectors]), (mb, c)
     assert not candidates.extra.any()
 
 

@@ -45,16 +45,16 @@ class Library:
 def library(monkeypatch):
     """A way to choose the driver."""
 
-    def there(found):
+    def there(answer):
         def load(name):
-            if isinstance(found, Exception):
-                raise found
+            if isinstance(answer, Exception):
+                raise answer
             assert name == "libcuda.so.1"
-            return found
+            return answer
 
         monkeypatch.setattr(ctypes, "CDLL", load)
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: name == "pycuda")
-        return found
+        return answer
 
     use_driver(None)
     return there
@@ -138,5 +138,5 @@ def test_nobody_looks_for_garbage_of_imports():
             gc.enable()
     code = ("import gc, sys; sys.argv = ['h264lite', '--version']; import h264lite.__main__ as command; command.main(); "
             "print(gc.get_freeze_count())")  # fmt: skip
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(found.stdout.split()[-1]) > 1000
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout.split()[-1]) > 1000

@@ -34,13 +34,13 @@ def test_twin(device, kind, subme):  # noqa: F811
     pad = 48
     sizes = (48, 32, 24, 31), (16, 16, 51, 31), (32, 48, 31, 15), (32, 48, 12, 1), (32, 16, 31, 7), (48, 48, None, 31)
     for width, height, one_qp, kinds in sizes:
-        source, luma, predictor, found = case(rng, kind, width, height, pad, 18)
+        source, luma, predictor, search = case(rng, kind, width, height, pad, 18)
         gpu_source, gpu_luma, gpu_predictor = (device.upload(a) for a in (source, luma, predictor))
-        rows, n_mb, gpu_found = height // 16, len(found.mv), uploaded(device, found)
+        rows, n_mb, gpu_search = height // 16, len(search.mv), uploaded(device, search)
         qp = varying(rng, n_mb) if one_qp is None else constant(n_mb, one_qp)
         gpu_qp = device.upload(qp)
-        cpu.subpel_refine(source, luma, pad, predictor, qp, subme, 0, rows, found, kinds)
+        cpu.subpel_refine(source, luma, pad, predictor, qp, subme, 0, rows, search, kinds)
         for row in range(rows):
-            subpel_refine(gpu_source, gpu_luma, pad, gpu_predictor, gpu_qp, subme, row, row + 1, gpu_found, kinds)
-        np.testing.assert_array_equal(gpu_found.mv.get(), found.mv)
-        np.testing.assert_array_equal(gpu_found.cost.get(), found.cost)
+            subpel_refine(gpu_source, gpu_luma, pad, gpu_predictor, gpu_qp, subme, row, row + 1, gpu_search, kinds)
+        np.testing.assert_array_equal(gpu_search.mv.get(), search.mv)
+        np.testing.assert_array_equal(gpu_search.cost.get(), search.cost)

@@ -24,7 +24,7 @@ def streams(tmp_path_factory) -> list[Path]:
     """Three small streams of the project's encoder; with PyAV one of CABAC, B slices, 8x8; a conformance stream cut."""
     folder = tmp_path_factory.mktemp("broken")
     clip = round_trip.noise_clip(48, 32, 5, 3)
-    made = {
+    by_name = {
         "plain": round_trip.encode(clip, 48, 32, qp=32, keyint=3)[0],
         "slices": round_trip.encode(clip, 48, 32, qp=36, keyint=4, ref=3, slices=2)[0],
         "pcm": round_trip.encode(round_trip.noise_clip(33, 17, 3, 4), 33, 17, qp=1, keyint=2, no_deblock=True)[0],
@@ -33,12 +33,12 @@ def streams(tmp_path_factory) -> list[Path]:
         pictures = [[plane[:48, :48] if plane.shape[0] == 64 else plane[:24, :24] for plane in picture]
                     for picture in x264_streams.clip(9)]
         options = {"keyint": 5, "bframes": 2, "weightp": 2, "aud": 1, "ref": 3}
-        made["cabac"] = x264_streams.encode(pictures, qp=34, direct="temporal", **options)
+        by_name["cabac"] = x264_streams.encode(pictures, qp=34, direct="temporal", **options)
     except pytest.skip.Exception:
         pass
     if os.environ.get("H264LITE_CONFORMANCE"):
-        made["conformance"] = (sequences.conformance_folder() / "CABA3_SVA_B.264").read_bytes()[:4000]
-    for name, data in made.items():
+        by_name["conformance"] = (sequences.conformance_folder() / "CABA3_SVA_B.264").read_bytes()[:4000]
+    for name, data in by_name.items():
         if name == "conformance":  # cut at the last start code
             data = data[: data.rindex(b"\0\0\1")]
         (folder / f"{name}.264").write_bytes(data)

@@ -132,16 +132,16 @@ def test_a_plan_is_made_where_it_is_wanted(refuse):
     from h264lite.scheduler.planning.models import guess
     from h264lite.scheduler.planning.plan import Plan
 
-    made = []
+    planners = []
 
     def plan(models):
-        made.append(threading.current_thread())
+        planners.append(threading.current_thread())
 
     adaptation = Adaptation(Plan.split(("cpu", "cuda:0"), 8, 4, 0), guess(["cpu", "cuda:0"], 1), plan)
     refuse(0)
     adaptation._begin_plan()
     adaptation.wait_for_planner()
-    assert made == [threading.current_thread()] and adaptation._planning.done()
+    assert planners == [threading.current_thread()] and adaptation._planning.done()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v counts addresses on Linux")
@@ -179,11 +179,11 @@ def test_a_command_within_a_limit_of_processes():
         Path(folder, "a_64x48.yuv").write_bytes(b"".join(frame.tobytes() for frame in FRAMES))
         os.chown(folder, 54321, 54321)
         try:
-            found = run("-c", "import llvmlite, h264lite; open('a_64x48.yuv')")
+            probed = run("-c", "import llvmlite, h264lite; open('a_64x48.yuv')")
         except PermissionError as error:
             pytest.skip(f"another user may not run this Python: {error}")
-        if found.returncode:
-            pytest.skip(f"another user may not run this Python: {found.stderr[-200:]}")
+        if probed.returncode:
+            pytest.skip(f"another user may not run this Python: {probed.stderr[-200:]}")
         done = run("-m", "h264lite", "encode", "a_64x48.yuv", "a.264", "--device", "cpu", "--gops", "4", "--keyint", "2")
         assert done.returncode == 0 and "Traceback" not in done.stderr and "OpenBLAS" not in done.stderr
         assert Path(folder, "a.264").read_bytes() == expected
