@@ -144,8 +144,8 @@ def test_any_times_rise(rate, base, given_times):
     times = FrameTimes(rate, base)
     for time in given_times:
         times.add(time, 1)
-    found = [times.of(n) for n in range(len(given_times))]
-    assert found[0] == 0 and all(a < b for a, b in zip(found, found[1:]))
+    rising = [times.of(n) for n in range(len(given_times))]
+    assert rising[0] == 0 and all(a < b for a, b in zip(rising, rising[1:]))
     assert times.base.denominator < 1 << 32
 
 

@@ -8,7 +8,7 @@ from h264lite.cpu_simd.cabac_typical import TYPICAL_M_N
 from h264lite.standard import cabac_contexts as tables
 from h264lite.standard.macroblock import P_8x8, P_8x16, P_16x8, P_16x16
 
-from ..naive_cabac_bits import bits_of_bins, residual_bins, suffix_bins
+from ..support.naive_cabac_bits import bits_of_bins, residual_bins, suffix_bins
 
 SIZES = (16, 15, 16, 4, 15, 64)  # levels of a block by ctxBlockCat
 

@@ -6,8 +6,8 @@ from h264lite.cpu_simd.bundles import Coarse, PreviousMotion, SearchStart
 from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cpu_simd.search_centre import coarse_shape, search_centre, subsample
 
-from .. import naive
-from ..quantiser import constant
+from ..support import naive
+from ..support.quantiser import constant
 
 SEED = 5
 

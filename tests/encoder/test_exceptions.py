@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from h264lite.encoder.errors import Error
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver  # noqa: F401
-from ..steady import steady
+from ..inside import executor_of
+from ..support import round_trip
+from ..support.steady import steady
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised in a generator that ends
 
@@ -65,19 +66,19 @@ class Raise:
 
 def within_limit(work):
     """work() in a thread: what it returned or raised, or a failure where it hangs."""
-    found = []
+    outcomes = []
 
     def run():
         try:
-            found.append((work(), None))
+            outcomes.append((work(), None))
         except BaseException as error:
-            found.append((None, error))
+            outcomes.append((None, error))
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(LIMIT)
-    assert found, "it hangs"
-    value, error = found[0]
+    assert outcomes, "it hangs"
+    value, error = outcomes[0]
     if error is not None:
         raise error
     return value
@@ -120,8 +121,8 @@ def sweep(options, count, seed=1):
     within_limit(lambda: encode(clip, 0, MemoryError, options))  # kernels are loaded
     _, events, _ = within_limit(lambda: encode(clip, 0, MemoryError, options))
     places = random.Random(seed).sample(range(1, events), min(count, events - 1))
-    found = [check(clip, at, ERRORS[k % 3], options) for k, at in enumerate(places)]
-    assert any(refusals for _, refusals in found) and any(packets for packets, _ in found)
+    outcomes = [check(clip, at, ERRORS[k % 3], options) for k, at in enumerate(places)]
+    assert any(refusals for _, refusals in outcomes) and any(packets for packets, _ in outcomes)
 
 
 @pytest.mark.parametrize("options", CPU, ids=str)
@@ -179,8 +180,8 @@ def test_objects_that_are_not_made_are_dropped(monkeypatch):
     complaints = []
     monkeypatch.setattr(sys, "unraisablehook", lambda about: complaints.append(about.exc_value))
     for kind in (WorkerPool, Readers, workers.Slots):
-        made = kind.__new__(kind)
-        del made
+        unmade = kind.__new__(kind)
+        del unmade
     gc.collect()
     assert not complaints
 
@@ -200,14 +201,15 @@ def test_one_call_at_a_time():
     clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
     inside, leave, refused = threading.Event(), threading.Event(), []
     with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", threads=1, qp=26, bframes=0) as encoder:
-        run = encoder._pipeline.executor.loop.executor.run_compiled
+        executor = executor_of(encoder)
+        run = executor.run_compiled
 
         def slow(*given):
             inside.set()
             assert leave.wait(LIMIT)
             return run(*given)
 
-        encoder._pipeline.executor.loop.executor.run_compiled = slow
+        executor.run_compiled = slow
         packets = []
         feeder = threading.Thread(target=lambda: packets.extend(encoder.encode(tuple(clip[0]))))
         feeder.start()

@@ -53,9 +53,9 @@ class Held(DecisionQueue):
 @pytest.fixture(params=((2, False), (4, True)), ids=str)
 def executor(request):
     threads, has_b_frames = request.param
-    made = Executor(threads, 4, [(0, 16)], has_b_frames=has_b_frames)
-    yield made
-    made.close()
+    threads_of_cpu = Executor(threads, 4, [(0, 16)], has_b_frames=has_b_frames)
+    yield threads_of_cpu
+    threads_of_cpu.close()
 
 
 @pytest.fixture(autouse=True)
@@ -64,14 +64,14 @@ def _held(monkeypatch):
 
 
 def test_frames_leave_in_order(executor):
-    held, found = ThreadedDecisionQueue(None, None, executor), []
+    held, left = ThreadedDecisionQueue(None, None, executor), []
     for k in range(50):
         held.request(k if k % 10 == 4 else None)
         held.enter(k)
         assert held.count == k + 1 and len(held._pending) <= threaded_decision_queue._MOST_PENDING
-        found += held.leave()
-    found += held.end()
-    assert found == list(range(50)) == held._decisions.expected and held.is_whole
+        left += held.leave()
+    left += held.end()
+    assert left == list(range(50)) == held._decisions.expected and held.is_whole
     assert [request for name, request in held._decisions.log if request is not None] == [4, 14, 24, 34, 44]
 
 
@@ -127,5 +127,5 @@ def test_motion_that_is_kept_is_the_same():
         keeping.add(luma)
     assert plain.b(0, 4, 2) == keeping.b(0, 4, 2)
     for question in ((0, 4, 2), (0, 2, 1)):
-        expected, found = plain.used_of_b(*question), keeping.used_of_b(*question)
-        assert all(np.array_equal(*pair) for pair in zip(expected, found, strict=True)), question
+        expected, kept = plain.used_of_b(*question), keeping.used_of_b(*question)
+        assert all(np.array_equal(*pair) for pair in zip(expected, kept, strict=True)), question

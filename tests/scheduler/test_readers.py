@@ -38,9 +38,9 @@ def test_every_byte(file, threads):
                 assert np.array_equal(place, content[offset : offset + SIZE])
         ring = readers._job_ring
         assert ring[job_ring.POSTED] == ring[job_ring.TAKEN] == len(places) * (3 * job_ring.MOST_JOBS // 8)
-        found = readers._threads
-        assert len(found) == threads
-    assert not any(thread.is_alive() for thread in found)
+        threads_begun = readers._threads
+        assert len(threads_begun) == threads
+    assert not any(thread.is_alive() for thread in threads_begun)
 
 
 def test_the_end_of_a_file_and_no_file(file):
@@ -69,13 +69,13 @@ def test_short_reads_go_on():
     """A pipe gives what it has; it is one that pread refuses, so a function of Python stands in."""
     import ctypes
 
-    content, asked = bytes(range(200)), []
+    content, reads = bytes(range(200)), []
 
     @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64)
     def read(file, target, count, offset):
         part = content[offset : offset + min(count, 33)]
         ctypes.memmove(target, part, len(part))
-        asked.append((file, count, offset))
+        reads.append((file, count, offset))
         return len(part)
 
     sleeps = semaphore.Semaphore()
@@ -90,7 +90,7 @@ def test_short_reads_go_on():
     ring[job_ring.STOP] = 1
     sleeps.wake(1)
     thread.join(20)
-    assert came == 90 and bytes(place) == content[5:95] and asked == [(9, 90, 5), (9, 57, 38), (9, 24, 71)]
+    assert came == 90 and bytes(place) == content[5:95] and reads == [(9, 90, 5), (9, 57, 38), (9, 24, 71)]
 
 
 def test_nothing_is_read_once_they_are_closed(file):
