@@ -24,7 +24,7 @@ needs_nvcc = pytest.mark.skipif(compiler.find_nvcc() is None, reason="no nvcc on
 
 def report(name, architecture, folder):
     """{kernel: (registers, bytes spilled, bytes of shared memory)}"""
-    include = compiler.write_tables(folder)
+    include = compiler.write_headers(folder)
     target = ["-cubin", f"-arch=sm_{architecture}"]
     output = folder / f"{name.replace('/', '-')}.cubin"
     return resources(compiler.run_nvcc(name, target, output, include, ("-Xptxas", "-v")))
