@@ -21,7 +21,7 @@ from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder import warm_up as first_run
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
 from h264lite.encoder.gops.gops import count_lanes
-from h264lite.encoder.settings import device_prediction, tuning_lookup
+from h264lite.encoder.settings import coding, device_prediction, tuning_lookup
 from h264lite.encoder.settings.config import Config
 from h264lite.jit import cache_folder as kernel_place
 from h264lite.jit import kernel_files
@@ -481,7 +481,7 @@ def test_auto_takes_both_where_that_is_worth_it(gpu):
     save(tuning, cache_file())
     config = Config.from_options(width=1920, height=1080, qp=26, bframes=0)
     assert config.device == "hybrid" and "hybrid" in config.device_reason
-    found = device_prediction.planned(config)
+    found = coding.planned(config)
     assert found.plan.devices == (CPU, "cuda:0") and found.plan.single is None
     assert found.prediction.seconds < min(found.single_device_seconds.values())
 
