@@ -14,6 +14,7 @@ import tracemalloc
 import types
 import warnings
 from contextlib import contextmanager
+from pathlib import Path
 
 import h264lite
 import numpy as np
@@ -80,6 +81,13 @@ def children_of(parent):
         except OSError:
             pass
     return numbers
+
+
+def stop(worker):
+    """Until all threads of a worker stand: of what a dead parent leaves the system wakes only what stood before."""
+    os.kill(worker, signal.SIGSTOP)
+    threads = Path(f"/proc/{worker}/task")
+    wait_for(lambda: all(stat.read_text().rpartition(")")[2].split()[0] == "T" for stat in threads.glob("*/stat")))
 
 
 def stand_in(monkeypatch, module, argument):
@@ -396,7 +404,7 @@ def test_an_interrupt_ends_all(endless, tmp_path, keyint):
 
 def test_an_interrupt_does_not_wait_for_a_stopped_worker(endless, tmp_path):
     with encoding(endless, tmp_path / "out.264") as (running, workers):
-        os.kill(workers[0], signal.SIGSTOP)
+        stop(workers[0])
         running.send_signal(signal.SIGINT)
         begin = time.monotonic()
         said = running.communicate(timeout=60)[1].decode()
@@ -406,7 +414,7 @@ def test_an_interrupt_does_not_wait_for_a_stopped_worker(endless, tmp_path):
 
 def test_a_stopped_worker_ends_with_a_killed_parent(endless, tmp_path):
     with encoding(endless, tmp_path / "out.264") as (running, workers):
-        os.kill(workers[0], signal.SIGSTOP)
+        stop(workers[0])
         running.kill()
         assert "Traceback" not in running.communicate(timeout=60)[1].decode()
 
