@@ -1,1 +1,1 @@
-"""Benchmark programs; `papers` is also installed with the package."""
+"""Benchmark programs."""

@@ -28,8 +28,8 @@ from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.devices import why_no_cuda
-from h264lite.scheduler.planning.models import guess
-from h264lite.scheduler.planning.tuning_file import Machine, Tuning, save
+from h264lite.scheduler.hybrid.tuning.models import guess
+from h264lite.scheduler.hybrid.tuning.tuning_file import Machine, Tuning, save
 from h264lite.scheduler.stages import D2H, H2D, MAIN, SIDE, STAGES
 from h264lite.scheduler.trace import GPU, HOST, Trace
 

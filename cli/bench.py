@@ -17,7 +17,7 @@ from ..encoder.settings.config import Config
 from ..encoder.settings.device_prediction import planned
 from ..encoder.settings.tuning_lookup import find_tuning
 from ..encoder.warm_up import will_compile
-from ..scheduler.planning.tuning_file import Machine, now
+from ..scheduler.hybrid.tuning.tuning_file import Machine, now
 from .bench_devices import measure_devices, names_devices
 from .measuring.measure import frames_for, of_clip, settings, watch
 

@@ -16,8 +16,8 @@ from ..encoder.settings.option_types import is_ray_address, read_devices
 from ..encoder.settings.options import API, BY_NAME, OPTIONS, Option, check_names
 from ..encoder.settings.x264_options import SHORT as UNBUILT_SHORT
 from ..encoder.settings.x264_options import UNBUILT
-from ..gc_pause import gc_paused
 from ..jit import cache_checks, compiling
+from ..process import gc_paused
 from ..version import __version__
 from .machine_arguments import add_parsers as add_machine_parsers
 
@@ -50,14 +50,11 @@ def make_parser(command: str = "") -> Parser:
     parser.add_argument("--version", action="version", version=f"h264lite {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     add_encode_parser(commands)
-    if command == "papers":
-        import_module("..benchmarks.papers.command", __package__).add_parser(commands)
-    elif command != "encode":
+    if command != "encode":
         if command not in ("tune", "bench", "doctor", "plot", "compile"):
             import_module(".decode", __package__).add_parsers(commands)
             import_module(".report", __package__).add_parsers(commands)
         add_machine_parsers(commands)
-        commands.add_parser("papers", help="run the experiments of papers, with their tables next to the measured ones")
     return parser
 
 

@@ -23,7 +23,7 @@ from ..jit.cache_root import ADVICE
 from ..jit.kernel import problems_on_disk
 from ..jit.numba_free import ENDING
 from ..scheduler.devices import why_no_cuda
-from ..scheduler.planning.tuning_file import Machine, Tuning, TuningError, cache_file, load, may_exist
+from ..scheduler.hybrid.tuning.tuning_file import Machine, Tuning, TuningError, cache_file, load, may_exist
 from ..version import __version__
 
 MOST_FILES = 3  # file names in a message

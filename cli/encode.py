@@ -14,9 +14,8 @@ from ..console import print_line
 from ..encoder.compile_kernels import compile_for
 from ..encoder.encoder import Encoder
 from ..encoder.errors import DeviceLost, Error, InputError, OptionError
-from ..encoder.files.display_order import DisplayOrder
 from ..encoder.files.opening import open_inputs, open_packets
-from ..encoder.files.output import ByteSink, PacketSink, check_distinct
+from ..encoder.files.output import ByteSink, DisplayOrder, PacketSink, check_distinct
 from ..encoder.files.read_ahead import THREADS, ReadAhead
 from ..encoder.files.sound import Sound
 from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, split_planes, take_over
@@ -30,8 +29,15 @@ from ..scheduler.devices import cuda_kernels_will_compile
 from ..scheduler.threads.readers import Readers
 from ..scheduler.trace import Trace
 from . import on_ray
-from .input_metadata import OutputTimes, keyint_of, open_sound, warnings_after, warnings_before
-from .inputs import check_colours_of_images, notes
+from .input_metadata import (
+    OutputTimes,
+    check_colours_of_images,
+    keyint_of,
+    notes,
+    open_sound,
+    warnings_after,
+    warnings_before,
+)
 from .interrupt import Interrupted, StopSignals
 from .memory import lines, memory
 from .progress import Progress

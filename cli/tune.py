@@ -27,10 +27,9 @@ from ..scheduler.devices import (
     cuda_kernels_will_compile,
     why_no_cuda,
 )
-from ..scheduler.planning.links import measure as measure_link
-from ..scheduler.planning.models import CPU, Curve, Link, Models
-from ..scheduler.planning.simulate import predict
-from ..scheduler.planning.tuning_file import (
+from ..scheduler.hybrid.simulate import predict
+from ..scheduler.hybrid.tuning.models import CPU, Curve, Link, Models
+from ..scheduler.hybrid.tuning.tuning_file import (
     MOST_GOPS,
     MOST_THREADS,
     Machine,
@@ -42,6 +41,7 @@ from ..scheduler.planning.tuning_file import (
     save,
 )
 from .measuring.calibrate import calibrated
+from .measuring.links import measure as measure_link
 from .measuring.measure import LEAST_FRAMES, MOST_FRAMES, SIZES, WARM, Samples, TimedEncode, frames_for, of_clip, watch
 from .measuring.measure_gops import gop_rate
 

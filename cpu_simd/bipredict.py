@@ -7,7 +7,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..jit.inlining import inlined, outlined
+from ..jit.intrinsics import inlined, outlined
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits, ref_idx_bits
 from .block_costs import Layers, average_layers, fill_layers, predict_layers, sads_of_octets, satds, stored_layers
@@ -25,11 +25,10 @@ from .decisions import (
 )
 from .layout import B_QUADRANT, B_WHOLE, N_B_EXTRAS, B_16x8_PART
 from .mv_cache import Area, inside
-from .simd.aligned import aligned
 from .simd.block_rows import splat_u16x64, weighted_sum
 from .simd.blocks import load_i32x16, splat_i32x16
 from .simd.lanes import where_less
-from .simd.vector import add, clip_to_u8, mul, plus, shift_right_s, store, widen
+from .simd.vector import add, aligned, clip_to_u8, mul, plus, shift_right_s, store, widen
 from .subpel_refine import LARGE, NEIGHBOURS, sums_of_large, sums_of_middle, sums_of_octets
 
 # Vectors with their entry are one integer, see _packed; entries run over list 0, then list 1.

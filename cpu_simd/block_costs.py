@@ -2,7 +2,7 @@
 
 from collections import namedtuple
 
-from ..jit.inlining import inlined
+from ..jit.intrinsics import inlined
 from ..jit.kernel import helper
 from .simd.block_rows import (
     butterflies,

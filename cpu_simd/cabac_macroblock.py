@@ -23,7 +23,7 @@ than predicting the neighbours' vectors once more.
 
 import numpy as np
 
-from ..jit.inlining import inlined
+from ..jit.intrinsics import inlined
 from ..jit.kernel import helper
 from ..standard.cabac_contexts import (
     CTX_CBP_CHROMA,

@@ -8,7 +8,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..jit.inlining import inlined, outlined
+from ..jit.intrinsics import inlined, outlined
 from ..jit.kernel import helper
 from ..standard.macroblock import I_PCM
 from .cabac import BYTE, count_bins, encode_bins, finish_engine, start_contexts, start_engine

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..jit.inlining import inlined
+from ..jit.intrinsics import inlined
 from ..jit.kernel import helper
 from ..standard.cavlc import NC_CLASS, NC_CLASS_CHROMA_DC
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, I_4x4, I_8x8, I_16x16, P_8x8, P_16x16

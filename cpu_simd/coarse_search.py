@@ -8,7 +8,6 @@ from ..jit.kernel import helper
 from .bit_costs import mvd_bits
 from .decisions import COARSE_X, COARSE_Y
 from .layout import COARSE_PAD
-from .simd.aligned import aligned
 from .simd.lanes import first_where, smallest
 from .simd.search import quarter_sads, where_below, window_of
 from .simd.vector import (
@@ -16,6 +15,7 @@ from .simd.vector import (
     WIDE,
     add,
     add_sat_u,
+    aligned,
     lane_numbers_like,
     lanes_of,
     load_like,

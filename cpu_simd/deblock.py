@@ -6,7 +6,7 @@ of the macroblocks above, 0 and 1 of those below. The result is exact, so bands 
 
 import numpy as np
 
-from ..jit.inlining import inlined
+from ..jit.intrinsics import inlined
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import I_PCM, LAST_INTRA
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0

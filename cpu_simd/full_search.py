@@ -5,7 +5,7 @@ from collections import namedtuple
 import numpy as np
 
 from ..jit.address_calls import Prepared
-from ..jit.inlining import inlined
+from ..jit.intrinsics import inlined
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import se_bits
 from .block_costs import load_layers
@@ -13,7 +13,6 @@ from .decisions import ALL_PARTITIONS, COST_NOT_REFINED, EVERY, LAMBDA, QUICK, Q
 from .layout import PARTITIONS
 from .search_centre import macroblock_sad
 from .search_windows import COST_OUTSIDE, Shape, arrange_windows, candidate, column_keys, first_column, motion_keys
-from .simd.aligned import aligned
 from .simd.blocks import splat_i32x16
 from .simd.lanes import bit_length, first_where, smallest
 from .simd.search import WINDOW, arranged_sads, candidates, keep_smallest, row_sads, row_sads_portable
@@ -23,6 +22,7 @@ from .simd.vector import (
     WIDE,
     add,
     add_sat_u,
+    aligned,
     lane_numbers_like,
     lanes_of,
     load_like,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..jit.atomics import fetch_add, store_release
-from ..jit.inlining import inlined
+from ..jit.intrinsics import inlined
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA, I_4x4, I_8x8, I_16x16
 from ..standard.tables import ZIGZAG_4x4

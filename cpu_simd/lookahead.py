@@ -23,10 +23,9 @@ from .decisions import (
 from .intra_prediction_8x8 import EDGE_8x8, predict_8x8
 from .mv_prediction import median
 from .search_centre import MEANS_SLACK, clamp, whole_motion
-from .simd.aligned import aligned
 from .simd.blocks import join, splat_i32x16
 from .simd.lanes import equal_lanes, sum_of_lanes, where_bits
-from .simd.vector import average, load_u8x8, sub, widen
+from .simd.vector import aligned, average, load_u8x8, sub, widen
 from .subpel_refine import NEIGHBOURS
 
 _NO_BITS = 2  # what mvd_bits takes for a vector like its predictor

@@ -9,7 +9,7 @@ from collections import namedtuple
 import numpy as np
 
 from ..jit.atomics import fetch_add, store_release
-from ..jit.inlining import inlined
+from ..jit.intrinsics import inlined
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import (
     B_DIRECT,
@@ -47,9 +47,8 @@ from .decisions import (
 from .mv_cache import Area, commit_motion, fill_mv_cache, inside, load_mv_cache, predict
 from .mv_prediction import predict_skip_mv
 from .psy import predicted_difference
-from .simd.aligned import aligned
 from .simd.lanes import squares_of_pairs, sum_of_lanes
-from .simd.vector import add, load_u8x16, load_u16x16, prefetch, splat_i32x8, store, widen
+from .simd.vector import add, aligned, load_u8x16, load_u16x16, prefetch, splat_i32x8, store, widen
 from .simd.vector import sub as difference
 from .skip_probe import LEVEL_SCORES, probe_tables, quantises_to_zero
 from .wavefront import wait_for_above

@@ -9,7 +9,7 @@ from collections import namedtuple
 import numpy as np
 
 from ..jit.atomics import fetch_add, store_release
-from ..jit.inlining import inlined
+from ..jit.intrinsics import inlined
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import B_DIRECT, B_SKIP, B_SUB_DIRECT, B_SUB_L0, B_8x8, B_8x16, B_16x8, B_16x16, I_16x16
 from ..standard.tables import QUANT_MF

@@ -16,10 +16,9 @@ from .decisions import ALL_PARTITIONS, LAMBDA
 from .full_search import FIRST_LARGE, large_alone
 from .mv_cache import Area, inside
 from .mv_prediction import median
-from .simd.aligned import aligned
 from .simd.blocks import load_i32x16, splat_i32x16
 from .simd.lanes import equal_lanes, where_bits, where_less
-from .simd.vector import add, store
+from .simd.vector import add, aligned, store
 from .subpel_refine import LARGE, NEIGHBOURS, sums_of_large, sums_of_middle
 
 ALL_LARGE = (1 << 9) - 1  # lanes LARGE to 15

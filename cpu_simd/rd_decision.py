@@ -7,7 +7,7 @@ Not part of the standard.
 import numpy as np
 
 from ..jit.atomics import fetch_add, store_release
-from ..jit.inlining import inlined
+from ..jit.intrinsics import inlined
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_8x8
 from ..standard.tables import QUANT_MF
@@ -30,9 +30,8 @@ from .mode_decision import (
 from .motion_compensation import predict_inter
 from .mv_cache import Area, commit_motion, fill_mv_cache, inside, load_mv_cache
 from .mv_prediction import predict_skip_mv
-from .simd.aligned import aligned
 from .simd.lanes import squares_of_pairs
-from .simd.vector import add, load_u8x16, splat_i32x8, store, sub, widen
+from .simd.vector import add, aligned, load_u8x16, splat_i32x8, store, sub, widen
 from .skip_probe import LEVEL_SCORES, probe_tables
 from .transform import BUFFER, ScalingLists, chroma_qp
 from .trellis import LONGEST

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..jit.inlining import outlined
+from ..jit.intrinsics import outlined
 from ..jit.kernel import helper
 from ..standard.macroblock import RASTER_TO_BLOCK
 from ..standard.tables import ZIGZAG_4x4

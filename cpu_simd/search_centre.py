@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..jit.address_calls import Prepared
-from ..jit.inlining import inlined
+from ..jit.intrinsics import inlined
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
 from .block_costs import load_layers, octets_of
@@ -18,12 +18,12 @@ from .decisions import (
     SMALLEST_WINDOW,
 )
 from .layout import COARSE_PAD
-from .simd.aligned import aligned
 from .simd.blocks import bit_and, narrow
 from .simd.lanes import sum_of_lanes, sums_of_lanes
 from .simd.search import octet_sads
 from .simd.vector import (
     add,
+    aligned,
     load_u8x16,
     load_u8x32,
     plus,

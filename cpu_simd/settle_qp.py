@@ -1,4 +1,4 @@
-"""Stage "settle_qp": the QP that a decoder has for each macroblock, where QP varies within frames (7.4.5)."""
+"""QPs of macroblocks, where they vary within frames: few changes are chosen; stage "settle_qp" finds those of a decoder."""
 
 import numpy as np
 
@@ -22,3 +22,24 @@ def settle_qp(mb_type, cbp, slice_first_mb, frame_params, mb_width, first_mb, en
             predicted = np.int64(qp[mb])
         else:
             qp[mb] = predicted
+
+
+@closed_kernel
+def smoothed_qps(qp, offsets, limits, reach, smoothed):
+    """QP_Y of macroblocks, from fractions of a QP -> smoothed: uint8[n_mb]. Returns their sum. Not part of the standard.
+
+    A macroblock keeps the QP of the one before while that is at most `reach` from what it wants; else it has the nearest: an
+    mb_qp_delta takes some bits wherever a macroblock has residual. The QP before the first macroblock is that of the frame.
+
+    qp: int, of the frame; offsets: int32[n_mb], both in 1 / 256; limits: (least, most), ints; reach: int, in 1 / 256.
+    """
+    least, most = limits
+    before = max(least, min(most, (np.int64(qp) + 128) >> 8))
+    total = np.int64(0)
+    for mb in range(len(offsets)):
+        wanted = max(256 * least, min(256 * most, np.int64(qp) + offsets[mb]))
+        if abs(256 * before - wanted) > reach:
+            before = (wanted + 128) >> 8
+        smoothed[mb] = before
+        total += before
+    return total

@@ -5,7 +5,7 @@ from collections import namedtuple
 import numpy as np
 
 from ..jit.address_calls import Prepared
-from ..jit.inlining import inlined
+from ..jit.intrinsics import inlined
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
 from .block_costs import Layers, fill_layers, half_satds, predict_layers, sads, sads_of_octets, satds
@@ -25,10 +25,9 @@ from .decisions import (
     REFINE_MARGIN_8x8,
 )
 from .layout import PARTITIONS
-from .simd.aligned import aligned
 from .simd.blocks import join, load_i32x16, splat_i32x16
 from .simd.lanes import bit_length, equal_lanes, make_shuffle, where_bits, where_less
-from .simd.vector import add, splat_i32x8, store
+from .simd.vector import add, aligned, splat_i32x8, store
 
 # The 41 partitions as lanes of three SIMD vectors: 0..15 the 4x4 blocks; 16..31 8x4 and 4x8; 32..40 8x8, 16x8, 8x16 and
 # 16x16, from lane LARGE of the third vector on. Sets of partitions are bit masks.

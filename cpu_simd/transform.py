@@ -8,7 +8,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..jit.inlining import outlined
+from ..jit.intrinsics import outlined
 from ..jit.kernel import helper
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.tables import QP_CHROMA

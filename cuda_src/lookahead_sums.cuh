@@ -1,4 +1,4 @@
-// Sums of the costs of a frame's macroblocks, without those at its border: see FrameCosts in encoder/decisions/lookahead.py.
+// Sums of the costs of a frame's macroblocks, without those at its border: see FrameCosts in host_costs.py.
 #pragma once
 #include "simd.cuh"
 

@@ -6,7 +6,7 @@ s[S_ERROR], and reading goes on with zeros, so that callers may look at it once 
 
 import numpy as np
 
-from ..jit.inlining import outlined
+from ..jit.intrinsics import outlined
 from ..jit.kernel import helper
 from .errors import E_END, E_GOLOMB
 from .layout import S_END, S_ERROR, S_POS

@@ -6,7 +6,7 @@ holds the contexts, pStateIdx << 1 | valMPS.
 
 import numpy as np
 
-from ..jit.inlining import outlined
+from ..jit.intrinsics import outlined
 from ..jit.kernel import helper
 from ..standard.cabac_contexts import LOG2, NEXT_LPS, RANGE_LPS, UNIT
 from .bitreader import fail

@@ -7,7 +7,7 @@ rows of 16 samples, p3 to q3, one column for each line across the edge: without 
 
 import numpy as np
 
-from ..jit.inlining import inlined, outlined
+from ..jit.intrinsics import inlined, outlined
 from ..jit.kernel import closed_kernel, helper
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
 from .layout import SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_DISABLE, is_intra, partition_size

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..jit.inlining import inlined, outlined
+from ..jit.intrinsics import inlined, outlined
 from ..jit.kernel import helper
 from ..standard.macroblock import B_8x8, P_8x8
 from .errors import E_NO_REFERENCE

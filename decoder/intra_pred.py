@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..jit.inlining import outlined
+from ..jit.intrinsics import outlined
 from ..jit.kernel import helper
 from .neighbours import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..jit.inlining import inlined
+from ..jit.intrinsics import inlined
 from ..jit.kernel import helper
 from ..standard.cabac_contexts import UNIT
 from ..standard.macroblock import (

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..jit.inlining import inlined
+from ..jit.intrinsics import inlined
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, B_8x8, P_8x8
 from .direct import direct_motion

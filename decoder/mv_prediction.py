@@ -7,7 +7,7 @@ picture, (bx, by): that of the partition within the macroblock; sizes in 4x4 blo
 
 import numpy as np
 
-from ..jit.inlining import outlined
+from ..jit.intrinsics import outlined
 from ..jit.kernel import helper
 from ..standard.macroblock import RASTER_TO_BLOCK
 from .neighbours import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..jit.inlining import inlined
+from ..jit.intrinsics import inlined
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, I_8x8, I_16x16
 from .errors import E_INTRA_NEIGHBOUR

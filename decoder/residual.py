@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..jit.inlining import inlined
+from ..jit.intrinsics import inlined
 from ..jit.kernel import helper
 from ..standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA
 from ..standard.tables import ZIGZAG_4x4, ZIGZAG_8x8

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..jit.inlining import outlined
+from ..jit.intrinsics import outlined
 from ..jit.kernel import helper
 from ..standard.cabac_contexts import (
     ABS_LEVEL_BASE,

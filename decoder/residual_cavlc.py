@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..jit.inlining import inlined, outlined
+from ..jit.intrinsics import inlined, outlined
 from ..jit.kernel import helper
 from ..standard.cavlc import (
     COEFF_TOKEN_LOOKUP,

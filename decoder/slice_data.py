@@ -5,7 +5,7 @@ An mb_skip_run counts for the macroblock behind it, at the end of a slice for it
 fraction of a bit: `bits` has the bits that the engine has shifted out by then, the last of a slice those that end it, too.
 """
 
-from ..jit.inlining import inlined
+from ..jit.intrinsics import inlined
 from ..jit.kernel import closed_kernel, helper
 from ..standard.cabac_contexts import UNIT
 from . import cabac

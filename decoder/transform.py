@@ -8,7 +8,7 @@ that are not there). Residual samples lie as [row of the block][block][column]: 
 
 import numpy as np
 
-from ..jit.inlining import outlined
+from ..jit.intrinsics import outlined
 from ..jit.kernel import helper
 from .unaligned import add8, add16
 

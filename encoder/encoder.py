@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from ..gc_pause import gc_paused
+from ..process import gc_paused
 from ..scheduler.frames.host_rgb import RgbFrame
 from .errors import InputError
 from .files.read_ahead import Read

@@ -15,6 +15,7 @@ import numpy as np
 from ..cpu_simd.bundles import CodingTools, Entries, Macroblocks
 from ..cpu_simd.ssd import totals
 from ..jit.compiling import clock
+from ..process import start_threads
 from ..scheduler.check import TwinDiffers
 from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost
 from ..scheduler.executor import bands
@@ -27,14 +28,12 @@ from ..scheduler.frames.loop import LoopSettings
 from ..scheduler.threads.watchdog import LimitError, Stuck
 from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
-from ..start_threads import start_threads
 from .decisions.frame_decider import FrameDecider
 from .decisions.size_feedback import RATE_LAG
 from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .frames.device_frame import DeviceFrame, check_device
 from .hrd_syntax import filler_data
-from .settings.bt709 import with_bt709
-from .settings.config import Config
+from .settings.config import Config, with_bt709
 from .settings.frame_requests import Request
 from .slice_writer import SliceWriter
 from .statistics import SUMMED

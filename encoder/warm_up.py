@@ -53,7 +53,7 @@ def _needed(config: Config) -> set[str]:
         ("rd_candidates", by_bits and config.cabac),
         ("rd_candidates_b", by_bits and config.cabac and config.has_b_frames),
         ("rd_decision", by_bits and not config.cabac), ("weighting", config.weightp),
-        ("settle_qp", config.aq_mode > 0 or config.mbtree), ("qp_smoothing", config.aq_mode > 0 or config.mbtree),
+        ("settle_qp", config.aq_mode > 0 or config.mbtree),
         ("ac_energy", config.aq_mode > 0), ("aq_offsets", config.aq_mode > 0), ("macroblock_tree", config.mbtree),
         ("logarithms", config.bitrate > 0),
         ("bits_by_kind", config.bits_by_kind),

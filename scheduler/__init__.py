@@ -1,1 +1,1 @@
-"""Executors, stage table, planning and threads: where and when stages run."""
+"""Executors, the stage table, hybrid and threads: where and when stages run."""

@@ -22,8 +22,8 @@ from .stages import CUDA, files
 from .trace import Trace
 
 if TYPE_CHECKING:
-    from .hybrid_executor import HybridExecutor
-    from .hybrid_start import Hybrid
+    from .hybrid.executor import HybridExecutor
+    from .hybrid.start import Hybrid
 
 __all__ = [
     "CudaExecutor",
@@ -83,12 +83,12 @@ def make_executor(
     """The executor for "cpu", "cuda" or "hybrid", with GPU `ordinal`. Raises DeviceUnavailable or DeviceMemoryError.
 
     If the plan leaves everything to one device, and is pinned or the other devices are too slow, the result is the executor
-    of that device. choices: see CHOSEN in planning/tuning_file.py; `streams` of a GPU that works alone (1, else four) and
+    of that device. choices: see CHOSEN in tuning/tuning_file.py; `streams` of a GPU that works alone (1, else four) and
     `tile_rows`; `parallel_b_frames`: see CudaExecutor. has_b_frames: see GpuMemory. team: see Executor.
     """
     choices = choices or {}
     if device == "hybrid" and hybrid is not None:
-        from .hybrid_start import start_hybrid  # the planner
+        from .hybrid.start import start_hybrid  # the planner
 
         hybrid_executor = start_hybrid(hybrid, threads, n_rows, slices, trace, ordinal, choices)
         if not isinstance(hybrid_executor, str):

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ...encoder.settings.device_prediction import frame_kind_of, on_single_device
-from ...scheduler.planning.models import ISSUE, LOAD, Curve, Models
-from ...scheduler.planning.simulate import simulate
+from ...scheduler.hybrid.simulate import simulate
+from ...scheduler.hybrid.tuning.models import ISSUE, LOAD, Curve, Models
 from ...scheduler.stages import STAGES
 from .measure import TimedEncode
 

@@ -13,7 +13,7 @@ from ...encoder.files.opening import open_source
 from ...encoder.files.video import Planes, check_input_res
 from ...encoder.pipeline import EncodedFrame, Pipeline
 from ...encoder.settings.config import Config
-from ...scheduler.planning.models import CPU, ENTROPY, ISSUE, LOAD
+from ...scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD
 from ...scheduler.trace import GPU, HOST, Trace
 
 SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080), (3840, 2160))

@@ -15,7 +15,7 @@ from ...encoder.gops.gops import Gops, count_lanes
 from ...encoder.pipeline import EncodedFrame, Pipeline
 from ...encoder.settings.config import Config
 from ...encoder.workers.workers import Workers
-from ...scheduler.planning.models import CPU
+from ...scheduler.hybrid.tuning.models import CPU
 from ...scheduler.threads.readers import Readers
 from .measure import MOST_FRAMES, QP, ping_pong
 

@@ -13,7 +13,12 @@ the same.
 import errno
 import os
 
+import numpy as np
+
 from ...jit.intrinsics import cgutils, intrinsic, ir, setting, types
+from ...jit.kernel import kernel
+
+CACHE_LINE = 64  # bytes
 
 
 class Vec:
@@ -383,3 +388,14 @@ def clip_to_u8(typingctx, a):
         return builder.trunc(x, result.ir)
 
     return result(a), codegen
+
+
+@kernel
+def aligned(size):
+    """np.empty(size, np.uint8) from the start of a cache line on; `view` and `reshape` make others of it.
+
+    A vector of 512 bits that does not begin at one touches two lines.
+    """
+    array = np.empty(size + CACHE_LINE, np.uint8)
+    first = -array.ctypes.data % CACHE_LINE
+    return array[first : first + size]

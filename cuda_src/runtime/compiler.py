@@ -25,6 +25,7 @@ from . import nvrtc
 from .driver import DeviceUnavailable, cuda_version
 
 HERE = Path(__file__).resolve().parent.parent  # cuda_src: the .cu files
+OTHERS: dict[str, Path] = {}  # folders of kernel files that are not the encoder's, by the first part of the files' names
 ARCHITECTURES = ("80", "86", "89", "90", "100")  # compute capabilities; PTX of the first serves later GPUs
 LARGEST_TABLE = 512  # elements; larger tables are formulas on the GPU
 ANY_VERSION = "*"  # in the name of a cached file
@@ -40,8 +41,14 @@ class CompileError(DeviceUnavailable):
 
 
 def module_names() -> list[str]:
-    """Kernel files by their path without the ending: `deblock`, `papers/fsbm`."""
+    """The encoder's kernel files by their path without the ending: `deblock`."""
     return sorted(path.relative_to(HERE).with_suffix("").as_posix() for path in HERE.glob("**/*.cu"))
+
+
+def source_path(name: str, ending: str = ".cu") -> Path:
+    """The file of a module."""
+    first, _, rest = name.partition("/")
+    return OTHERS[first] / f"{rest}{ending}" if first in OTHERS else HERE / f"{name}{ending}"
 
 
 ANY = "[A-Z][A-Za-z0-9_]*"
@@ -176,11 +183,15 @@ def _nested(flat: str, shape: tuple[int, ...]) -> str:
 
 def sources(name: str) -> dict[str, str]:
     """Texts of one kernel file and of what it includes (directly or not), by the names under which they are included."""
+    other = OTHERS.get(name.partition("/")[0])
     pending, texts = [f"{name}.cu"], dict[str, str]()
     while pending:
         file = pending.pop()
         if file not in texts:
-            texts[file], included = (GENERATED[file](), []) if file in GENERATED else _source(HERE / file)
+            path = source_path(name) if not texts else HERE / file
+            if other and (other / file).exists():
+                path = other / file
+            texts[file], included = (GENERATED[file](), []) if file in GENERATED else _source(path)
             pending += included
     return texts
 
@@ -312,7 +323,7 @@ def run_nvcc(name: str, target: list[str], output: Path, include: Path, extra: t
     if nvcc is None:
         raise CompileError(_no_compiler())
     folders = ["-I", str(include), "-I", str(HERE)]
-    command = [nvcc, *OPTIONS, *extra, *target, *folders, "-o", str(output), str(HERE / f"{name}.cu")]
+    command = [nvcc, *OPTIONS, *extra, *target, *folders, "-o", str(output), str(source_path(name))]
     result = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if result.returncode:
         raise CompileError(f"nvcc refused {name}.cu:\n{result.stderr.strip()[-4000:]}")
@@ -365,7 +376,7 @@ def is_kept(name: str, capability: tuple[int, int]) -> bool:
 
 def _places(name: str, capability: tuple[int, int]) -> list[Path]:
     """The fatbin of a module, or else the names of its files in the cache."""
-    fatbin, stamp = HERE / f"{name}.fatbin", HERE / STAMP
+    fatbin, stamp = source_path(name, ".fatbin"), HERE / STAMP
     if fatbin.exists() and _made_from(stamp).get(name) == module_key(name):
         return [fatbin]
     version = _version_to_load()

@@ -4,7 +4,7 @@ import ctypes
 import threading
 from collections.abc import Iterable
 
-from ...start_threads import start_threads
+from ...process import start_threads
 from . import driver
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...jit.intrinsics import intrinsic, ir, types
 from ...jit.kernel import kernel
+from .compiler import OTHERS
 from .driver import LIBRARY
 from .graph import FEWEST, NODE, Graphs, Launch, node_parameters
 from .pinned import PinnedMemory
@@ -35,7 +36,6 @@ _NAMES = {
     "memcpy_dtod_async": "cuMemcpyDtoDAsync_v2", "memset_d8_async": "cuMemsetD8Async", "record": "cuEventRecord",
     "wait": "cuStreamWaitEvent",
 }  # fmt: skip
-NOT_EARLY = ("papers/",)  # modules whose kernels do not wait for the kernel before
 
 # CUlaunchConfig: grid, block, shared memory, gap, stream, attributes, their number; CUlaunchAttribute: id, gap, 64 bytes
 LAUNCH, CONFIG_BYTES = struct.Struct("8I3Q2Ii60x"), 56
@@ -199,12 +199,12 @@ class DriverCalls:
         return self._functions[key]
 
     def waits(self, module: str, function: int) -> bool:
-        """Whether a kernel itself waits for the kernel before (simd.cuh): its code is for 9.0 and later."""
+        """Whether a kernel itself waits for the kernel before (simd.cuh): the encoder's do, in code for 9.0 and later."""
         if function not in self._versions:
             version = ctypes.c_int()
             self._library.cuFuncGetAttribute(ctypes.byref(version), ctypes.c_int(PTX_VERSION), ctypes.c_void_p(function))
             self._versions[function] = version.value
-        return self._versions[function] >= 90 and not module.startswith(NOT_EARLY)
+        return self._versions[function] >= 90 and module.partition("/")[0] not in OTHERS
 
     def call_record(self, name: str, *arguments: int) -> list[int]:
         """A call as a row of replay_rows: address of the function, arguments, zeros."""

@@ -11,7 +11,7 @@ import numpy as np
 from ...cpu_simd import aq_offsets as kernels
 from ...cpu_simd.ac_energy import ac_energies
 from ...cpu_simd.bundles import Planes
-from ...cpu_simd.qp_smoothing import smoothed_qps
+from ...cpu_simd.settle_qp import smoothed_qps
 from ...scheduler.frame_spec import FrameSpec
 from ..settings.config import Config
 from .fixed_point import QP_SHIFT

@@ -159,10 +159,24 @@ def _adaptive_types(config: Config, costs: LookaheadCosts | None) -> "AdaptiveTy
 
 
 def _costs_of(config: Config, copies: bool, start: Starter | None) -> LookaheadCosts:
-    """See lookahead.costs_of."""
-    from .lookahead import costs_of
+    """The costs of an encode: on its first GPU, if it has one. copies: see GpuCosts; start: see FrameCosts."""
+    from ...cpu_simd.decisions import QUICK
+    from ...scheduler.lookahead.host_costs import FrameCosts
+    from .adaptive_types import FAST
 
-    return costs_of(config, copies, start)
+    size, quick = (config.width, config.height), config.subme <= QUICK
+    threads = config.threads if start is None else 1  # free threads work on other pairs of frames
+    ordinals = [int(name.partition(":")[2] or 0) for name in config.devices if name != "cpu"]
+    if not ordinals:
+        # of all ways to divide many frames the motion would fill the memory
+        keeps_used = config.mbtree and config.b_adapt == FAST
+        return FrameCosts(*size, threads, quick=quick, start=start, keeps_used=keeps_used)
+    from ...scheduler.lookahead.gpu_or_host import GpuOrHostCosts
+
+    def on_host(first: int) -> FrameCosts:
+        return FrameCosts(*size, threads, first, quick)
+
+    return GpuOrHostCosts(ordinals[0], *size, config.may_change_device, on_host, copies, quick)
 
 
 def _qps_of(config: Config, costs: LookaheadCosts, requests: Requests, start: Starter | None) -> "QpSource":

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...scheduler.frames.host_rgb import RgbFrame
 from ..errors import InputError
-from ..frames.images import has_transparency, upright
+from ..frames.samples import has_transparency, upright
 from .output import error_text
 from .times import FrameTimes
 from .video import Planes, VideoFormat

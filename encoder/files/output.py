@@ -1,6 +1,7 @@
 """Output: files, pipes and containers that end after a complete access unit even after errors."""
 
-from typing import Protocol
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 from ...files import WholeFile, error_text, identity, is_special, shown
 from ...uninterrupted import check_of_file
@@ -61,6 +62,28 @@ class ByteSink(WholeFile):
             super().close()
         except OSError as error:
             raise _output_error(error) from None
+
+
+class DisplayOrder:
+    """Puts frames that come in coding order into display order, for outputs that have no times; holds no more than the
+    encoder reorders.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, Any] = {}
+        self._next = 0
+
+    def add(self, index: int, frame: Any) -> Iterator[Any]:
+        """The next frame in coding order, with its display index. Yields the frames whose turn has come."""
+        self._waiting[index] = frame
+        while self._next in self._waiting:
+            self._next += 1
+            yield self._waiting.pop(self._next - 1)
+
+    def rest(self) -> Iterator[Any]:
+        """No frame follows: yields those that wait for one that was not coded."""
+        for index in sorted(self._waiting):
+            yield self._waiting.pop(index)
 
 
 def muxer_of(name: str) -> str:

@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -12,7 +13,6 @@ import numpy as np
 
 from ...uninterrupted import check_of_file
 from ..errors import InputError, OptionError
-from .converting import TO_420, TO_PROGRESSIVE, converting
 from .output import error_text
 from .read_ahead import FileRead, FileReader, Read
 from .times import FrameTimes
@@ -20,6 +20,11 @@ from .times import FrameTimes
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]  # y uint8[h, w], u and v uint8[(h+1)//2, (w+1)//2]
 
 Y4M_MAGIC = b"YUV4MPEG2"
+# options of the ffmpeg lines that refusals of inputs give
+TO_420 = "-pix_fmt yuv420p"
+RGB_TO_420 = ("-vf scale=out_color_matrix=bt709:out_range=tv -pix_fmt yuv420p -color_range tv -colorspace bt709 "
+              "-color_primaries bt709 -color_trc bt709")  # fmt: skip
+TO_PROGRESSIVE = "-vf bwdif=send_frame"
 LONGEST_Y4M_LINE = 4096  # bytes: a longer header is refused
 # The names of 8-bit 4:2:0 differ in the position of chroma samples, which changes no sample value.
 _CHROMA_420 = ("420", "420jpeg", "420mpeg2", "420paldv")
@@ -244,3 +249,10 @@ def with_length(file: BinaryIO, name: str, video: VideoFormat) -> VideoFormat:
         return video
     header = len(b"FRAME\n") if video.kind == "y4m" else 0
     return replace(video, frames=left // (frame_bytes(video.width, video.height) + header))
+
+
+def converting(name: str, words: str, suffix: str, ending: str = ".mkv") -> str:
+    """The line that converts a file without loss but for what `words` say. ending: of the new file, .mkv or .y4m."""
+    converted = f"{os.path.splitext(name)[0]}_{suffix}{ending}"
+    coder = " -c:v ffv1" if ending == ".mkv" else ""
+    return f"convert it: ffmpeg -i {shlex.quote(name)} {words}{coder} {shlex.quote(converted)}"

@@ -10,11 +10,10 @@ import numpy as np
 from ...uninterrupted import check_of_file
 from ..errors import InputError
 from ..settings.options import COLOUR_MATRIX, COLOUR_PRIMARIES, TRANSFER
-from .converting import RGB_TO_420, TO_420, TO_PROGRESSIVE, converting
 from .left_out import of_container, of_frame
 from .output import error_text
 from .times import FrameTimes
-from .video import Planes, VideoFormat
+from .video import RGB_TO_420, TO_420, TO_PROGRESSIVE, Planes, VideoFormat, converting
 
 _LIMITED, _FULL = 1, 2  # AVColorRange
 _HINT = "for raw video give --input-res WxH, or a name such as x_352x288.yuv"

@@ -10,7 +10,6 @@ import numpy as np
 from ...cpu_simd.layout import KINDS
 from ..errors import InputError
 from . import dlpack
-from .images import has_transparency, upright
 from .producer import COMPLETE, LEGACY_STREAM, Producer, is_of, producer_of, stream_number
 
 INTERFACE = "__cuda_array_interface__"
@@ -19,6 +18,12 @@ REFUSALS = (ArithmeticError, AttributeError, BufferError, LookupError, RuntimeEr
 _CUDA_KINDS = {"u1": "uint8", "f2": "float16", "f4": "float32", "f8": "float64", "V2": "bfloat16"}
 _LONGEST = 1 << 40  # elements along an axis
 BYTES = dict(zip(KINDS, (1, 2, 2, 4, 8)))
+_ORIENTATION = 0x0112  # tag of EXIF
+_TURNS = {
+    2: "FLIP_LEFT_RIGHT", 3: "ROTATE_180", 4: "FLIP_TOP_BOTTOM", 5: "TRANSPOSE", 6: "ROTATE_270", 7: "TRANSVERSE",
+    8: "ROTATE_90",
+}  # fmt: skip
+
 
 
 class Samples(NamedTuple):
@@ -216,3 +221,22 @@ def _of_interface(value: Any, name: str, stream: Any) -> Samples:
     ordinal = getattr(getattr(value, "device", None), "id", 0)  # CuPy's, JAX's
     return Samples(name, pointer, shape, strides, kind, True, producer, value,
                    ordinal if isinstance(ordinal, int) else 0)  # fmt: skip
+
+
+def upright(image: Any) -> Any:
+    """An image as it is shown; ImageOps.exif_transpose fails where it cannot write the other tags again."""
+    image.load()  # TIFF is turned by it
+    try:
+        turn = _TURNS.get(image.getexif().get(_ORIENTATION))
+    except Exception:  # EXIF that cannot be read
+        turn = None
+    if turn is None:
+        return image
+    from PIL.Image import Transpose
+
+    return image.transpose(Transpose[turn])
+
+
+def has_transparency(image: Any) -> bool:
+    """Whether an image has alpha, or a colour or palette entries that are transparent."""
+    return image.mode in ("LA", "PA", "RGBA") or "transparency" in image.info

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...process import start_threads
 from ...scheduler.frames.frame import split_planes
 from ...scheduler.frames.host_rgb import RgbFrame
 from ...scheduler.trace import Trace
-from ...start_threads import start_threads
 from ..decision_queue import DecisionQueue
 from ..errors import Error, InputError
 from ..files.read_ahead import Read

@@ -7,11 +7,10 @@ from math import floor, log2
 from typing import TYPE_CHECKING, Any
 
 from ...scheduler.frame_spec import MOST_DUPLICATES, MOST_ENTRIES
-from ...scheduler.planning.tuning_place import cores
+from ...scheduler.hybrid.tuning.tuning_place import cores
 from ...standard.levels import profile_name
 from ...standard.syntax_sps import BASELINE, HIGH, MAIN
-from ..errors import OptionError
-from .bitrate import with_rate_factor
+from ..errors import InputError, OptionError
 from .buffer import Buffer, asked_buffer, average_rate, buffer_of, nal_factor
 from .device import choose_device, choose_devices
 from .frame_requests import Request, Zone, read_qpfile
@@ -28,13 +27,14 @@ from .resolve import (
     resolve_psy,
     resolve_types,
     settle_qps,
+    with_rate_factor,
 )
 from .scaling_lists import FLAT, ScalingLists
 from .tunes import ZERO_LATENCY, split
 from .tuning_lookup import find_tuning
 
 if TYPE_CHECKING:
-    from ...scheduler.planning.tuning_file import Tuning
+    from ...scheduler.hybrid.tuning.tuning_file import Tuning
 
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
@@ -152,7 +152,7 @@ class Config:
     tuning: "Tuning | None" = field(default=None, compare=False, repr=False)  # measurements of this machine
     tuning_note: str = field(default="", compare=False)  # why the user's tuning file is not used
     fixed_frame_rate: bool = True  # False: the container has a time for each frame
-    # settings of a GPU that override `tuning`: some of CHOSEN in scheduler/planning/tuning_file.py
+    # settings of a GPU that override `tuning`: some of CHOSEN in scheduler/hybrid/tuning/tuning_file.py
     gpu_choices: Mapping[str, int] | None = field(default=None, compare=False)
 
     @property
@@ -409,3 +409,20 @@ def check_fields(rows: Iterable[Option]) -> None:
 
 
 check_fields(OPTIONS)
+
+
+def with_bt709(config: Config, begun: bool) -> Config:
+    """The config of a stream of RGB input, which becomes BT.709 in limited range, or the same one; see Pipeline.set_bt709.
+    begun: frames were entered.
+    """
+    wanted = {"colorprim": 1, "transfer": 1, "colormatrix": 1, "range": 0}
+    options = {name: getattr(config, name) for name in wanted}
+    for name in ("colormatrix", "range"):
+        if options[name] not in (None, wanted[name]):
+            raise InputError(f"RGB becomes BT.709 in limited range, which contradicts {name}")
+    if options["colormatrix"] is not None and options["range"] is not None:
+        return config
+    if begun:
+        raise InputError("RGB after other frames: set colormatrix='bt709' and range='tv' from the start")
+    values: dict[str, Any] = {name: value for name, value in wanted.items() if options[name] is None}
+    return replace(config, **values)

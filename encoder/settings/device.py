@@ -7,8 +7,8 @@ from ...scheduler.stages import BY_BITS
 from ..errors import DeviceError, OptionError
 
 if TYPE_CHECKING:
-    from ...scheduler.planning.route import FrameKind
-    from ...scheduler.planning.tuning_file import Tuning
+    from ...scheduler.hybrid.route import FrameKind
+    from ...scheduler.hybrid.tuning.tuning_file import Tuning
 
 SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): smaller frames have too few parallel ones to fill a GPU
 

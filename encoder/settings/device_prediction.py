@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING
 
 from ...scheduler.arrays import Size
-from ...scheduler.hybrid_start import FEWER_TRIES
-from ...scheduler.planning.models import CPU, Models, filled
-from ...scheduler.planning.plan import SPLITTING, WHOLE, Plan
-from ...scheduler.planning.planner import Planned, complete, make_plan
-from ...scheduler.planning.route import FrameKind
-from ...scheduler.planning.simulate import Prediction, predict
-from ...scheduler.planning.tuning_file import Tuning
+from ...scheduler.hybrid.plan import SPLITTING, WHOLE, Plan
+from ...scheduler.hybrid.planner import Planned, complete, make_plan
+from ...scheduler.hybrid.route import FrameKind
+from ...scheduler.hybrid.simulate import Prediction, predict
+from ...scheduler.hybrid.start import FEWER_TRIES
+from ...scheduler.hybrid.tuning.models import CPU, Models, filled
+from ...scheduler.hybrid.tuning.tuning_file import Tuning
 from ...scheduler.stages import CPU as CPU_ONLY
 from ...scheduler.stages import STAGES
 

@@ -5,8 +5,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from ..errors import OptionError
-from .option_files import lines_of, read_option_file
-from .option_types import read_float, read_int, show
+from .option_types import lines_of, read_float, read_int, read_option_file, show
 
 IDR, I, P, B = "IDR", "I", "P", "B"
 _TYPES = {"I": IDR, "K": IDR, "i": I, "P": P, "B": B, "b": B}  # of x264's file; GOPs are closed, so that a keyframe is IDR

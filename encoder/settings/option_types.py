@@ -4,15 +4,20 @@ Every reader takes a value and returns its normal form, or raises ValueError wit
 "qp 60: " in the message ("not in 0..51").
 """
 
+import io
 import math
 import operator
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
 from typing import Any
+
+from ...files import small_file
+from ...uninterrupted import check_of_file
+from ..errors import OptionError
 
 OF_VALUES = (ValueError, TypeError, ArithmeticError)  # what a wrong value raises while it is read; all else is no fault of it
 
@@ -275,3 +280,24 @@ def show(raw: Any) -> str:
     except OF_VALUES:  # numbers of very many digits, and objects of the caller
         return f"a value of type {type(raw).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def read_option_file(name: str, option: str, most: int, encoding: str, otherwise: str) -> str:
+    """The text of a file of up to `most` bytes; OptionError that names option, file and limit.
+
+    otherwise: what is said of a file that is not in `encoding`.
+    """
+    try:
+        return small_file(name, most, may_wait=True).decode(encoding)
+    except OSError as error:
+        check_of_file(error)
+        raise OptionError(f"{name}: {error.strerror or error}", option) from None
+    except UnicodeDecodeError:
+        raise OptionError(f"{name}: {otherwise}", option) from None
+    except ValueError as error:
+        raise OptionError(f"{name}: {error}", option) from None
+
+
+def lines_of(text: str) -> Iterator[str]:
+    """Its lines one after another, for a list of many empty ones is far larger than the text."""
+    return (line.rstrip("\n") for line in io.StringIO(text, newline=None))

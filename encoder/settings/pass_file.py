@@ -17,7 +17,7 @@ from ...uninterrupted import check_of_file
 from ...version import __version__
 from ..errors import Error, OptionError
 from .frame_requests import IDR
-from .option_files import lines_of, read_option_file
+from .option_types import lines_of, read_option_file
 from .pyramid import coding_order
 
 if TYPE_CHECKING:

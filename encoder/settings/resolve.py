@@ -15,6 +15,7 @@ from .scaling_lists import PARTS, scaling_lists, with_parts
 
 _SCENECUT = 40  # default where frames are looked at anyway
 _MOST_QP = 51
+_FACTOR = 23.0  # QPs of a bit rate begin with it; the control of the rate shifts them
 _QP_OF_HEADERS = 26  # pic_init_qp with a rate factor, whose QPs are not known in advance
 
 
@@ -165,3 +166,13 @@ def gops_for(gops: int, devices: tuple[str, ...]) -> int:
     if 0 < gops < len(devices):
         raise OptionError(f"{gops}: not in {len(devices)}.. (each of {len(devices)} devices takes at least one)", "gops")
     return gops
+
+
+def with_rate_factor(options: dict[str, Any], is_second_pass: bool) -> dict[str, Any]:
+    """Options with the rate factor whose QPs a bit rate shifts; OptionError for what contradicts."""
+    for name in ("qp", "crf"):
+        if options.get(name) is not None:
+            raise OptionError(f"contradicts {name}: give one of them", "bitrate")
+    if not is_second_pass and options.get("gops") not in (None, 0, 1, "0", "1", "auto"):
+        raise OptionError(f"{options['gops']}: sizes are known of one GOP after another; use 1", "gops")
+    return {**options, "crf": _FACTOR}

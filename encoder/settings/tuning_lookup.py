@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...scheduler.devices import why_no_cuda
-from ...scheduler.planning.tuning_place import TuningError, cache_file, may_exist
+from ...scheduler.hybrid.tuning.tuning_place import TuningError, cache_file, may_exist
 from ..errors import OptionError
 
 if TYPE_CHECKING:
-    from ...scheduler.planning.tuning_file import Machine, Tuning
+    from ...scheduler.hybrid.tuning.tuning_file import Machine, Tuning
 
 
 @cache
 def this_machine() -> "Machine":
     """This machine, examined once."""
-    from ...scheduler.planning.tuning_file import Machine
+    from ...scheduler.hybrid.tuning.tuning_file import Machine
 
     return Machine.here()
 
@@ -28,7 +28,7 @@ def find_tuning(name: str | None, asked: str = "auto") -> "tuple[Tuning | None, 
     try:
         if name is None and not may_exist(cache_file()):
             return None, ""
-        from ...scheduler.planning.tuning_file import find, load  # most encodes have no file
+        from ...scheduler.hybrid.tuning.tuning_file import find, load  # most encodes have no file
 
         if name is None:
             tuning, note = find(this_machine())
@@ -43,7 +43,7 @@ def find_tuning(name: str | None, asked: str = "auto") -> "tuple[Tuning | None, 
 
 def unmet(tuning: "Tuning") -> str:
     """A sentence if a pinned device is missing, else empty."""
-    from ...scheduler.planning.models import CPU
+    from ...scheduler.hybrid.tuning.models import CPU
 
     pin = tuning.pins.get("device", CPU)
     missing = None if pin == CPU else why_no_cuda()

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...process import start_threads
 from ...scheduler.frame_spec import FrameSpec
 from ...scheduler.trace import Trace
-from ...start_threads import start_threads
 from ...uninterrupted import check_of_file
 from ..decisions.second_pass import parts_of
 from ..errors import InputError

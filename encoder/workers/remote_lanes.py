@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ...process import start_threads
 from ...scheduler.threads.watchdog import VARIABLE, limit_from_environment
-from ...start_threads import start_threads
 from ..errors import DeviceLost, Error
 from ..files.read_ahead import FileRead
 from ..gops.gops import NoThreads

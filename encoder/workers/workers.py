@@ -14,8 +14,7 @@ from ..errors import DeviceLost
 from ..files.read_ahead import Read
 from ..gops.gops import Gops, WarnOnce, frame_bytes
 from ..gops.queue import MOST_BYTES, Waiting
-from ..settings.bt709 import with_bt709
-from ..settings.config import Config
+from ..settings.config import Config, with_bt709
 from ..slice_writer import SliceWriter
 from ..warm_up import compile_in_background
 from .chunk import on_device

@@ -22,8 +22,8 @@ from .ring import FrameRing
 
 if TYPE_CHECKING:
     from ...encoder.frames.device_frame import DeviceFrame
-    from ..hybrid_executor import HybridExecutor
-    from ..hybrid_start import Hybrid
+    from ..hybrid.executor import HybridExecutor
+    from ..hybrid.start import Hybrid
 
 Finish = Callable[[Frame], Any]
 
@@ -208,7 +208,7 @@ class FrameExecutor:
         )
         try:
             if executor.by_rows:
-                from .hybrid_loop import HybridLoop
+                from ..hybrid.loop import HybridLoop
 
                 return HybridLoop(self.settings, cast("HybridExecutor", executor))
             executor = cast(OneDevice, executor)
@@ -219,8 +219,8 @@ class FrameExecutor:
 
     def _hybrid(self) -> "Hybrid":
         """The input of the plan of device "hybrid"."""
-        from ..hybrid_start import Hybrid
-        from ..planning.route import FrameKind
+        from ..hybrid.route import FrameKind
+        from ..hybrid.start import Hybrid
 
         config, tuning = self.config, self.config.tuning
         models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})

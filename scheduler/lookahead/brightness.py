@@ -1,4 +1,9 @@
-"""Brightness of macroblocks: whether two frames show the same picture, where noise hides it from any prediction."""
+"""Brightness and contrast of frames: whether two show the same picture, where noise hides it from any prediction, and the
+samples that take the place of a frame's, so that its mean and contrast become those of another frame.
+"""
+
+from collections.abc import Sequence
+from math import isqrt
 
 import numpy as np
 
@@ -9,6 +14,8 @@ _SHIFT = 10  # contrast between two frames in 1 / 1024
 _MOST_CONTRAST = 2  # and its inverse: a fade changes by no more from one frame to the next
 _SATD = 2  # of a half-size block whose samples differ by 1 / 16 all alike
 _SHARE = 6  # the same picture differs by that part of the costs at most: noise by 1 / 10, other scenes by 1 / 4 and more
+_LEVELS_SHIFT = 6  # of levels_between: contrast in 1 / 64
+_MOST_LEVELS_CONTRAST = 4 << _LEVELS_SHIFT
 
 
 def brightness(coarse: np.ndarray) -> np.ndarray:
@@ -38,3 +45,23 @@ def is_same_picture(reference: np.ndarray, frame: np.ndarray, cost: int) -> bool
     differences = (b << _SHIFT) - contrast * a
     differences -= int(differences.sum()) // count
     return _SATD * _SHARE * int(np.abs(differences).sum()) <= cost << _SHIFT
+
+
+def levels_between(reference: Sequence[int], frame: Sequence[int]) -> np.ndarray:
+    """uint8[256]: what takes the place of each value of the reference: mean and standard deviation become the frame's.
+
+    Arguments: samples by their value, as many of both frames.
+    """
+    (count, total, variance), (_, wanted, wanted_variance) = _moments(reference), _moments(frame)
+    contrast = isqrt((wanted_variance << 2 * _LEVELS_SHIFT) // variance) if variance else 0
+    contrast = min(contrast, _MOST_LEVELS_CONTRAST)
+    mean = (wanted << _LEVELS_SHIFT) // count + (1 << (_LEVELS_SHIFT - 1))
+    table = [((value * count - total) * contrast // count + mean) >> _LEVELS_SHIFT for value in range(256)]
+    return np.array([min(255, max(0, value)) for value in table], np.uint8)
+
+
+def _moments(counts: Sequence[int]) -> tuple[int, int, int]:
+    """Number of samples, their sum, their variance times the square of their number."""
+    count, total = sum(counts), sum(value * n for value, n in enumerate(counts))
+    squares = sum(value * value * n for value, n in enumerate(counts))
+    return count, total, count * squares - total * total

@@ -34,10 +34,9 @@ from ...cuda_src.lookahead import (
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ...cuda_src.runtime.recording import HostBuffers, Recording, placeholder_address
 from ..frames.gpu_sources import GpuSource
-from .brightness import brightness
+from .brightness import brightness, levels_between
 from .costs import CostPending, CostQuery, Luma, TreeFrame, position_between
 from .gpu_tree import GpuTree
-from .levels import levels_between
 
 KERNELS = "half_size", "lookahead", "lookahead_intra", "levels", "macroblock_tree"  # files
 COUNTS = 256 // (2 * WORDS)  # rows of the table that the counts of a frame's samples take, int32[256]
@@ -92,7 +91,7 @@ class Batch:
 
 
 class GpuCosts:
-    """As FrameCosts (encoder/decisions/lookahead.py), but CostPending for costs that are not there.
+    """As FrameCosts (host_costs.py), but CostPending for costs that are not there.
 
     All methods raise GpuLost, those that may allocate DeviceMemoryError too.
     """

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...jit.atomics import take, wait_until
-from ...start_threads import start_threads
+from ...process import start_threads
 from .lazy_task import LazyTask, QueuedTask, Task
 from .parallel_steps import LINE, NAP, PATIENCE, ROUNDS, CompiledSteps, arrive
 

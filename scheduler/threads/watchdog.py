@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ...start_threads import start_threads
+from ...process import start_threads
 
 VARIABLE, DEFAULT = "H264LITE_WATCHDOG", 120.0  # seconds; the first compilation of a kernel takes tens of seconds
 NAPS = 0.00002, 0.0005  # seconds between two polls in `wait`: shortest, longest

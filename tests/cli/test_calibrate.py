@@ -7,10 +7,10 @@ from h264lite.cli.measuring.calibrate import calibrated, host_seconds, loop_seco
 from h264lite.cli.measuring.measure import Samples, TimedEncode, _waited
 from h264lite.encoder.settings.device_prediction import predict_single_device
 from h264lite.scheduler.arrays import Size
-from h264lite.scheduler.planning.models import CPU, ISSUE, LOAD, Curve, Link, Models, guess
-from h264lite.scheduler.planning.plan import SPLITS
-from h264lite.scheduler.planning.planner import make_plan
-from h264lite.scheduler.planning.route import FrameKind
+from h264lite.scheduler.hybrid.plan import SPLITS
+from h264lite.scheduler.hybrid.planner import make_plan
+from h264lite.scheduler.hybrid.route import FrameKind
+from h264lite.scheduler.hybrid.tuning.models import CPU, ISSUE, LOAD, Curve, Link, Models, guess
 from h264lite.scheduler.trace import HOST, Trace
 
 GPU = "cuda:0"

@@ -25,8 +25,8 @@ from h264lite.encoder.settings import device_prediction, tuning_lookup
 from h264lite.encoder.settings.config import Config
 from h264lite.jit import cache_folder as kernel_place
 from h264lite.jit import kernel_files
-from h264lite.scheduler.planning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, guess
-from h264lite.scheduler.planning.tuning_file import Machine, Tuning, cache_file, now, read, save
+from h264lite.scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, guess
+from h264lite.scheduler.hybrid.tuning.tuning_file import Machine, Tuning, cache_file, now, read, save
 from h264lite.scheduler.stages import MAIN, TABLE, frame_steps
 from h264lite.scheduler.trace import GPU, HOST, Trace
 
@@ -110,7 +110,7 @@ def quick(monkeypatch):
         1: 10.0, 2: 19.5}.get(lanes, 19.8))
     monkeypatch.setattr(tune_command, "measure_link", lambda k: {(CPU, f"cuda:{k}"): Link(8e-6, 5e10),
                                                                  (f"cuda:{k}", CPU): Link(9e-6, 4e10)})
-    monkeypatch.setattr("h264lite.scheduler.planning.tuning_file.cores", lambda: THREADS)
+    monkeypatch.setattr("h264lite.scheduler.hybrid.tuning_file.cores", lambda: THREADS)
     return seen
 
 
@@ -318,7 +318,7 @@ def test_tune_writes_to_a_pipe_a_device_and_through_a_link(quick, tmp_path, capf
 
 
 def test_tune_reads_back_what_it_wrote_of_a_clip_of_any_name_and_of_many_cores(quick, tmp_path, monkeypatch):
-    monkeypatch.setattr("h264lite.scheduler.planning.tuning_file.cores", lambda: 384)
+    monkeypatch.setattr("h264lite.scheduler.hybrid.tuning_file.cores", lambda: 384)
     monkeypatch.setattr(tune_command, "gop_rate", lambda device, pictures, threads, lanes, *_: float(lanes))
     clip, path = a_clip(tmp_path, "a\nb\x1b\udcff_64x48.yuv"), tmp_path / "t.toml"
     assert cli.main(["tune", "--seconds", "5", "--clip", str(clip), "--out", str(path)]) == 0
@@ -410,7 +410,7 @@ def test_first_pictures_do_not_count(monkeypatch):
 
 
 def test_links_are_measured_on_the_emulated_gpu():
-    from h264lite.scheduler.planning import links
+    from h264lite.cli.measuring import links
 
     device_module.use_driver(EmulatedDriver())
     try:

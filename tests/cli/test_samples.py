@@ -80,14 +80,6 @@ def test_motion_field(tmp_path):
     assert sum(float(row[5]) for row in rows) < 0.9 * sum(float(row[4]) for row in rows)
 
 
-@pytest.mark.parametrize("paper,words", [
-    ("000", "step search 13"), ("001", "8x8 block at (160, 120): vector"), ("003", "a vector for every  4x4"),
-    ("004", "1792 differences without reuse, 256"),
-])  # fmt: skip
-def test_papers(paper, words):
-    assert words in run(f"paper_{paper}.py")
-
-
 def test_compare_yuv_names_the_place(tmp_path):
     sys.path.insert(0, str(ROOT / "samples"))
     try:

@@ -25,12 +25,12 @@ PLAIN = ("--profile", "baseline", "--qp", "27", "--quiet")
 OF_OPTIONS = {
     f"h264lite.{name}" for name in (
         "encoder.reordering", "encoder.decisions.adaptive_quantisation", "encoder.decisions.adaptive_types",
-        "encoder.decisions.buffer_control", "encoder.decisions.given_types", "encoder.decisions.lookahead",
+        "encoder.decisions.buffer_control", "encoder.decisions.given_types", "scheduler.lookahead.host_costs",
         "encoder.decisions.macroblock_tree", "encoder.decisions.qp_source", "encoder.decisions.rate_control",
         "encoder.decisions.second_pass", "encoder.decisions.weights", "encoder.workers.workers", "encoder.files.output_mp4",
         "scheduler.lookahead.gpu_or_host", "cpu_simd.bipredict", "cpu_simd.mode_decision_b", "cpu_simd.macroblock_tree",
         "cli.charts.chart", "cli.charts.timeline", "analysis.analyse", "decoder.decoder", "report", "cluster.pipeline",
-        "scheduler.planning.planner",
+        "scheduler.hybrid.planner",
     )
 }  # fmt: skip
 

@@ -42,7 +42,7 @@ def build(name: str) -> Path:
             output = Path(scratch) / "kernel.so"
             command = [os.environ.get("CXX", "g++"), *FLAGS, "-include", str(HERE / "cuda_emulator.h")]
             command += ["-I", str(compiler.write_tables(folder)), "-I", str(compiler.HERE), "-x", "c++"]
-            command += [str(compiler.HERE / f"{name}.cu"), "-o", str(output)]
+            command += [str(compiler.source_path(name)), "-o", str(output)]
             result = subprocess.run(command, capture_output=True, text=True, timeout=300)
             if result.returncode:
                 raise compiler.CompileError(f"g++ refused {name}.cu:\n{result.stderr[-6000:]}")
@@ -276,7 +276,7 @@ class EmulatedTexture(ctypes.Structure):
 class EmulatedLibcuda:
     """The functions of libcuda that cuda_src/runtime/foreign.py calls; `ordered` records which stream is ordered after which.
 
-    And those of cuda_src/papers/texture.py: `textures` are the objects that were made and not destroyed.
+    And those of papers/kernels/texture.py: `textures` are the objects that were made and not destroyed.
     """
 
     def __init__(self, driver: "EmulatedDriver") -> None:

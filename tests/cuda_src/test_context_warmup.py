@@ -12,7 +12,7 @@ from h264lite.cli import cli
 from h264lite.cli import encode as encode_command
 from h264lite.cuda_src.runtime import context_warmup as waking
 from h264lite.cuda_src.runtime.driver import use_driver
-from h264lite.gc_pause import gc_paused
+from h264lite.process import gc_paused
 
 from ..support.waiting import wait_for
 

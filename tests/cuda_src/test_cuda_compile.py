@@ -15,6 +15,7 @@ import zipfile
 import pytest
 from h264lite.cuda_src.runtime import compiler
 from h264lite.jit import cache_checks
+from h264lite.papers import kernels as papers
 
 from ..jit.test_cache_checks import HOW, break_it
 
@@ -43,7 +44,7 @@ def resources(text):
 
 
 @needs_nvcc
-@pytest.mark.parametrize("name", compiler.module_names())
+@pytest.mark.parametrize("name", (*compiler.module_names(), *papers.MODULES))
 def test_no_kernel_spills(name, tmp_path, capsys):
     """On the GPU that the figures are for; other architectures in the slow test."""
     kernels = report(name, "90", tmp_path)
@@ -61,10 +62,10 @@ ONE_REGISTER = 8  # bytes: stored once and loaded once
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", compiler.ARCHITECTURES)
 def test_every_architecture(architecture, tmp_path):
-    for name in compiler.module_names():
+    for name in (*compiler.module_names(), *papers.MODULES):
         kernels = report(name, architecture, tmp_path)
         print({k: v for k, v in kernels.items()})
-        hot = not name.startswith("papers/")  # those repeat what is in print, and were timed on one GPU
+        hot = name not in papers.MODULES  # those repeat what is in print, and were timed on one GPU
         spilling = [kernel for kernel, (_, spilled, _) in kernels.items() if spilled > ONE_REGISTER and hot]
         assert not spilling, (architecture, kernels)
 

@@ -11,6 +11,7 @@ from h264lite.cuda_src.runtime import compiler
 from h264lite.cuda_src.runtime.driver_calls import ARGUMENTS, DriverCalls, Memory, replay_rows
 from h264lite.cuda_src.runtime.graph import Graphs
 from h264lite.cuda_src.runtime.recording import KERNEL, HostBuffers, Recording
+from h264lite.papers import kernels as papers
 
 LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)  # as cuLaunchKernel
 
@@ -93,7 +94,7 @@ def test_kernels_that_may_start_early_wait_before_they_use_memory():
             assert pointers and len(before) < 2000, (name, part[:80])
             assert not re.findall(rf"\b(?:{'|'.join(pointers)})\b", before), (name, part[:80])
             kernels += 1
-    assert kernels > 15 and not calls.waits("papers/fsbm", 1)
+    assert kernels > 15 and not calls.waits(papers.MODULES[0], 1)
     version = 80
     assert not calls.waits("intra", 2)
 

@@ -10,6 +10,7 @@ import pytest
 from h264lite.cuda_src.runtime import compiler, nvrtc
 from h264lite.encoder.errors import DeviceError
 from h264lite.encoder.settings.config import Config
+from h264lite.papers import kernels as papers
 from h264lite.scheduler import devices
 
 from .test_cuda_compile import report, resources
@@ -21,13 +22,13 @@ needs_nvrtc = pytest.mark.skipif(nvrtc.find(None) is None, reason=f"no NVRTC on 
 
 @needs_nvrtc
 @pytest.mark.parametrize("architecture", (80, 90))
-@pytest.mark.parametrize("name", compiler.module_names())
+@pytest.mark.parametrize("name", (*compiler.module_names(), *papers.MODULES))
 def test_every_kernel_file(name, architecture, tmp_path, capsys):
     """The kernels of nvcc, with as much shared memory, and about as many registers if both are of one version."""
     code, text = nvrtc.find(None).compile(compiler.sources(name), f"sm_{architecture}", ("-Xptxas", "-v"))
     kernels = resources(text)
     assert code.startswith(b"\x7fELF") and kernels
-    if not name.startswith("papers/"):  # see test_cuda_compile.py
+    if name not in papers.MODULES:  # see test_cuda_compile.py
         assert all(spilled <= SPILLS for _, spilled, _ in kernels.values())
     if compiler.find_nvcc():
         compiled = report(name, str(architecture), tmp_path)

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 from h264lite.encoder.decisions.adaptive_types import BEST, FAST, FIXED, AdaptiveTypes, TypeRules, cut_bias
-from h264lite.encoder.decisions.lookahead import FrameCosts
 from h264lite.scheduler.lookahead.costs import CostPending
+from h264lite.scheduler.lookahead.host_costs import FrameCosts
 
 from ..support.sequences import clip
 

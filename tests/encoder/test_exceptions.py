@@ -3,6 +3,7 @@
 import gc
 import os
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -23,8 +24,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 WIDTH, HEIGHT, FRAMES = 34, 18, 9
 ROOT = Path(h264lite.__file__).resolve().parent
 # Within a kernel no signal's handler runs; Numba's frames of kernels, which only profilers see, do not bear an exception.
-KERNELS = ("cpu_simd", "jit", "decoder", "scheduler/threads/copy_kernels.py", "scheduler/threads/read_kernels.py",
-           "cuda_src/runtime/driver_calls.py")  # fmt: skip
+KERNELS = ("cpu_simd", "jit", "decoder", "scheduler/threads/copy_kernels.py", "scheduler/threads/job_ring.py",
+           "scheduler/threads/read_kernels.py", "cuda_src/runtime/driver_calls.py")  # fmt: skip
 NOT_HERE = (__file__, *(str(ROOT / name) for name in KERNELS))
 LIMIT = 120  # seconds after which a case hangs
 ERRORS = (KeyboardInterrupt, TimeoutError, MemoryError)
@@ -253,6 +254,24 @@ def test_a_forked_process_is_refused(options):
     packets += encoder.flush()
     encoder.close()
     assert len(packets) == len(clip)
+
+
+@pytest.mark.parametrize("end", ["flush", "close"])
+def test_an_import_that_is_cut_stops_no_thread(end):
+    """An interrupt can leave the caller with the interpreter's lock of imports, which a thread of the encoder then needs."""
+    code = f"""
+import _imp, sys, threading
+import h264lite, numpy as np
+encoder = h264lite.Encoder(64, 48, device="cpu", threads=2)
+encoder.encode(np.zeros((72, 64), np.uint8))
+_imp.acquire_lock()
+thread = threading.Thread(target=lambda: __import__("colorsys"))
+thread.start()
+encoder.{end}()
+thread.join(20)
+sys.exit(thread.is_alive())
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=LIMIT).returncode == 0
 
 
 def test_a_frame_that_cannot_be_read_changes_nothing():

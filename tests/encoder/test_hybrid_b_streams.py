@@ -8,10 +8,10 @@ import h264lite
 import numpy as np
 import pytest
 from h264lite.scheduler.cuda_executor import CudaExecutor
-from h264lite.scheduler.planning.models import Curve, Models
-from h264lite.scheduler.planning.plan import Plan
+from h264lite.scheduler.hybrid.plan import Plan
+from h264lite.scheduler.hybrid.tuning.models import Curve, Models
+from h264lite.scheduler.hybrid.workers import CpuWorker
 from h264lite.scheduler.stages import STAGES
-from h264lite.scheduler.workers import CpuWorker
 
 from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, gpu, launches_by_frame, on_gpus  # noqa: F401
 from ..fuzz.encoder_cases import Case
@@ -170,7 +170,7 @@ def test_a_plan_of_the_planner(gpu, monkeypatch):  # noqa: F811
     """Without a forced split: rows on both devices by a guess, corrected by the times of B frames too."""
     both = dict.fromkeys(STAGES, Curve.line(1e-7, 1e-6))
     models = Models({(stage, device): curve for stage, curve in both.items() for device in DEVICES}, {}, 2)
-    monkeypatch.setattr("h264lite.scheduler.hybrid_start.guess", lambda *_: models)
+    monkeypatch.setattr("h264lite.scheduler.hybrid.start.guess", lambda *_: models)
     options = {**FIXED, "bframes": 2, "subme": 2, "threads": 2}
     clip = round_trip.noise_clip(34, 130, 9, 5)
     stream, _ = encode(clip, config(34, 130, device="hybrid", **options))

@@ -10,7 +10,7 @@ import pytest
 from h264lite.cuda_src.runtime.device import Device
 from h264lite.encoder.errors import Error
 from h264lite.encoder.settings.config import Config
-from h264lite.scheduler.hybrid_executor import HybridExecutor
+from h264lite.scheduler.hybrid.executor import HybridExecutor
 from h264lite.scheduler.stages import STAGES
 from h264lite.scheduler.threads import watchdog
 from h264lite.scheduler.threads.watchdog import Watchdog

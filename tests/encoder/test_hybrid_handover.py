@@ -6,10 +6,10 @@ import h264lite
 import pytest
 from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.cuda_executor import CudaExecutor
-from h264lite.scheduler.planning.plan import Plan
-from h264lite.scheduler.planning.route import FrameKind, all_resident_in, route
-from h264lite.scheduler.residency import NOTHING, resident_in
-from h264lite.scheduler.workers import CpuWorker
+from h264lite.scheduler.hybrid.plan import Plan
+from h264lite.scheduler.hybrid.residency import NOTHING, resident_in
+from h264lite.scheduler.hybrid.route import FrameKind, all_resident_in, route
+from h264lite.scheduler.hybrid.workers import CpuWorker
 
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
 from ..inside import switching_executor_of

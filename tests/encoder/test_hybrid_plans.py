@@ -8,11 +8,11 @@ from h264lite.encoder.settings import tuning_lookup
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.executor import Executor
-from h264lite.scheduler.hybrid_executor import HybridExecutor
-from h264lite.scheduler.planning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, guess
-from h264lite.scheduler.planning.plan import Plan
-from h264lite.scheduler.planning.probing import Probing
-from h264lite.scheduler.planning.tuning_file import Machine, Tuning, cache_file, now, save
+from h264lite.scheduler.hybrid.executor import HybridExecutor
+from h264lite.scheduler.hybrid.plan import Plan
+from h264lite.scheduler.hybrid.probing import Probing
+from h264lite.scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, guess
+from h264lite.scheduler.hybrid.tuning.tuning_file import Machine, Tuning, cache_file, now, save
 
 from ..cuda_emulator.driver import BUILT
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
@@ -70,8 +70,8 @@ def test_where_one_device_is_better_it_works_alone(gpu):  # noqa: F811
 
 def test_an_idle_gpu_is_measured_again(gpu, monkeypatch):  # noqa: F811
     """The file says that the GPU is slow, so the processor works alone; the GPU is asked, and then does the frames."""
-    monkeypatch.setattr("h264lite.scheduler.hybrid_start.Probing", lambda: Probing(share=1.0))
-    monkeypatch.setattr("h264lite.scheduler.hybrid_start.TOO_SLOW", 0.0)
+    monkeypatch.setattr("h264lite.scheduler.hybrid.start.Probing", lambda: Probing(share=1.0))
+    monkeypatch.setattr("h264lite.scheduler.hybrid.start.TOO_SLOW", 0.0)
     clip = round_trip.noise_clip(66, 66, 4, 3)
     tune(slower=9.0, link=Link(0.004, 1e8))
     settings = Config.from_options(width=66, height=66, device="hybrid", threads=2, ref=2, keyint=25, subme=4, **steady({}))
@@ -103,7 +103,7 @@ def test_an_idle_gpu_is_measured_again(gpu, monkeypatch):  # noqa: F811
 def test_who_could_add_next_to_nothing_is_not_there(gpu, monkeypatch):  # noqa: F811
     """Far below the other's rate a device is not worth memory and threads of its own; a pinned plan stays as it is."""
     for limit, pins, kind in ((0.0, {}, HybridExecutor), (1.0, {}, Executor), (0.0, {"rows_gpu": 0}, Executor)):
-        monkeypatch.setattr("h264lite.scheduler.hybrid_start.TOO_SLOW", limit)
+        monkeypatch.setattr("h264lite.scheduler.hybrid.start.TOO_SLOW", limit)
         tune(pins, slower=3.0, link=Link(0.004, 1e8))
         with h264lite.Encoder(66, 66, device="hybrid", qp=26, bframes=0) as encoder:
             assert type(executor_of(encoder)) is kind

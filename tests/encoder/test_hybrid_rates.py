@@ -12,8 +12,8 @@ from h264lite.cuda_src.runtime.device import Device
 from h264lite.encoder.decisions.fixed_point import LOG2_SHIFT
 from h264lite.encoder.decisions.size_model import SizeModel
 from h264lite.scheduler.cuda_executor import CudaExecutor
-from h264lite.scheduler.planning.plan import Plan
-from h264lite.scheduler.workers import CpuWorker
+from h264lite.scheduler.hybrid.plan import Plan
+from h264lite.scheduler.hybrid.workers import CpuWorker
 from hypothesis import HealthCheck, given, seed, settings
 
 from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, gpu, launches_by_frame, on_gpus  # noqa: F401

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from h264lite.encoder.errors import DeviceError
 from h264lite.encoder.settings.config import Config
-from h264lite.scheduler.hybrid_executor import HybridExecutor
-from h264lite.scheduler.planning.models import CPU, guess
-from h264lite.scheduler.planning.tuning_file import Machine, Tuning
+from h264lite.scheduler.hybrid.executor import HybridExecutor
+from h264lite.scheduler.hybrid.tuning.models import CPU, guess
+from h264lite.scheduler.hybrid.tuning.tuning_file import Machine, Tuning
 
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_emulator.real import skip_without
@@ -121,7 +121,7 @@ def test_it_needs_a_gpu(monkeypatch):
 
 def test_a_plan_for_one_device_is_that_device(gpu, monkeypatch):  # noqa: F811
     """No cost of two devices where one does everything and the other could not add much."""
-    monkeypatch.setattr("h264lite.scheduler.hybrid_start.TOO_SLOW", 1.0)
+    monkeypatch.setattr("h264lite.scheduler.hybrid.start.TOO_SLOW", 1.0)
     with h264lite.Encoder(64, 64, device="hybrid", qp=26, bframes=0) as encoder:
         executor = executor_of(encoder)
         assert not isinstance(executor, HybridExecutor)

@@ -6,7 +6,7 @@ import tracemalloc
 
 import h264lite
 import pytest
-from h264lite.encoder.settings import frame_requests, option_files, pass_file, scaling_lists
+from h264lite.encoder.settings import frame_requests, option_types, pass_file, scaling_lists
 from h264lite.files import small_file
 
 from ..support import round_trip
@@ -103,4 +103,4 @@ def test_a_file_takes_no_more_memory_than_it_has_bytes(tmp_path):
 
 def test_lines_are_those_of_a_text():
     for text in ("", "a", "a\n", "a\r\nb\n\nc", "\n"):
-        assert list(option_files.lines_of(text)) == text.splitlines()
+        assert list(option_types.lines_of(text)) == text.splitlines()

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from h264lite.encoder import threaded_decision_queue
 from h264lite.encoder.decision_queue import DecisionQueue
-from h264lite.encoder.decisions.lookahead import FrameCosts
 from h264lite.encoder.threaded_decision_queue import ThreadedDecisionQueue
 from h264lite.scheduler.executor import Executor
+from h264lite.scheduler.lookahead.host_costs import FrameCosts
 
 
 class Held(DecisionQueue):

@@ -7,11 +7,11 @@ import pytest
 from h264lite.cli import doctor as doctor_command
 from h264lite.cli import tune as tune_command
 from h264lite.cli.cli import main
+from h264lite.cli.measuring import links
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.cuda_src.runtime.driver import GpuLost
 from h264lite.encoder.errors import DeviceError, InputError
-from h264lite.scheduler.planning import links
-from h264lite.scheduler.planning.tuning_file import cache_file, read
+from h264lite.scheduler.hybrid.tuning.tuning_file import cache_file, read
 
 from ..cli.test_machine_commands import quick  # noqa: F401
 from ..cuda_emulator.driver import Error

@@ -34,7 +34,7 @@ def test_an_encode_on_one_gpu_imports_neither_the_planner_nor_files():
     names = {name.removeprefix("h264lite.") for name in done.stdout.split() if name.startswith("h264lite.")}
     assert {"scheduler.cuda_executor", "encoder.writer"} <= names
     unwanted = {
-        "scheduler.planning.planner", "scheduler.planning.tuning_file", "scheduler.hybrid_executor", "mp4.muxer",
+        "scheduler.hybrid.planner", "scheduler.hybrid.tuning_file", "scheduler.hybrid.executor", "mp4.muxer",
         "cpu_simd.convert", "cpu_simd.expand", "encoder.files.video", "encoder.files.opening",
     }  # fmt: skip
     assert not names & unwanted

@@ -2,9 +2,13 @@
 
 import io
 import re
+import runpy
+from pathlib import Path
 
 import pytest
-from h264lite.encoder.settings.x264_defaults import X264_DEFAULTS, differing
+
+MADE = runpy.run_path(str(Path(__file__).resolve().parent.parent.parent / "docs" / "make_options.py"))
+X264_DEFAULTS, differing = MADE["X264_DEFAULTS"], MADE["differing"]
 
 
 def test_defaults_of_x264_are_those_of_x264():

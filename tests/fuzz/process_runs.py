@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 WIDTH, HEIGHT, FRAMES = 64, 48, 20
@@ -153,9 +154,10 @@ class _Timer:
         self.seconds, self.error, self.hit = max(seconds, 1e-4), error, False
 
     def __enter__(self) -> None:
-        def strike(*_: object) -> None:
-            self.hit = True
-            raise self.error("by the timer")
+        def strike(_: int, frame: FrameType | None) -> None:
+            if frame is not None and frame.f_code is not _Timer.__exit__.__code__:  # else the block is over
+                self.hit = True
+                raise self.error("by the timer")
 
         signal.signal(signal.SIGALRM, strike)
         signal.setitimer(signal.ITIMER_REAL, self.seconds)
@@ -167,7 +169,9 @@ class _Timer:
             return True
         # Python's import and llvmlite take a TimeoutError for a file that is not there
         missing = isinstance(error, ImportError) or "load shared object file 'libllvmlite" in str(error)
-        return self.hit and (isinstance(error, self.error) or (missing and self.error is TimeoutError))
+        # and Thread.start raises a KeyError in its place
+        start = isinstance(error, KeyError) and isinstance(error.args[0], threading.Thread) and error.__context__
+        return self.hit and (isinstance(start or error, self.error) or (missing and self.error is TimeoutError))
 
 
 def _encoder(timer: _Timer, frames: list[Any], options: dict[str, Any], _: Path) -> str:

@@ -22,7 +22,7 @@ SAID = f"Numba {numba.__version__} has no numba.core.caching._CacheLocator: kern
 KERNELS = """
 import sys
 import numpy as np
-from h264lite.jit.inlining import outlined
+from h264lite.jit.intrinsics import outlined
 from h264lite.jit.kernel import closed_kernel, helper, kernel, problems_on_disk, quick_kernel
 
 @helper

@@ -36,7 +36,7 @@ for name in sys.argv[1:]:
 SHARED = """
 import sys
 import numpy as np
-from h264lite.jit.inlining import outlined
+from h264lite.jit.intrinsics import outlined
 from h264lite.jit.kernel import closed_kernel, helper, kernel
 
 @helper

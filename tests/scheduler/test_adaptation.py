@@ -4,11 +4,10 @@ asking costs stays below its share of the time.
 
 import pytest
 from h264lite.scheduler.arrays import Size
-from h264lite.scheduler.planning.adaptation import Adaptation
-from h264lite.scheduler.planning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Models, guess
-from h264lite.scheduler.planning.plan import SPLITS, Plan
-from h264lite.scheduler.planning.planner import make_plan
-from h264lite.scheduler.planning.probing import (
+from h264lite.scheduler.hybrid.adaptation import Adaptation
+from h264lite.scheduler.hybrid.plan import SPLITS, Plan
+from h264lite.scheduler.hybrid.planner import make_plan
+from h264lite.scheduler.hybrid.probing import (
     LEAST,
     LOADING,
     MOST_INTERVAL_FACTOR,
@@ -19,8 +18,9 @@ from h264lite.scheduler.planning.probing import (
     idle_devices,
     probe,
 )
-from h264lite.scheduler.planning.route import FrameKind, Run
-from h264lite.scheduler.planning.simulate import predict, steady
+from h264lite.scheduler.hybrid.route import FrameKind, Run
+from h264lite.scheduler.hybrid.simulate import predict, steady
+from h264lite.scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Models, guess
 
 GPU = "cuda:0"
 BOTH = (CPU, GPU)

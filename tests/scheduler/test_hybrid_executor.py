@@ -9,17 +9,17 @@ import pytest
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.executor import bands
-from h264lite.scheduler.frames.hybrid_loop import HybridLoop
-from h264lite.scheduler.hybrid_executor import HybridExecutor
-from h264lite.scheduler.issue_order import IssueOrder
-from h264lite.scheduler.planning.models import Curve, Models
-from h264lite.scheduler.planning.plan import SPLITS, Plan
-from h264lite.scheduler.planning.planner import make_plan
-from h264lite.scheduler.planning.route import FrameKind, route
-from h264lite.scheduler.residency import NOTHING
+from h264lite.scheduler.hybrid.executor import HybridExecutor
+from h264lite.scheduler.hybrid.issue_order import IssueOrder
+from h264lite.scheduler.hybrid.loop import HybridLoop
+from h264lite.scheduler.hybrid.plan import SPLITS, Plan
+from h264lite.scheduler.hybrid.planner import make_plan
+from h264lite.scheduler.hybrid.residency import NOTHING
+from h264lite.scheduler.hybrid.route import FrameKind, route
+from h264lite.scheduler.hybrid.tuning.models import Curve, Models
+from h264lite.scheduler.hybrid.workers import CpuWorker
 from h264lite.scheduler.threads.watchdog import Watchdog
 from h264lite.scheduler.trace import Trace
-from h264lite.scheduler.workers import CpuWorker
 
 from ..inside import loop_of
 from ..support import round_trip
@@ -29,12 +29,31 @@ from .test_route import HEIGHT, random_plan
 NAMES = ("cpu", "cpu:slow")
 
 
+class SlowWorker(CpuWorker):
+    """Each kernel call is stretched by sleep to `slowdown` times its CPU time."""
+
+    slowdown = 1.0
+
+    def _around(self, stage, state, call):
+        call = super()._around(stage, state, call)
+
+        def slowed(*part):
+            begin, worked = time.perf_counter(), time.thread_time()
+            call(*part)
+            worked = time.thread_time() - worked
+            time.sleep(max(0.0, self.slowdown * worked - (time.perf_counter() - begin)))
+
+        return slowed if self.slowdown > 1 else call
+
+
 def two_processors(width, height, first, whole=0, slowdowns=(1.0, 1.0), limit=0.0, models=None, replan=None, trace=None,
                    slices=1):  # fmt: skip
     """A hybrid executor over two threads, each slowed down."""
     mb_width, mb_height = -(-width // 16), -(-height // 16)
     parts = [(mb_width * a, mb_width * b) for a, b in bands(mb_height, slices)]
-    workers = [CpuWorker(name, 1, mb_height, parts, trace, factor) for name, factor in zip(NAMES, slowdowns)]
+    workers = [SlowWorker(name, 1, mb_height, parts, trace) for name in NAMES]
+    for worker, slowdown in zip(workers, slowdowns):
+        worker.slowdown = slowdown
     return HybridExecutor(Plan.split(NAMES, mb_height, first, whole), workers, Watchdog(limit), models, replan)
 
 

@@ -5,11 +5,11 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from h264lite.cuda_src.runtime.device import DeviceMemoryError, GpuLost
-from h264lite.encoder.decisions.lookahead import FrameCosts
 from h264lite.scheduler.lookahead import gpu_costs
 from h264lite.scheduler.lookahead.costs import CostPending
 from h264lite.scheduler.lookahead.gpu_costs import GpuCosts
 from h264lite.scheduler.lookahead.gpu_or_host import GpuOrHostCosts
+from h264lite.scheduler.lookahead.host_costs import FrameCosts
 
 from ..cuda_emulator.fixtures import device, driver, on_gpus  # noqa: F401
 from ..support.cuda_cases import SEED

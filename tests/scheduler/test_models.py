@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from h264lite.scheduler.planning import models
-from h264lite.scheduler.planning.models import CPU, ENTROPY, WEIGHT, Curve, Link, Models, guess
+from h264lite.scheduler.hybrid.tuning import models
+from h264lite.scheduler.hybrid.tuning.models import CPU, ENTROPY, WEIGHT, Curve, Link, Models, guess
 from h264lite.scheduler.stages import CPU as CPU_FOLDER
 from h264lite.scheduler.stages import ROWS, TABLE, Stage
 

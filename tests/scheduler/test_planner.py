@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 from h264lite.scheduler.arrays import Size
-from h264lite.scheduler.planning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, Models, guess
-from h264lite.scheduler.planning.plan import SPLITS, Plan
-from h264lite.scheduler.planning.planner import CODING, DECIDING, _Search, complete, make_plan, pinned, rounded, shifted
-from h264lite.scheduler.planning.route import Copy, FrameKind, Run
-from h264lite.scheduler.planning.row_split_lp import REPEATED, RowSplitLp, feeds
-from h264lite.scheduler.planning.simulate import cycle, predict, simulate, steady
+from h264lite.scheduler.hybrid.plan import SPLITS, Plan
+from h264lite.scheduler.hybrid.planner import CODING, DECIDING, _Search, complete, make_plan, pinned, rounded, shifted
+from h264lite.scheduler.hybrid.route import Copy, FrameKind, Run
+from h264lite.scheduler.hybrid.row_split_lp import REPEATED, RowSplitLp, feeds
+from h264lite.scheduler.hybrid.simulate import cycle, predict, simulate, steady
+from h264lite.scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, Models, guess
 
 GPU = "cuda:0"
 BOTH = (GPU, CPU)

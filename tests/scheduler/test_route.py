@@ -17,10 +17,10 @@ from h264lite.scheduler.arrays import (
     SOURCES,
     Size,
 )
-from h264lite.scheduler.planning import route as routing
-from h264lite.scheduler.planning.plan import EXTENDED, SPLITS, SPLITTING, UNSPLIT, WHOLE, Plan, memory_of
-from h264lite.scheduler.planning.route import Copy, FrameKind, Run, engine, route
-from h264lite.scheduler.residency import NOTHING
+from h264lite.scheduler.hybrid import route as routing
+from h264lite.scheduler.hybrid.plan import EXTENDED, SPLITS, SPLITTING, UNSPLIT, WHOLE, Plan, memory_of
+from h264lite.scheduler.hybrid.residency import NOTHING
+from h264lite.scheduler.hybrid.route import Copy, FrameKind, Run, engine, route
 from h264lite.scheduler.stages import CUDA, STAGES, TABLE
 
 from ..encoder.test_frame_order import specs_of

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from h264lite import start_threads as threads_module
+from h264lite import process as threads_module
 from h264lite.cuda_src.runtime import context_warmup as waking
 from h264lite.encoder.encoder import Encoder
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.writer import encode
-from h264lite.scheduler.planning.adaptation import Adaptation
+from h264lite.process import start_threads
+from h264lite.scheduler.hybrid.adaptation import Adaptation
 from h264lite.scheduler.threads.copiers import Copiers, Target
 from h264lite.scheduler.threads.pool import WorkerPool
 from h264lite.scheduler.threads.watchdog import Watchdog
-from h264lite.start_threads import start_threads
 
 from ..inside import front_of, n_lanes
 from ..support.waiting import wait_for
@@ -129,8 +129,8 @@ def test_helpers_that_do_not_start_are_done_without(refuse, monkeypatch):
 
 def test_a_plan_is_made_where_it_is_wanted(refuse):
     """If no thread can make it beside frames."""
-    from h264lite.scheduler.planning.models import guess
-    from h264lite.scheduler.planning.plan import Plan
+    from h264lite.scheduler.hybrid.plan import Plan
+    from h264lite.scheduler.hybrid.tuning.models import guess
 
     planners = []
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from h264lite.encoder.settings.options import BY_NAME
 from h264lite.jit import cache_root
-from h264lite.scheduler.planning import tuning_file as module
-from h264lite.scheduler.planning.models import CPU, Curve, guess
-from h264lite.scheduler.planning.tuning_file import (
+from h264lite.scheduler.hybrid.tuning import tuning_file as module
+from h264lite.scheduler.hybrid.tuning.models import CPU, Curve, guess
+from h264lite.scheduler.hybrid.tuning.tuning_file import (
     Machine,
     Tuning,
     TuningError,

@@ -1,4 +1,4 @@
-"""The papers' searches by their definitions, in NumPy: the reference of tests/cuda_src/test_papers_*.py."""
+"""The papers' searches by their definitions, in NumPy: the reference of tests/papers."""
 
 import numpy as np
 

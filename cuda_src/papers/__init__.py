@@ -1,1 +1,0 @@
-"""Kernels of the papers, for comparison; the encoder does not use them."""

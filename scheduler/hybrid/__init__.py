@@ -1,0 +1,1 @@
+"""Frames that CPU threads and a GPU share by rows: plans, routes, and the executor that follows them."""

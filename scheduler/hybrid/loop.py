@@ -1,0 +1,258 @@
+"""The coding loop on several devices: the state in each memory, and the arrays and copies of a frame for its route."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...cpu_simd.layout import HEADER_BITS, WEIGHTS
+from ...cuda_src.runtime.device import DeviceMemoryError
+from ..arrays import CURRENT, KEPT_ARRAYS, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key, Size, byte_span, pool_planes
+from ..cuda_executor import CudaExecutor
+from ..frame_spec import FrameSpec
+from ..frames.cuda_loop import CudaLoop
+from ..frames.dpb import DecodedPictureBuffer
+from ..frames.frame import Frame, HostFrame
+from ..frames.loop import Arrays, Loop, LoopSettings, PreviousFrame
+from ..frames.params import decision_params
+from ..stages import MAIN
+from ..threads.dependent_task import ComputeOnce
+from .executor import HybridExecutor, InFlightFrame
+from .plan import HOST, is_gpu, memory_of
+from .route import Copy, FrameKind
+from .workers import FRAMES_ON_DEVICE
+
+
+class HybridLoop:
+    """See FrameLoop; the executor holds plans and devices."""
+
+    def __init__(self, settings: LoopSettings, executor: HybridExecutor) -> None:
+        config = settings.config
+        self.settings, self.config, self.executor = settings, config, executor
+        self.single_device_loops: dict[str, Loop] = {}  # loops of devices that encoded whole frames
+        self.arrays: dict[str, Arrays] = {HOST: Arrays(settings, executor)}
+        self.frames_on_device: list[Frame] = []
+        gpu_worker = executor.gpu_worker
+        if gpu_worker is not None:
+            self.arrays[gpu_worker.device] = Arrays(settings, gpu_worker)
+            self.frames_on_device = [
+                Frame(config.mb_width, config.mb_height, gpu_worker.zeros, config.has_b_frames)
+                for _ in range(FRAMES_ON_DEVICE)
+            ]
+            self.params_on_device = [gpu_worker.zeros((HEADER_BITS - WEIGHTS,), np.int32) for _ in range(FRAMES_ON_DEVICE)]
+            self.qps_on_device = [gpu_worker.zeros((1,), np.int32) for _ in range(FRAMES_ON_DEVICE)]
+        executor.adaptation.mb_width = config.mb_width
+        self.size = Size(config.mb_width, config.mb_height, config.pad, config.has_b_frames)
+        self.references = self.arrays[HOST].references
+        self.dpb = DecodedPictureBuffer(self.arrays[HOST].slots)  # of all loops: all memories use the same slots
+        self.previous: dict[str, Frame] = {}
+        self.previous_distances: tuple[int, ...] = ()  # of the last frame
+        self._before: tuple[dict[str, Frame], tuple[int, ...]] = {}, ()  # these two before the last frame
+        self._pending_download: Callable[[], None] | None = None  # completes the download of the previous decoded frame
+
+    def run(self, frame: Frame) -> Callable[[], None]:
+        """See FrameLoop."""
+        executor, config, spec = self.executor, self.config, frame.spec
+        if self._pending_download is not None:
+            self._pending_download()
+            self._pending_download = None
+        executor.adaptation.learn(frame.spec.n_ref)
+        self._before = self.previous, self.previous_distances
+        loop = self._single_device_loop(frame)
+        if loop is not None:
+            return self._run_on_single_device(loop, frame)
+        entries, after = self._numbers(spec)
+        slot, list_slots = self.dpb.begin(spec)
+        host = self.arrays[HOST]
+        previous = host.continued(spec, list_slots, self.dpb) or self.previous_in(HOST)
+        frame.write_params(host.list_numbers(spec, list_slots, previous))
+        source = frame.device_source if isinstance(frame, HostFrame) else None
+        executor.begin(frame.index)
+        frame_by_memory = self._frame_by_memory(frame)
+        work = _FrameWork(self, frame, frame_by_memory, slot, list_slots, entries)
+        if source is None:
+            frame.samples()
+        for memory, arrays in self.arrays.items():
+            with executor.at_work(memory):
+                arrays.fill(frame, frame_by_memory[memory], memory == HOST or (source is None and not spec.mb_qp))
+        source_memory = HOST
+        if source is not None and executor.gpu_worker is not None:
+            source_memory = executor.gpu_worker.device
+            with executor.at_work(source_memory):
+                assert isinstance(frame, HostFrame)
+                params = {"frame_params": executor.gpu_worker.constant(frame.frame_params[:1]),  # read for QP only
+                          "outside": executor.gpu_worker.mapped(frame.outside)}
+                state = self.arrays[source_memory].constants | frame_by_memory[source_memory].arrays | source.numbers | params
+                executor.gpu_worker.import_device_frame(source, state)
+        wanted = frame.decoded is not None and frame.keep_reconstruction
+        frame_kind = FrameKind(
+            self.size, spec.n_ref - spec.duplicates, config.ref, config.me, source_memory, wanted, spec.is_idr, config.subme,
+            config.cabac, spec.duplicates, spec.luma_weighted, spec.n_ref1, spec.is_reference, entries, after,
+            bool(spec.mb_qp),
+        )  # fmt: skip
+        in_flight, downloaded = executor.run_frame(frame.index, frame_kind, work, frame.stage_seconds)
+        if isinstance(frame, HostFrame):
+            frame.levels_packed = in_flight.order.compacts
+            for rows in in_flight.order.levels if frame.levels_packed else [(0, config.mb_height)]:
+                frame.mark_levels_dirty(*rows)
+        frame.write_slices = self.arrays[HOST].deferred_write(frame)
+        self.dpb.end(frame.spec, slot)
+        self.previous, self.previous_distances = frame_by_memory, spec.distances
+        if not wanted:
+            return downloaded
+        self._pending_download = complete_download = ComputeOnce(lambda: self._decoded(in_flight, frame, slot))
+
+        def ready() -> None:
+            downloaded()
+            complete_download()
+
+        return ready
+
+    def rewind(self) -> None:
+        """See FrameLoop."""
+        for loop in self.single_device_loops.values():
+            if loop.executor is self.executor.single_device_executor:  # it has encoded the last frame
+                loop.rewind()
+        self.dpb.rewind()
+        self.executor.rewind()
+        self.previous, self.previous_distances = self._before
+
+    def _numbers(self, spec: FrameSpec) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """`entries` and `after` of a frame's FrameKind: references are numbered in the order of `dpb.references`."""
+        references = () if spec.is_idr else self.dpb.references
+        numbers = {index: k for k, index in enumerate(references)} | {spec.coding_index: CURRENT}
+        return tuple([numbers[k] for k in (*spec.list0, *spec.list1)]), tuple([numbers[k] for k in spec.references_after])
+
+    def previous_in(self, memory: str) -> PreviousFrame | None:
+        """The last frame in a memory."""
+        frame = self.previous.get(memory)
+        return None if frame is None else PreviousFrame.of(frame, self.previous_distances)
+
+    def params(self, frame: Frame, memory: str) -> Any:
+        """`decision_params` of a frame in a memory."""
+        gpu_worker, block = self.executor.gpu_worker, decision_params(frame.frame_params)
+        if gpu_worker is None or memory == HOST:
+            return block
+        if not frame.spec.weights and not self.config.has_b_frames:
+            return gpu_worker.constant(block)  # few frames differ
+        params = self.params_on_device[frame.index % FRAMES_ON_DEVICE]
+        params.put(block, gpu_worker.streams[MAIN])  # before the kernels that read it
+        return params
+
+    def qp_on_device(self, frame: Frame) -> Any:
+        """The first of `frame_params` on the GPU."""
+        gpu_worker, qp = self.executor.gpu_worker, self.qps_on_device[frame.index % FRAMES_ON_DEVICE]
+        assert gpu_worker is not None
+        qp.put(frame.frame_params[:1], gpu_worker.streams[MAIN])
+        return qp
+
+    def _frame_by_memory(self, frame: Frame) -> dict[str, Frame]:
+        """The arrays of a frame in each memory."""
+        gpu_worker = self.executor.gpu_worker
+        if gpu_worker is None:
+            return {HOST: frame}
+        return {HOST: frame, gpu_worker.device: self.frames_on_device[frame.index % FRAMES_ON_DEVICE]}
+
+    def _single_device_loop(self, frame: Frame) -> Loop | None:
+        """The loop of the device that encodes this frame alone; None if several do."""
+        executor = self.executor
+        device = executor.single_device_for(frame.spec.is_idr)
+        if device is None or (not is_gpu(device) and isinstance(frame, HostFrame) and frame.device_source is not None):
+            return None
+        if device not in self.single_device_loops:
+            try:
+                self.single_device_loops[device] = self._make_single_device_loop(device)
+            except DeviceMemoryError:  # no memory for its own loop: keep the hybrid one
+                executor.may_switch = False
+                return None
+        loop = self.single_device_loops[device]
+        if executor.single_device_executor is not loop.executor:
+            loop.previous = self.previous_in(memory_of(device))
+            executor.switch_to(device)
+        return loop
+
+    def _make_single_device_loop(self, device: str) -> Loop:
+        executor, arrays = self.executor.executor_of(device), self.arrays[memory_of(device)]
+        if isinstance(executor, CudaExecutor):
+            return CudaLoop(self.settings, executor, arrays.for_executor(executor), self.dpb, self.frames_on_device)
+        return Loop(self.settings, executor, arrays.for_executor(executor), self.dpb)
+
+    def _run_on_single_device(self, loop: Loop, frame: Frame) -> Callable[[], None]:
+        """Encode a frame on one device."""
+        ready = loop.run(frame)
+        self.previous, self.previous_distances = self._frame_by_memory(frame), frame.spec.distances
+        self.executor.finished_on_single_device(len(frame.spec.references_after), self.config.has_b_frames)
+        return ready
+
+    def _decoded(self, in_flight: InFlightFrame, frame: Frame, slot: int) -> None:
+        """Copy the decoded frame to `frame.decoded`, before `slot` is reused."""
+        self.executor.wait_for_downloads(in_flight)
+        assert frame.decoded is not None
+        luma, chroma = frame.decoded
+        luma[...], chroma[...] = self.references.luma[slot][0], self.references.chroma[slot]
+
+
+class _FrameWork:
+    """A Work of the executor: the arrays of one frame in each memory."""
+
+    def __init__(
+        self, loop: HybridLoop, frame: Frame, frame_by_memory: Mapping[str, Frame], slot: int, list_slots: tuple[int, ...],
+        entries: tuple[int, ...],
+    ) -> None:  # fmt: skip
+        """list_slots: slots of both lists; entries: see FrameKind."""
+        self.loop, self.frame, self.frame_by_memory = loop, frame, frame_by_memory
+        self.slot, self.list_slots = slot, list_slots
+        self.slots = {CURRENT: slot, **dict(zip(entries, list_slots))}  # by number of the reference
+        self.previous, self.previous_in = dict(loop.previous), {memory: loop.previous_in(memory) for memory in loop.previous}
+        self._states: dict[tuple[str, int], dict[str, Any]] = {}
+        self._blocks: dict[str, Any] = {}  # `decision_params`, by memory
+
+    def state(self, device: str, reference: int) -> Mapping[str, Any]:
+        """See Work."""
+        if (device, reference) not in self._states:
+            arrays = self.loop.arrays[device]
+            if reference >= 0:
+                state = dict(self.state(device, -1))
+                state |= arrays.reference_state(reference, self.frame.spec, self.list_slots, self._block(device))
+            else:
+                device_frame = self.frame_by_memory[device]
+                previous = arrays.continued(self.frame.spec, self.list_slots, self.loop.dpb) or self.previous_in.get(device)
+                state = arrays.state(self.frame.spec, device_frame, self.slot, self.list_slots, previous, self._block(device))
+                gpu_worker = self.loop.executor.gpu_worker
+                state["frame_params"] = self.frame.frame_params
+                if gpu_worker is not None and device == gpu_worker.device and isinstance(self.frame, HostFrame):
+                    state["level_blocks"] = gpu_worker.mapped(self.frame.level_blocks)
+                    if self.frame.spec.mb_qp:
+                        state["frame_params"] = self.loop.qp_on_device(self.frame)  # read for QP only
+            self._states[device, reference] = state
+        return self._states[device, reference]
+
+    def _block(self, memory: str) -> Any:
+        if memory not in self._blocks:
+            self._blocks[memory] = self.loop.params(self.frame, memory)
+        return self._blocks[memory]
+
+    def pairs(self, gpu: str, op: Copy) -> list[tuple[Any, np.ndarray]]:
+        """See Work."""
+        begin, end = byte_span(op.array[0], op.row0, op.row1, self.loop.size)
+        pairs = zip(self._planes(gpu, op.array), self._planes(HOST, op.array))
+        return [(device_array[begin:end], host_array[begin:end]) for device_array, host_array in pairs]
+
+    def _planes(self, memory: str, key: Key) -> list[Any]:
+        """The planes of an array as uint8[n]."""
+        (name, number), arrays = key, self.loop.arrays[memory]
+        if name in KEPT_ARRAYS:
+            return [_flat(arrays.references.kept[self.slots[number]][name])]
+        if name in REFERENCE_ARRAYS:
+            pool, planes = pool_planes(name)
+            return [_flat(getattr(arrays.references, pool)[self.slots[number]][k]) for k in planes]
+        if number >= 0 and name in PREVIOUS_FRAME_ARRAYS:
+            return [_flat(self.previous[memory].results[name])]
+        if number >= 0:
+            return [_flat(self.state(memory, number)[name])]
+        return [_flat(self.state(memory, -1)[name])]
+
+
+def _flat(array: Any) -> Any:
+    """The bytes of an array, uint8[n]."""
+    return array.reshape(array.size).view(np.uint8)

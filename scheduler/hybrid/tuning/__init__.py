@@ -1,0 +1,1 @@
+"""Tuning files: time models of this machine, measured and kept."""

@@ -1,0 +1,194 @@
+"""The workers of a hybrid executor: CPU threads as one device, a GPU as another. Each does operations of a route."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from ...cuda_src.runtime.device import Device
+from ..arrays import SOURCES
+from ..executor import Executor
+from ..gpu_memory import GpuMemory
+from ..stages import D2H, EVEN, FRAME, H2D, MAIN, ROWS, SLICE_TICKETS, SLICES, STAGES, TICKETS
+from ..trace import GpuClock, Trace
+from .plan import HOST
+from .route import Copy, Op, Run
+
+if TYPE_CHECKING:
+    from ...encoder.frames.device_frame import DeviceFrame
+
+FRAMES_ON_DEVICE = 3  # frames whose arrays a GPU holds: one uploaded, one in the loop, one downloaded
+Seconds = list[tuple[str, float]]  # by stage
+
+
+class CpuWorker(Executor):
+    """CPU threads."""
+
+    def __init__(
+        self, device: str, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None
+    ) -> None:
+        super().__init__(threads, n_rows, slices, trace, "h264lite" if device == HOST else f"h264lite {device}")
+        self.device = device
+        self.doing = ""  # the stages of the last call, for messages
+        self.abandoned = False  # its threads hang and cannot be ended
+        self._spans: dict[tuple[int, int], dict[str, list[Any]]] = {}
+        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def work(self, names: Sequence[str], row0: int, row1: int, state: Mapping[str, Any]) -> Seconds:
+        """Run one step of stages on rows [row0, row1). Returns the wall seconds of each."""
+        if (row0, row1) not in self._spans:
+            self._spans[row0, row1] = self._parts_of(row0, row1)
+        times: Seconds = []
+        begin = time.perf_counter()
+        self._worker_pool.run([self._split(names, state, times, self._spans[row0, row1])])
+        wall = time.perf_counter() - begin
+        of_all = sum(spent for _, spent in times) or 1.0
+        seconds = dict.fromkeys(names, 0.0)
+        for name, spent in times:
+            seconds[name] += spent * wall / of_all
+        return list(seconds.items())
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Run `work` on a thread of this worker, which counts as one of its threads."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name=f"h264lite {self.device}", daemon=True)
+            self._thread.start()
+        self._queue.put(work)
+
+    def _serve(self) -> None:
+        while (work := self._queue.get()) is not None:
+            work()
+
+    def close(self, keep_host: bool = False) -> None:
+        """See Executor."""
+        if self.abandoned:
+            return
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+        super().close(keep_host)
+
+
+class GpuWorker(GpuMemory):
+    """A GPU: one stream for stages, one for each direction of copies (H2D, D2H)."""
+
+    frames_on_device = FRAMES_ON_DEVICE
+
+    def __init__(
+        self,
+        device: str,
+        gpu: Device,
+        n_rows: int,
+        slices: list[tuple[int, int]],
+        trace: Trace | None = None,
+        has_b_frames: bool = False,
+    ) -> None:
+        """has_b_frames: see GpuMemory."""
+        super().__init__(gpu, has_b_frames)
+        self.device = device
+        self._slices = (0, slices[-1][1])
+        self._pool: list[Any] = []  # events recorded after operations, by index of the operation
+        self._timed: list[Op] = []  # operations of the frame that is being issued, in the order of the clock's spans
+        self.clocked, self.traced, self.trace = False, trace is not None, trace
+        self._late_upload: Any = None
+        with gpu:
+            self.streams = {name: gpu.stream() for name in (MAIN, H2D, D2H)}
+            self._clock = GpuClock(gpu, trace or Trace(), self.streams[MAIN])
+            self._frame_ends = [{name: gpu.event() for name in self.streams} for _ in range(FRAMES_ON_DEVICE)]
+            self._loaded = gpu.event()  # reused: a wait binds to the latest record
+            self._refs_copied = [gpu.event() for _ in range(FRAMES_ON_DEVICE)]
+            for event in (*self._refs_copied, *(event for events in self._frame_ends for event in events.values())):
+                gpu.record(event, self.streams[MAIN])
+
+    # ---- a frame
+    def begin(self, number: int, clocked: bool) -> None:
+        """Order frame `number` after the frames before; its source may be uploaded while the frame before is in the loop.
+
+        Arrays of one frame exist FRAMES_ON_DEVICE times; arrays between stages, and references, exist once.
+        """
+        gpu, before = self.gpu, self._frame_ends[(number - 1) % FRAMES_ON_DEVICE]
+        self.clocked = clocked
+        self._late_upload = before[MAIN]  # event that uploads other than sources wait for
+        gpu.wait(self.streams[MAIN], before[H2D])
+        gpu.wait(self.streams[MAIN], self._frame_ends[(number + 1) % FRAMES_ON_DEVICE][D2H])  # frame number - 2
+        gpu.wait(self.streams[H2D], self._frame_ends[number % FRAMES_ON_DEVICE][MAIN])
+        gpu.wait(self.streams[H2D], self._frame_ends[number % FRAMES_ON_DEVICE][D2H])
+        for name in (MAIN, H2D):
+            gpu.wait(self.streams[D2H], before[name])
+
+    def issue(self, op: Op, number: int, events: Mapping[int, Any], work: Any) -> None:
+        """Issue an operation to its stream, after the operations of other streams that it needs (`events`)."""
+        gpu = self.gpu
+        track = MAIN if isinstance(op, Run) else H2D if op.target == self.device else D2H
+        stream = self.streams[track]
+        if track == H2D and self._late_upload is not None and isinstance(op, Copy) and op.array[0] not in SOURCES:
+            gpu.wait(stream, self._late_upload)
+            self._late_upload = None
+        for need in op.needs:
+            if need in events:
+                gpu.wait(stream, events[need])
+        before = self._clock.begin(stream) if self.clocked else None
+        if isinstance(op, Run):
+            stage = STAGES[op.stage]
+            part = {ROWS: (op.row0, op.row1), EVEN: (op.row0, op.row1), TICKETS: (op.row0, op.row1),
+                    SLICES: self._slices, SLICE_TICKETS: self._slices, FRAME: ()}[stage.split]  # fmt: skip
+            stage.launch(work.state(self.device, op.reference), part, stream)
+        else:
+            pairs = work.pairs(self.device, op)
+            for device_array, host in pairs:
+                if track == H2D:
+                    device_array.put(host, stream)
+                else:
+                    device_array.get(host, stream)
+        if self.clocked:
+            self._clock.end(track, op.stage if isinstance(op, Run) else op.array[0], before, stream, number)
+            self._timed.append(op)
+
+    def mark(self, index: int, op: Op) -> Any:
+        """Record an event after an operation that was just issued."""
+        while len(self._pool) <= index:
+            self._pool.append(self.gpu.event())
+        track = MAIN if isinstance(op, Run) else H2D if op.target == self.device else D2H
+        return self.gpu.record(self._pool[index], self.streams[track])
+
+    def record_refs_copied(self, number: int) -> Any:
+        """Record the event after the downloads that the host waits for before the next frame."""
+        return self.gpu.record(self._refs_copied[number % FRAMES_ON_DEVICE], self.streams[D2H])
+
+    def end(self, number: int, downloaded: Any) -> tuple[Any, list[Any], list[Op]]:
+        """After the last operation. Returns `downloaded`, recorded after all downloads, the spans and the timed
+        operations."""
+        gpu, ends = self.gpu, self._frame_ends[number % FRAMES_ON_DEVICE]
+        for name in (MAIN, H2D):
+            gpu.record(ends[name], self.streams[name])
+            gpu.wait(self.streams[D2H], ends[name])
+        gpu.record(downloaded, self.streams[D2H])
+        gpu.record(ends[D2H], self.streams[D2H])
+        spans, timed, self._timed = self._clock.take(), self._timed, []
+        return downloaded, spans, timed
+
+    def uploaded(self, number: int) -> Any:
+        """The event after the last upload of a frame."""
+        return self._frame_ends[number % FRAMES_ON_DEVICE][H2D]
+
+    def seconds(self, spans: list[Any], timed: list[Op]) -> list[tuple[Op, float]]:
+        """Seconds of timed operations that have ended."""
+        timed_ops = [(op, self.gpu.seconds(before, after)) for op, (_, _, before, after, _) in zip(timed, spans)]
+        if self.traced:
+            self._clock.resolve(spans)
+        else:
+            self._clock.free += [event for _, _, before, after, _ in spans for event in (before, after)]
+        return timed_ops
+
+    # ---- frames that are already on the GPU
+    def import_device_frame(self, source: "DeviceFrame", state: Mapping[str, Any]) -> None:
+        """See CudaExecutor.import_device_frame."""
+        gpu, up = self.gpu, self.streams[H2D]
+        self.begin_read(up, source)
+        STAGES[source.stage].launch({**state, **self.load_from_gpu(source.pointers)}, (), up)
+        loaded = gpu.record(self._loaded, up)
+        for name in (MAIN, D2H):
+            gpu.wait(self.streams[name], loaded)
+        self.end_read(up, source, loaded)

@@ -1,1 +1,0 @@
-"""Which device takes which rows: time models, plans, routes."""
