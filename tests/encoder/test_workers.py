@@ -159,7 +159,7 @@ def test_rgb_frames(clip):
     streams = []
     for where in ({"device": "cpu"}, {"devices": "cpu,cpu"}):
         with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=3, threads=2, **steady(where)) as encoder:
-            packets = [packet for image in images for packet in encoder.encode(image)] + encoder.flush()
+            packets = round_trip.packets_of(encoder, images)
             streams.append((encoder.headers, b"".join(packet.data for packet in packets)))
     assert streams[0] == streams[1]
 
@@ -223,7 +223,7 @@ def test_a_stopped_worker_is_replaced(clip, monkeypatch):
             packets = [packet for planes in clip[:20] for packet in encoder.encode(tuple(planes))]
             victim = encoder.lanes.processes[0]
             os.kill(victim, signal.SIGSTOP)
-            packets += [packet for planes in clip[20:] for packet in encoder.encode(tuple(planes))] + encoder.flush()
+            packets += round_trip.packets_of(encoder, clip[20:])
     assert b"".join(packet.data for packet in packets) == expected
     texts = [str(w.message) for w in said if w.category is RuntimeWarning]
     assert len(texts) == 1 and f"process {victim} of cpu gives no sign of life for " in texts[0], texts
@@ -531,6 +531,6 @@ def test_two_real_gpus(clip, options):
                 packets = [packet for planes in clip[:30] for packet in encoder.encode(tuple(planes))]
                 if kill:
                     os.kill(encoder.lanes.processes[1], signal.SIGKILL)
-                packets += [packet for planes in clip[30:] for packet in encoder.encode(tuple(planes))] + encoder.flush()
+                packets += round_trip.packets_of(encoder, clip[30:])
         assert b"".join(packet.data for packet in packets) == expected
         assert len([w for w in said if "encoded again" in str(w.message)]) <= kill
