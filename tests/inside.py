@@ -156,6 +156,20 @@ def made_of(gpu: "Device") -> tuple[list[int], int, dict[str, Any], int]:
     return list(map(id, allocations_of(gpu))), len(gpu._streams._made), dict(gpu._modules), len(gpu._events[False]._made)
 
 
+def take_gpu_for_any_size(patch: Patch) -> None:
+    """`auto` takes a GPU for frames of any size."""
+    from h264lite.encoder.settings import device
+
+    patch(device, "SMALLEST_FOR_CUDA", 1)
+
+
+def say_no_gpu(patch: Patch, why: str) -> None:
+    """Settings find no GPU, and this reason."""
+    from h264lite.encoder.settings import device
+
+    patch(device, "why_no_cuda", lambda: why)
+
+
 # ---- worker processes
 def slots_in_use(workers: "Workers") -> int:
     """How many source frames lie in memory that processes share."""

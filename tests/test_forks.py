@@ -55,7 +55,7 @@ def program(text):
 
 def encode():
     with h264lite.Encoder(48, 32, 25, device="cpu", threads=2) as encoder:
-        packets = [packet for planes in PICTURES for packet in encoder.encode(planes)] + encoder.flush()
+        packets = round_trip.packets_of(encoder, PICTURES)
     return b"".join(packet.data for packet in packets)
 
 

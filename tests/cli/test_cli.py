@@ -21,6 +21,7 @@ from h264lite.encoder.files.video import frame_bytes
 from h264lite.encoder.settings.options import API, OPTIONS
 from h264lite.encoder.settings.x264_options import UNBUILT
 
+from ..inside import say_no_gpu
 from ..support import fake_pipeline
 from ..support.steady import steady_words
 
@@ -31,7 +32,7 @@ FRAME = re.compile(rb"frame (\d{6}):.{4,5}\n", re.S)
 @pytest.fixture
 def fake(monkeypatch):
     """Within this process: cli.main with the fake pipeline."""
-    monkeypatch.setitem(sys.modules, "h264lite.encoder.pipeline", fake_pipeline)
+    fake_pipeline.take_place(monkeypatch)
     monkeypatch.setattr("h264lite.cli.encode.will_compile", lambda *_: False)
     return lambda *words: cli.main(["encode", *steady_words(words)])
 
@@ -39,7 +40,7 @@ def fake(monkeypatch):
 @pytest.fixture
 def no_gpu(monkeypatch):
     """As on a machine without PyCUDA."""
-    monkeypatch.setattr("h264lite.encoder.settings.device.why_no_cuda", lambda: "PyCUDA is not usable: pip install pycuda")
+    say_no_gpu(monkeypatch.setattr, "PyCUDA is not usable: pip install pycuda")
 
 
 def run(*words, **keywords):
@@ -259,7 +260,7 @@ USAGE = [
 
 @pytest.mark.parametrize(("words", "expected"), USAGE, ids=lambda v: " ".join(v) if isinstance(v, tuple) else None)
 def test_wrong_usage(monkeypatch, clip, tmp_path, capfd, words, expected):
-    monkeypatch.setitem(sys.modules, "h264lite.encoder.pipeline", fake_pipeline)
+    fake_pipeline.take_place(monkeypatch)
     before = clip.read_bytes()
     names = {"clip": clip, "nosize": tmp_path / "raw.yuv", "link": tmp_path / "link.yuv", "y4m": tmp_path / "x.y4m"}
     names["nosize"].write_bytes(before)

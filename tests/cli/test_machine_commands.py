@@ -487,9 +487,7 @@ def test_auto_takes_both_where_that_is_worth_it(gpu):
 
 
 def test_verbose_tells_the_plan_and_what_was_measured(monkeypatch, tmp_path, capfd):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "h264lite.encoder.pipeline", fake_pipeline)
+    fake_pipeline.take_place(monkeypatch)
     monkeypatch.setattr("h264lite.cli.encode.will_compile", lambda *_: False)
     clip = tmp_path / "a_32x32.yuv"
     clip.write_bytes(bytes(32 * 48 * 3))

@@ -12,18 +12,9 @@ import time
 
 import pytest
 
-from ..support import round_trip
 from ..support.waiting import wait_for
 from .test_cli import FAKE, FRAME, clip, make_clip  # noqa: F401
-
-WIDTH, HEIGHT, FRAMES = 64, 48, 9
-SIZE = WIDTH * HEIGHT * 3 // 2
-
-
-@pytest.fixture(scope="module")
-def stream():
-    """Bytes of a stream of FRAMES frames."""
-    return round_trip.encode(round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 1), WIDTH, HEIGHT, threads=1)[0]
+from .test_files import FRAMES, HEIGHT, SIZE, WIDTH, stream  # noqa: F401
 
 
 def nonblocking(which):
@@ -75,7 +66,7 @@ def test_raw_and_y4m_from_a_pipe_that_is_empty_now_and_then(clip, y4m):  # noqa:
     assert code == 0 and [int(n) for n in FRAME.findall(out)] == list(range(5)) and "encoded 5 frames" in said
 
 
-def test_decode_and_info_of_a_pipe_that_is_empty_now_and_then(stream):
+def test_decode_and_info_of_a_pipe_that_is_empty_now_and_then(stream):  # noqa: F811
     pieces = [stream[:100], stream[100:1000], stream[1000:]]
     code, out, said = fed(["decode", "-", "-", "--quiet"], pieces, None)
     assert (code, len(out), said) == (0, FRAMES * SIZE, "")
@@ -102,7 +93,7 @@ def taken_slowly(words, descriptor, program=FAKE):
     return process.returncode, got
 
 
-def test_output_waits_until_a_full_pipe_is_read(tmp_path, stream):
+def test_output_waits_until_a_full_pipe_is_read(tmp_path, stream):  # noqa: F811
     source = make_clip(tmp_path, 400)
     code, out = taken_slowly(["encode", source, tmp_path / "o.264", "--quiet", "--dump-yuv", "-"], 1)
     assert code == 0 and out == source.read_bytes()

@@ -14,19 +14,11 @@ from h264lite.cpu_simd.lookahead import (
 )
 
 from ..support import naive_lookahead
+from ..support.cuda_cases import textured
 
 SEED = 41
 SIZES = [(64, 48), (33, 17), (100, 70), (16, 16)]
 KINDS = ["pan", "fast pan", "noise", "still", "flat", "opposite"]
-
-
-def textured(rng, height, width):
-    """Noise at several scales."""
-    total = np.zeros((height, width))
-    for scale in (32, 16, 8, 4, 1):
-        noise = rng.normal(0, 6 + scale, (height // scale + 1, width // scale + 1))
-        total += np.kron(noise, np.ones((scale, scale)))[:height, :width]
-    return np.clip(total + 128, 0, 255).astype(np.uint8)
 
 
 def frames(kind, width, height):

@@ -7,18 +7,10 @@ from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cpu_simd.search_centre import coarse_shape, search_centre, subsample
 
 from ..support import naive
+from ..support.cuda_cases import textured
 from ..support.quantiser import constant
 
 SEED = 5
-
-
-def textured(rng, height, width):
-    """Noise at several scales, as a picture has it."""
-    total = np.zeros((height, width))
-    for scale in (32, 16, 8, 4, 1):
-        noise = rng.normal(0, 6 + scale, (height // scale + 1, width // scale + 1))
-        total += np.kron(noise, np.ones((scale, scale)))[:height, :width]
-    return np.clip(total + 128, 0, 255).astype(np.uint8)
 
 
 def run(source, reference, pad, merange, max_mv_y, splits, previous=None):

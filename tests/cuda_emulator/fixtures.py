@@ -13,6 +13,7 @@ from h264lite.cuda_src.runtime import device as device_module
 from h264lite.cuda_src.runtime import idle
 from h264lite.cuda_src.runtime.driver import BINDINGS, VARIABLE
 
+from ..inside import take_gpu_for_any_size
 from .bindings import through_bindings
 from .driver import EmulatedDriver
 from .real import RealGpus, keep_contexts, skip_without
@@ -68,7 +69,7 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[EmulatedDriver | None]:
 @pytest.fixture
 def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedDriver | RealGpus]:
     """GPUs for device="cuda": GPUS of the test's file, or one; `auto` takes one for frames of any size."""
-    monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
+    take_gpu_for_any_size(monkeypatch.setattr)
     monkeypatch.setenv("H264LITE_WORKERS", "0")  # a process has GPUs of its own (tests/encoder/test_workers.py)
     gpus = getattr(request.module, "GPUS", 1)
     mode = getattr(request, "param", "emulated")

@@ -22,6 +22,12 @@ from ..jit.test_cache_checks import HOW, break_it
 needs_nvcc = pytest.mark.skipif(compiler.find_nvcc() is None, reason="no nvcc on this machine")
 
 
+def find_no_compiler(monkeypatch):
+    """As on a machine with neither nvcc nor NVRTC."""
+    monkeypatch.setattr(compiler, "find_nvcc", lambda: None)
+    monkeypatch.setattr(compiler, "find_nvrtc", lambda: None)
+
+
 def report(name, architecture, folder):
     """{kernel: (registers, bytes spilled, bytes of shared memory)}"""
     include = compiler.write_headers(folder)
@@ -81,8 +87,7 @@ def test_fatbins_are_taken_while_the_sources_stand(tmp_path, monkeypatch):
     compiler.module_key.cache_clear()
     compiler.build_fatbins(("80", "90"), [name])
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(compiler, "find_nvcc", lambda: None)
-    monkeypatch.setattr(compiler, "find_nvrtc", lambda: None)
+    find_no_compiler(monkeypatch)
     for capability in ((8, 0), (9, 0), (12, 0)):  # the last by PTX
         assert compiler.load_code(name, capability) == (tmp_path / f"{name}.fatbin").read_bytes()
     with (tmp_path / f"{name}.cu").open("a") as file:
@@ -116,8 +121,7 @@ def test_a_wheel_without_kernels(tmp_path, monkeypatch):
 
 
 def test_without_nvcc_a_build_goes_on(monkeypatch, capsys):
-    monkeypatch.setattr(compiler, "find_nvcc", lambda: None)
-    monkeypatch.setattr(compiler, "find_nvrtc", lambda: None)
+    find_no_compiler(monkeypatch)
     assert compiler.main(["--if-nvcc"]) == 0
     assert "compiled where they are first used" in capsys.readouterr().err
     assert compiler.main(["--arch", "90"]) == 1
@@ -145,8 +149,7 @@ def compiling(tmp_path, monkeypatch):
         return ""
 
     monkeypatch.setattr(compiler, "run_nvcc", run_nvcc)
-    monkeypatch.setattr(compiler, "find_nvcc", lambda: None)
-    monkeypatch.setattr(compiler, "find_nvrtc", lambda: None)
+    find_no_compiler(monkeypatch)
     monkeypatch.setattr(compiler, "STAMP", "none")
     monkeypatch.setattr(compiler, "_cached_name", lambda name, arch, version: f"{name}-{arch}.cubin")
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path))

@@ -49,7 +49,7 @@ def packets_of(clip, fps=30, **options):
     """All packets, whose times are right and which both decoders show as reconstructed."""
     height, width = clip[0][0].shape
     with h264lite.Encoder(width, height, fps, keep_reconstruction=True, **options) as encoder:
-        packets = [packet for frame in clip for packet in encoder.encode(tuple(frame))] + encoder.flush()
+        packets = round_trip.packets_of(encoder, clip)
     check_times(packets, len(clip), encoder.config.max_num_reorder_frames)
     stream = b"".join(packet.data for packet in packets)
     shown = [packet.reconstruction for packet in sorted(packets, key=lambda packet: packet.pts)]

@@ -32,11 +32,7 @@ def clip():
 
 def packets_of(clip, **options):
     with h264lite.Encoder(WIDTH, HEIGHT, 30, keep_reconstruction=True, **{**OPTIONS, **options}) as encoder:
-        return [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
-
-
-def shown(packets):
-    return [packet.reconstruction for packet in sorted(packets, key=lambda packet: packet.pts)]
+        return round_trip.packets_of(encoder, clip)
 
 
 def check(packets):
@@ -45,8 +41,8 @@ def check(packets):
     assert [packet.dts for packet in packets] == list(range(first, first + len(packets)))
     assert first <= 0 and all(packet.dts <= packet.pts for packet in packets)
     stream = b"".join(packet.data for packet in packets)
-    round_trip.assert_same(round_trip.ffmpeg_frames(stream), shown(packets), "FFmpeg")
-    round_trip.assert_same(round_trip.own_frames(stream), shown(packets), "own decoder")
+    round_trip.assert_same(round_trip.ffmpeg_frames(stream), round_trip.shown(packets), "FFmpeg")
+    round_trip.assert_same(round_trip.own_frames(stream), round_trip.shown(packets), "own decoder")
 
 
 @pytest.mark.parametrize("options", TOOLS, ids=str)
@@ -113,7 +109,7 @@ def test_the_command(clip, tmp_path):
     assert main(["encode", str(source), str(out), "--quiet", *words, *reports]) == 0
     expected = packets_of(clip, bframes=2)
     assert out.read_bytes() == b"".join(packet.data for packet in expected)
-    assert dump.read_bytes() == b"".join(plane.tobytes() for frame in shown(expected) for plane in frame)
+    assert dump.read_bytes() == b"".join(plane.tobytes() for frame in round_trip.shown(expected) for plane in frame)
     names, *lines = [line.split(",") for line in rows.read_text().splitlines()]
     table = [dict(zip(names, line)) for line in lines]
     assert [(int(row["frame"]), int(row["coded"]), row["type"]) for row in table] == [

@@ -57,7 +57,7 @@ def test_the_rate_comes_out(kind, rate, frames, within, bframes):
 def test_a_black_picture_has_what_the_least_qp_gives_it():
     """Fewer bits than the rate: no QP gives it more."""
     with h264lite.Encoder(WIDTH, HEIGHT, FPS, preset="superfast", bitrate=100, aq_mode=0, threads=1) as encoder:
-        packets = [packet for planes in clip("black", 50) for packet in encoder.encode(planes)] + encoder.flush()
+        packets = round_trip.packets_of(encoder, clip("black", 50))
     assert 8 * sum(len(packet.data) for packet in packets) < 100_000 and {packet.qp for packet in packets[10:]} == {0}
 
 
@@ -95,7 +95,7 @@ def test_plans_do_not_depend_on_how_many_frames_are_decided(driver, frames):  # 
 def test_the_stream_decodes_exactly(bframes):
     with h264lite.Encoder(WIDTH, HEIGHT, FPS, preset="fast", bitrate=120, bframes=bframes, threads=2,
                           keep_reconstruction=True) as encoder:  # fmt: skip
-        packets = [packet for planes in clip("cuts", 50) for packet in encoder.encode(planes)] + encoder.flush()
+        packets = round_trip.packets_of(encoder, clip("cuts", 50))
     shown = [packet.reconstruction for packet in sorted(packets, key=lambda packet: packet.pts)]
     round_trip.assert_same(round_trip.ffmpeg_frames(b"".join(packet.data for packet in packets)), shown, "FFmpeg")
 
@@ -103,7 +103,7 @@ def test_the_stream_decodes_exactly(bframes):
 def test_qps_that_are_asked_for_stay():
     with h264lite.Encoder(WIDTH, HEIGHT, FPS, preset="superfast", bitrate=100, zones="10,19,q=40", aq_mode=0, no_mbtree=True,
                           bframes=0, threads=1) as encoder:  # fmt: skip
-        packets = [packet for planes in clip("texture", 60) for packet in encoder.encode(planes)] + encoder.flush()
+        packets = round_trip.packets_of(encoder, clip("texture", 60))
     assert {packet.qp for packet in packets[11:20]} == {40} and {packet.qp for packet in packets[30:]} != {40}
 
 

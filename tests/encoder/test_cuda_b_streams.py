@@ -98,7 +98,7 @@ def test_auto_goes_on_with_the_same_bytes(driver, options, frames, lost):  # noq
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             with h264lite.Encoder(width, height, 30, **options) as encoder:
-                packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
+                packets = round_trip.packets_of(encoder, clip)
         driver.fail_after = None
         assert [str(w.message) for w in said if "continuing on the CPU from frame" in str(w.message)], frame
         assert b"".join(packet.data for packet in packets) == expected, frame

@@ -9,6 +9,7 @@ from h264lite.scheduler.frames.ring import DOWNLOAD_CYCLE
 
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_src.test_cuda_convert import bt709
+from ..inside import take_gpu_for_any_size
 from ..support import round_trip
 from ..support.steady import steady
 
@@ -41,7 +42,7 @@ def upload(device, array, **more):
 def encode(frames, width, height, **options):
     options = {"qp": 24, "threads": 2, **options}
     with h264lite.Encoder(width, height, 30, **steady(options)) as encoder:
-        packets = [packet for frame in frames for packet in encoder.encode(frame)] + encoder.flush()
+        packets = round_trip.packets_of(encoder, frames)
     return b"".join(packet.data for packet in packets)
 
 
@@ -171,7 +172,7 @@ def test_a_lost_gpu_takes_them_with_it(device, gpu, monkeypatch, after, options)
     """In the loop, or while sums of the source are taken."""
     if gpu is None:
         pytest.skip("only the emulated driver can be lost")
-    monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
+    take_gpu_for_any_size(monkeypatch.setattr)
     clip = round_trip.noise_clip(34, 18, FRAMES, 3)
     frames = [tuple(upload(device, p) for p in planes) for planes in clip]
     packets = []
@@ -195,7 +196,7 @@ def test_pictures_that_would_be_done_again_may_lie_there(device, gpu, monkeypatc
     """The GPU is lost at a frame of the host, whose references were not downloaded; those before it are encoded again."""
     if gpu is None:
         pytest.skip("only the emulated driver can be lost")
-    monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
+    take_gpu_for_any_size(monkeypatch.setattr)
     clip = round_trip.noise_clip(34, 18, 12, 3)
     frames = [tuple(upload(device, p) for p in planes) if n in there else planes for n, planes in enumerate(clip)]
     expected = encode(clip, 34, 18, device="cpu")

@@ -10,6 +10,8 @@ from h264lite.scheduler.frames.gpu_sources import GpuSourcePool
 from ..cuda_emulator.driver import EmulatedDriver
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_src.test_cuda_convert import bt709
+from ..inside import take_gpu_for_any_size
+from ..support import round_trip
 from .test_cuda_frames import Array, device, upload  # noqa: F401
 from .test_cuda_producers import side  # noqa: F401
 
@@ -51,7 +53,7 @@ def given(options):
 def encode_all(frames, **options):
     options = {name: value for name, value in given(options).items() if value is not None}
     with h264lite.Encoder(WIDTH, HEIGHT, 30, **options) as encoder:
-        packets = [packet for frame in frames for packet in encoder.encode(frame)] + encoder.flush()
+        packets = round_trip.packets_of(encoder, frames)
     return b"".join(packet.data for packet in packets)
 
 
@@ -147,7 +149,7 @@ def test_a_lost_gpu_takes_those_that_wait_with_it(device, gpu, clip, monkeypatch
     """Whether it fails while frames are converted, looked at or coded; what was finished stays."""
     if not isinstance(gpu, EmulatedDriver):
         pytest.skip("only the emulated driver can be lost")
-    monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
+    take_gpu_for_any_size(monkeypatch.setattr)
     frames, packets = [upload(device, rgb) for rgb in clip], []
     with h264lite.Encoder(WIDTH, HEIGHT, 30, qp=24, threads=2, **options) as encoder:
         with pytest.raises(DeviceLost, match="are lost too"):

@@ -14,6 +14,7 @@ from h264lite.encoder.settings.config import Config
 
 from ..cuda_emulator.driver import Context, EmulatedDriver, Function, OutOfMemory
 from ..cuda_emulator.native import use_native_calls
+from ..inside import take_gpu_for_any_size
 from ..support import round_trip
 from ..support.steady import steady
 
@@ -61,7 +62,7 @@ class Full(EmulatedDriver):
 @pytest.fixture(autouse=True)
 def around(monkeypatch):
     """`auto` takes the GPU for frames of any size; launches of a Full may fail."""
-    monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
+    take_gpu_for_any_size(monkeypatch.setattr)
     call = Function.prepared_async_call
 
     def limited(self, *arguments, **more):
@@ -83,7 +84,7 @@ def encode(clip, device, **options):
     """hybrid: the rows of each frame are divided between both."""
     config = Config.from_options(width=WIDTH, height=HEIGHT, device=device, threads=2, **steady(options))
     with h264lite.Encoder.from_config(replace(config, split=(1, 1) if device == "hybrid" else None)) as encoder:
-        packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
+        packets = round_trip.packets_of(encoder, clip)
     return b"".join(packet.data for packet in packets)
 
 

@@ -35,7 +35,7 @@ def clip():
 
 def encode(frames, **options):
     with h264lite.Encoder(WIDTH, HEIGHT, 30, **steady({"device": "cuda", "threads": 2, **options})) as encoder:
-        packets = [packet for frame in frames for packet in encoder.encode(frame)] + encoder.flush()
+        packets = round_trip.packets_of(encoder, frames)
     return b"".join(packet.data for packet in packets)
 
 

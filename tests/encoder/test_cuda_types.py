@@ -31,7 +31,7 @@ CLIP = made_clip()
 
 def packets_of(**options):
     with h264lite.Encoder(WIDTH, HEIGHT, 30, keep_reconstruction=True, **steady({**OPTIONS, **options})) as encoder:
-        return [packet for planes in CLIP for packet in encoder.encode(planes)] + encoder.flush()
+        return round_trip.packets_of(encoder, CLIP)
 
 
 def encoder_of(b_adapt, keyint=OPTIONS["keyint"], **options):

@@ -10,12 +10,13 @@ from h264lite.encoder.errors import DeviceError, Error, InputError, OptionError
 from h264lite.encoder.frames.layouts import Known
 from h264lite.encoder.frames.reader import FrameReader
 
+from ..inside import say_no_gpu
 from ..support import fake_pipeline
 
 
 @pytest.fixture(autouse=True)
 def _fake(monkeypatch):
-    monkeypatch.setitem(sys.modules, "h264lite.encoder.pipeline", fake_pipeline)
+    fake_pipeline.take_place(monkeypatch)
 
 
 def picture(width=32, height=16, seed=1):
@@ -125,7 +126,7 @@ def test_options_are_checked_before_anything_is_made(monkeypatch):
     for options in ({"qp": 99}, {"crf": 99}, {"mernge": 1}, {"seek": 1}, {"csv": "x"}, {"width": 0}, {"fps": "x"}):
         with pytest.raises(OptionError):
             h264lite.Encoder(**{"width": 32, "height": 16, **options})
-    monkeypatch.setattr("h264lite.encoder.settings.device.why_no_cuda", lambda: "there is none")
+    say_no_gpu(monkeypatch.setattr, "there is none")
     with pytest.raises(DeviceError, match="there is none"):
         h264lite.Encoder(32, 16, device="cuda")
 

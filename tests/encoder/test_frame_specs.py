@@ -25,7 +25,7 @@ def config_of(**options):
 def packets_of(clip, **options):
     height, width = clip[0][0].shape
     with h264lite.Encoder(width, height, 30, keep_reconstruction=True, **steady(options)) as encoder:
-        return [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
+        return round_trip.packets_of(encoder, clip)
 
 
 def test_frames_of_a_stream():

@@ -31,7 +31,7 @@ def expected(size):
 
 def encode(size, device, **options):
     with h264lite.Encoder(*SIZES[size][:2], 30, device=device, **OPTIONS, **options) as encoder:
-        packets = [packet for frame in clip(size) for packet in encoder.encode(frame)] + encoder.flush()
+        packets = round_trip.packets_of(encoder, clip(size))
     return b"".join(packet.data for packet in packets)
 
 

@@ -312,7 +312,7 @@ def wrong_size(encoder, frames):
     packets = [packet for frame in frames[:3] for packet in encoder.encode(frame)]
     with pytest.raises(InputError, match=r"needs|shape"):
         encoder.encode(tuple(plane[:-1] for plane in frames[0]))
-    packets += [packet for frame in frames[3:] for packet in encoder.encode(frame)] + encoder.flush()
+    packets += round_trip.packets_of(encoder, frames[3:])
     return b"".join(packet.data for packet in packets)
 
 
@@ -327,7 +327,7 @@ def closed_early(encoder, frames):
 
 def whole(encoder, frames):
     """Nothing happens."""
-    packets = [packet for frame in frames for packet in encoder.encode(frame)] + encoder.flush()
+    packets = round_trip.packets_of(encoder, frames)
     return b"".join(packet.data for packet in packets)
 
 

@@ -123,7 +123,7 @@ def test_it_goes_on_with_the_same_bytes(driver, split, options, silent):  # noqa
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             with h264lite.Encoder.from_config(settings, silent) as encoder:  # with reconstructions, or those of references
-                packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
+                packets = round_trip.packets_of(encoder, clip)
         driver.fail_after = None
         texts = [str(w.message) for w in said if w.category is RuntimeWarning]
         assert len(texts) == 1 and "continuing on the CPU from frame" in texts[0], texts

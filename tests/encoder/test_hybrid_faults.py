@@ -45,7 +45,7 @@ def test_it_goes_on_with_the_same_bytes(driver, clip, split, options, silent):  
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 with h264lite.Encoder.from_config(settings, True) as encoder:
-                    packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
+                    packets = round_trip.packets_of(encoder, clip)
             driver.fail_after = None
             texts = [str(w.message) for w in said if w.category is RuntimeWarning]
             assert len(texts) == 1 and "continuing on the CPU from frame" in texts[0], texts
@@ -60,7 +60,7 @@ def test_a_gpu_that_hangs_counts_as_lost(driver, clip, monkeypatch):  # noqa: F8
         packets = [packet for planes in clip[:4] for packet in encoder.encode(tuple(planes))]
         driver.stuck = True
         with pytest.warns(RuntimeWarning, match=r"cuda:0.*: not done after 0.3 s .*continuing on the CPU"):
-            packets += [packet for planes in clip[4:] for packet in encoder.encode(tuple(planes))] + encoder.flush()
+            packets += round_trip.packets_of(encoder, clip[4:])
     assert b"".join(packet.data for packet in packets) == expected
 
 
@@ -71,7 +71,7 @@ def test_a_full_gpu(driver, clip):  # noqa: F811
     for memory in (driver.most // 8, driver.most * 9 // 10, driver.most - 100):
         driver.memory, driver.allocated = memory, 0
         with pytest.warns(RuntimeWarning, match=r"MiB left.*the CPU"), h264lite.Encoder.from_config(settings) as encoder:
-            packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
+            packets = round_trip.packets_of(encoder, clip)
         assert b"".join(packet.data for packet in packets) == expected
         assert not driver.allocations
 

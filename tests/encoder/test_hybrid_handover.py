@@ -156,7 +156,7 @@ def test_no_room_for_it(driver, clip):  # noqa: F811
         executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS["gpu"]))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            packets += [packet for planes in clip[3:] for packet in encoder.encode(tuple(planes))] + encoder.flush()
+            packets += round_trip.packets_of(encoder, clip[3:])
         assert executor.single_device_executor is None and not executor.may_switch
     assert b"".join(packet.data for packet in packets) == expected
 

@@ -45,7 +45,7 @@ def encode(clip, width, height, device, **options):
     settings = Config.from_options(width=width, height=height, device=device, threads=2, **steady(options))
     with h264lite.Encoder.from_config(settings) as encoder:
         executor = executor_of(encoder)
-        packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
+        packets = round_trip.packets_of(encoder, clip)
     return b"".join(packet.data for packet in packets), executor
 
 

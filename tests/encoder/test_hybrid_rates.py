@@ -6,11 +6,8 @@ import warnings
 from dataclasses import replace
 
 import h264lite
-import numpy as np
 import pytest
 from h264lite.cuda_src.runtime.device import Device
-from h264lite.encoder.decisions.fixed_point import LOG2_SHIFT
-from h264lite.encoder.decisions.size_model import SizeModel
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.hybrid.plan import Plan
 from h264lite.scheduler.hybrid.workers import CpuWorker
@@ -22,10 +19,11 @@ from ..inside import switching_executor_of
 from ..scheduler.test_route import HEIGHT as OF_ROUTES
 from ..scheduler.test_route import random_plan
 from ..support import round_trip
+from .test_buffer import too_small  # noqa: F401
 from .test_cuda_frames import upload
 from .test_hybrid_b_streams import DEVICES, PLANS, ROWS
 from .test_hybrid_streams import SPLITS, compare, config, encode
-from .test_mb_qp import MAPS, ON_GPU
+from .test_mb_qp import MAPS, ON_GPU, set_mb_qps
 
 CHEAP = {"preset": "superfast", "qp": None, "threads": 1, "rc_lookahead": 3, "subme": 2, "merange": 4}
 BUFFER = {"crf": 12, "vbv_maxrate": 120, "vbv_bufsize": 9, "rc_lookahead": 0}  # where predictions are `too_small`
@@ -43,20 +41,9 @@ def scenes(width, height):
     return round_trip.noise_clip(width, height, 4, 3) + round_trip.noise_clip(width, height, 3, 4)
 
 
-@pytest.fixture
-def too_small(monkeypatch):
-    """Predicted sizes are an eighth of what they should be, so that many frames do not fit at first."""
-    predicted = SizeModel.steps
-    monkeypatch.setattr(SizeModel, "steps", lambda model, specs: predicted(model, specs) - (3 << LOG2_SHIFT))
-
-
 @pytest.mark.parametrize(("tools", "made"), [*zip(ON_GPU, itertools.cycle(MAPS))], ids=str)
 def test_any_qps(gpu, tools, made, monkeypatch):  # noqa: F811
-    def with_map(spec, energy, *_):
-        rng = np.random.default_rng(spec.display_index)
-        return spec._replace(mb_qp=MAPS[made](rng, energy.size).astype(np.uint8).tobytes())
-
-    monkeypatch.setattr("h264lite.encoder.decisions.adaptive_quantisation.with_mb_qp", with_map)
+    set_mb_qps(monkeypatch, made)
     compare(round_trip.noise_clip(34, 66, 3, 5), 34, 66, [("half", len(tools) % 2)], aq_mode=1, **tools)
 
 
@@ -93,12 +80,7 @@ def test_gops_at_once(gpu):  # noqa: F811
 
 def test_some_frames_with_one_qp(gpu, monkeypatch):  # noqa: F811
     """Routes of frames with one QP and with many are not mistaken for one another."""
-
-    def with_map(spec, energy, *_):
-        qps = np.random.default_rng(spec.display_index).integers(20, 40, energy.size).astype(np.uint8)
-        return spec._replace(mb_qp=qps.tobytes()) if spec.display_index % 3 else spec
-
-    monkeypatch.setattr("h264lite.encoder.decisions.adaptive_quantisation.with_mb_qp", with_map)
+    set_mb_qps(monkeypatch, "some")
     clip = round_trip.noise_clip(18, 50, 5, 4)
     compare([clip[n % 5] for n in range(14)], 18, 50, [("half", 1), ("one", 0)], aq_mode=1, **{**CHEAP, "qp": 24})
 
@@ -142,7 +124,7 @@ def changing(clip, size, changes, options):
             run(n_ref)
 
         executor.adaptation.learn = learn
-        packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
+        packets = round_trip.packets_of(encoder, clip)
     return b"".join(packet.data for packet in packets), alone
 
 

@@ -13,7 +13,7 @@ from h264lite.scheduler.hybrid.tuning.tuning_file import Machine, Tuning
 
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_emulator.real import skip_without
-from ..inside import executor_of, gpu_of, pipelines_of
+from ..inside import executor_of, gpu_of, pipelines_of, say_no_gpu
 from ..support import round_trip, sequences
 from .test_cuda_frames import upload
 from .test_cuda_streams import TOOLS
@@ -38,7 +38,7 @@ def encode(clip, settings):
     with h264lite.Encoder.from_config(settings, True) as encoder:
         if settings.split is not None:
             assert all(isinstance(executor_of(pipeline), HybridExecutor) for pipeline in pipelines_of(encoder))
-        packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
+        packets = round_trip.packets_of(encoder, clip)
     return b"".join(packet.data for packet in packets), [packet.reconstruction for packet in packets]
 
 
@@ -114,7 +114,7 @@ def test_levels_that_a_later_stage_drops(gpu):  # noqa: F811
 
 
 def test_it_needs_a_gpu(monkeypatch):
-    monkeypatch.setattr("h264lite.encoder.settings.device.why_no_cuda", lambda: "no GPU today")
+    say_no_gpu(monkeypatch.setattr, "no GPU today")
     with pytest.raises(DeviceError, match="device hybrid: no GPU today"):
         h264lite.Encoder(64, 64, device="hybrid")
 

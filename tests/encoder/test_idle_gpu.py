@@ -34,7 +34,7 @@ def make(width, height, **options):
 
 
 def stream(encoder, clip):
-    packets = [packet for planes in clip for packet in encoder.encode(planes)] + encoder.flush()
+    packets = round_trip.packets_of(encoder, clip)
     return b"".join(packet.data for packet in packets)
 
 

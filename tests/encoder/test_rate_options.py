@@ -279,7 +279,7 @@ def test_wrong_requests_are_refused_and_change_nothing(given, why):
             encoder.encode(tuple(CLIP[1]), **given)
         with pytest.raises(h264lite.InputError):
             encoder.encode(np.zeros((8, 8, 3), np.uint8), keyframe=True)
-        packets += [packet for planes in CLIP[1:4] for packet in encoder.encode(tuple(planes))] + encoder.flush()
+        packets += round_trip.packets_of(encoder, CLIP[1:4])
     assert letters(packets) == "KPPP"
 
 

@@ -11,14 +11,13 @@ from h264lite.encoder.errors import InputError
 from h264lite.encoder.files.opening import open_source
 from h264lite.encoder.files.read_ahead import READ_AHEAD_FRAMES, READ_BATCH, FileReader, ReadAhead
 from h264lite.encoder.pipeline import Pipeline
-from h264lite.encoder.settings import device as device_choice
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frames.ring import FrameRing
 from h264lite.scheduler.threads import semaphore
 from h264lite.scheduler.threads.readers import Readers
 
 from ..cuda_emulator.driver import EmulatedDriver
-from ..inside import ring_of
+from ..inside import ring_of, take_gpu_for_any_size
 
 SIZE = 48 * 32 * 3 // 2
 PICTURES = 3 * READ_BATCH + 1
@@ -106,7 +105,7 @@ def test_without_places_pictures_are_read_one_at_a_time(tmp_path, monkeypatch, g
 @pytest.mark.parametrize("device", ["cuda", "auto", "cpu"])
 def test_places_for_reading_ahead_are_there_for_who_asks(device, monkeypatch):
     """On a GPU; before the first frame, and what was given out stays."""
-    monkeypatch.setattr(device_choice, "SMALLEST_FOR_CUDA", 1)
+    take_gpu_for_any_size(monkeypatch.setattr)
     device_module.use_driver(EmulatedDriver())
     try:
         pipeline = Pipeline(Config.from_options(width=16, height=16, device=device, threads=4, qp=26, bframes=0))

@@ -36,11 +36,7 @@ def clip():
 
 def packets_of(clip, **options):
     with h264lite.Encoder(WIDTH, HEIGHT, 30, keep_reconstruction=True, **{**OPTIONS, **options}) as encoder:
-        return [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
-
-
-def shown(packets):
-    return [packet.reconstruction for packet in sorted(packets, key=lambda packet: packet.pts)]
+        return round_trip.packets_of(encoder, clip)
 
 
 def check(packets, frames, keyint=250):
@@ -50,8 +46,8 @@ def check(packets, frames, keyint=250):
     assert all(packet.dts <= packet.pts for packet in packets)
     assert [packet.pts for packet in packets if packet.is_keyframe] == list(range(0, frames, keyint))
     stream = b"".join(packet.data for packet in packets)
-    round_trip.assert_same(round_trip.ffmpeg_frames(stream), shown(packets), "FFmpeg")
-    round_trip.assert_same(round_trip.own_frames(stream), shown(packets), "own decoder")
+    round_trip.assert_same(round_trip.ffmpeg_frames(stream), round_trip.shown(packets), "FFmpeg")
+    round_trip.assert_same(round_trip.own_frames(stream), round_trip.shown(packets), "own decoder")
 
 
 @pytest.mark.parametrize("frames, order", ((1, [0]), (2, [0, 1]), (3, [0, 2, 1]), (6, [0, 2, 1, 4, 3, 5])))
@@ -99,7 +95,7 @@ def test_rgb(clip):
 
 def _encoded(frames):
     with h264lite.Encoder(WIDTH, HEIGHT, 30, keep_reconstruction=True, **OPTIONS) as encoder:
-        return [packet for frame in frames for packet in encoder.encode(frame)] + encoder.flush()
+        return round_trip.packets_of(encoder, frames)
 
 
 @pytest.mark.parametrize("gops", (1, 3))
@@ -116,7 +112,7 @@ def test_the_command(clip, tmp_path, gops, form):
     assert main(steady_words(["encode", source, out, *words, "--csv", rows, "--dump-yuv", dump])) == 0
     expected = packets_of(clip, keyint=4)
     assert out.read_bytes() == b"".join(packet.data for packet in expected)
-    assert dump.read_bytes() == b"".join(plane.tobytes() for frame in shown(expected) for plane in frame)
+    assert dump.read_bytes() == b"".join(plane.tobytes() for frame in round_trip.shown(expected) for plane in frame)
     names, *lines = [line.split(",") for line in rows.read_text().splitlines()]
     table = [dict(zip(names, line)) for line in lines]
     assert [int(row["frame"]) for row in table] == [packet.pts for packet in expected]
@@ -246,7 +242,7 @@ def test_other_devices(driver, clip, options):  # noqa: F811
     expected = packets_of(clip, keyint=5)
     packets = packets_of(clip, keyint=5, threads=2, **options)
     assert [(p.data, p.pts, p.dts) for p in packets] == [(p.data, p.pts, p.dts) for p in expected]
-    round_trip.assert_same(shown(packets), shown(expected), options)
+    round_trip.assert_same(round_trip.shown(packets), round_trip.shown(expected), options)
 
 
 @pytest.mark.parametrize("options", ({"threads": 1}, {"threads": 3, "ref": 3, "keyint": 17}), ids=str)

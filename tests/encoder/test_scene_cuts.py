@@ -15,7 +15,7 @@ OPTIONS = {"device": "cpu", "preset": "ultrafast", "no_cabac": False, "keyint": 
 
 def packets_of(**options):
     with h264lite.Encoder(WIDTH, HEIGHT, 30, keep_reconstruction=True, **{**OPTIONS, **options}) as encoder:
-        return [packet for planes in CLIP for packet in encoder.encode(planes)] + encoder.flush()
+        return round_trip.packets_of(encoder, CLIP)
 
 
 def bytes_of(packets):

@@ -111,7 +111,7 @@ def test_the_stream_decodes_exactly(tmp_path):
     encode(frames, 1, path, bitrate=120, bframes=2)
     with h264lite.Encoder(WIDTH, HEIGHT, FPS, preset="fast", bitrate=120, bframes=2, pass_=2, stats=path,
                           keep_reconstruction=True) as encoder:  # fmt: skip
-        packets = [packet for planes in frames for packet in encoder.encode(planes)] + encoder.flush()
+        packets = round_trip.packets_of(encoder, frames)
     shown = [packet.reconstruction for packet in sorted(packets, key=lambda packet: packet.pts)]
     round_trip.assert_same(round_trip.ffmpeg_frames(b"".join(packet.data for packet in packets)), shown, "FFmpeg")
 

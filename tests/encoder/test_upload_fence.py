@@ -25,7 +25,7 @@ from h264lite.scheduler.trace import Trace
 
 from ..cuda_emulator.driver import EmulatedDriver
 from ..cuda_emulator.real import skip_without
-from ..inside import copiers_of, executor_of, ring_of
+from ..inside import copiers_of, executor_of, ring_of, take_gpu_for_any_size
 from ..support import round_trip
 
 SIZE = 66, 50
@@ -266,7 +266,7 @@ def test_on_a_real_gpu(monkeypatch, options):
     waited, hold, options = [], device_module.Device.wait_value, {"device": "cuda", "threads": 4, **options}
     monkeypatch.setattr(device_module.Device, "wait_value", lambda *given: waited.append(hold(*given)))
     monkeypatch.setattr(frame_module, "LEAST_SHARED_BYTES", 0)
-    monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
+    take_gpu_for_any_size(monkeypatch.setattr)
     for size, frames in ((SIZE, 60), ((1280, 720), 24)):
         clip = round_trip.noise_clip(*size, frames, 7)
         wanted = stream(clip, size, **{**options, "device": "cpu", "timed": False})

@@ -14,6 +14,7 @@ import tracemalloc
 import types
 import warnings
 from contextlib import contextmanager
+from pathlib import Path
 
 import h264lite
 import numpy as np
@@ -80,6 +81,13 @@ def children_of(parent):
         except OSError:
             pass
     return numbers
+
+
+def stop(worker):
+    """Until all threads of a worker stand: of what a dead parent leaves the system wakes only what stood before."""
+    os.kill(worker, signal.SIGSTOP)
+    threads = Path(f"/proc/{worker}/task")
+    wait_for(lambda: all(stat.read_text().rpartition(")")[2].split()[0] == "T" for stat in threads.glob("*/stat")))
 
 
 def stand_in(monkeypatch, module, argument):
@@ -151,7 +159,7 @@ def test_rgb_frames(clip):
     streams = []
     for where in ({"device": "cpu"}, {"devices": "cpu,cpu"}):
         with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=3, threads=2, **steady(where)) as encoder:
-            packets = [packet for image in images for packet in encoder.encode(image)] + encoder.flush()
+            packets = round_trip.packets_of(encoder, images)
             streams.append((encoder.headers, b"".join(packet.data for packet in packets)))
     assert streams[0] == streams[1]
 
@@ -215,7 +223,7 @@ def test_a_stopped_worker_is_replaced(clip, monkeypatch):
             packets = [packet for planes in clip[:20] for packet in encoder.encode(tuple(planes))]
             victim = encoder.lanes.processes[0]
             os.kill(victim, signal.SIGSTOP)
-            packets += [packet for planes in clip[20:] for packet in encoder.encode(tuple(planes))] + encoder.flush()
+            packets += round_trip.packets_of(encoder, clip[20:])
     assert b"".join(packet.data for packet in packets) == expected
     texts = [str(w.message) for w in said if w.category is RuntimeWarning]
     assert len(texts) == 1 and f"process {victim} of cpu gives no sign of life for " in texts[0], texts
@@ -396,7 +404,7 @@ def test_an_interrupt_ends_all(endless, tmp_path, keyint):
 
 def test_an_interrupt_does_not_wait_for_a_stopped_worker(endless, tmp_path):
     with encoding(endless, tmp_path / "out.264") as (running, workers):
-        os.kill(workers[0], signal.SIGSTOP)
+        stop(workers[0])
         running.send_signal(signal.SIGINT)
         begin = time.monotonic()
         said = running.communicate(timeout=60)[1].decode()
@@ -406,7 +414,7 @@ def test_an_interrupt_does_not_wait_for_a_stopped_worker(endless, tmp_path):
 
 def test_a_stopped_worker_ends_with_a_killed_parent(endless, tmp_path):
     with encoding(endless, tmp_path / "out.264") as (running, workers):
-        os.kill(workers[0], signal.SIGSTOP)
+        stop(workers[0])
         running.kill()
         assert "Traceback" not in running.communicate(timeout=60)[1].decode()
 
@@ -523,6 +531,6 @@ def test_two_real_gpus(clip, options):
                 packets = [packet for planes in clip[:30] for packet in encoder.encode(tuple(planes))]
                 if kill:
                     os.kill(encoder.lanes.processes[1], signal.SIGKILL)
-                packets += [packet for planes in clip[30:] for packet in encoder.encode(tuple(planes))] + encoder.flush()
+                packets += round_trip.packets_of(encoder, clip[30:])
         assert b"".join(packet.data for packet in packets) == expected
         assert len([w for w in said if "encoded again" in str(w.message)]) <= kill

@@ -25,13 +25,6 @@ REWRITES = ("weights", "bipred", "direct", "deblocking", "scaling", "order", "of
             "inference", "defaults", "redundant", "frame_num", "long_term", "ref_idc")  # fmt: skip
 
 
-class Material(NamedTuple):
-    """Streams as NAL units, all of which both decoders decode alike."""
-
-    streams: list[list[mutate.Unit]]
-    said: str
-
-
 class Case(NamedTuple):
     """One stream, or several that are decoded one behind the other; and how it was rewritten."""
 
@@ -40,8 +33,8 @@ class Case(NamedTuple):
     piece: int
 
 
-def material() -> Material:
-    """The progressive seeds that are whole."""
+def material() -> decoder_cases.Material:
+    """The progressive seeds that are whole, which both decoders decode alike."""
     whole = [*seeds.own_streams(), *seeds.x264_streams()]
     whole += [seeds.own(48, 32, 8, qp=30, keyint=8, ref=3, bframes=3), seeds.own(64, 48, 6, qp=33, bframes=2, no_cabac=True)]
     streams = []
@@ -51,20 +44,20 @@ def material() -> Material:
                 streams.append(mutate.units_of(stream))
         except h264lite.BitstreamError:
             continue
-    return Material(streams, f"{len(streams)} streams")
+    return decoder_cases.Material(streams, f"{len(streams)} streams")
 
 
 modules = decoder_cases.modules
 
 
-def warm(given: Material) -> None:
+def warm(given: decoder_cases.Material) -> None:
     """Decode all as they are."""
     for units in given.streams:
         stream = mutate.stream_of(units, random.Random(0))
         assert ours(stream, 1 << 20) == theirs(stream)
 
 
-def build(given: Material, rng: random.Random) -> Case:
+def build(given: decoder_cases.Material, rng: random.Random) -> Case:
     """One rewritten stream; or several."""
     rewrites = tuple(rng.sample(REWRITES, rng.choice((1, 1, 2, 3, 5))))
     parts = [_rewritten(rng.choice(given.streams), rewrites, rng) for _ in range(rng.choice((1,) * 8 + (2, 3)))]

@@ -4,7 +4,6 @@ import random
 import re
 import tempfile
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 import h264lite
@@ -13,6 +12,7 @@ from . import encoder_cases
 from .guard import GuardedNumpy
 from .kinds import Result
 
+modules = encoder_cases.modules
 NUMBERS = (0, 1, -1, 2, 255, 256, 51 * 256, 52 * 256, -51 * 256, 2**31 - 1, 2**31, -(2**31), 10**11, 10**12 - 1,
            -(10**11) + 1, 10**12, 10**19, 10**400)  # fmt: skip
 WORDS = ("", "x", "1.5", "1e9", "nan", "0x1", "--1", "+1", "\u0661", "1_0", "\0", "P P")
@@ -52,11 +52,6 @@ def _first_pass(case: encoder_cases.Case) -> str:
                 encoder.encode(planes)
             encoder.flush()
         return path.read_text()
-
-
-def modules() -> tuple[ModuleType, ...]:
-    """Those of the encoder."""
-    return encoder_cases.modules()
 
 
 def warm(given: tuple[str, ...]) -> None:

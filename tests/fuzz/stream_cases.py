@@ -9,7 +9,6 @@ import tempfile
 import warnings
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import h264lite
@@ -23,6 +22,7 @@ from .encoder_cases import Planes, check_times, ffmpeg_samples
 from .guard import GuardedNumpy
 from .kinds import Result
 
+dump, material, modules = encoder_cases.dump, encoder_cases.material, encoder_cases.modules  # are this kind's too
 VALUES: dict[str, tuple[float, tuple[Any, ...]]] = {  # how often an option is given, and its values
     "preset": (0.9, tuple(PRESETS)),
     "tune": (0.25, ("psnr", "ssim", "film", "animation", "grain", "stillimage", "fastdecode", "zerolatency",
@@ -71,15 +71,6 @@ class Case(NamedTuple):
     threads: int
     passes: int
     slow_firstpass: bool
-
-
-def material() -> None:
-    """Nothing: contents are made from seeds."""
-
-
-def modules() -> tuple[ModuleType, ...]:
-    """All that make arrays which kernels of the encoder get."""
-    return encoder_cases.modules()
 
 
 def warm(given: None) -> None:
@@ -243,8 +234,3 @@ def frames_of(case: encoder_cases.Case) -> list[Planes]:
         half = np.ascontiguousarray(luma[::2, ::2])
         clip.append((np.ascontiguousarray(luma), half, 255 - half))
     return clip
-
-
-def dump(case: Case) -> bytes:
-    """Its settings as text."""
-    return repr(case).encode()

@@ -28,7 +28,7 @@ from h264lite.standard.macroblock import (
 )
 
 from ..support import report_pages
-from ..support.report_pages import HOSTILE
+from ..support.report_pages import HOSTILE, decoded
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium (pip install 'h264lite[test-browser]')")
 
@@ -108,11 +108,6 @@ def until(browser, condition, what):
             return
         time.sleep(0.05)
     pytest.fail(f"never: {what}")
-
-
-def decoded(data):
-    decoder = h264lite.Decoder(macroblocks=True)
-    return [*decoder.decode(data), *decoder.flush()]
 
 
 def divisions(mbs, mb):

@@ -18,12 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ..support import report_pages, round_trip
-from ..support.report_pages import HOSTILE
-
-
-def decoded(data):
-    decoder = h264lite.Decoder(macroblocks=True)
-    return [*decoder.decode(data), *decoder.flush()]
+from ..support.report_pages import HOSTILE, decoded
 
 
 @pytest.mark.parametrize("kind", report_pages.KINDS)

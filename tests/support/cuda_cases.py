@@ -1,4 +1,4 @@
-"""Inputs that the CUDA tests share: planes of each interesting kind."""
+"""Inputs that tests of kernels share: planes of each interesting kind."""
 
 import numpy as np
 
@@ -20,6 +20,15 @@ def plane(rng: np.random.Generator, kind: str, height: int, width: int) -> np.nd
 
 
 KINDS = ["random", "flat", "checkerboard", "smooth"]
+
+
+def textured(rng: np.random.Generator, height: int, width: int) -> np.ndarray:
+    """uint8[height, width]: noise at several scales, as a picture has it."""
+    total = np.zeros((height, width))
+    for scale in (32, 16, 8, 4, 1):
+        noise = rng.normal(0, 6 + scale, (height // scale + 1, width // scale + 1))
+        total += np.kron(noise, np.ones((scale, scale)))[:height, :width]
+    return np.clip(total + 128, 0, 255).astype(np.uint8)
 
 
 def padded(interior: np.ndarray, pad: int) -> np.ndarray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
+import h264lite
 import numpy as np
 from h264lite.report.packing import unpack
 from h264lite.report.report import Input, write_report
@@ -84,6 +85,12 @@ class _Reader(HTMLParser):
     def handle_data(self, data):
         if self._id is not None:
             self.texts[self._id] += data
+
+
+def decoded(data):
+    """The decoder's frames of a stream, with their macroblocks."""
+    decoder = h264lite.Decoder(macroblocks=True)
+    return [*decoder.decode(data), *decoder.flush()]
 
 
 def read(path):

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import h264lite
 import numpy as np
@@ -39,16 +40,23 @@ def write_raw(clip: Sequence[Planes], folder: Path) -> Path:
     return path
 
 
+def packets_of(encoder: h264lite.Encoder, frames: Iterable[Any]) -> list[h264lite.Packet]:
+    """All packets of frames, in coding order. Lists are planes; the encoder is flushed and not closed."""
+    packets = [packet for frame in frames for packet in encoder.encode(tuple(frame) if isinstance(frame, list) else frame)]
+    return packets + encoder.flush()
+
+
+def shown(packets: Iterable[h264lite.Packet]) -> list[Planes]:
+    """The reconstructions in display order."""
+    return [packet.reconstruction for packet in sorted(packets, key=lambda packet: packet.pts)]
+
+
 def encode(clip: Iterable[Planes], width: int, height: int, **options: object) -> tuple[bytes, list[Planes]]:
     """The stream and the reconstruction of every frame, in display order, of `steady` options."""
-    packets = []
     options = steady(options)
     with h264lite.Encoder(width, height, options.pop("fps", 30), keep_reconstruction=True, **options) as encoder:
-        for planes in clip:
-            packets += encoder.encode(tuple(planes))
-        packets += encoder.flush()
-    shown = sorted(packets, key=lambda packet: packet.pts)
-    return b"".join(packet.data for packet in packets), [packet.reconstruction for packet in shown]
+        packets = packets_of(encoder, map(tuple, clip))
+    return b"".join(packet.data for packet in packets), shown(packets)
 
 
 def rows(clip: Iterable[Planes], width: int, height: int, **options: object) -> list[tuple[EncodedFrame, FrameRow]]:
