@@ -7,7 +7,7 @@ one more in the loop of each stream for B frames. The arrays of a frame are reus
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from .threads.copy_kernels import READY
 from .threads.lazy_task import LazyTask, Task
 from .trace import GpuClock, Trace
 
+Result = TypeVar("Result")
 _NOT_TIMED = nullcontext()
 B_FRAME_STREAMS = 2  # streams for B frames that are no references, each with a workspace; 0: none
 EVENTS = 5  # of a frame, which its host buffers follow
@@ -276,13 +277,14 @@ class CudaExecutor(GpuMemory):
         """Around the calls of one span of a stream; timed if there is a trace."""
         return self._timed(self._clock, track, name) if self._clock else _NOT_TIMED
 
-    def submit(self, ready: "Download", function: Callable[..., Any], *args: Any) -> LazyTask:
+    def submit(self, ready: Callable[[], None], function: Callable[..., Result], *args: object) -> LazyTask[Result]:
         """See Executor: the task runs in the thread that asks for its result."""
+        assert isinstance(ready, Download)
         return LazyTask(ready.is_done, function, *args)
 
-    def result(self, future: Task) -> Any:
+    def result(self, task: Task[Result]) -> Result:
         """See Executor."""
-        return future.result()
+        return task.result()
 
     def finish(self) -> None:
         """See GpuMemory. Recordings are dropped, because they hold kernels of modules that are unloaded."""

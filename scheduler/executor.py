@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from .threads.lazy_task import Task
 from .threads.pool import Part, WorkerPool
 from .trace import HOST, Trace
 
+Result = TypeVar("Result")
 LEAST_BAND = 40  # macroblocks: a smaller band costs more in the call than it gains
 WAITING = 2  # frames beyond one a thread that are in flight at once, so that threads find work
 # frames in flight at once, for memory: each takes a slot of the decoded picture buffer
@@ -191,7 +192,7 @@ class Executor:
         """The stage as a function of its span, with the comparison of check.py if that is on."""
         return call if self._twin is None else compared(self._twin, stage, state, call)
 
-    def submit(self, ready: Callable[[], None], function: Callable[..., Any], *args: Any) -> Task:
+    def submit(self, ready: Callable[[], None], function: Callable[..., Result], *args: object) -> Task[Result]:
         """Start a task that runs concurrently with later work; ready: see `download_of`, for which the task waits itself."""
         if not isinstance(ready, DependentTask):
             return self._worker_pool.submit(function, *args)
@@ -206,9 +207,9 @@ class Executor:
         """A `ready` for `submit`: a function that runs when others have run; urgent: others wait for it."""
         return DependentTask(function, others, self._worker_pool.wake, urgent)
 
-    def result(self, future: Task) -> Any:
+    def result(self, task: Task[Result]) -> Result:
         """Wait for a task and return its result."""
-        return self._worker_pool.result(future)
+        return self._worker_pool.result(task)
 
     def close(self, keep_host: bool = False) -> None:
         """Wait for running tasks and end the threads; keep_host: arrays of `host_zeros` stay in use."""

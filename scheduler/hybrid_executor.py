@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from .threads.lazy_task import Task
 from .threads.watchdog import Stuck, Watchdog
 from .workers import FRAMES_ON_DEVICE, CpuWorker, GpuWorker
 
+Result = TypeVar("Result")
 CLOCKED_EVERY = 8  # GPU operations are timed until all have been measured, then in one of CLOCKED_EVERY frames
 MAX_CACHED_ORDERS = 256
 
@@ -362,13 +363,13 @@ class HybridExecutor:
         return wait
 
     # ---- tasks
-    def submit(self, ready: Any, function: Callable[..., Any], *args: Any) -> Task:
+    def submit(self, ready: Callable[[], None], function: Callable[..., Result], *args: object) -> Task[Result]:
         """See Executor."""
         return (self.single_device_executor or self.cpus[0]).submit(ready, function, *args)
 
-    def result(self, future: Task) -> Any:
+    def result(self, task: Task[Result]) -> Result:
         """See Executor; for tasks of every executor."""
-        return self.cpus[0].result(future)
+        return self.cpus[0].result(task)
 
     def close(self, keep_host: bool = False) -> None:
         """End the threads and free memory; keep_host: see Executor.close."""

@@ -64,10 +64,10 @@ def test_b_frames_that_end_late(clip, options, monkeypatch):
     expected = [packet.data for packet in packets_of(clip, threads=1, **options)]
     code, late = Loop._code_parallel, []
 
-    def code_late(self, executor_b, frame, *given):
+    def code_late(self, executor_b, frame, binding):
         time.sleep(0.02)
         late.append(frame.spec.coding_index)
-        return code(self, executor_b, frame, *given)
+        return code(self, executor_b, frame, binding)
 
     monkeypatch.setattr(Loop, "_code_parallel", code_late)
     assert [packet.data for packet in packets_of(clip, threads=3, **options)] == expected and late
