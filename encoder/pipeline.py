@@ -107,7 +107,7 @@ class Pipeline:
         self._warned: set[str] = set()  # promises of the buffer that were not kept
         try:
             most_in_flight = _MOST_IN_FLIGHT if self._rate is None else RATE_LAG - 1
-            self.executor = FrameExecutor(
+            self.executor: FrameExecutor[EncodedFrame] = FrameExecutor(
                 coding_settings(config, slices), keep_reconstruction, most_in_flight, warn, trace
             )
         except FAILURES as error:

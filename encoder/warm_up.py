@@ -141,7 +141,7 @@ def load_writers(hybrid: bool = False) -> None:
 
     from ..scheduler.executor import Executor
     from ..scheduler.frames.frame import HostFrame
-    from ..scheduler.frames.loop import Arrays
+    from ..scheduler.frames.loop_arrays import Arrays
     from ..scheduler.threads.copiers import Copiers, Target
     from ..scheduler.threads.readers import Readers
     from .decisions.frame_decider import FrameDecider
@@ -164,4 +164,4 @@ def load_writers(hybrid: bool = False) -> None:
     if hybrid:
         frame.levels_packed = True
         frame.unpack_levels()
-        Arrays(coding_settings(config, frame.spec.slices), Executor(1, 2, [(0, 4)])).deferred_write(frame)()
+        Arrays.allocate(coding_settings(config, frame.spec.slices), Executor(1, 2, [(0, 4)])).deferred_write(frame)()

@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from ..check import TwinDiffers
 from ..coding_settings import CodingSettings
@@ -11,6 +11,7 @@ from ..cuda_executor import CudaExecutor
 from ..devices import DeviceMemoryError, DeviceUnavailable, GpuLost, OneDevice, make_executor
 from ..executor import Executor
 from ..frame_spec import FrameSpec
+from ..gpu_memory import GpuMemory
 from ..threads.lazy_task import Task
 from ..threads.watchdog import Stuck
 from ..trace import HOST, Trace
@@ -25,29 +26,29 @@ if TYPE_CHECKING:
     from ..hybrid.executor import HybridExecutor
     from ..hybrid.start import Hybrid
 
-Finish = Callable[[Frame], Any]
+Result = TypeVar("Result")  # of a frame
 
 
-class Handle:
+class Handle(Generic[Result]):
     """A frame in flight. finish(frame) makes its result of the frame's arrays, in any thread."""
 
     __slots__ = ("_owner", "finish", "frame", "ready", "task")
 
-    def __init__(self, owner: "FrameExecutor", frame: Frame, finish: Finish) -> None:
+    def __init__(self, owner: "FrameExecutor[Result]", frame: Frame, finish: Callable[[Frame], Result]) -> None:
         self._owner, self.frame, self.finish = owner, frame, finish
         self.ready: Callable[[], None] | None = None
-        self.task: Task | None = None  # None: its loop has not run
+        self.task: Task[Result] | None = None  # None: its loop has not run
 
     def done(self) -> bool:
         """Whether the result can be had without waiting for other work."""
         return self.task is not None and self.task.done()
 
-    def result(self) -> Any:
+    def result(self) -> Result:
         """The result; blocks until it exists. After an exception that is none of the device, it can be asked for again."""
         return self._owner.result(self)
 
 
-class FrameExecutor:
+class FrameExecutor(Generic[Result]):
     """The device of an encode, with the frames in flight.
 
     Below it lie uploads, recordings, downloads and the recovery from a lost GPU. An encode that chose its device itself
@@ -62,7 +63,7 @@ class FrameExecutor:
         """keep_decoded: `frame.decoded` is wanted; warn: called with a sentence when the device changes."""
         self.settings, self.warn, self.trace = settings, warn, trace
         self._keep_decoded, self._most_in_flight = keep_decoded, most_in_flight
-        self.in_flight: deque[Handle] = deque()
+        self.in_flight: deque[Handle[Result]] = deque()
         self._gpu_sources: GpuSourcePool | None = None
         self.loop, self.ring = self._start()
 
@@ -78,7 +79,7 @@ class FrameExecutor:
         return executor if isinstance(executor, Executor) and executor.has_threads else None
 
     # ---- frames
-    def encode(self, spec: FrameSpec, frame: Frame, finish: Finish) -> Handle:
+    def encode(self, spec: FrameSpec, frame: Frame, finish: Callable[[Frame], Result]) -> Handle[Result]:
         """Start a frame whose source is loaded (`ring.next`), in coding order. Its handle is the last of `in_flight`, from
         which the caller removes it when it has the result.
         """
@@ -92,7 +93,7 @@ class FrameExecutor:
             self._continue_on_the_cpu(lost, handle)
         return handle
 
-    def result(self, handle: Handle) -> Any:
+    def result(self, handle: Handle[Result]) -> Result:
         """See Handle."""
         assert handle.task is not None
         try:
@@ -135,8 +136,10 @@ class FrameExecutor:
     def hold(self, source: DeviceFrame) -> DeviceFrame:
         """A frame on the GPU (`check_device`) copied to a buffer there; GpuLost, DeviceMemoryError. See GpuSourcePool."""
         if self._gpu_sources is None:
-            executor: Any = self.loop.executor
-            self._gpu_sources = GpuSourcePool(executor.gpu_worker if executor.by_rows else executor, self.settings)
+            executor = self.loop.executor
+            memory = executor if isinstance(executor, GpuMemory) else cast("HybridExecutor", executor).gpu_worker
+            assert memory is not None
+            self._gpu_sources = GpuSourcePool(memory, self.settings)
         return self._gpu_sources.hold(source)
 
     def release(self, source: DeviceFrame) -> None:
@@ -156,7 +159,7 @@ class FrameExecutor:
         self.ring.close()
         self.loop.executor.close()
 
-    def _run(self, handle: Handle) -> None:
+    def _run(self, handle: Handle[Result]) -> None:
         """Run the loop of a frame; its result is made when the arrays are on the host."""
         frame = handle.frame
         frame.stage_seconds = {}
@@ -171,7 +174,7 @@ class FrameExecutor:
             self.trace.add(HOST, "loop", "loop", start, time.perf_counter() - start, frame.spec.display_index)
         self._submit(handle)
 
-    def _submit(self, handle: Handle) -> None:
+    def _submit(self, handle: Handle[Result]) -> None:
         assert handle.ready is not None
         handle.task = self.loop.executor.submit(handle.ready, _finish, handle.ready, handle.frame, handle.finish)
 
@@ -211,7 +214,7 @@ class FrameExecutor:
 
                 return HybridLoop(settings, cast("HybridExecutor", executor))
             executor = cast(OneDevice, executor)
-            return (CudaLoop if isinstance(executor, CudaExecutor) else Loop)(settings, executor)  # type: ignore[arg-type]
+            return CudaLoop(settings, executor) if isinstance(executor, CudaExecutor) else Loop(settings, executor)
         except BaseException:
             executor.close()
             raise
@@ -227,7 +230,7 @@ class FrameExecutor:
         frame_kind = FrameKind.typical(settings.size, settings.ref, *tools, settings.bframes)
         return Hybrid(frame_kind, settings.split, self.warn, models, pins)
 
-    def _continue_on_the_cpu(self, lost: Exception, entering: Handle | None = None) -> None:
+    def _continue_on_the_cpu(self, lost: Exception, entering: Handle[Result] | None = None) -> None:
         """Redo on the CPU the first frame whose results were not downloaded, and all later ones.
 
         Raises `lost` if the GPU was named by the user: frames that are finished stay in flight, the others leave.
@@ -275,7 +278,7 @@ class FrameExecutor:
         return [self.ring.at(first + index) for index in references]
 
 
-def _finish(ready: Callable[[], None], frame: Frame, finish: Finish) -> Any:
+def _finish(ready: Callable[[], None], frame: Frame, finish: Callable[[Frame], Result]) -> Result:
     """Wait for the arrays of a frame, and make its result."""
     ready()
     frame.unpack_levels()

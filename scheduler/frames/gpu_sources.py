@@ -2,13 +2,14 @@
 
 from collections import deque
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from ...cpu_simd.bundles import Planes
 from ...cuda_src.ac_energy import ac_energies
+from ...cuda_src.runtime.array import Event
 from ...cuda_src.runtime.device import GpuLost
+from ..arguments import State
 from ..arrays import ARRAYS, SOURCES
 from ..coding_settings import CodingSettings
 from ..gpu_memory import GpuMemory
@@ -27,11 +28,11 @@ class GpuSourcePool:
         self._memory, self._size = memory, settings.size
         self._with_sums, self._with_energies = settings.weighted_copies > 0, settings.measures_energies
         self._free: list[Buffer] = []
-        self._owners: deque[tuple[Any, Any]] = deque()  # (event, object of the user) of frames that may still be converted
+        self._owners: deque[tuple[Event, object]] = deque()  # (event, the user's object) of frames that may still be read
         self._count = 0
         self._flags = memory.host_zeros((_FLAGS,), np.int32)
         dtypes = {"frame_params": np.int32, "qp": np.uint8}
-        self._state: dict[str, Any] = {name: memory.zeros((self._size.n_mb,), dtype) for name, dtype in dtypes.items()}
+        self._state: State = {name: memory.zeros((self._size.n_mb,), dtype) for name, dtype in dtypes.items()}
         self._state |= {"width": settings.width, "height": settings.height}
         with memory.gpu:
             self._stream = memory.streams.setdefault(_STREAM, memory.gpu.urgent_stream())
@@ -73,7 +74,7 @@ class GpuSourcePool:
         """The frame's copy to the loop's arrays is issued, and its numbers are read."""
         self._free.append(source.buffer)
 
-    def _measure(self, buffer: Buffer, state: dict[str, Any]) -> None:
+    def _measure(self, buffer: Buffer, state: State) -> None:
         if self._with_sums:
             STAGES["source_sums"].launch({**state, "block_sums": self._memory.mapped(buffer.sums)}, (), self._stream)
         if self._with_energies:

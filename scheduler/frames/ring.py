@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from ..threads.copiers import Copiers, Target
 from ..threads.copy_kernels import READY
 from .frame import HELPERS, LEAST_SHARED_BYTES, Frame, HostFrame, SourceBuffer
 from .host_rgb import RgbFrame
-from .loop import FrameLoop
+from .loop import FrameDevice, FrameLoop
 
 READ_AHEAD_FRAMES = 7  # frames that are read into the ring while earlier ones are encoded
 DOWNLOAD_CYCLE = 6  # frames: the last references of each cycle are downloaded, for use if the GPU is lost
@@ -145,7 +144,7 @@ class FrameRing:
         for ring_slot, frame in enumerate(self.frames):
             frame.ring_slot = ring_slot
 
-    def _make(self, executor: Any) -> Frame:
+    def _make(self, executor: FrameDevice) -> Frame:
         settings = self._settings
         size = settings.mb_width, settings.mb_height
         if not executor.frames_on_device:
