@@ -1,7 +1,9 @@
 """Calls that the exception of a signal's handler cannot cut, and how such an exception differs from a failure of a file."""
 
+import _imp
 import _thread
 from collections.abc import Callable
+from contextlib import suppress
 
 
 class Uninterrupted:
@@ -51,6 +53,16 @@ class Uninterrupted:
                 self._failure = error
             self.ended = True
             self._running.release()
+
+
+def release_imports() -> None:
+    """Release the interpreter's lock of imports where an interrupt has cut an import of this thread as it took the lock.
+
+    Else the imports of other threads wait for ever. No thread holds the lock while it runs other code than importlib's.
+    """
+    if _imp.lock_held():
+        with suppress(RuntimeError):  # another thread holds it, within an import
+            _imp.release_lock()
 
 
 def check_of_file(error: BaseException) -> None:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..uninterrupted import release_imports
 from .errors import Error, InputError, RefusedFrame
 from .settings.pass_file import PassFile
 from .statistics import FrameRow, Statistics
@@ -71,6 +72,7 @@ class Session:
         if self.state != CLOSED:
             self.state = CLOSED
             if os.getpid() == self._process:
+                release_imports()
                 self._pipeline.close()
 
     def require(self, *states: str) -> None:
@@ -89,6 +91,7 @@ class Session:
         try:
             self._call.setdefault("call", mark)
             self._refuse(mark, OPEN, FAILED, FLUSHING)
+            release_imports()
             self._collect(self._pipeline.taken)  # frames that an interrupt of the previous call lost
             step()
         finally:  # no function is called here: an interrupt would keep the mark

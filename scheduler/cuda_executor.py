@@ -7,7 +7,7 @@ one more in the loop of each stream for B frames. The arrays of a frame are reus
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ..cuda_src.runtime.idle import keep
 from ..cuda_src.runtime.recording import HostBuffers, Recording
 from .executor import Step
+from .frames.device_frame import DeviceFrame
 from .frames.stream_schedule import FrameWaits
 from .gpu_memory import GpuMemory
 from .stages import (
@@ -37,9 +38,6 @@ from .stages import (
 from .threads.copy_kernels import READY
 from .threads.lazy_task import LazyTask, Task
 from .trace import GpuClock, Trace
-
-if TYPE_CHECKING:
-    from ..encoder.frames.device_frame import DeviceFrame
 
 _NOT_TIMED = nullcontext()
 B_FRAME_STREAMS = 2  # streams for B frames that are no references, each with a workspace; 0: none
@@ -159,7 +157,7 @@ class CudaExecutor(GpuMemory):
         return self._main if stage.stream == MAIN else stage.stream
 
     def import_device_frame(
-        self, number: int, source: "DeviceFrame", pairs: Pairs, state: Mapping[str, Any], later: Pairs = ()
+        self, number: int, source: DeviceFrame, pairs: Pairs, state: Mapping[str, Any], later: Pairs = ()
     ) -> None:
         """As `upload_frame`, for a frame that is already on the GPU.
 

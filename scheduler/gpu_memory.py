@@ -2,17 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ..cuda_src.runtime.foreign import Foreign
 from ..cuda_src.runtime.idle import take
+from .frames.device_frame import DeviceFrame
 from .stages import CUDA, MAIN, files
-
-if TYPE_CHECKING:
-    from ..encoder.frames.device_frame import DeviceFrame
 
 
 class GpuMemory:
@@ -70,14 +68,14 @@ class GpuMemory:
         """Samples of other libraries on this GPU as arguments of a stage that converts them."""
         return {name: DeviceArray(self.gpu, pointer, (1,), np.uint8) for name, pointer in pointers.items()}
 
-    def begin_read(self, stream: Any, source: "DeviceFrame") -> None:
+    def begin_read(self, stream: Any, source: DeviceFrame) -> None:
         """Order later work of a stream after that which writes a frame on this GPU. The context must be current."""
         if source.buffered is not None:
             self.gpu.wait(stream, source.buffered.buffer.made)
         elif source.order.after is not None:
             self.foreign().after(stream, source.order.after)
 
-    def end_read(self, stream: Any, source: "DeviceFrame", read: Any) -> None:
+    def end_read(self, stream: Any, source: DeviceFrame, read: Any) -> None:
         """The frame may be overwritten once the work issued to the stream has ended; read: an event behind that work."""
         if source.buffered is not None:
             self.gpu.record(source.buffered.buffer.read, stream)

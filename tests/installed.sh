@@ -62,11 +62,11 @@ cp -r "$caches" "$folder/elsewhere/caches"
 export H264LITE_CACHE="$folder/elsewhere/caches"
 counted() { "$@" 2>&1 | tee counted.log | tail -n 1 | grep -qx "0 compilations" || fail "compiled again: $(cat counted.log)"; }
 for options in "" "--preset ultrafast" "--preset placebo" "--me step"; do
-    counted "$two/python" "$root/tests/count_compilations.py" encode clip_64x48.yuv two.264 --device cpu $options
+    counted "$two/python" "$root/tests/support/count_compilations.py" encode clip_64x48.yuv two.264 --device cpu $options
     [ -n "$options" ] || cmp two.264 clip.264
-    counted "$two/python" "$root/tests/count_compilations.py" decode two.264 two.yuv
+    counted "$two/python" "$root/tests/support/count_compilations.py" decode two.264 two.yuv
 done
-counted "$two/python" "$root/tests/count_compilations.py" compile --cpu
+counted "$two/python" "$root/tests/support/count_compilations.py" compile --cpu
 unset H264LITE_CACHE
 
 if grep -qw avx2 /proc/cpuinfo && [ "$(uname -m)" = x86_64 ]; then
@@ -106,6 +106,6 @@ cd "$folder/open"
 nobody -m h264lite encode ../work/clip_64x48.yuv clip.264 --device cpu 2>log || fail "$(cat log)"
 cmp clip.264 ../work/clip.264
 [ "$(grep -c "are kept in $folder/tmp/h264lite-65534/" log)" = 1 ] || fail "no line names the temporary folder: $(cat log)"
-nobody "$root/tests/count_compilations.py" encode ../work/clip_64x48.yuv clip.264 --device cpu 2>&1 | tail -n 1 | grep -qx "0 compilations"
+nobody "$root/tests/support/count_compilations.py" encode ../work/clip_64x48.yuv clip.264 --device cpu 2>&1 | tail -n 1 | grep -qx "0 compilations"
 nobody -m h264lite doctor >log || fail "$(cat log)"
 nobody -c "import h264lite; h264lite.Decoder()"

@@ -19,8 +19,9 @@ from h264lite.cuda_src.runtime import driver
 from h264lite.encoder.errors import DeviceError, Error
 from h264lite.encoder.files import output_mp4
 
-from . import round_trip
 from .cuda_emulator.fixtures import gpu  # noqa: F401
+from .inside import in_use, waiting_file_of
+from .support import round_trip
 from .test_house import ROOT, SOURCES
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
@@ -95,10 +96,10 @@ def test_a_fork_waits_for_the_locks_of_the_process():
 
 def test_all_locks_of_modules_are_known():
     """A lock of a module is one of the process, and must be in the list."""
-    made = {name for name in SOURCES if re.search(r"^\w+ = .*(Lock|Condition|Event|Semaphore|Executor)\(",
+    with_locks = {name for name in SOURCES if re.search(r"^\w+ = .*(Lock|Condition|Event|Semaphore|Executor)\(",
                                                   (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)}  # fmt: skip
     known = {module.removeprefix("h264lite.") for module, _ in forks.LOCKS if module.startswith("h264lite")}
-    assert made == {f"{module.replace('.', '/')}.py" for module in known}
+    assert with_locks == {f"{module.replace('.', '/')}.py" for module in known}
 
 
 LOADING = """
@@ -233,7 +234,7 @@ def test_samples_that_wait_in_a_file_are_written_once(monkeypatch):
         for n, planes in enumerate(PICTURES):
             writer.write(planes)
             if n == forks_at:
-                file = writer._sink._waiting._file
+                file = waiting_file_of(writer)
                 assert status_of_child(lambda file=file: (file.close(), True)) == 0
         writer.close()
         return target.data
@@ -271,15 +272,13 @@ def test_a_decoder_after_a_fork():
 
 def test_an_encoder_that_another_thread_feeds_is_refused_by_its_process():
     with h264lite.Encoder(48, 32, 25, device="cpu", threads=1) as encoder:
-        encoder._session._call["call"] = object()  # of a thread of the parent, at the fork
-
         def refused():
             with pytest.raises(Error, match="make one in each process"):
                 encoder.encode(PICTURES[0])
             return True
 
-        assert status_of_child(refused) == 0
-        encoder._session._call.clear()
+        with in_use(encoder):  # by a thread of the parent, at the fork
+            assert status_of_child(refused) == 0
 
 
 # ---- GPUs

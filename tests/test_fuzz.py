@@ -81,13 +81,13 @@ def test_a_wrong_frame_and_a_wrong_sample_are_seen(monkeypatch) -> None:
     given, decode = legal_cases.material(), legal_cases.ours
     cases = [legal_cases.build(given, worker.random_of("legal", 1, n)) for n in range(12)]
     monkeypatch.setattr(legal_cases, "ours", lambda *a: [frame[:-1] + bytes((frame[-1] ^ 1,)) for frame in decode(*a)])
-    found = 0
+    count = 0
     for case in cases:
         try:
             assert legal_cases.run(case, GuardedNumpy("none")).refused
         except AssertionError:
-            found += 1
-    assert found > 6
+            count += 1
+    assert count > 6
     movies = mp4_cases.material()
     legal = [mp4_files.legal(movies.movies[0], random.Random(n)) for n in range(4)]
     for case in legal:

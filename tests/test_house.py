@@ -104,13 +104,13 @@ def test_functions_are_short():
 
 
 def test_functions_have_few_parameters():
-    found = []
+    long = []
     for name in (name for name in PYTHON if not name.startswith("tests/")):
         for node in functions(name):
             parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
             if len(parameters) > MOST_PARAMETERS:
-                found.append(f"{name}:{node.lineno} {node.name}")
-    assert not found
+                long.append(f"{name}:{node.lineno} {node.name}")
+    assert not long
 
 
 def test_files_say_what_they_are_for():
@@ -130,12 +130,10 @@ def test_longer_functions_have_docstrings():
 
 
 def imported(name):
-    """(line, dotted path as parts) of everything of ours that a file imports; not what only types need."""
-    package, module = name.split("/")[:-1], tree(name)
-    types = [node for node in ast.walk(module) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    for_types = {id(inner) for node in types for inner in ast.walk(node)}
-    for node in ast.walk(module):
-        if isinstance(node, ast.ImportFrom) and node.level and id(node) not in for_types:
+    """(line, dotted path as parts) of everything of ours that a file imports, what only types need too."""
+    package = name.split("/")[:-1]
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.ImportFrom) and node.level:
             base = [*package[: len(package) + 1 - node.level], *(node.module.split(".") if node.module else [])]
             yield from ((node.lineno, [*base, alias.name]) for alias in node.names)
         dynamic = isinstance(node, ast.Call) and ast.unparse(node.func) == "import_module"
@@ -175,9 +173,9 @@ def test_benchmarks_and_samples_import_each_other_by_the_package():
         folder = name.rpartition("/")[0]
         if folder in ("benchmarks", "samples"):
             for node in ast.walk(tree(name)):
-                found = [part.name for part in node.names] if isinstance(node, ast.Import) else (
+                names = [part.name for part in node.names] if isinstance(node, ast.Import) else (
                     [node.module] if isinstance(node, ast.ImportFrom) and not node.level else [])
-                wrong += [f"{name}:{node.lineno} {other}" for other in found if f"{folder}/{other}.py" in PYTHON]
+                wrong += [f"{name}:{node.lineno} {other}" for other in names if f"{folder}/{other}.py" in PYTHON]
     assert not wrong
 
 
@@ -199,11 +197,11 @@ IMPORT_NUMBA = {
 
 def test_loading_a_kernel_imports_no_numba():
     """Intrinsics are those of jit/intrinsics.py; see jit/numba_free.py."""
-    found = {name for name in SOURCES for node in tree(name).body
+    importers = {name for name in SOURCES for node in tree(name).body
              if isinstance(node, (ast.Import, ast.ImportFrom)) and not getattr(node, "level", 0)
              for module in ([node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
              if module.partition(".")[0] in ("numba", "llvmlite")}  # fmt: skip
-    assert found == IMPORT_NUMBA
+    assert importers == IMPORT_NUMBA
 
 
 def made_by(program):

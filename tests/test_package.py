@@ -63,15 +63,15 @@ def wheel(clone, tmp_path_factory):
 
 
 def test_a_wheel_has_the_files_of_the_package_and_no_others(clone, wheel):
-    found = {name for name in contents(wheel) if ".dist-info/" not in name}
+    packed = {name for name in contents(wheel) if ".dist-info/" not in name}
     folders = {"", *(f"{path.parent.relative_to(clone).as_posix()}/" for path in clone.rglob("__init__.py"))} - {"./"}
     folders = {folder for folder in folders if not folder.startswith(("tests/", "papers/", "build/"))} | {"report/page/"}
     expected = {f"h264lite/{name}" for name in files(clone)
                 if name[: name.rfind("/") + 1] in folders and name.endswith(INSTALLED) and name != "setup.py"}
-    assert found == expected
+    assert packed == expected
     for name in ("py.typed", "cuda_src/intra.cu", "cuda_src/simd.cuh", "samples/make_clip.py",
                  "report/page/main.js"):  # fmt: skip
-        assert f"h264lite/{name}" in found
+        assert f"h264lite/{name}" in packed
 
 
 def extras_of(folder):
@@ -82,17 +82,17 @@ def extras_of(folder):
 
 
 def test_the_metadata_is_that_of_the_project(clone, wheel):
-    found = contents(wheel)
-    (folder,) = {name.split("/")[0] for name in found if ".dist-info/" in name}
-    lines = found[f"{folder}/METADATA"].decode().splitlines()
+    packed = contents(wheel)
+    (folder,) = {name.split("/")[0] for name in packed if ".dist-info/" in name}
+    lines = packed[f"{folder}/METADATA"].decode().splitlines()
     from h264lite.version import __version__
 
     assert f"Version: {__version__}" in lines and "License-Expression: MIT" in lines and "Requires-Python: >=3.11" in lines
     assert {line.partition(": ")[2] for line in lines if line.startswith("Provides-Extra")} == extras_of(clone)
     needed = {line.partition(": ")[2] for line in lines if line.startswith("Requires-Dist") and "extra ==" not in line}
     assert {re.split(r"[<>=]", name)[0] for name in needed} == {"numpy", "numba", "llvmlite", "scipy"}
-    assert b"h264lite = h264lite.__main__:main" in found[f"{folder}/entry_points.txt"]
-    assert any(name.startswith(folder) and name.endswith("LICENSE") for name in found)
+    assert b"h264lite = h264lite.__main__:main" in packed[f"{folder}/entry_points.txt"]
+    assert any(name.startswith(folder) and name.endswith("LICENSE") for name in packed)
 
 
 def test_every_extra_is_documented(clone):

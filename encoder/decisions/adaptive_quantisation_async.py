@@ -1,27 +1,23 @@
 """Adaptive quantisation of the frames that wait: in a thread beside the decisions, which need it much later."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ...scheduler.frames.gpu_sources import GpuSource
-from ...scheduler.threads.aq_kernels import (
-    MOST_JOBS,
-    RING_SIZE,
-    STOP,
-    adaptations_done,
-    post_adaptation,
-    serve_adaptations,
-)
+from ...scheduler.threads.aq_kernels import serve_adaptations
 from ...scheduler.threads.dependent_task import ComputeOnce, Starter
+from ...scheduler.threads.job_ring import NOT_DONE, post_job, result_of
 from ...scheduler.threads.semaphore import NoGilThreads, address
 from ..settings.config import Config
 from .adaptive_quantisation import AqSettings, aq_offsets, energies, error_weights, in_coded_width
 
 _NAP = 2e-5  # seconds between looks at a job that has not ended
+_MOST_AHEAD = 16  # jobs that are not done: the planes of each are kept
 
 
 class AqResult(NamedTuple):
@@ -31,17 +27,25 @@ class AqResult(NamedTuple):
     error_weights: np.ndarray | None
 
 
+class _Used(NamedTuple):
+    """A job that may not be done, with the arrays that the thread reads and writes."""
+
+    ticket: int
+    sources: list[np.ndarray]
+    result: AqResult
+
+
 class AsyncAdaptiveQuantisation(NoGilThreads):
     """What adaptive quantisation makes of each frame, by display index."""
 
     def __init__(self, config: Config, start: Starter | None = None) -> None:
         """start: on a CPU, for work that free threads of the loop may do."""
-        super().__init__(np.zeros(RING_SIZE, np.int64), STOP, int(config.device != "cpu"), "aq")
+        super().__init__(int(config.device != "cpu"), "aq")
         self._settings, self._width, self._with_error_weights = AqSettings.of(config), config.coded_width, config.mbtree
         self._n_mb = config.mb_width * config.mb_height
         self._seen, self._begin_soon = 0, start
         self._results: dict[int, Callable[[], AqResult]] = {}
-        self._used: list[Any] = [None] * MOST_JOBS  # by the thread: kept until a later job takes the place
+        self._used: deque[_Used] = deque()
 
     def see(self, planes: Sequence[np.ndarray] | GpuSource) -> None:
         """The next frame in display order: Y, Cb, Cr, uint8 of display size, unchanged until `take`; or on a GPU."""
@@ -68,14 +72,19 @@ class AsyncAdaptiveQuantisation(NoGilThreads):
         numbers = *sources[0].shape, self._width, self._settings.mode, self._settings.strength, address(result.offsets)
         error_weights = 0 if result.error_weights is None else address(result.error_weights)
         job = np.array([*map(address, sources), *numbers, error_weights], np.int64)
-        while (ticket := post_adaptation(self._job_ring, job, semaphore.post, semaphore.memory)) < 0:
-            time.sleep(_NAP)
-        self._used[ticket % MOST_JOBS] = sources, result
+        if len(self._used) == _MOST_AHEAD:
+            self._wait(self._used[0].ticket, result)
+        ticket = post_job(self._job_ring, job, semaphore.post, semaphore.memory)
+        self._used.append(_Used(ticket, sources, result))
         return partial(self._wait, ticket, result)
 
     def _wait(self, ticket: int, result: AqResult) -> AqResult:
-        while adaptations_done(self._job_ring) <= ticket:
-            time.sleep(_NAP)
+        """Wait for a job. Jobs end in order: no later call waits for it or an earlier one."""
+        if self._used and self._used[0].ticket <= ticket:
+            while result_of(self._job_ring, ticket) == NOT_DONE:
+                time.sleep(_NAP)
+        while self._used and self._used[0].ticket <= ticket:
+            self._used.popleft()
         return result
 
     def _of_planes(self, planes: Sequence[np.ndarray]) -> AqResult:

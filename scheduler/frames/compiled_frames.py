@@ -3,16 +3,14 @@
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..coding_settings import CodingSettings
 from ..compiled_frame import ArgumentGroup, ArgumentGroups, Call, CompiledFrame, MakeGroup, State
 from ..executor import Executor
 from ..frame_spec import FrameSpec
 from ..stages import ENTROPY_STAGE, STAGES, frame_steps
 from .frame import Frame, HostFrame
-
-if TYPE_CHECKING:
-    from ...encoder.settings.config import Config
 
 MOST_KINDS = 64  # of frames: they differ by numbers of entries, weights, slices
 
@@ -20,8 +18,8 @@ MOST_KINDS = 64  # of frames: they differ by numbers of entries, weights, slices
 class CompiledFrames:
     """The compiled frames of a loop, by kind of frame."""
 
-    def __init__(self, config: "Config") -> None:
-        self._config = config
+    def __init__(self, settings: CodingSettings) -> None:
+        self._settings = settings
         self._compiled_frames: dict[Hashable, CompiledFrame | None] = {}  # None: stages of the kind cannot be called so
         self._groups = ArgumentGroups()
 
@@ -70,14 +68,16 @@ class CompiledFrames:
         return [
             [[(STAGES[name], span, of_entry[ref] if ref >= 0 else state) for name, span in part]
              for part in executor.parts(names)]
-            for names, ref in steps_of(self._config, frame.spec)
+            for names, ref in steps_of(self._settings, frame.spec)
         ]  # fmt: skip
 
 
-def steps_of(config: "Config", spec: FrameSpec, for_download: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], int]]:
+def steps_of(
+    settings: CodingSettings, spec: FrameSpec, for_download: tuple[str, ...] = ()
+) -> list[tuple[tuple[str, ...], int]]:
     """See frame_steps."""
-    options = config.me, for_download, config.subme, config.cabac, spec.luma_weighted
-    return frame_steps(spec.n_ref, *options, spec.n_ref1, spec.is_reference, config.has_b_frames, bool(spec.mb_qp))
+    options = settings.me, for_download, settings.subme, settings.cabac, spec.luma_weighted
+    return frame_steps(spec.n_ref, *options, spec.n_ref1, spec.is_reference, settings.has_b_frames, bool(spec.mb_qp))
 
 
 def _entropy_steps(states: Sequence[State]) -> list[list[list[Call]]]:

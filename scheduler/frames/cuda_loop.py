@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from ..coding_settings import CodingSettings
 from ..cuda_executor import CudaExecutor, FramePlace
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, Zeros, nothing, split_planes, split_upload, upload_shape
-from .loop import Arrays, FrameBinding, Loop, LoopSettings, PreviousFrame
+from .loop import Arrays, FrameBinding, Loop, PreviousFrame
 from .placeholders import DECODED, FIRST_ENTRY, Placeholders
 from .stream_schedule import StreamSchedule
 
@@ -19,21 +20,21 @@ class CudaLoop(Loop):
     executor: CudaExecutor
 
     def __init__(
-        self, settings: LoopSettings, executor: CudaExecutor, arrays: Arrays | None = None,
+        self, settings: CodingSettings, executor: CudaExecutor, arrays: Arrays | None = None,
         dpb: DecodedPictureBuffer | None = None, frames_on_device: list[Frame] | None = None,
     ) -> None:  # fmt: skip
         """arrays, dpb, frames_on_device: shared with a loop that alternates with this one."""
         super().__init__(settings, executor, arrays, dpb)
-        config, zeros = settings.config, executor.zeros
-        self.frames_on_device = frames_on_device or [
-            Frame(config.mb_width, config.mb_height, zeros, config.has_b_frames) for _ in range(executor.frames_on_device)
-        ]
+        zeros = executor.zeros
+
+        def make_frame(zeros: Zeros) -> Frame:
+            return Frame(settings.mb_width, settings.mb_height, zeros, settings.has_b_frames)
+
+        self.frames_on_device = frames_on_device or [make_frame(zeros) for _ in range(executor.frames_on_device)]
         self.inputs = [_input(settings, zeros) for _ in self.frames_on_device]
         self.placeholders = Placeholders(
-            self.arrays, list(zip(self.frames_on_device, self.inputs)),
-            lambda placeholder_zeros: Frame(config.mb_width, config.mb_height, placeholder_zeros, config.has_b_frames),
-            partial(_input, settings),
-        )  # fmt: skip
+            self.arrays, list(zip(self.frames_on_device, self.inputs)), make_frame, partial(_input, settings)
+        )
         self._stream_schedule = StreamSchedule(executor.parallel_b_frames, len(self.frames_on_device))
         arrays_b = [self.arrays.with_own_workspace() for _ in range(executor.parallel_b_frames)]
         self._arrays_of = [self.arrays, *arrays_b]  # by stream
@@ -102,11 +103,10 @@ def _qps(frame: HostFrame, device_frame: Frame) -> list[tuple[np.ndarray, Any]]:
     return [(frame.mb_qp, device_frame.qp)] if frame.spec.mb_qp else []
 
 
-def _input(settings: LoopSettings, zeros: Zeros) -> dict[str, Any]:
+def _input(settings: CodingSettings, zeros: Zeros) -> dict[str, Any]:
     """The upload target of a frame of display size on a GPU, with its parameters, planes and pitches by name."""
-    config = settings.config
-    upload = zeros(upload_shape(config.mb_height, config.display), np.uint8)
-    source, params = split_upload(upload, config.mb_height, config.display)
-    y, u, v = split_planes(source, config.display)
-    pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2, "chroma_step": 1}
+    upload = zeros(upload_shape(settings.mb_height, settings.display), np.uint8)
+    source, params = split_upload(upload, settings.mb_height, settings.display)
+    y, u, v = split_planes(source, settings.display)
+    pitches = {"pitch": settings.width, "chroma_pitch": (settings.width + 1) // 2, "chroma_step": 1}
     return {"upload": upload, "frame_params": params, "input_y": y, "input_u": u, "input_v": v, **pitches}

@@ -34,10 +34,8 @@ from ..arrays import (
 )
 from ..frame_spec import FrameSpec, SliceHeaders
 from ..threads.copiers import Copiers, Target
+from .device_frame import DeviceFrame
 from .host_rgb import RgbFrame
-
-if TYPE_CHECKING:
-    from ...encoder.frames.device_frame import DeviceFrame
 
 Array = Any  # np.ndarray, or a GPU array
 Zeros = Callable[[tuple[int, ...], Any], Array]
@@ -279,7 +277,7 @@ class HostFrame(Frame):
             self._copying.end(self.upload_fence)
             self._copying = None
 
-    def load_from_gpu(self, source: "DeviceFrame") -> None:
+    def load_from_gpu(self, source: DeviceFrame) -> None:
         """The source is on the GPU; with by_rows its planes are downloaded with the results (I_PCM needs the samples)."""
         self.complete()
         self.device_source = source

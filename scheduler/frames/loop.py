@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, DIA, HEX, ROUNDING, SMALL_PARTITIONS, UMH
 from ...cpu_simd.layout import N_WEIGHTS
 from ...cpu_simd.scaling import scaling_table
-from ..arrays import INTRA_FILL, SECOND_FILL, Size
+from ..arrays import INTRA_FILL, SECOND_FILL
+from ..coding_settings import CodingSettings
 from ..compiled_frame import MakeGroup, merged
 from ..cuda_executor import CudaExecutor
 from ..executor import Executor, Step, deferred_call
@@ -23,9 +23,6 @@ from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, References, Workspace
 from .params import decision_params, list_numbers, list_state, reference_params
 
-if TYPE_CHECKING:
-    from ...encoder.settings.config import Config
-
 OneDevice = Executor | CudaExecutor
 
 PATTERNS = {"dia": DIA, "hex": HEX, "umh": UMH}  # by --me
@@ -34,34 +31,24 @@ BY_DEFAULT = 21, 11  # deadzone_inter, deadzone_intra
 MASK_16x16, MASK_16x8, MASK_8x8, MASK_8x4, MASK_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LoopSettings:
-    """slices: macroblock rows [row0, row1) of each."""
-
-    config: "Config"
-    slices: tuple[tuple[int, int], ...]
-
-
 class Arrays:
     """The arrays of one memory: reference frames, workspace, constants; as arguments of stages by name."""
 
-    def __init__(self, settings: LoopSettings, executor: Any) -> None:
+    def __init__(self, settings: CodingSettings, executor: Any) -> None:
         """executor: or a worker of one: it has zeros, constant, interior, fill and tickets."""
-        config = settings.config
-        self.config, self.executor = config, executor
-        size = Size(config.mb_width, config.mb_height, config.pad, config.has_b_frames)
+        self.settings, self.executor = settings, executor
         # frames that are no references may still be read, or coded, while the next ones are coded
         extra_slots = executor.parallel_b_frames + (
-            config.has_b_frames and (executor.frames_on_device > 0 or executor.parallel_b_frames > 0)
+            settings.has_b_frames and (executor.frames_on_device > 0 or executor.parallel_b_frames > 0)
         )
-        self.slots = config.dpb_frames + 1 + extra_slots
-        self.references = References.allocate(self.slots + config.weightp, size, executor.zeros)
-        self.workspace = Workspace(size, config.most_searches, executor.zeros)
-        self.constants = _constants(config)
-        rows = [*(row0 for row0, _ in settings.slices), config.mb_height]
+        self.slots = settings.dpb_frames + 1 + extra_slots
+        self.references = References.allocate(self.slots + settings.weighted_copies, settings.size, executor.zeros)
+        self.workspace = Workspace(settings.size, settings.most_searches, executor.zeros)
+        self.constants = _constants(settings)
+        rows = [*(row0 for row0, _ in settings.slices), settings.mb_height]
         self.constants["slice_first_mb"] = executor.constant(_slice_first_mb(settings))
         self.constants["slice_rows"] = executor.constant(np.array(rows, np.int32))
-        self.constants["scaling"] = executor.constant(_scaling(config))
+        self.constants["scaling"] = executor.constant(_scaling(settings))
 
     def for_executor(self, executor: Any) -> "Arrays":
         """The same arrays, for another executor of the same memory."""
@@ -71,9 +58,8 @@ class Arrays:
 
     def with_own_workspace(self) -> "Arrays":
         """The same arrays with a workspace of their own, for a frame that runs while others do."""
-        other, config = copy(self), self.config
-        size = Size(config.mb_width, config.mb_height, config.pad, config.has_b_frames)
-        other.workspace = Workspace(size, config.most_searches, self.executor.zeros)
+        other, settings = copy(self), self.settings
+        other.workspace = Workspace(settings.size, settings.most_searches, self.executor.zeros)
         return other
 
     def state(
@@ -94,7 +80,7 @@ class Arrays:
         """
         previous = previous or PreviousFrame.of(device_frame, ())
         motion = {"previous_ref_idx": previous.ref_idx, "previous_mv": previous.mv}
-        frame_arrays, workspace, with_b = device_frame.arrays, self.workspace.arrays(), self.config.has_b_frames
+        frame_arrays, workspace, with_b = device_frame.arrays, self.workspace.arrays(), self.settings.has_b_frames
         numbers = {
             "n_ref": spec.n_ref, "n_ref1": spec.n_ref1 if with_b else None, "duplicates": spec.duplicates,
             "ref_luma": self.references.luma, "ref_chroma": self.references.chroma,
@@ -135,7 +121,7 @@ class Arrays:
         """The frame whose motion the search continues in streams with B frames: the first of list 1, else of list 0, whatever
         frames were coded since; else None.
         """
-        if not self.config.has_b_frames or not list_slots:
+        if not self.settings.has_b_frames or not list_slots:
             return None
         slot = list_slots[spec.n_ref if spec.n_ref1 else 0]
         kept = self.kept(slot)
@@ -154,7 +140,7 @@ class Arrays:
         """The arguments of the entropy stage in groups, as `argument_groups`."""
         spec, frame_arrays = frame.spec, frame.arrays
         more = {
-            "n_ref": spec.n_ref, "n_ref1": spec.n_ref1 if self.config.has_b_frames else None,
+            "n_ref": spec.n_ref, "n_ref1": spec.n_ref1 if self.settings.has_b_frames else None,
             "frame_params": frame.frame_params, "slice_data": frame.slice_data,
         }  # fmt: skip
         return [
@@ -164,7 +150,7 @@ class Arrays:
 
     def decoded_state(self, slot: int) -> dict[str, Any]:
         """The arguments for the decoded frame in `slot`."""
-        (luma, chroma), pad = self.planes(slot), self.config.pad
+        (luma, chroma), pad = self.planes(slot), self.settings.pad
         y, cb, cr = luma[0], chroma[0], chroma[1]
         interior = self.executor.interior
         return {
@@ -203,7 +189,7 @@ class Arrays:
         if not frame.spec.n_ref:
             for name, value in INTRA_FILL.items():
                 fill(device_frame.results[name], value)
-        if self.config.has_b_frames and not frame.spec.n_ref1:
+        if self.settings.has_b_frames and not frame.spec.n_ref1:
             for name, value in SECOND_FILL.items():
                 fill(device_frame.results[name], value)
 
@@ -272,11 +258,11 @@ class Loop:
     """See FrameLoop: on the threads of one CPU executor."""
 
     def __init__(
-        self, settings: LoopSettings, executor: OneDevice, arrays: Arrays | None = None,
+        self, settings: CodingSettings, executor: OneDevice, arrays: Arrays | None = None,
         dpb: DecodedPictureBuffer | None = None,
     ) -> None:  # fmt: skip
         """arrays, dpb: shared with a loop that alternates with this one."""
-        self.settings, self.config, self.executor = settings, settings.config, executor
+        self.settings, self.executor = settings, executor
         self.arrays = Arrays(settings, executor) if arrays is None else arrays
         self.references = self.arrays.references
         n_busy = 1 + executor.parallel_b_frames + executor.frames_on_device
@@ -288,7 +274,7 @@ class Loop:
         self._idle_arrays: list[Arrays] = []  # for these, with workspaces
         self._tasks_by_slot: dict[int, DependentTask] = {}  # the last frames, by slot
         self._last: list[DependentTask] = []  # the last one that is no B frame
-        self._compiled_frames = CompiledFrames(self.config)
+        self._compiled_frames = CompiledFrames(self.settings)
         self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
         self._before: PreviousFrame | None = None  # `previous` of the last frame
         self.previous: PreviousFrame | None = None  # the last frame; B frames may lie between a frame and what it continues
@@ -320,7 +306,7 @@ class Loop:
         """
         assert isinstance(self.executor, Executor)
         awaited = [self._tasks_by_slot[k] for k in {*list_slots} if k in self._tasks_by_slot]
-        if frame.spec.n_ref1 and not (frame.spec.is_reference and self.config.shares_references):
+        if frame.spec.n_ref1 and not (frame.spec.is_reference and self.settings.shares_references):
             code = partial(self._code_parallel, executor_b, frame, slot, list_slots, previous)
             ready = self.executor.after(code, awaited, urgent=False)
         else:
@@ -390,7 +376,7 @@ class Loop:
             self.references.luma[slot][0][...], self.references.chroma[slot][...] = frame.decoded
             state = self.arrays.constants | self.arrays.decoded_state(slot)
             self.executor.run([(BORDERS, {}), (("interpolate",), {})], state, {})
-            if self.config.has_b_frames:
+            if self.settings.has_b_frames:
                 self.executor.run([(("keep_motion",), {})], state | frame.arrays | self.references.kept[slot], {})
         self.previous = None if previous is None else PreviousFrame.of(previous, previous.spec.distances)
 
@@ -411,7 +397,7 @@ class Loop:
         state, references = binding.state(spec), binding.reference_states(spec)
         steps: list[Step] = [
             (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
-            for names, ref in steps_of(self.config, spec, self.for_download)
+            for names, ref in steps_of(self.settings, spec, self.for_download)
         ]
         return steps, state
 
@@ -434,15 +420,15 @@ def _partition_mask(partitions: frozenset[str], max_mvs_per_2mb: int) -> int:
     return MASK_16x16 | ("p8x8" in partitions) * (MASK_16x8 | MASK_8x8) | ("p4x4" in partitions) * small
 
 
-def _slice_first_mb(settings: LoopSettings) -> np.ndarray:
+def _slice_first_mb(settings: CodingSettings) -> np.ndarray:
     """int32[mb_height]: address of the first macroblock of the slice that holds the row."""
-    mb_width = settings.config.mb_width
+    mb_width = settings.mb_width
     return np.array([row0 * mb_width for row0, row1 in settings.slices for _ in range(row0, row1)], np.int32)
 
 
-def _scaling(config: "Config") -> np.ndarray:
+def _scaling(settings: CodingSettings) -> np.ndarray:
     """int16[SCALING_SIZE]: the table of the scaling lists."""
-    lists = config.scaling_lists
+    lists = settings.scaling_lists
     return scaling_table(np.array(lists[:6], np.int32), np.array(lists[6:], np.int32))
 
 
@@ -451,23 +437,23 @@ def _dead_zone(option: int, default: int, of_default: int) -> int:
     return of_default if option == default else ROUNDING * (32 - option) // 64
 
 
-def _constants(config: "Config") -> dict[str, Any]:
+def _constants(settings: CodingSettings) -> dict[str, Any]:
     """The arguments that are the same for all frames."""
-    beyond_baseline = config.cabac or config.transform_8x8_mode or config.has_b_frames
+    beyond_baseline = settings.cabac or settings.transform_8x8_mode or settings.has_b_frames
     return {
-        "pad": config.pad, "chroma_pad": config.pad // 2, "luma_unit": 16, "chroma_unit": 8,
-        "width": config.width, "height": config.height,
-        "chroma_width": (config.width + 1) // 2, "chroma_height": (config.height + 1) // 2,
-        "merange": config.merange, "pattern": (PATTERNS.get(config.me, DIA), config.merange), "step_grid": config.step_grid,
-        "max_mv_y": config.max_mv_y, "subme": config.subme, "mb_width": config.mb_width,
-        "partition_mask": _partition_mask(config.partitions, config.max_mvs_per_2mb),
-        "chroma_qp_offset": config.chroma_qp_offset, "has_scaling_lists": 1 if config.has_scaling_lists else None,
-        "trellis": config.trellis,
-        "transform_8x8_mode": int(config.transform_8x8_mode) if beyond_baseline else None,
-        "cabac": int(config.cabac) if beyond_baseline else None,
-        "dead_zone_inter": _dead_zone(config.deadzone_inter, BY_DEFAULT[0], DEAD_ZONE_INTER),
-        "dead_zone_intra": _dead_zone(config.deadzone_intra, BY_DEFAULT[1], DEAD_ZONE_INTRA),
-        "intra_8x8": int("i8x8" in config.partitions), "psy_rd": round(256 * config.psy_rd),
-        "alpha_offset": 2 * config.deblock_alpha, "beta_offset": 2 * config.deblock_beta,
-        "disable_idc": config.disable_deblocking_idc,
+        "pad": settings.pad, "chroma_pad": settings.pad // 2, "luma_unit": 16, "chroma_unit": 8,
+        "width": settings.width, "height": settings.height,
+        "chroma_width": (settings.width + 1) // 2, "chroma_height": (settings.height + 1) // 2,
+        "merange": settings.merange, "pattern": (PATTERNS.get(settings.me, DIA), settings.merange),
+        "step_grid": settings.step_grid, "max_mv_y": settings.max_mv_y, "subme": settings.subme,
+        "mb_width": settings.mb_width, "partition_mask": _partition_mask(settings.partitions, settings.max_mvs_per_2mb),
+        "chroma_qp_offset": settings.chroma_qp_offset, "has_scaling_lists": 1 if settings.has_scaling_lists else None,
+        "trellis": settings.trellis,
+        "transform_8x8_mode": int(settings.transform_8x8_mode) if beyond_baseline else None,
+        "cabac": int(settings.cabac) if beyond_baseline else None,
+        "dead_zone_inter": _dead_zone(settings.deadzone_inter, BY_DEFAULT[0], DEAD_ZONE_INTER),
+        "dead_zone_intra": _dead_zone(settings.deadzone_intra, BY_DEFAULT[1], DEAD_ZONE_INTRA),
+        "intra_8x8": int("i8x8" in settings.partitions), "psy_rd": round(256 * settings.psy_rd),
+        "alpha_offset": 2 * settings.deblock_alpha, "beta_offset": 2 * settings.deblock_beta,
+        "disable_idc": settings.disable_deblocking_idc,
     }  # fmt: skip

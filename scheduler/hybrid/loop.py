@@ -7,13 +7,14 @@ import numpy as np
 
 from ...cpu_simd.layout import HEADER_BITS, WEIGHTS
 from ...cuda_src.runtime.device import DeviceMemoryError
-from ..arrays import CURRENT, KEPT_ARRAYS, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key, Size, byte_span, pool_planes
+from ..arrays import CURRENT, KEPT_ARRAYS, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key, byte_span, pool_planes
+from ..coding_settings import CodingSettings
 from ..cuda_executor import CudaExecutor
 from ..frame_spec import FrameSpec
 from ..frames.cuda_loop import CudaLoop
 from ..frames.dpb import DecodedPictureBuffer
 from ..frames.frame import Frame, HostFrame
-from ..frames.loop import Arrays, Loop, LoopSettings, PreviousFrame
+from ..frames.loop import Arrays, Loop, PreviousFrame
 from ..frames.params import decision_params
 from ..stages import MAIN
 from ..threads.dependent_task import ComputeOnce
@@ -26,9 +27,8 @@ from .workers import FRAMES_ON_DEVICE
 class HybridLoop:
     """See FrameLoop; the executor holds plans and devices."""
 
-    def __init__(self, settings: LoopSettings, executor: HybridExecutor) -> None:
-        config = settings.config
-        self.settings, self.config, self.executor = settings, config, executor
+    def __init__(self, settings: CodingSettings, executor: HybridExecutor) -> None:
+        self.settings, self.executor = settings, executor
         self.single_device_loops: dict[str, Loop] = {}  # loops of devices that encoded whole frames
         self.arrays: dict[str, Arrays] = {HOST: Arrays(settings, executor)}
         self.frames_on_device: list[Frame] = []
@@ -36,13 +36,13 @@ class HybridLoop:
         if gpu_worker is not None:
             self.arrays[gpu_worker.device] = Arrays(settings, gpu_worker)
             self.frames_on_device = [
-                Frame(config.mb_width, config.mb_height, gpu_worker.zeros, config.has_b_frames)
+                Frame(settings.mb_width, settings.mb_height, gpu_worker.zeros, settings.has_b_frames)
                 for _ in range(FRAMES_ON_DEVICE)
             ]
             self.params_on_device = [gpu_worker.zeros((HEADER_BITS - WEIGHTS,), np.int32) for _ in range(FRAMES_ON_DEVICE)]
             self.qps_on_device = [gpu_worker.zeros((1,), np.int32) for _ in range(FRAMES_ON_DEVICE)]
-        executor.adaptation.mb_width = config.mb_width
-        self.size = Size(config.mb_width, config.mb_height, config.pad, config.has_b_frames)
+        executor.adaptation.mb_width = settings.mb_width
+        self.size = settings.size
         self.references = self.arrays[HOST].references
         self.dpb = DecodedPictureBuffer(self.arrays[HOST].slots)  # of all loops: all memories use the same slots
         self.previous: dict[str, Frame] = {}
@@ -52,7 +52,7 @@ class HybridLoop:
 
     def run(self, frame: Frame) -> Callable[[], None]:
         """See FrameLoop."""
-        executor, config, spec = self.executor, self.config, frame.spec
+        executor, settings, spec = self.executor, self.settings, frame.spec
         if self._pending_download is not None:
             self._pending_download()
             self._pending_download = None
@@ -86,14 +86,14 @@ class HybridLoop:
                 executor.gpu_worker.import_device_frame(source, state)
         wanted = frame.decoded is not None and frame.keep_reconstruction
         frame_kind = FrameKind(
-            self.size, spec.n_ref - spec.duplicates, config.ref, config.me, source_memory, wanted, spec.is_idr, config.subme,
-            config.cabac, spec.duplicates, spec.luma_weighted, spec.n_ref1, spec.is_reference, entries, after,
-            bool(spec.mb_qp),
+            self.size, spec.n_ref - spec.duplicates, settings.ref, settings.me, source_memory, wanted, spec.is_idr,
+            settings.subme, settings.cabac, spec.duplicates, spec.luma_weighted, spec.n_ref1, spec.is_reference, entries,
+            after, bool(spec.mb_qp),
         )  # fmt: skip
         in_flight, downloaded = executor.run_frame(frame.index, frame_kind, work, frame.stage_seconds)
         if isinstance(frame, HostFrame):
             frame.levels_packed = in_flight.order.compacts
-            for rows in in_flight.order.levels if frame.levels_packed else [(0, config.mb_height)]:
+            for rows in in_flight.order.levels if frame.levels_packed else [(0, settings.mb_height)]:
                 frame.mark_levels_dirty(*rows)
         frame.write_slices = self.arrays[HOST].deferred_write(frame)
         self.dpb.end(frame.spec, slot)
@@ -133,7 +133,7 @@ class HybridLoop:
         gpu_worker, block = self.executor.gpu_worker, decision_params(frame.frame_params)
         if gpu_worker is None or memory == HOST:
             return block
-        if not frame.spec.weights and not self.config.has_b_frames:
+        if not frame.spec.weights and not self.settings.has_b_frames:
             return gpu_worker.constant(block)  # few frames differ
         params = self.params_on_device[frame.index % FRAMES_ON_DEVICE]
         params.put(block, gpu_worker.streams[MAIN])  # before the kernels that read it
@@ -181,7 +181,7 @@ class HybridLoop:
         """Encode a frame on one device."""
         ready = loop.run(frame)
         self.previous, self.previous_distances = self._frame_by_memory(frame), frame.spec.distances
-        self.executor.finished_on_single_device(len(frame.spec.references_after), self.config.has_b_frames)
+        self.executor.finished_on_single_device(len(frame.spec.references_after), self.settings.has_b_frames)
         return ready
 
     def _decoded(self, in_flight: InFlightFrame, frame: Frame, slot: int) -> None:

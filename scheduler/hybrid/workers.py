@@ -4,19 +4,17 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...cuda_src.runtime.device import Device
 from ..arrays import SOURCES
 from ..executor import Executor
+from ..frames.device_frame import DeviceFrame
 from ..gpu_memory import GpuMemory
 from ..stages import D2H, EVEN, FRAME, H2D, MAIN, ROWS, SLICE_TICKETS, SLICES, STAGES, TICKETS
 from ..trace import GpuClock, Trace
 from .plan import HOST
 from .route import Copy, Op, Run
-
-if TYPE_CHECKING:
-    from ...encoder.frames.device_frame import DeviceFrame
 
 FRAMES_ON_DEVICE = 3  # frames whose arrays a GPU holds: one uploaded, one in the loop, one downloaded
 Seconds = list[tuple[str, float]]  # by stage
@@ -183,7 +181,7 @@ class GpuWorker(GpuMemory):
         return timed_ops
 
     # ---- frames that are already on the GPU
-    def import_device_frame(self, source: "DeviceFrame", state: Mapping[str, Any]) -> None:
+    def import_device_frame(self, source: DeviceFrame, state: Mapping[str, Any]) -> None:
         """See CudaExecutor.import_device_frame."""
         gpu, up = self.gpu, self.streams[H2D]
         self.begin_read(up, source)

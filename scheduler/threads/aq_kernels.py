@@ -1,25 +1,14 @@
-"""Adaptive quantisation of frames in a thread without the interpreter's lock: jobs by ticket, see
-adaptive_quantisation_async.py.
-
-A Python thread takes that lock four times a frame, and the thread of the calls waits for it each time.
-"""
+"""Adaptive quantisation of frames in a thread without the interpreter's lock: jobs of a ring (job_ring.py)."""
 
 import numpy as np
 
 from ...cpu_simd.ac_energy import energies
 from ...cpu_simd.aq_offsets import find_error_weights, find_offsets
 from ...cpu_simd.bundles import Planes
-from ...jit.atomics import load_acquire, store_release
+from ...jit.atomics import store_release
 from ...jit.intrinsics import carray, intrinsic, ir, types
-from ...jit.kernel import kernel, quick_kernel
-from .copy_kernels import call_with
-
-# The job ring, int64[RING_SIZE]: jobs posted, jobs done, stop flag, each on its own cache line; then MOST_JOBS jobs, by
-# ticket modulo MOST_JOBS: addresses of Y, Cb, Cr; luma height, width and coded width; mode, strength; addresses of the
-# offsets int32[n_mb] and of the worths int64[n_mb], 0 for none
-POSTED, DONE, STOP, JOBS = 0, 8, 16, 24
-MOST_JOBS, JOB_FIELDS = 16, 10
-RING_SIZE = JOBS + MOST_JOBS * JOB_FIELDS
+from ...jit.kernel import kernel
+from .job_ring import JOB_FIELDS, RESULT, next_job
 
 
 @intrinsic
@@ -45,39 +34,17 @@ def _plane(address, height, width, coded_width):
     return padded
 
 
-@quick_kernel
-def post_adaptation(job_ring, job, post, semaphore):
-    """Post a job, int64[JOB_FIELDS], and wake the thread. Returns the ticket; -1 if MOST_JOBS are not done.
-
-    post: address of sem_post; semaphore: int64[8], a sem_t.
-    """
-    ticket = job_ring[POSTED]
-    if ticket >= load_acquire(job_ring, DONE) + MOST_JOBS:
-        return -1
-    at = JOBS + JOB_FIELDS * (ticket % MOST_JOBS)
-    for k in range(JOB_FIELDS):
-        job_ring[at + k] = job[k]
-    store_release(job_ring, POSTED, ticket + 1)
-    call_with(post, semaphore.ctypes.data)
-    return ticket
-
-
-@quick_kernel
-def adaptations_done(job_ring):
-    """Jobs that have ended: they end in order."""
-    return load_acquire(job_ring, DONE)
-
-
 @kernel
 def serve_adaptations(job_ring, wait, semaphore):
-    """Main loop of the thread. wait: address of sem_wait. Keeps a reference to the semaphore."""
+    """Main loop of the thread. Jobs: addresses of Y, Cb, Cr; luma height, width and coded width; mode, strength; addresses of
+    the offsets int32[n_mb] and of the error weights int64[n_mb], 0 for none. Results: 0.
+
+    wait: address of sem_wait. Keeps a reference to the semaphore, which so outlives its owner.
+    """
     while True:
-        if call_with(wait, semaphore.ctypes.data) != 0:  # a signal
-            continue
-        if load_acquire(job_ring, STOP) != 0:
+        at = next_job(job_ring, wait, semaphore)
+        if at < 0:
             return
-        ticket = job_ring[DONE]
-        at = JOBS + JOB_FIELDS * (ticket % MOST_JOBS)
         job = job_ring[at : at + JOB_FIELDS]
         height, width, coded_width = job[3], job[4], job[5]
         rows, n_mb = (height + 15) // 16, (height + 15) // 16 * (coded_width // 16)
@@ -89,4 +56,4 @@ def serve_adaptations(job_ring, wait, semaphore):
         find_offsets(energy, job[6], job[7], offsets)
         if job[9] != 0:
             find_error_weights(offsets, carray(_pointer(job[9]), (n_mb,), np.int64))
-        store_release(job_ring, DONE, ticket + 1)
+        store_release(job_ring, at + RESULT, 0)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .copy_kernels import RING_SIZE, STOP, begin_copy, end_copy, help_to_copy
+from .copy_kernels import begin_copy, end_copy, help_to_copy
 from .semaphore import NoGilThreads, address
 
 
@@ -22,7 +22,7 @@ class Copiers(NoGilThreads):
     """Copies planes in the calling thread and `helpers` threads."""
 
     def __init__(self, helpers: int) -> None:
-        super().__init__(np.zeros(RING_SIZE, np.int64), STOP, helpers, "copy")
+        super().__init__(helpers, "copy")
         self._own_fence = np.zeros(1, np.int64)
 
     def copy(self, target: Target, sources: Sequence[np.ndarray]) -> None:

@@ -9,12 +9,10 @@ copies the last part sets the upload fence to READY, so that a GPU waiting for i
 from ...jit.atomics import fetch_add, give_way, load_acquire, pause, store_release, take_one
 from ...jit.intrinsics import cgutils, intrinsic, ir, types
 from ...jit.kernel import kernel
+from .job_ring import DONE, FENCE, MOST_JOBS, POSTED, STOP, TAKEN, call_with, place_of
 
-# The job ring, int64[RING_SIZE]: tickets taken, tickets posted, parts done, stop flag, address of the upload fence, each on
-# its own cache line; then MAX_PARTS parts, by ticket modulo MAX_PARTS: target, source, bytes of a row, source pitch, rows
-TAKEN, POSTED, DONE, STOP, FENCE, PARTS = 0, 8, 16, 24, 32, 40
-MAX_PARTS, PART_FIELDS = 64, 5
-RING_SIZE = PARTS + MAX_PARTS * PART_FIELDS
+# A part is a job: target, source, bytes of a row, source pitch, rows
+PART_FIELDS = 5
 PART = 1 << 17  # minimum bytes of a part
 PENDING, READY = 0, 1  # values of an upload fence
 LOOKS = 256  # reads of a counter before the thread yields the processor
@@ -31,17 +29,6 @@ def copy_bytes(typingctx, target, source, count):
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), codegen
-
-
-@intrinsic
-def call_with(typingctx, function, argument):
-    """Calls the C function at an address with one pointer; returns its int."""
-
-    def codegen(context, builder, sig, args):
-        function_type = ir.FunctionType(ir.IntType(32), [ir.IntType(64)])
-        return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), [args[1]])
-
-    return types.int32(types.int64, types.int64), codegen
 
 
 @intrinsic
@@ -65,7 +52,7 @@ def copy_parts(job_ring):
             return
         if not take_one(job_ring, TAKEN, ticket):
             continue
-        at = PARTS + PART_FIELDS * (ticket % MAX_PARTS)
+        at = place_of(ticket)
         job = job_ring[at : at + PART_FIELDS]
         target, source, width, pitch, rows = job[0], job[1], job[2], job[3], job[4]
         if pitch == width:
@@ -90,13 +77,13 @@ def begin_copy(job_ring, planes, upload_fence, helpers, post, semaphore):
     total = 0
     for k in range(planes.shape[0]):
         total += planes[k, 2] * planes[k, 4]
-    part = max(PART, total // (MAX_PARTS // 4))  # long rows give more parts than the quotient
+    part = max(PART, total // (MOST_JOBS // 4))  # long rows give more parts than the quotient
     ticket = job_ring[POSTED]
     for k in range(planes.shape[0]):
         target, source, width, pitch, rows_left = planes[k, 0], planes[k, 1], planes[k, 2], planes[k, 3], planes[k, 4]
         while source != 0 and rows_left > 0:
             rows = min(rows_left, max(1, part // width))
-            at = PARTS + PART_FIELDS * (ticket % MAX_PARTS)
+            at = place_of(ticket)
             job = job_ring[at : at + PART_FIELDS]
             job[0], job[1], job[2], job[3], job[4] = target, source, width, pitch, rows
             target, source, rows_left = target + rows * width, source + rows * pitch, rows_left - rows

@@ -4,18 +4,20 @@ import time
 
 import numpy as np
 
-from .read_kernels import NOT_DONE, RING_SIZE, STOP, bytes_done, post_read, serve_reads
+from .job_ring import NOT_DONE, post_job, result_of
+from .read_kernels import serve_reads
 from .semaphore import NoGilThreads, address, c_function
 
 NAP, LONGEST_NAP = 2e-5, 1e-3  # seconds between polls of a job that has not ended
 
 
 class Readers(NoGilThreads):
-    """`threads` threads that serve one caller. After `close` no buffer is written."""
+    """`threads` threads that serve one caller, for at most MOST_JOBS jobs at once. After `close` no buffer is written."""
 
     def __init__(self, threads: int) -> None:
         self._pread = c_function("pread")
-        super().__init__(np.zeros(RING_SIZE, np.int64), STOP, threads if self._pread else 0, "reader")
+        self._job = np.zeros(4, np.int64)
+        super().__init__(threads if self._pread else 0, "reader")
 
     def begin(self, file: int, offset: int, buffer: np.ndarray) -> int | None:
         """Start to fill `buffer`, uint8[n], from an offset of a file. Returns the ticket for `wait`; None without threads.
@@ -25,12 +27,13 @@ class Readers(NoGilThreads):
         semaphore = self._begin(serve_reads, self._pread)
         if not self._threads:
             return None
-        return int(post_read(self._job_ring, file, offset, address(buffer), buffer.size, semaphore.post, semaphore.memory))
+        self._job[:] = file, offset, address(buffer), buffer.size
+        return int(post_job(self._job_ring, self._job, semaphore.post, semaphore.memory))
 
     def wait(self, ticket: int) -> int:
         """Wait for a job. Returns the bytes read, fewer than requested if the file ended or could not be read."""
         nap = NAP
-        while (done_bytes := bytes_done(self._job_ring, ticket)) == NOT_DONE:
+        while (done_bytes := result_of(self._job_ring, ticket)) == NOT_DONE:
             time.sleep(nap)
             nap = min(2 * nap, LONGEST_NAP)
         return int(done_bytes)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...process import start_threads
+from .job_ring import RING_SIZE, STOP
 
 _SEM_T_SIZE = 8  # int64 elements that hold a sem_t (32 bytes) with a margin
 
@@ -35,11 +36,11 @@ class Semaphore:
 class NoGilThreads:
     """Up to `count` threads that work on a job ring, as many as start; none if the C library has no semaphores.
 
-    job_ring: int64[n]; job_ring[stop] = 1 ends the threads. They refer to the job ring and the semaphore, not to this object.
+    They refer to the job ring and the semaphore, not to this object.
     """
 
-    def __init__(self, job_ring: np.ndarray, stop: int, count: int, name: str) -> None:
-        self._job_ring, self._stop, self._count, self._name = job_ring, stop, count, name
+    def __init__(self, count: int, name: str) -> None:
+        self._job_ring, self._count, self._name = np.zeros(RING_SIZE, np.int64), count, name
         self._semaphore: Semaphore | None = None
         self._threads: list[threading.Thread] = []
 
@@ -61,7 +62,7 @@ class NoGilThreads:
         self._threads = []
 
     def _end(self) -> None:
-        self._job_ring[self._stop] = 1
+        self._job_ring[STOP] = 1
         if self._semaphore is not None:
             self._semaphore.wake(self._count)  # an interrupt may have kept one that was started from the list
 

@@ -17,7 +17,7 @@ from h264lite.decoder.picture import Pool
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA
 
-from .. import round_trip, sequences, x264_streams
+from ..support import round_trip, sequences, x264_streams
 
 EXPORT_MVS = 1 << 28  # AV_CODEC_FLAG2_EXPORT_MVS
 JVT = ("CABA3_SVA_B.264", "Freh2_B.264", "FRExt3_Panasonic.avc", "SVA_Base_B.264", "BASQP1_Sony_C.jsv", "MR4_TANDBERG_C.264")
@@ -56,9 +56,9 @@ def test_own_streams_are_what_the_encoder_says(options, monkeypatch):
     clip = round_trip.noise_clip(98, 66, 12, 5)
     pairs = round_trip.rows(clip, 98, 66, device="cpu", threads=2, bits_by_kind=True, **options)
     stream = b"".join(frame.data for frame, _ in pairs)
-    found = [*h264lite.analyse(stream)]
-    assert len(found) == len(pairs) == 12
-    for frame, (packet, row) in zip(found, pairs):
+    frames = [*h264lite.analyse(stream)]
+    assert len(frames) == len(pairs) == 12
+    for frame, (packet, row) in zip(frames, pairs):
         check_sums(frame)
         mine, theirs = frame.macroblocks, arrays[frame.coding_index]
         assert (frame.coding_index, frame.display_index, frame.frame_type) == (row.coded, row.frame, row.type)
@@ -112,8 +112,8 @@ def compare_with_ffmpeg(stream: bytes) -> int:
             continue
         which = (vectors["source"] > 0).astype(int)
         y, x = vectors["dst_y"] - vectors["h"] // 2, vectors["dst_x"] - vectors["w"] // 2
-        found = frame.macroblocks.mv[which, y // 4, x // 4]
-        assert (found == np.stack((vectors["motion_x"], vectors["motion_y"]), -1)).all()
+        vector = frame.macroblocks.mv[which, y // 4, x // 4]
+        assert (vector == np.stack((vectors["motion_x"], vectors["motion_y"]), -1)).all()
         assert (vectors["motion_scale"] == 4).all()
         if frame.frame_type == "P":  # in B frames FFmpeg leaves some out, and has zeros where a list is not used
             assert (frame.macroblocks.ref_idx[which, y // 4, x // 4] >= 0).all()
@@ -296,9 +296,9 @@ def test_pcm(cabac):
     rng = np.random.default_rng(2)
     clip = [[rng.integers(0, 256, (h, w)).astype(np.uint8) for h, w in ((34, 66), (17, 33), (17, 33))] for _ in range(3)]
     pairs = round_trip.rows(clip, 66, 34, device="cpu", qp=5, no_cabac=not cabac, bits_by_kind=True)
-    found = [*h264lite.analyse(b"".join(frame.data for frame, _ in pairs), samples=True)]
+    frames = [*h264lite.analyse(b"".join(frame.data for frame, _ in pairs), samples=True)]
     assert sum(row.mb_counts[I_PCM] for _, row in pairs)
-    for frame, (_, row) in zip(found, pairs, strict=True):
+    for frame, (_, row) in zip(frames, pairs, strict=True):
         check_sums(frame)
         arrays = frame.macroblocks
         pcm = arrays.mb_type == I_PCM

@@ -15,11 +15,11 @@ from h264lite.analysis.flow import motion_field
 from h264lite.cli.cli import main
 from h264lite.standard.macroblock import MB_TYPE_NAMES
 
-from .. import round_trip
+from ..support import round_trip
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def analysed(tmp_path_factory):
     """Files of an encode with B frames, two slices, of a size that is cropped; its frames in display order."""
     folder = tmp_path_factory.mktemp("made")
     path = round_trip.write_raw(round_trip.noise_clip(98, 66, 9, 5), folder)
@@ -29,15 +29,15 @@ def made(tmp_path_factory):
     return folder, [*in_display_order(h264lite.analyse(folder / "o.264"))]
 
 
-def test_npz_holds_the_arrays(made):
-    folder, frames = made
-    found = load_npz(folder / "m.npz")
+def test_npz_holds_the_arrays(analysed):
+    folder, frames = analysed
+    arrays = load_npz(folder / "m.npz")
     for name, _ in frames[0].macroblocks.items():
-        for frame, array in zip(frames, found[name], strict=True):
+        for frame, array in zip(frames, arrays[name], strict=True):
             mine = getattr(frame.macroblocks, name)
             assert (array == mine).all() and array.dtype == mine.dtype, name
-    assert found["frames/bits"].tolist() == [frame.bits for frame in frames]
-    assert found["frames/frame_type"].tolist() == [frame.frame_type for frame in frames]
+    assert arrays["frames/bits"].tolist() == [frame.bits for frame in frames]
+    assert arrays["frames/frame_type"].tolist() == [frame.frame_type for frame in frames]
     assert [*load_npz(folder / "m.npz", "qp")] == ["qp"]
     with np.load(folder / "m.npz") as plain:
         assert (plain["mv/000003"] == frames[3].macroblocks.mv).all()
@@ -45,8 +45,8 @@ def test_npz_holds_the_arrays(made):
         load_npz(folder / "m.npz", "none")
 
 
-def test_csv_holds_the_arrays(made):
-    folder, frames = made
+def test_csv_holds_the_arrays(analysed):
+    folder, frames = analysed
     with open(folder / "m.csv", newline="") as file:
         rows = [*csv.DictReader(file)]
     assert tuple(rows[0]) == CSV_COLUMNS and len(rows) == sum(f.macroblocks.qp.size for f in frames)
@@ -63,9 +63,9 @@ def test_csv_holds_the_arrays(made):
                 assert values == (frame.by_macroblock(name)[mb, k].ravel().tolist() if used else [])
 
 
-def test_frames_are_those_of_csv(made):
+def test_frames_are_those_of_csv(analysed):
     """Bits, types and QPs of --csv, which the encoder counts."""
-    folder, frames = made
+    folder, frames = analysed
     with open(folder / "r.csv", newline="") as file:
         for row in csv.DictReader(file):
             frame = frames[int(row["frame"])]
@@ -79,9 +79,9 @@ def test_frames_are_those_of_csv(made):
             assert int(row["transform_8x8"]) == arrays.transform_8x8.sum()
 
 
-def test_the_pages_name_every_array_and_key(made, capfd):
+def test_the_pages_name_every_array_and_key(analysed, capfd):
     """docs/research.md and docs/json.md; the movie of the same clip, too."""
-    folder, frames = made
+    folder, frames = analysed
     docs = Path(__file__).parents[2] / "docs"
     named = set(re.findall(r"`(\w+)`", (docs / "research.md").read_text()))
     assert {name for name, _ in frames[0].macroblocks.items()} <= named
@@ -94,16 +94,16 @@ def test_the_pages_name_every_array_and_key(made, capfd):
     assert facts["mp4"]["frames"] == facts["pictures"] == 9 and facts["sequences"][0]["fps"] == "25"
 
 
-def test_outputs_are_distinct(made, tmp_path, capfd):
-    folder, _ = made
+def test_outputs_are_distinct(analysed, tmp_path, capfd):
+    folder, _ = analysed
     same = str(tmp_path / "x")
     assert main(["encode", str(folder / "in_98x66.yuv"), str(tmp_path / "o.264"), "--mb-csv", same, "--mb-npz", same]) == 2
     assert "mb-npz and mb-csv are the same" in capfd.readouterr().err
 
 
-def test_motion_field(made):
+def test_motion_field(analysed):
     """The prediction of luma by whole-sample vectors is the reference moved by the field."""
-    _, frames = made
+    _, frames = analysed
     frame = next(f for f in frames if f.frame_type == "P")
     field = motion_field(frame)
     assert field.shape == (66, 98, 2) and field.dtype == np.float32
@@ -119,9 +119,9 @@ def test_motion_field(made):
         motion_field(frame, 2)
 
 
-def test_motion_field_predicts_samples(made):
+def test_motion_field_predicts_samples(analysed):
     """8.4.2.2.1: where vectors are whole samples and one list is used, the prediction is the reference at p + field[p]."""
-    folder, _ = made
+    folder, _ = analysed
     frames = {f.display_index: f for f in h264lite.analyse(folder / "o.264", samples=True)}
     count = 0
     for frame in frames.values():
@@ -141,8 +141,8 @@ def test_motion_field_predicts_samples(made):
     assert count > 100
 
 
-def test_info_json_says_what_info_says(made, capfd):
-    folder, frames = made
+def test_info_json_says_what_info_says(analysed, capfd):
+    folder, frames = analysed
     path = str(folder / "o.264")
     assert main(["info", path]) == 0
     words = capfd.readouterr().out
@@ -151,8 +151,8 @@ def test_info_json_says_what_info_says(made, capfd):
     assert facts["pictures"] == len(frames) and facts["slices"] == 2 * len(frames) and facts["mp4"] is None
     assert f"{facts['bytes']} bytes, {facts['nal_units']} NAL units" in words
     assert facts["sequences"][0]["text"] in words and facts["sequences"][0]["width"] == 98
-    for kind, found in facts["kinds"].items():
-        assert f"{kind:4s}{found['pictures']:6d} pictures, {found['bytes_least']} to {found['bytes_most']} bytes" in words
+    for kind, totals in facts["kinds"].items():
+        assert f"{kind:4s}{totals['pictures']:6d} pictures, {totals['bytes_least']} to {totals['bytes_most']} bytes" in words
     for tool, count in facts["tools"].items():
         assert f"{tool} in {count} of {facts['slices']} slices" in words
     assert main(["info", path, "--json", "--nal"]) == 0

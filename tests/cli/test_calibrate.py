@@ -20,25 +20,25 @@ LINKS = {(CPU, GPU): Link(1e-5, 5e10), (GPU, CPU): Link(1e-5, 5e10)}
 
 def watched(size, frame, wait=0.3):
     """An encode whose thread waits this share of the time, while clocks see 0.8 of what it does itself."""
-    found = TimedEncode(GPU, *size, 8, 100, frame, wait=wait * frame)
-    found.load, found.loop, found.entropy = (share * 0.8 * frame * (1 - wait) for share in (0.3, 0.5, 0.2))
-    return found
+    encode = TimedEncode(GPU, *size, 8, 100, frame, wait=wait * frame)
+    encode.load, encode.loop, encode.entropy = (share * 0.8 * frame * (1 - wait) for share in (0.3, 0.5, 0.2))
+    return encode
 
 
 def measured(encodes, events, streams=4):
     """Models of a GPU of the guess with stages `events` times too slow, by macroblocks, and of what clocks see."""
     known, samples = guess([GPU], 1), Samples()
-    for found in encodes:
-        timed = TimedEncode(GPU, found.width, found.height, 8, 9, 0.0)
-        timed.stages = {name: curve.at(found.macroblocks) * events(found.macroblocks)
+    for encode in encodes:
+        timed = TimedEncode(GPU, encode.width, encode.height, 8, 9, 0.0)
+        timed.stages = {name: curve.at(encode.macroblocks) * events(encode.macroblocks)
                         for (name, _), curve in known.stages.items() if name not in (LOAD, ISSUE, "entropy")}  # fmt: skip
-        samples.add_gpu(found, timed)
+        samples.add_gpu(encode, timed)
     stages = {key: Curve.measured([(n, t) for n, t, _ in points]) for key, points in samples.points.items()}
     return Models(stages, LINKS, 8, streams)
 
 
-def picture(found, ref=1):
-    return FrameKind(Size(found.mb_width, found.mb_height, 48), ref, ref)
+def picture(encode, ref=1):
+    return FrameKind(Size(encode.mb_width, encode.mb_height, 48), ref, ref)
 
 
 def too_slow_then_too_fast(n):
@@ -50,15 +50,15 @@ def test_where_the_gpu_binds_its_loop_takes_what_a_frame_took(streams):
     encodes = [watched(size, frame) for size, frame in zip(SIZES, (200e-6, 260e-6, 600e-6, 1100e-6))]
     before = measured(encodes, too_slow_then_too_fast, streams)
     models = calibrated(before, GPU, encodes)
-    for found in encodes:
-        prediction = predict_single_device(models, GPU, picture(found))
-        assert abs(predict_single_device(before, GPU, picture(found)).seconds / found.frame - 1) > 0.05
-        assert prediction.bound == "loop" and prediction.seconds == pytest.approx(found.frame, rel=0.003)
-        assert prediction.parts["host thread"] == pytest.approx(0.7 * found.frame, rel=0.003)  # all but what it waits
-        changed = [models.stages[name, GPU].at(found.macroblocks) / before.stages[name, GPU].at(found.macroblocks)
+    for encode in encodes:
+        prediction = predict_single_device(models, GPU, picture(encode))
+        assert abs(predict_single_device(before, GPU, picture(encode)).seconds / encode.frame - 1) > 0.05
+        assert prediction.bound == "loop" and prediction.seconds == pytest.approx(encode.frame, rel=0.003)
+        assert prediction.parts["host thread"] == pytest.approx(0.7 * encode.frame, rel=0.003)  # all but what it waits
+        changed = [models.stages[name, GPU].at(encode.macroblocks) / before.stages[name, GPU].at(encode.macroblocks)
                    for name in ("full_search", "mode_decision", "inter_residual")]
         assert changed == pytest.approx([changed[0]] * 3, rel=1e-3)  # as they are beside each other
-        assert predict_single_device(models, GPU, picture(found, 3)).seconds > 1.1 * prediction.seconds  # models are for one
+        assert predict_single_device(models, GPU, picture(encode, 3)).seconds > 1.1 * prediction.seconds  # models are for one
 
 
 @pytest.mark.parametrize("streams", [4, 1])
@@ -67,11 +67,11 @@ def test_where_the_host_binds_the_gpu_takes_no_longer(streams):
     encodes = [watched(size, frame, 0.01) for size, frame in zip(SIZES, frames)]
     before = measured(encodes, too_slow_then_too_fast, streams)
     models = calibrated(before, GPU, encodes)
-    for found in encodes:
-        loop = loop_seconds(before, GPU, found)
-        assert loop_seconds(models, GPU, found) == pytest.approx(min(loop, found.frame), rel=0.007)
-        prediction = predict_single_device(models, GPU, picture(found))
-        assert prediction.seconds == pytest.approx(found.frame, rel=0.003)
+    for encode in encodes:
+        loop = loop_seconds(before, GPU, encode)
+        assert loop_seconds(models, GPU, encode) == pytest.approx(min(loop, encode.frame), rel=0.007)
+        prediction = predict_single_device(models, GPU, picture(encode))
+        assert prediction.seconds == pytest.approx(encode.frame, rel=0.003)
         assert prediction.bound == "host thread"
     assert loop_seconds(before, GPU, encodes[0]) > 1.2 * frames[0] and loop_seconds(before, GPU, encodes[3]) < frames[3]
 
@@ -80,8 +80,8 @@ def test_who_binds_may_change_from_size_to_size():
     encodes = [watched(size, frame, wait) for size, frame, wait in zip(
         SIZES, (200e-6, 300e-6, 700e-6, 900e-6), (0.02, 0.3, 0.01, 0.2))]
     models = calibrated(measured(encodes, too_slow_then_too_fast), GPU, encodes)
-    for found in encodes:
-        assert predict_single_device(models, GPU, picture(found)).seconds == pytest.approx(found.frame, rel=0.003)
+    for encode in encodes:
+        assert predict_single_device(models, GPU, picture(encode)).seconds == pytest.approx(encode.frame, rel=0.003)
 
 
 def test_curves_never_fall_and_agree_nevertheless():
@@ -91,22 +91,22 @@ def test_curves_never_fall_and_agree_nevertheless():
         for size in SIZES:
             gpu, thread = gpu * rng.uniform(1.02, 2.5), thread * rng.uniform(1.02, 2.5)
             encodes.append(watched(size, max(gpu, thread), max(0.0, 1 - thread / gpu)))
-        slower = {found.macroblocks: 10 ** rng.uniform(-0.3, 0.5) for found in encodes}
+        slower = {encode.macroblocks: 10 ** rng.uniform(-0.3, 0.5) for encode in encodes}
         models = calibrated(measured(encodes, slower.get, rng.choice([1, 4])), GPU, encodes)
         for curve in models.stages.values():
             seconds = [t for _, t in curve.points]
             assert seconds == sorted(seconds), f"seed {seed}"
-        for found in encodes:
-            off = predict_single_device(models, GPU, picture(found)).seconds / found.frame - 1
-            assert abs(off) < 0.01, f"seed {seed}: {found.width}x{found.height} {100 * off:+.1f} %"
+        for encode in encodes:
+            off = predict_single_device(models, GPU, picture(encode)).seconds / encode.frame - 1
+            assert abs(off) < 0.01, f"seed {seed}: {encode.width}x{encode.height} {100 * off:+.1f} %"
 
 
 def test_a_smaller_picture_that_took_longer_shares_the_mean():
     encodes = [watched(size, frame) for size, frame in zip(SIZES, (240e-6, 200e-6, 600e-6, 1100e-6))]
     models = calibrated(measured(encodes, too_slow_then_too_fast), GPU, encodes)
-    for found in encodes[:2]:
-        assert loop_seconds(models, GPU, found) == pytest.approx(220e-6, rel=0.06)
-        assert 0.8 < host_seconds(models, GPU, found) / (0.7 * 220e-6) < 1.2
+    for encode in encodes[:2]:
+        assert loop_seconds(models, GPU, encode) == pytest.approx(220e-6, rel=0.06)
+        assert 0.8 < host_seconds(models, GPU, encode) / (0.7 * 220e-6) < 1.2
 
 
 def test_copies_that_are_believed_too_slow_leave_the_stages_something():
@@ -122,8 +122,8 @@ def test_plans_that_share_a_picture_are_compared_by_the_same_times():
     models = calibrated(measured(encodes, too_slow_then_too_fast), GPU, encodes)
     models.stages |= {key: curve for key, curve in guess([CPU], 8).stages.items() if key[1] == CPU}
     before = models.stages["full_search", CPU]
-    found = make_plan((CPU, GPU), picture(encodes[1]), models, tries=10)
-    assert found.single_device_seconds[GPU] == pytest.approx(260e-6, rel=0.003)
+    planned = make_plan((CPU, GPU), picture(encodes[1]), models, tries=10)
+    assert planned.single_device_seconds[GPU] == pytest.approx(260e-6, rel=0.003)
     half = dict.fromkeys(SPLITS, (9, 9)) | {"mode_decision": (0, 18), "intra": (0, 18)}
     both = make_plan((CPU, GPU), picture(encodes[1]), models, {"rows_cpu": 9})
     assert both.plan.rows["full_search"] == half["full_search"]

@@ -21,8 +21,8 @@ from h264lite.encoder.files.video import frame_bytes
 from h264lite.encoder.settings.options import API, OPTIONS
 from h264lite.encoder.settings.x264_options import UNBUILT
 
-from .. import fake_pipeline
-from ..steady import steady_words
+from ..support import fake_pipeline
+from ..support.steady import steady_words
 
 FAKE = Path(fake_pipeline.__file__)
 FRAME = re.compile(rb"frame (\d{6}):.{4,5}\n", re.S)

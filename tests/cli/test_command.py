@@ -13,7 +13,8 @@ import pytest
 from h264lite.cli.cli import main
 from h264lite.encoder.files.video import frame_bytes
 
-from .. import round_trip, sequences
+from ..support import round_trip, sequences
+from ..support.waiting import wait_for_bytes
 
 WIDTH, HEIGHT = 50, 34
 
@@ -33,8 +34,8 @@ def decoded(source) -> bytes:
     frames = sequences.decode(io.BytesIO(source) if isinstance(source, bytes) else source)
     samples = b"".join(b"".join(planes) for planes in frames)
     if isinstance(source, bytes):
-        own = round_trip.own_frames(source)
-        assert b"".join(plane.tobytes() for planes in own for plane in planes) == samples, "own decoder"
+        own_decoder = round_trip.own_frames(source)
+        assert b"".join(plane.tobytes() for planes in own_decoder for plane in planes) == samples, "own decoder"
     return samples
 
 
@@ -76,10 +77,7 @@ def test_an_interrupted_encode_decodes(tmp_path):
     source.write_bytes(rng.integers(0, 256, frame_bytes(64, 48) * 4000, np.uint8).tobytes())
     words = ["encode", str(source), str(out), "--dump-yuv", str(rec), "--qp", "40"]
     process = subprocess.Popen([sys.executable, "-m", "h264lite", *words], stderr=subprocess.PIPE)
-    begin = time.monotonic()
-    while not (rec.exists() and rec.stat().st_size > 5 * frame_bytes(64, 48)):
-        assert time.monotonic() - begin < 120 and process.poll() is None
-        time.sleep(0.02)
+    wait_for_bytes(rec, 5 * frame_bytes(64, 48), process)
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     said = process.stderr.read().decode()

@@ -11,7 +11,7 @@ from h264lite.cli import compile as command
 from h264lite.cuda_src.runtime import compiler, facts
 from h264lite.encoder.errors import OptionError
 
-COUNT = Path(__file__).resolve().parents[1] / "count_compilations.py"
+COUNT = Path(__file__).resolve().parents[1] / "support" / "count_compilations.py"
 
 
 @pytest.mark.parametrize("text, expected", [("90", (9, 0)), ("8.6", (8, 6)), ("sm_100", (10, 0)), ("12.0", (12, 0))])

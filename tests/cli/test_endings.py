@@ -11,7 +11,7 @@ from h264lite.cli import cli
 from h264lite.encoder.errors import OptionError
 from h264lite.encoder.files.output import ENDINGS, muxer_of
 
-from .. import round_trip
+from ..support import round_trip
 
 FAST = ("--preset", "ultrafast", "--quiet", "--threads", "1", "--device", "cpu")
 REFUSED = ("o.h265", "o.hevc", "o.webm", "o.avi", "o.ts", "o.mp4x", "o.png", "o.yuv", "o.y4m", "o", ".mp4", "o.tmp", "o.part",

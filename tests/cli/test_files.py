@@ -14,7 +14,7 @@ from h264lite.encoder.errors import OptionError, OutputError
 from h264lite.encoder.files.output import ByteSink, check_distinct
 from h264lite.files import WholeFile, identity, opened, small_file
 
-from .. import round_trip
+from ..support import round_trip
 from .test_cli import FAKE, clip, fake, one_error  # noqa: F401
 from .test_cli_streams import shell
 

@@ -25,8 +25,8 @@ def campaign(kind, seed, cases):
     ("options", 3000, ("refused", "taken", "command 1", "command 2")),
 ])  # fmt: skip
 def test_what_is_wrong_is_refused_by_name_and_the_rest_is_right(kind, cases, words):
-    found = campaign(kind, 1, cases)
-    assert all(word in found for word in words), found
+    output = campaign(kind, 1, cases)
+    assert all(word in output for word in words), output
 
 
 @pytest.mark.slow

@@ -161,5 +161,5 @@ class Frame:
 def test_rotation_stays_beside_unknown_side_data(rotation, first):
     from h264lite.encoder.files.video_av import _matrix
 
-    found = _matrix(Frame(rotation))
-    assert (found and found[:5]) == first
+    matrix = _matrix(Frame(rotation))
+    assert (matrix and matrix[:5]) == first

@@ -12,7 +12,7 @@ from h264lite.encoder.files.images import ImageSource
 from h264lite.encoder.files.names import image_files
 from h264lite.scheduler.frames.host_rgb import RgbFrame
 
-from .. import fake_pipeline
+from ..support import fake_pipeline
 from .test_cli import FRAME, fake, one_error  # noqa: F401
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow writes the images")

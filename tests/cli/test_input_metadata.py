@@ -97,9 +97,9 @@ def test_a_variable_frame_rate_stays(tmp_path, ending, capfd):
     assert not capfd.readouterr().err
     assert not promises_a_fixed_rate(tmp_path / f"o.{ending}")
     assert encode(source, tmp_path / f"o.{ending}", "--seek", "3", "--frames", "4") == 0
-    assert times_of(tmp_path / f"o.{ending}") == pytest.approx([time - 200 for time in VARIABLE[3:7]], abs=1)
+    assert sorted(times_of(tmp_path / f"o.{ending}")) == pytest.approx([time - 200 for time in VARIABLE[3:7]], abs=1)
     assert encode(source, tmp_path / f"o.{ending}", "--fps", "50") == 0
-    assert times_of(tmp_path / f"o.{ending}") == pytest.approx(range(0, 160, 20), abs=1)
+    assert sorted(times_of(tmp_path / f"o.{ending}")) == pytest.approx(range(0, 160, 20), abs=1)
     assert promises_a_fixed_rate(tmp_path / f"o.{ending}")
 
 
@@ -144,8 +144,8 @@ def test_any_times_rise(rate, base, given_times):
     times = FrameTimes(rate, base)
     for time in given_times:
         times.add(time, 1)
-    found = [times.of(n) for n in range(len(given_times))]
-    assert found[0] == 0 and all(a < b for a, b in zip(found, found[1:]))
+    rising = [times.of(n) for n in range(len(given_times))]
+    assert rising[0] == 0 and all(a < b for a, b in zip(rising, rising[1:]))
     assert times.base.denominator < 1 << 32
 
 

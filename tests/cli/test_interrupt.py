@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from h264lite.cli.interrupt import Interrupted, StopSignals
 
-from .. import fake_pipeline, round_trip
+from ..support import fake_pipeline, round_trip
+from ..support.waiting import wait_for
 
 FAKE = Path(fake_pipeline.__file__)
 FRAME = re.compile(rb"frame (\d{6}):.{5}\n", re.S)
@@ -35,13 +36,6 @@ def start_until(name, *words, seconds=0):
     os.close(ready)
     time.sleep(0.3)
     return process
-
-
-def wait_for(condition, seconds=60):
-    begin = time.monotonic()
-    while not condition():
-        assert time.monotonic() - begin < seconds, "waited in vain"
-        time.sleep(0.01)
 
 
 @pytest.fixture

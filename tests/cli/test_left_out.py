@@ -131,8 +131,8 @@ def test_images_are_upright(tmp_path, orientation):
         Image.fromarray(upright).save(array, "png")
         plain = tmp_path / "plain.png"
         plain.write_bytes(array.getvalue())
-        for found, expected in zip(next(source.frames()), next(open_images(plain).frames())):
-            np.testing.assert_array_equal(found, expected)
+        for plane, expected in zip(next(source.frames()), next(open_images(plain).frames())):
+            np.testing.assert_array_equal(plane, expected)
         with Image.open(path) as image:
             assert h264lite.encode([image], qp=0, device="cpu") == h264lite.encode([upright], qp=0, device="cpu")
 

@@ -21,7 +21,7 @@ from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder import warm_up as first_run
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
 from h264lite.encoder.gops.gops import count_lanes
-from h264lite.encoder.settings import device_prediction, tuning_lookup
+from h264lite.encoder.settings import coding, device_prediction, tuning_lookup
 from h264lite.encoder.settings.config import Config
 from h264lite.jit import cache_folder as kernel_place
 from h264lite.jit import kernel_files
@@ -30,8 +30,8 @@ from h264lite.scheduler.hybrid.tuning.tuning_file import Machine, Tuning, cache_
 from h264lite.scheduler.stages import MAIN, TABLE, frame_steps
 from h264lite.scheduler.trace import GPU, HOST, Trace
 
-from .. import fake_pipeline
 from ..cuda_emulator.driver import EmulatedDriver  # before H264LITE_CACHE is another: it keeps its kernels
+from ..support import fake_pipeline
 
 THREADS = 4
 OF_P_FRAMES = {name for names, _ in frame_steps(1, subme=6, cabac=True) for name in names}  # of preset medium
@@ -44,8 +44,8 @@ def gpu_takes(rows, columns, serial=False):
     """(seconds of a picture on that GPU, those of its host's thread); one stream is a little faster."""
     main = [stage.name for stage in TABLE if stage.stream == MAIN and stage.name in OF_P_FRAMES]
     loop = sum(THE_GPU.seconds(name, "cuda:0", rows, columns) for name in main) * (0.95 if serial else 1.0)
-    own = sum(launch + rows * columns * each for launch, each in THREAD.values())
-    return max(loop, own), own
+    host = sum(launch + rows * columns * each for launch, each in THREAD.values())
+    return max(loop, host), host
 
 
 @pytest.fixture(autouse=True)
@@ -76,24 +76,24 @@ def fake_watch(seen):
         seen.append((device, width, height, threads, gpu_clock, serial, tile_rows))
         rows, columns = -(-height // 16), -(-width // 16)
         threads = threads or 1
-        found = TimedEncode(device, width, height, threads, 20, 0.0, subme=6, cabac=True)
+        encode = TimedEncode(device, width, height, threads, 20, 0.0, subme=6, cabac=True)
         names = [stage.name for stage in TABLE if CORE.knows(stage.name, CPU) and not stage.only]
         if device == CPU:
             busy = {name: CORE.seconds(name, CPU, rows, columns) for name in names}
-            found.stages, found.entropy = busy, CORE.seconds(ENTROPY, CPU, rows, columns)
-            found.loop = sum(busy.values()) / threads + found.entropy / threads
-            found.load = 1e-4
-            found.frame = found.loop + found.load
+            encode.stages, encode.entropy = busy, CORE.seconds(ENTROPY, CPU, rows, columns)
+            encode.loop = sum(busy.values()) / threads + encode.entropy / threads
+            encode.load = 1e-4
+            encode.frame = encode.loop + encode.load
         else:
-            found.frame, own = gpu_takes(rows, columns, serial)
-            found.frame *= 1.1 if tile_rows > 2 else 1.0
-            found.wait = found.frame - own
+            encode.frame, host = gpu_takes(rows, columns, serial)
+            encode.frame *= 1.1 if tile_rows > 2 else 1.0
+            encode.wait = encode.frame - host
             clocks = {name: 0.8 * (launch + rows * columns * each) for name, (launch, each) in THREAD.items()}
-            found.load, found.loop, found.entropy = clocks[LOAD], clocks[ISSUE], clocks[ENTROPY]
+            encode.load, encode.loop, encode.entropy = clocks[LOAD], clocks[ISSUE], clocks[ENTROPY]
             events = 1.5 if rows * columns < 1000 else 0.8  # times as slow as it is
             timed = names if gpu_clock else ()
-            found.stages = {name: events * THE_GPU.seconds(name, device, rows, columns) for name in timed}
-        return found
+            encode.stages = {name: events * THE_GPU.seconds(name, device, rows, columns) for name in timed}
+        return encode
 
     return watch
 
@@ -110,7 +110,7 @@ def quick(monkeypatch):
         1: 10.0, 2: 19.5}.get(lanes, 19.8))
     monkeypatch.setattr(tune_command, "measure_link", lambda k: {(CPU, f"cuda:{k}"): Link(8e-6, 5e10),
                                                                  (f"cuda:{k}", CPU): Link(9e-6, 4e10)})
-    monkeypatch.setattr("h264lite.scheduler.hybrid.tuning_file.cores", lambda: THREADS)
+    monkeypatch.setattr("h264lite.scheduler.hybrid.tuning.tuning_file.cores", lambda: THREADS)
     return seen
 
 
@@ -160,9 +160,9 @@ def test_what_tune_predicts_is_what_it_measured(quick, gpu, tmp_path):
         bits = CORE.seconds(ENTROPY, CPU, rows, columns)
         assert prediction.seconds == pytest.approx((busy + bits) / THREADS + 1e-4, rel=0.03)
         gpu_alone = device_prediction.predict_single_device(models, "cuda:0", medium_kind(columns, rows))
-        frame, own = gpu_takes(rows, columns, True)
+        frame, host = gpu_takes(rows, columns, True)
         assert gpu_alone.seconds == pytest.approx(frame, rel=5e-3), (width, height)
-        assert gpu_alone.bound == ("host thread" if frame - own < measure.WAITS * frame else "loop")
+        assert gpu_alone.bound == ("host thread" if frame - host < measure.WAITS * frame else "loop")
         binds.add(gpu_alone.bound)
     assert len(binds) == 2  # events had made the small ones slow
     assert len([row for row in quick if row[0] != CPU and row[1:3] == (176, 144)]) == tune_command.RUNS + 1  # by events
@@ -172,12 +172,12 @@ def test_the_middle_one_of_several_encodes_on_a_gpu_counts(quick, gpu, monkeypat
     honest, seen = tune_command.watch, []
 
     def uneven(device, pictures, threads, seconds, most=0, gpu_clock=False, **more):
-        found = honest(device, pictures, threads, seconds, most, gpu_clock, **more)
+        encode = honest(device, pictures, threads, seconds, most, gpu_clock, **more)
         if device != CPU and not gpu_clock and "gops" in tune.chosen:
-            size = found.width, found.height
-            found.frame *= (1.6, 1.0, 0.9, 1.5, 1.0)[seen.count(size)]
+            size = encode.width, encode.height
+            encode.frame *= (1.6, 1.0, 0.9, 1.5, 1.0)[seen.count(size)]
             seen.append(size)
-        return found
+        return encode
 
     monkeypatch.setattr(tune_command, "watch", uneven)
     monkeypatch.setattr(tune_command, "print_line", lambda *text: None)
@@ -189,10 +189,10 @@ def test_the_middle_one_of_several_encodes_on_a_gpu_counts(quick, gpu, monkeypat
     for some in tune.measured:
         some.runs = [some.middle] * len(some.runs)
     assert "differed" not in str(tune.report(models))
-    for found in tune.watched:
-        rows, columns = found.mb_height, found.mb_width
-        if found.device != CPU:
-            assert found.frame == pytest.approx(gpu_takes(rows, columns, True)[0])
+    for encode in tune.watched:
+        rows, columns = encode.mb_height, encode.mb_width
+        if encode.device != CPU:
+            assert encode.frame == pytest.approx(gpu_takes(rows, columns, True)[0])
     assert tune.bar.done == 4 * (1 + 2) + tune_command.RUNS - 1 + 1 + tune.choices()
 
 
@@ -216,9 +216,9 @@ def test_tune_leaves_out_what_takes_too_long(quick, monkeypatch, tmp_path, capfd
     slow = tune_command.watch
 
     def slower(*args, **more):
-        found = slow(*args, **more)
-        found.frame *= 400
-        return found
+        encode = slow(*args, **more)
+        encode.frame *= 400
+        return encode
 
     monkeypatch.setattr(tune_command, "watch", slower)
     assert cli.main(["tune", "--seconds", "5", "--out", str(tmp_path / "t.toml")]) == 0
@@ -318,7 +318,7 @@ def test_tune_writes_to_a_pipe_a_device_and_through_a_link(quick, tmp_path, capf
 
 
 def test_tune_reads_back_what_it_wrote_of_a_clip_of_any_name_and_of_many_cores(quick, tmp_path, monkeypatch):
-    monkeypatch.setattr("h264lite.scheduler.hybrid.tuning_file.cores", lambda: 384)
+    monkeypatch.setattr("h264lite.scheduler.hybrid.tuning.tuning_file.cores", lambda: 384)
     monkeypatch.setattr(tune_command, "gop_rate", lambda device, pictures, threads, lanes, *_: float(lanes))
     clip, path = a_clip(tmp_path, "a\nb\x1b\udcff_64x48.yuv"), tmp_path / "t.toml"
     assert cli.main(["tune", "--seconds", "5", "--clip", str(clip), "--out", str(path)]) == 0
@@ -358,14 +358,14 @@ def test_synthetic_pictures_of_any_size(width, height):
 
 
 def test_a_watched_encode_is_a_real_one():
-    found = measure.watch("cpu", measure.synthetic(48, 48, 4), 1, 0.0)
-    assert found.frames == measure.LEAST_FRAMES and found.threads == 1 and found.macroblocks == 9
-    assert found.stages["full_search"] > 0 and found.entropy > 0 and found.bits > 0
-    assert sum(found.stages.values()) < found.loop < found.frame * 2
+    encode = measure.watch("cpu", measure.synthetic(48, 48, 4), 1, 0.0)
+    assert encode.frames == measure.LEAST_FRAMES and encode.threads == 1 and encode.macroblocks == 9
+    assert encode.stages["full_search"] > 0 and encode.entropy > 0 and encode.bits > 0
+    assert sum(encode.stages.values()) < encode.loop < encode.frame * 2
     samples = Samples()
-    samples.add_cpu(found)
+    samples.add_cpu(encode)
     assert samples.points["full_search", CPU][0][:2] == pytest.approx(
-        (9, found.stages["full_search"] * found.loop / sum(found.stages.values())))
+        (9, encode.stages["full_search"] * encode.loop / sum(encode.stages.values())))
 
 
 @pytest.mark.parametrize("lanes", [1, 2])
@@ -414,10 +414,10 @@ def test_links_are_measured_on_the_emulated_gpu():
 
     device_module.use_driver(EmulatedDriver())
     try:
-        found = links.measure()
+        by_devices = links.measure()
     finally:
         device_module.use_driver(None)
-    assert set(found) == {(CPU, "cuda:0"), ("cuda:0", CPU)} and all(link.rate > 0 for link in found.values())
+    assert set(by_devices) == {(CPU, "cuda:0"), ("cuda:0", CPU)} and all(link.rate > 0 for link in by_devices.values())
 
 
 # ---- what encodes make of it
@@ -481,9 +481,9 @@ def test_auto_takes_both_where_that_is_worth_it(gpu):
     save(tuning, cache_file())
     config = Config.from_options(width=1920, height=1080, qp=26, bframes=0)
     assert config.device == "hybrid" and "hybrid" in config.device_reason
-    found = device_prediction.planned(config)
-    assert found.plan.devices == (CPU, "cuda:0") and found.plan.single is None
-    assert found.prediction.seconds < min(found.single_device_seconds.values())
+    planned = coding.planned(config)
+    assert planned.plan.devices == (CPU, "cuda:0") and planned.plan.single is None
+    assert planned.prediction.seconds < min(planned.single_device_seconds.values())
 
 
 def test_verbose_tells_the_plan_and_what_was_measured(monkeypatch, tmp_path, capfd):
@@ -509,11 +509,11 @@ def test_verbose_tells_the_plan_and_what_was_measured(monkeypatch, tmp_path, cap
 def test_bench_takes_turns_and_writes_what_it_found(quick, monkeypatch, tmp_path, capfd):
     monkeypatch.setattr(bench_command, "choose", lambda names, tuning: (["cpu", "cuda"], {"hybrid": "why not"}))
     assert cli.main(["bench", "--sizes", "32x32,64x48", "--rounds", "3", "--json", str(tmp_path / "b.json")]) == 0
-    found = json.loads((tmp_path / "b.json").read_text())
-    assert [row["size"] for row in found["sizes"]] == ["32x32", "64x48"] and found["absent"] == {"hybrid": "why not"}
-    assert set(found["sizes"][0]["encode_fps"]) == {"cpu", "cuda"} and found["sizes"][0]["spread"]["cpu"] == 0
+    report = json.loads((tmp_path / "b.json").read_text())
+    assert [row["size"] for row in report["sizes"]] == ["32x32", "64x48"] and report["absent"] == {"hybrid": "why not"}
+    assert set(report["sizes"][0]["encode_fps"]) == {"cpu", "cuda"} and report["sizes"][0]["spread"]["cpu"] == 0
     named = (Path(__file__).parents[2] / "docs" / "json.md").read_text()
-    assert all(f"`{key}`" in named for key in {*found, *found["machine"], *(key for row in found["sizes"] for key in row)})
+    assert all(f"`{key}`" in named for key in {*report, *report["machine"], *(key for row in report["sizes"] for key in row)})
     rounds = [[row[0] for row in quick[n : n + 2]] for n in range(0, 6, 2)]
     assert all(sorted(names) == ["cpu", "cuda"] for names in rounds) and rounds != 3 * rounds[:1]  # not always the same first
     assert "64x48" in capfd.readouterr().err
@@ -555,10 +555,10 @@ def test_bench_says_how_far_predictions_are_off(quick, gpu, tmp_path, capfd):
     assert json.loads((tmp_path / "b.json").read_text())["tuning"] is None
     assert cli.main(["tune", "--seconds", "5", "--quiet"]) == 0
     assert cli.main(words) == 0
-    said, found = capfd.readouterr().err, json.loads((tmp_path / "b.json").read_text())
-    assert found["tuning"]["file"] == str(cache_file()) and f"predicted from {cache_file()}" in said
+    said, report = capfd.readouterr().err, json.loads((tmp_path / "b.json").read_text())
+    assert report["tuning"]["file"] == str(cache_file()) and f"predicted from {cache_file()}" in said
     models = read(cache_file().read_text(), "x").models
-    for row, (width, height) in zip(found["sizes"], ((1920, 1080), (1024, 576))):
+    for row, (width, height) in zip(report["sizes"], ((1920, 1080), (1024, 576))):
         rows, columns = -(-height // 16), width // 16
         frame_kind = medium_kind(columns, rows)
         rate = 1 / device_prediction.predict_single_device(models, "cuda:0", frame_kind).seconds
@@ -566,7 +566,7 @@ def test_bench_says_how_far_predictions_are_off(quick, gpu, tmp_path, capfd):
         assert row["predicted_encode_fps"]["cuda"] == pytest.approx(rate, rel=1e-3)
         assert row["predicted_off_percent"]["cuda"] == pytest.approx(100 * (rate / measured - 1), abs=0.1)
         assert f"{rate:11.1f}{100 * (rate / measured - 1):+8.1f}%" in said
-    assert found["sizes"][0]["predicted_off_percent"]["cuda"] == pytest.approx(100 * (1.1 / 0.95 - 1), abs=0.5)
+    assert report["sizes"][0]["predicted_off_percent"]["cuda"] == pytest.approx(100 * (1.1 / 0.95 - 1), abs=0.5)
 
 
 def test_bench_leaves_out_predictions_of_devices_that_were_not_measured():
@@ -598,8 +598,8 @@ def test_bench_predicts_for_the_emulated_gpu(monkeypatch, tmp_path, capfd):
     assert row["predicted_off_percent"]["cuda"] == pytest.approx(
         100 * (row["predicted_encode_fps"]["cuda"] / row["encode_fps"]["cuda"] - 1))
     assert row["predicted_encode_fps"]["cuda"] > row["encode_fps"]["cuda"] > 0  # an emulated GPU is slow
-    found = seen[0]
-    assert 0 < found.wait < 0.5 * found.frame < found.loop  # the host's thread is that GPU
+    encode = seen[0]
+    assert 0 < encode.wait < 0.5 * encode.frame < encode.loop  # the host's thread is that GPU
 
 
 def test_bench_without_a_gpu_says_so_and_refuses_one_that_is_asked_for(monkeypatch):
@@ -623,12 +623,12 @@ def test_doctor_says_what_is_there(capsys, monkeypatch):
         assert words in said
     save(tuning_of_here(pins={"gops": 4}), cache_file())
     assert cli.main(["doctor", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["tuning"]["used"] and found["tuning"]["age_days"] == 0 and found["tuning"]["pins"] == {"gops": 4}
-    assert found["would_use"]["1920x1080"]["threads"] == 3
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["tuning"]["used"] and facts["tuning"]["age_days"] == 0 and facts["tuning"]["pins"] == {"gops": 4}
+    assert facts["would_use"]["1920x1080"]["threads"] == 3
     page = (Path(__file__).parents[2] / "docs" / "json.md").read_text()
-    named = {key for part in (found, found["processor"], found["cuda"], found["tuning"]) for key in part}
-    named |= set(found["would_use"]["1920x1080"])
+    named = {key for part in (facts, facts["processor"], facts["cuda"], facts["tuning"]) for key in part}
+    named |= set(facts["would_use"]["1920x1080"])
     assert not [key for key in named if f"`{key}`" not in page]
 
 
@@ -689,21 +689,21 @@ def test_doctor_names_compiled_kernels_that_may_not_be_read(monkeypatch, tmp_pat
     monkeypatch.setattr(kernel_place.os, "access", lambda place, mode: not mode & os.W_OK and "__pycache__" in str(place))
     monkeypatch.setattr(kernel_files.os, "listdir", closed)
     assert first_run.will_compile()
-    found = doctor_command.examine()
-    assert not found["processor"]["compiled"]
-    assert any("__pycache__ cannot be written, so every process compiles again" in text for text in found["problems"])
+    facts = doctor_command.examine()
+    assert not facts["processor"]["compiled"]
+    assert any("__pycache__ cannot be written, so every process compiles again" in text for text in facts["problems"])
 
 
 def test_doctor_on_the_emulated_gpu(monkeypatch, tmp_path):
     device_module.use_driver(EmulatedDriver())
     try:
-        found = doctor_command.examine()
+        facts = doctor_command.examine()
     finally:
         device_module.use_driver(None)
-    assert found["cuda"]["usable"] and found["cuda"]["gpus"][0]["kernel_files"] > 10
-    assert any("GPU 0:" in line for line in doctor_command.lines(found))
-    found["cuda"]["way"] = "cuda-bindings 13.5.0"
-    assert "CUDA:        usable, through cuda-bindings 13.5.0" in doctor_command.lines(found)
+    assert facts["cuda"]["usable"] and facts["cuda"]["gpus"][0]["kernel_files"] > 10
+    assert any("GPU 0:" in line for line in doctor_command.lines(facts))
+    facts["cuda"]["way"] = "cuda-bindings 13.5.0"
+    assert "CUDA:        usable, through cuda-bindings 13.5.0" in doctor_command.lines(facts)
 
 
 def test_doctor_advises_no_packages_for_a_gpu_where_none_is(monkeypatch, capsys, tmp_path):

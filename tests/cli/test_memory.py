@@ -7,9 +7,9 @@ import pytest
 from h264lite.cli import memory
 from h264lite.cli.cli import main
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver  # noqa: F401
-from ..steady import steady_words
+from ..support import round_trip
+from ..support.steady import steady_words
 
 WIDTH, HEIGHT = 64, 48
 

@@ -4,13 +4,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 from h264lite.cli.cli import main
 
-from .. import round_trip
+from ..support import round_trip
+from ..support.waiting import wait_for_bytes
 from .test_cli import one_error
 
 WIDTH, HEIGHT, FRAMES = 64, 48, 20
@@ -110,10 +110,7 @@ def test_an_interrupted_encode_decodes(tmp_path, number, words):
     command = [sys.executable, "-m", "h264lite", "encode", str(source), str(out), "--dump-yuv", str(rec), "--qp", "40",
                "--bframes", "0"]  # a killed process leaves P frames behind whose B frames are missing
     process = subprocess.Popen([*command, *words], stderr=subprocess.PIPE)
-    begin = time.monotonic()
-    while not (out.exists() and out.stat().st_size > 50_000):
-        assert time.monotonic() - begin < 120 and process.poll() is None
-        time.sleep(0.01)
+    wait_for_bytes(out, 50_000, process)
     process.send_signal(number)
     said = process.stderr.read().decode()
     held = frames_of(out, tmp_path)

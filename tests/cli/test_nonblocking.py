@@ -12,9 +12,9 @@ import time
 
 import pytest
 
-from .. import round_trip
+from ..support import round_trip
+from ..support.waiting import wait_for
 from .test_cli import FAKE, FRAME, clip, make_clip  # noqa: F401
-from .test_interrupt import wait_for
 
 WIDTH, HEIGHT, FRAMES = 64, 48, 9
 SIZE = WIDTH * HEIGHT * 3 // 2

@@ -10,7 +10,7 @@ import pytest
 from h264lite.cli import cli
 from h264lite.cli.charts.curves import RatePoint, bd_rates
 
-from .. import round_trip
+from ..support import round_trip
 
 pytest.importorskip("matplotlib", reason="it draws")
 SIZE = 64, 48
@@ -45,7 +45,7 @@ def test_curves_of_rate_and_quality(encodes, tmp_path, capfd):
     for by in ("psnr", "global", "ssim"):
         assert plot("rd", *files, "-o", tmp_path / "a.svg", "--by", by, "--title", "a <title>") == 0
         said = capfd.readouterr().err
-        found = re.fullmatch(rf"superfast: ([+-]\d+\.\d+) % bits beside ultrafast at equal {by} \(BD-rate, PCHIP\)\n", said)
+        line = re.fullmatch(rf"superfast: ([+-]\d+\.\d+) % bits beside ultrafast at equal {by} \(BD-rate, PCHIP\)\n", said)
         summaries = [json.loads(path.read_text()) for path in files]
         curves = {}
         for summary in summaries:
@@ -53,17 +53,17 @@ def test_curves_of_rate_and_quality(encodes, tmp_path, capfd):
             quality = {"psnr": every["psnr_mean"]["y"], "global": every["psnr_global"]["y"],
                        "ssim": -10 * math.log10(1 - every["ssim_mean_y"])}[by]  # fmt: skip
             curves.setdefault(summary["preset"], []).append(RatePoint(summary["kbps"], quality))
-        assert float(found[1]) == pytest.approx(bd_rates(curves)["superfast"], abs=0.01)
+        assert float(line[1]) == pytest.approx(bd_rates(curves)["superfast"], abs=0.01)
         shown = texts(tmp_path / "a.svg")
-        assert "a <title>" in shown and "ultrafast" in shown and f"superfast ({float(found[1]):+.1f} %)" in shown
+        assert "a <title>" in shown and "ultrafast" in shown and f"superfast ({float(line[1]):+.1f} %)" in shown
 
 
 def test_the_bd_rate_is_that_of_a_curve_with_a_tenth_more_bits():
     base = [RatePoint(100 * 2**k, 30 + 3 * k + 0.1 * k * k) for k in range(5)]
     more = [RatePoint(1.1 * point.kbps, point.quality) for point in base]
     apart = [RatePoint(point.kbps, point.quality + 50) for point in base]
-    found = bd_rates({"base": base, "more": more, "apart": apart, "few": more[:3]})
-    assert found == {"more": pytest.approx(10, abs=0.01)}
+    rates = bd_rates({"base": base, "more": more, "apart": apart, "few": more[:3]})
+    assert rates == {"more": pytest.approx(10, abs=0.01)}
 
 
 def test_labels_and_the_table_of_another_encoder(encodes, tmp_path):
@@ -102,8 +102,8 @@ def test_presets(tmp_path):
     (tmp_path / "b.json").write_text(json.dumps(rows))
     files = f"2 threads={tmp_path / 'a.json'}", f"16 threads={tmp_path / 'b.json'}"
     assert plot("presets", *files, "-o", tmp_path / "b.svg") == 0
-    found = texts(tmp_path / "b.svg")
-    assert {"2 threads", "16 threads"} <= set(found) and found.count("medium") == 2 and found.count("slower") == 1
+    labels = texts(tmp_path / "b.svg")
+    assert {"2 threads", "16 threads"} <= set(labels) and labels.count("medium") == 2 and labels.count("slower") == 1
 
 
 @pytest.mark.parametrize("kind", ("png", "svg", "pdf", "PNG"))

@@ -12,7 +12,7 @@ from h264lite.encoder.files.output import ByteSink
 from h264lite.files import Replacement, WholeFile, is_special, replace_file
 from h264lite.report.page_file import PageFile
 
-from .. import round_trip
+from ..support import round_trip
 
 FAST = ("--preset", "ultrafast", "--quiet", "--threads", "1", "--device", "cpu")
 WIDTH, HEIGHT = 32, 32

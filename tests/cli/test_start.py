@@ -52,9 +52,9 @@ def imported(folder, gpu, *options):
 def test_an_encode_with_compiled_kernels_imports_no_numba(tmp_path, device):
     options = (*PLAIN, "--device", device)
     imported(tmp_path, device == "cuda", *options)  # compiles what is missing
-    found = imported(tmp_path, device == "cuda", *options)
-    assert not {name for name in found if name.partition(".")[0] in ("numba", "scipy", "av", "PIL", "matplotlib")}
-    assert not found & OF_OPTIONS
+    modules = imported(tmp_path, device == "cuda", *options)
+    assert not {name for name in modules if name.partition(".")[0] in ("numba", "scipy", "av", "PIL", "matplotlib")}
+    assert not modules & OF_OPTIONS
     assert cli.main(["encode", str(tmp_path / "clip_48x32_25.yuv"), str(tmp_path / "here.264"), *options[:-1], "cpu"]) == 0
     assert (tmp_path / "here.264").read_bytes() == (tmp_path / "out.264").read_bytes()
 
@@ -64,8 +64,8 @@ def test_doctor_imports_no_numba(tmp_path):
     code = "import sys\nfrom h264lite.cli.cli import main\n" \
            "code = main(['doctor', '--json'])\nprint(code, 'numba' in sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path)
-    found = json.loads(done.stdout)
-    if not found["processor"]["compiled"]:
+    facts = json.loads(done.stdout)
+    if not facts["processor"]["compiled"]:
         pytest.skip("kernels of default options are not compiled")
     assert done.stderr.split()[-1] == str(not SERVED)
 

@@ -8,9 +8,9 @@ from h264lite.cpu_simd.decisions import COST_NOT_REFINED, LAMBDA
 from h264lite.cpu_simd.layout import N_B_CHOICES, N_B_EXTRAS, PARTITIONS
 from h264lite.standard.tables import UE_BITS
 
-from .. import naive
-from ..naive_bipredict import Macroblock
-from ..quantiser import varying
+from ..support import naive
+from ..support.naive_bipredict import Macroblock
+from ..support.quantiser import varying
 
 SEED, PAD, MAX_MV_Y = 37, 48, 64
 AREAS = PARTITIONS[:, 2] * PARTITIONS[:, 3]
@@ -80,8 +80,8 @@ def test_against_the_definition(width, height, n_ref, n_ref1, spread, weights, s
         lam = int(LAMBDA[qp[mb]])
         expected = Macroblock(mb, source, fractions, references, searches, lam, subme, MAX_MV_Y).choices(mask)
         for c, (cost, refs, vectors) in enumerate(expected):
-            found = int(candidates.cost[mb, c]), candidates.ref[mb, c].tolist(), candidates.mv[mb, c].tolist()
-            assert found == (cost, list(refs), [list(v) for v in vectors]), (mb, c)
+            candidate = int(candidates.cost[mb, c]), candidates.ref[mb, c].tolist(), candidates.mv[mb, c].tolist()
+            assert candidate == (cost, list(refs), [list(v) for v in vectors]), (mb, c)
     assert not candidates.extra.any()
 
 

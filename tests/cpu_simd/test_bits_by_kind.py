@@ -9,7 +9,7 @@ from h264lite.cpu_simd.bundles import CodingTools, Entries, Macroblocks
 from h264lite.cpu_simd.layout import CB_DC, HEADER_BITS
 from h264lite.standard import macroblock as mbk
 
-from .. import naive_b, naive_cabac, naive_entropy
+from ..support import naive_b, naive_cabac, naive_entropy
 
 SEED = 4711
 CASES = ((3, 4, 0, 0.3, 40), (4, 3, 1, 0.3, 40), (3, 4, 2, 0.1, 1000), (7, 1, 16, 0.05, 1))
@@ -101,11 +101,11 @@ def test_cabac(case, is_b, mode_8x8, monkeypatch):
         pcm = int((state.mb_type == mbk.I_PCM).sum())
         expected = np.sum([engine.sums for engine in written], axis=0) * UNIT
         expected[[LUMA, CHROMA]] += UNIT * 8 * pcm * np.array((256, 128))
-        found = counted(state, rows, qp, init, True, mode_8x8)
-        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=UNIT)
+        counts = counted(state, rows, qp, init, True, mode_8x8)
+        np.testing.assert_allclose(counts, expected, rtol=1e-3, atol=UNIT)
         bits = sum(len(engine.bits) for engine in written)
-        assert 0 <= bits - found.sum() / UNIT <= 12 * (len(written) + pcm)  # flush and alignment
-        assert abs(found.sum() - expected.sum()) < 2 * UNIT * (len(written) + pcm)
+        assert 0 <= bits - counts.sum() / UNIT <= 12 * (len(written) + pcm)  # flush and alignment
+        assert abs(counts.sum() - expected.sum()) < 2 * UNIT * (len(written) + pcm)
 
 
 def naive_kinds(state, rows):

@@ -9,7 +9,7 @@ from h264lite.jit.kernel import closed_kernel
 from h264lite.standard.cavlc import MAX_LEVEL
 from h264lite.standard.macroblock import I_PCM, P_SKIP, I_16x16
 
-from .. import naive_cabac
+from ..support import naive_cabac
 
 SEED = 9300
 
@@ -135,6 +135,6 @@ def test_too_long():
         state.mb_type[4 * row : 4 * row + 4] = I_16x16
         state.cbp[4 * row : 4 * row + 4] = 47
         state.levels[4 * row : 4 * row + 4] = MAX_LEVEL
-        found = naive_cabac.written(write_slices, state, [0, 1, 2], [5, 5], 26, 0, False)
-        assert [own is None for own in found] == [row == 0, row == 1]
-        assert found[1 - row] == naive_cabac.slices(state, [0, 1, 2], [5, 5], 26, 0, False)[1 - row]
+        slices = naive_cabac.written(write_slices, state, [0, 1, 2], [5, 5], 26, 0, False)
+        assert [own is None for own in slices] == [row == 0, row == 1]
+        assert slices[1 - row] == naive_cabac.slices(state, [0, 1, 2], [5, 5], 26, 0, False)[1 - row]

@@ -7,7 +7,7 @@ from h264lite.cpu_simd.cabac_bits import B_SLICE, EMPTY, I_SLICE, N_BITS, ONE_BI
 from h264lite.cpu_simd.cabac_typical import TYPICAL_M_N
 from h264lite.standard import cabac_contexts as tables
 
-from ..naive_cabac_bits import bits_of_bins, residual_bins, suffix_bins
+from ..support.naive_cabac_bits import bits_of_bins, residual_bins, suffix_bins
 
 SIZES = (16, 15, 16, 4, 15, 64)  # levels of a block by ctxBlockCat
 

@@ -8,7 +8,7 @@ import pytest
 from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
 from h264lite.standard.macroblock import B_SKIP, LAST_INTRA, P_SKIP, B_8x8, P_16x16
 
-from ..naive_deblock import deblock_picture
+from ..support.naive_deblock import deblock_picture
 
 
 def unite(rng, state, names):

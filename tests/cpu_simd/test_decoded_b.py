@@ -9,7 +9,7 @@ from h264lite.standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, nal_uni
 from h264lite.standard.syntax import HIGH, Pps, SliceHeader, Sps, write_pps, write_slice_header, write_sps
 from h264lite.standard.syntax_sps import Vui
 
-from .. import naive_b, naive_cabac, naive_entropy, round_trip
+from ..support import naive_b, naive_cabac, naive_entropy, round_trip
 
 WIDTH, QP = 5, 8
 I, B = 7, 6  # slice_type (Table 7-6)
@@ -41,8 +41,8 @@ def as_slices(state, rows, header, sps, pps):
         writers[-1].put_u(padding, (1 << padding) - 1)
     sizes = [writer.position for writer in writers]
     if cabac:
-        found = naive_cabac.written(write_slices, state, rows, [n // 8 for n in sizes], QP, header.cabac_init_idc, True)
-        texts = [text for text, _ in found]
+        written = naive_cabac.written(write_slices, state, rows, [n // 8 for n in sizes], QP, header.cabac_init_idc, True)
+        texts = [text for text, _ in written]
     else:
         texts = naive_entropy.written(write_slices, state, rows, sizes, QP)
     stream = b""
@@ -85,18 +85,18 @@ def test_random_macroblocks(cabac, entries, rows):
         assert_arrays(frames[1].macroblocks, state)
 
 
-def assert_arrays(found, state):
+def assert_arrays(mbs, state):
     """What the decoder says of the macroblocks is the state."""
     kinds = state.mb_type
     inter = kinds > mbk.LAST_INTRA
     coded = (kinds != mbk.B_SKIP) & (kinds != mbk.I_PCM)
     has_qp = coded & ((state.cbp > 0) | (kinds == mbk.I_16x16))
-    assert np.array_equal(found.mb_type, kinds)
-    assert np.array_equal(found.transform_8x8, state.transform_8x8)
+    assert np.array_equal(mbs.mb_type, kinds)
+    assert np.array_equal(mbs.transform_8x8, state.transform_8x8)
     direct = np.where(state.sub_mb_type == mbk.B_SUB_DIRECT, 4, 0)
-    for wanted, own, where in (
-        (direct, found.sub_type, kinds == mbk.B_8x8), (state.ref_idx, found.ref_idx[:, 0], inter),
-        (state.ref_idx1, found.ref_idx[:, 1], inter), (state.mv, found.mv[:, 0], inter), (state.mv1, found.mv[:, 1], inter),
-        (state.cbp, found.cbp, coded), (state.qp, found.qp, has_qp),
+    for wanted, decoded, where in (
+        (direct, mbs.sub_type, kinds == mbk.B_8x8), (state.ref_idx, mbs.ref_idx[:, 0], inter),
+        (state.ref_idx1, mbs.ref_idx[:, 1], inter), (state.mv, mbs.mv[:, 0], inter), (state.mv1, mbs.mv[:, 1], inter),
+        (state.cbp, mbs.cbp, coded), (state.qp, mbs.qp, has_qp),
     ):  # fmt: skip
-        assert np.array_equal(own[where], wanted[where])
+        assert np.array_equal(decoded[where], wanted[where])

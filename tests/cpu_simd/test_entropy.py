@@ -9,7 +9,7 @@ from h264lite.standard import bits as standard_bits
 from h264lite.standard.cavlc import MAX_LEVEL, NC_CLASS
 from h264lite.standard.macroblock import I_PCM, P_SKIP, I_16x16
 
-from .. import naive_entropy
+from ..support import naive_entropy
 
 SEED = 20250
 
@@ -112,9 +112,9 @@ def test_too_long(mb_width):
         state = state_of(I_16x16, mb_width=mb_width)
         state.cbp[mb] = 47
         state.levels[mb] = MAX_LEVEL
-        found = naive_entropy.written(write_slices, state, [0, 1, 2], [5, 5], 26)
-        assert found == naive_entropy.slices(state, [0, 1, 2], [5, 5], 26)
-        assert [text is None for text in found] == [mb < mb_width, mb >= mb_width]
+        slices = naive_entropy.written(write_slices, state, [0, 1, 2], [5, 5], 26)
+        assert slices == naive_entropy.slices(state, [0, 1, 2], [5, 5], 26)
+        assert [text is None for text in slices] == [mb < mb_width, mb >= mb_width]
 
 
 def test_the_longest_that_fits():
@@ -125,10 +125,10 @@ def test_the_longest_that_fits():
         state.cbp[:] = 47
         state.levels[:] = 0
         state.levels[0].ravel()[:levels] = MAX_LEVEL
-        found = naive_entropy.written(write_slices, state, [0, 1, 2], [0, 0], 26)
+        slices = naive_entropy.written(write_slices, state, [0, 1, 2], [0, 0], 26)
         size = naive_entropy.slice_data(state, 0, 1, 26, 0)[1][0]
-        assert (found[0] is None) == (size > 8 * ENTRY_BYTES), size
-        answers.add(found[0] is None)
+        assert (slices[0] is None) == (size > 8 * ENTRY_BYTES), size
+        answers.add(slices[0] is None)
     assert answers == {False, True}
 
 

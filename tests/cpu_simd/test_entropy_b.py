@@ -6,7 +6,7 @@ from h264lite.cpu_simd.entropy import write_slices
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP, B_8x8, B_8x16, B_16x8, B_16x16
 from h264lite.standard.tables import B_MB_TYPES
 
-from .. import naive_b, naive_cabac, naive_entropy
+from ..support import naive_b, naive_cabac, naive_entropy
 
 SEED = 7140
 SEEDS = [[SEED, k] for k in range(4)]
@@ -30,16 +30,16 @@ def test_cabac(case, mode_8x8):
 
 def test_all_types_occur():
     """Of Tables 7-14 and 7-18, in the random states."""
-    found, subs, kinds = set(), set(), set()
+    types, subs, kinds = set(), set(), set()
     for case in naive_b.ENTROPY_CASES:
         for _, state, *_ in naive_b.random_slices(case, 0, SEEDS):
             kinds |= set(state.mb_type.tolist())
             for mb, kind in enumerate(state.mb_type.tolist()):
                 if kind > B_SKIP:
-                    found.add(state.number(mb))
+                    types.add(state.number(mb))
                 if kind == B_8x8:
                     subs |= set(state.sub_mb_type[mb].tolist())
-    assert found == set(range(len(B_MB_TYPES))) and subs == {0, 1, 2, 3}
+    assert types == set(range(len(B_MB_TYPES))) and subs == {0, 1, 2, 3}
     assert kinds >= {B_SKIP, B_DIRECT, B_16x16, B_16x8, B_8x16, B_8x8, 0, 2, 3}
 
 

@@ -1,4 +1,4 @@
-"""Motion that a decoder derives otherwise is said explicitly; all else stays. The derivation is that of tests/naive_*.py."""
+"""Motion that a decoder derives otherwise is said explicitly; all else stays. The derivation: support/naive_*.py."""
 
 import numpy as np
 from h264lite.cpu_simd.bundles import Motion
@@ -6,9 +6,9 @@ from h264lite.cpu_simd.explicit_motion import explicit_motion
 from h264lite.cpu_simd.mode_decision import mark_skipped
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP, B_SUB_DIRECT, I_PCM, P_SKIP, B_8x8, P_16x16
 
-from .. import naive
-from ..b_scenes import results
-from ..naive_mode_decision_b import direct_motion
+from ..support import naive
+from ..support.b_scenes import results
+from ..support.naive_mode_decision_b import direct_motion
 
 CORNERS = (0, 2, 8, 10)  # a block of each quadrant
 
@@ -50,11 +50,11 @@ def expected(motion, still, first, mb_width, row0, row1):
         if kinds[mb] not in (B_SKIP, B_DIRECT, B_8x8):
             continue
         direct = direct_motion(mb, int(still[mb]), lists, mb_width, int(first[mb // mb_width]))
-        own = [q for q in range(4) if subs[mb, q] == B_SUB_DIRECT]
+        direct_quadrants = [q for q in range(4) if subs[mb, q] == B_SUB_DIRECT]
         if any(ref[mb, q] != direct[k][0] or tuple(mv[mb, CORNERS[q]]) != direct[k][1][q]
-               for q in own for k, (ref, mv) in enumerate(lists)):  # fmt: skip
+               for q in direct_quadrants for k, (ref, mv) in enumerate(lists)):  # fmt: skip
             kinds[mb] = B_8x8
-            for q in own:
+            for q in direct_quadrants:
                 subs[mb, q] = sum((ref[mb, q] >= 0) << k for k, (ref, _) in enumerate(lists))
     return kinds, subs
 
@@ -100,11 +100,11 @@ def test_p_skip_has_the_derived_vector():
     rng, changed = np.random.default_rng(47), 0
     for mb_width, rows in ((5, 4), (1, 6), (8, 3)) * 60:
         first, ref_idx, mv, cbp, kinds = p_frame(rng, mb_width, rows)
-        found = kinds.copy()
-        mark_skipped(first, ref_idx, mv, cbp, mb_width, 0, rows, found)
+        marked = kinds.copy()
+        mark_skipped(first, ref_idx, mv, cbp, mb_width, 0, rows, marked)
         for mb in range(mb_width * rows):
             if kinds[mb] != I_PCM:
                 skip = naive.predict_skip_mv(mb, ref_idx, mv, mb_width, int(first[mb // mb_width]))
-                assert found[mb] == (P_SKIP if tuple(mv[mb, 0]) == tuple(skip) else P_16x16)
-        changed += np.count_nonzero((kinds == P_SKIP) & (found == P_16x16))
+                assert marked[mb] == (P_SKIP if tuple(mv[mb, 0]) == tuple(skip) else P_16x16)
+        changed += np.count_nonzero((kinds == P_SKIP) & (marked == P_16x16))
     assert changed > 9

@@ -7,8 +7,8 @@ from h264lite.cpu_simd.decisions import ALL_PARTITIONS, COST_NOT_REFINED, EVERY,
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.simd.vector import NATIVE, PORTABLE, SIMD_LEVEL
 
-from .. import naive
-from ..quantiser import constant
+from ..support import naive
+from ..support.quantiser import constant
 
 SEED = 20261121
 
@@ -36,11 +36,11 @@ def picture_pair(rng, kind, width, height, pad):
 def run(source, reference, pad, centre, predictor, qp, merange, level, splits=1, mask=ALL_PARTITIONS, subme=EVERY):
     rows = source.shape[0] // 16
     start, n_mb = SearchStart(centre, predictor), len(centre)
-    found = SearchResult(np.full((n_mb, 41), -1, np.int32), np.zeros((n_mb, 41, 2), np.int16))
+    searched = SearchResult(np.full((n_mb, 41), -1, np.int32), np.zeros((n_mb, 41, 2), np.int16))
     edges = np.linspace(0, rows, splits + 1).astype(int).tolist()
     for row0, row1 in reversed(list(zip(edges[:-1], edges[1:], strict=True))):
-        full_search(source, reference, pad, start, constant(n_mb, qp), merange, row0, row1, found, mask, subme, level)
-    return found
+        full_search(source, reference, pad, start, constant(n_mb, qp), merange, row0, row1, searched, mask, subme, level)
+    return searched
 
 
 @pytest.mark.parametrize("kind", ["random", "flat", "opposite", "checkerboard", "stripes", "smooth"])
@@ -94,7 +94,7 @@ def test_quiet_macroblocks_are_not_searched(mask):
         level = min(NATIVE, SIMD_LEVEL)
         searched = run(source, reference, 48, centre, predictor, qp, 8, level, mask=mask)
         for one in {PORTABLE, SIMD_LEVEL}:
-            found = run(source, reference, 48, centre, predictor, qp, 8, one, splits=2, mask=mask, subme=QUICK)
+            skipping = run(source, reference, 48, centre, predictor, qp, 8, one, splits=2, mask=mask, subme=QUICK)
             for mb in range(6):
                 y, x = divmod(mb, 3)
                 there = reference[48 + 16 * y + centre[mb, 1] :, 48 + 16 * x + centre[mb, 0] :][:16, :16].astype(int)
@@ -102,11 +102,11 @@ def test_quiet_macroblocks_are_not_searched(mask):
                 value += LAMBDA[qp] * sum(naive.se_bits(int(d)) for d in 4 * centre[mb].astype(int) - predictor[mb])
                 quiet.append(value < QUIET * LAMBDA[qp])
                 if quiet[-1]:
-                    assert (found.cost[mb, :40] == COST_NOT_REFINED).all() and found.cost[mb, 40] == value
-                    assert found.mv[mb, 40].tolist() == (4 * centre[mb]).tolist()
+                    assert (skipping.cost[mb, :40] == COST_NOT_REFINED).all() and skipping.cost[mb, 40] == value
+                    assert skipping.mv[mb, 40].tolist() == (4 * centre[mb]).tolist()
                 else:
-                    np.testing.assert_array_equal(found.cost[mb], searched.cost[mb])
-                    np.testing.assert_array_equal(found.mv[mb], searched.mv[mb])
+                    np.testing.assert_array_equal(skipping.cost[mb], searched.cost[mb])
+                    np.testing.assert_array_equal(skipping.mv[mb], searched.mv[mb])
     assert 0 < sum(quiet) < len(quiet)
 
 

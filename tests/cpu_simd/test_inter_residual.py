@@ -25,9 +25,9 @@ from h264lite.standard.macroblock import (
     P_16x16,
 )
 
-from ..b_macroblocks import make_intra, random_motion, with_lists
-from ..bundles import named
-from ..naive_reconstruction import check_counts, decode_picture, partition_vectors, predict_b
+from ..support.b_macroblocks import make_intra, random_motion, with_lists
+from ..support.bundles import named
+from ..support.naive_reconstruction import check_counts, decode_picture, partition_vectors, predict_b
 from .test_intra import compare, empty_state, picture
 
 PAD = 48

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.interpolate import extend_borders, interpolate
 
-from .. import naive
+from ..support import naive
 
 SEED = 31
 

@@ -8,8 +8,8 @@ from h264lite.cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantise
 from h264lite.cpu_simd.intra import intra
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA, I_4x4, I_8x8, I_16x16, P_16x16
 
-from ..bundles import named
-from ..naive_reconstruction import check_counts, decode_picture
+from ..support.bundles import named
+from ..support.naive_reconstruction import check_counts, decode_picture
 
 BASELINE = CodingTools(1, 0, 0)
 HIGH = CodingTools(0, 1, 1), CodingTools(1, 1, 0), CodingTools(1, 1, 1)

@@ -62,13 +62,13 @@ def test_error_and_levels_fall_where_costs_decide(qp):
     """On a textured picture, by a count of levels in place of bits."""
     rng = np.random.default_rng(seed := 33)
     print("seed", seed)
-    planes, found = picture(rng, 96, 96, "waves"), []
+    planes, costs = picture(rng, 96, 96, "waves"), []
     for subme in (5, 6):
         state = empty_state(36)
         state["qp"][:] = qp
         rec = run(planes, state, 0, np.zeros(6, np.int32), tools=CodingTools(1, 1, 1, subme=subme))
         error = sum(((a.astype(int) - b) ** 2).sum() for a, b in zip(planes, rec))
         bits = 2 * np.abs(state["levels"]).clip(0, 3).sum(dtype=int) + state["total_coeff"].sum(dtype=int)
-        found.append(error * 10 / 2 ** ((qp - 4) / 3) + bits)
-    print(found)
-    assert found[1] < found[0]
+        costs.append(error * 10 / 2 ** ((qp - 4) / 3) + bits)
+    print(costs)
+    assert costs[1] < costs[0]

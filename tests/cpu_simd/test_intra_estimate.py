@@ -6,8 +6,8 @@ from h264lite.cpu_simd.bundles import CodingTools
 from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cpu_simd.intra_estimate import intra_estimate
 
-from .. import naive
-from ..quantiser import constant
+from ..support import naive
+from ..support.quantiser import constant
 
 SEED = 12
 
@@ -52,7 +52,7 @@ def test_modes_need_what_is_there(mode):
     """At the picture's border and a slice's: no mode that takes samples from beyond; away from it such modes are best."""
     y, x = np.indices((64, 64))
     needs_top, needs_left = {0, 3, 4, 5, 6, 7}, {1, 4, 5, 6, 8}
-    found = set()
+    modes_used = set()
     for a, b in ((7, 0), (0, 7), (11, 5), (5, -11)):
         source = (a * x + b * y) % 199
         modes = np.full((16, 16), 99, np.uint8)
@@ -70,5 +70,5 @@ def test_modes_need_what_is_there(mode):
         assert not set(lefts[:, :, 0][lefts[:, :, 0] < 16].tolist()) & needs_left
         assert not set(modes[whole & (np.arange(16) // 4 % 2 == 0), 0].tolist()) & {16, 19}
         assert not set(modes[whole & (np.arange(16) % 4 == 0), 0].tolist()) & {17, 19}
-        found.update(modes[modes < 9].tolist())
-    assert found & needs_top and found & needs_left
+        modes_used.update(modes[modes < 9].tolist())
+    assert modes_used & needs_top and modes_used & needs_left

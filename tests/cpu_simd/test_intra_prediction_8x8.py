@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import intra_prediction_8x8 as kernels
 
-from .. import naive_8x8
+from ..support import naive_8x8
 
 HADAMARD = np.array([[1]])
 for _ in range(3):

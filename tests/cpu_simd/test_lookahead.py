@@ -13,7 +13,7 @@ from h264lite.cpu_simd.lookahead import (
     sum_inside,
 )
 
-from .. import naive_lookahead
+from ..support import naive_lookahead
 
 SEED = 41
 SIZES = [(64, 48), (33, 17), (100, 70), (16, 16)]
@@ -77,8 +77,8 @@ def searched(current, reference, splits=1, quick=False):
 def test_half_size_frames(width, height):
     luma = np.random.default_rng(SEED).integers(0, 256, (height, width)).astype(np.uint8)
     for splits in (1, 2, 5):
-        for found, expected in zip(half(luma, splits), naive_lookahead.half_size(luma), strict=True):
-            np.testing.assert_array_equal(found, expected)
+        for plane, expected in zip(half(luma, splits), naive_lookahead.half_size(luma), strict=True):
+            np.testing.assert_array_equal(plane, expected)
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
@@ -87,7 +87,7 @@ def test_half_size_frames(width, height):
 def test_against_the_definition(kind, width, height, quick):
     lumas = frames(kind, width, height)
     fast, slow = [half(luma) for luma in lumas], [naive_lookahead.half_size(luma) for luma in lumas]
-    found, expected = [], []
+    motions_so_far, expected = [], []
     for frame, reference in ((1, 0), (1, 2), (2, 0)):
         camera, first, motion = searched(fast[frame], fast[reference], quick=quick)
         moved = naive_lookahead.camera(slow[frame], slow[reference])
@@ -100,17 +100,17 @@ def test_against_the_definition(kind, width, height, quick):
         for splits in (2, 3):
             _, again, split = searched(fast[frame], fast[reference], splits, quick)
             assert (again == first).all() and all((a == b).all() for a, b in zip(split, motion))
-        found.append(motion)
+        motions_so_far.append(motion)
         expected.append(both)
     rows, n_mb = fast[0].tiny.shape[0], fast[0].tiny.size
     cost = np.empty(n_mb, np.uint16)
     for position in (128, 64):
         for row0, row1 in spans(rows, 2):
-            lookahead_both((fast[1], fast[0], fast[2]), position, tuple(found), row0, row1, cost)
+            lookahead_both((fast[1], fast[0], fast[2]), position, tuple(motions_so_far), row0, row1, cost)
         np.testing.assert_array_equal(cost, naive_lookahead.both(slow[1], slow[0], slow[2], position, expected))
         used = np.empty(n_mb, np.uint16), np.empty((n_mb, 4), np.int16), np.empty(n_mb, np.uint8)
         for row0, row1 in spans(rows, 2):
-            lookahead_used((fast[1], fast[0], fast[2]), position, tuple(found), row0, row1, *used)
+            lookahead_used((fast[1], fast[0], fast[2]), position, tuple(motions_so_far), row0, row1, *used)
         for mb, at in enumerate(expected[0]):
             motions = [motion[at] for motion in expected]
             least, v0, v1, lists = naive_lookahead.b_motion(slow[1], slow[0], slow[2], position, motions, at)

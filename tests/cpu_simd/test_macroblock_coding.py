@@ -23,11 +23,11 @@ def test_scores():
     print("seed", seed)
     levels = np.zeros((2, N_LEVEL_BLOCKS, 16), np.int16)
     for k in range(3000):
-        own = rng.choice([-1, 1], 16) * (rng.random(16) < rng.choice([0.05, 0.2, 0.6]))
+        few_levels = rng.choice([-1, 1], 16) * (rng.random(16) < rng.choice([0.05, 0.2, 0.6]))
         if k % 10 == 0:
-            own[rng.integers(0, 16)] = rng.choice([-2, 2, 300])
-        levels[1, 5] = own
-        assert macroblock_coding.decimate_score(1, 5, levels) == score(own)
+            few_levels[rng.integers(0, 16)] = rng.choice([-2, 2, 300])
+        levels[1, 5] = few_levels
+        assert macroblock_coding.decimate_score(1, 5, levels) == score(few_levels)
 
 
 def test_bound_of_bits():

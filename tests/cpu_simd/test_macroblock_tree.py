@@ -38,11 +38,11 @@ def test_what_is_owed_to_references(mb_width, mb_height, reach):
                 rng.integers(1, 4, n_mb).astype(np.uint8))  # fmt: skip
         own, amount = rng.integers(1, 1 << 28, n_mb), rng.integers(0, 1 << 38, n_mb)
         hidden = rng.choice([0, 1, 3000, (1 << 28) - 1], n_mb)
-        found, expected = np.zeros((2, 2, n_mb), np.int64)
-        tree_propagate(intra, own, hidden, used, weight1, mb_width, amount, found[0], found[1])
+        gifts, expected = np.zeros((2, 2, n_mb), np.int64)
+        tree_propagate(intra, own, hidden, used, weight1, mb_width, amount, gifts[0], gifts[1])
         naive_propagate(intra, own, hidden, used, weight1, mb_width, amount, expected)
-        np.testing.assert_array_equal(found, expected)
-    assert found.any() or n_mb == 1 or reach == 3000
+        np.testing.assert_array_equal(gifts, expected)
+    assert gifts.any() or n_mb == 1 or reach == 3000
 
 
 def test_nothing_is_owed_that_intra_prediction_gives():

@@ -21,10 +21,10 @@ from h264lite.cpu_simd.mode_decision import mark_skipped, mode_decision
 from h264lite.cpu_simd.subpel_refine import subpel_refine
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP, P_SKIP, B_8x8, B_16x16, I_16x16, P_16x8, P_16x16
 
-from .. import naive
-from ..bundles import named
-from ..naive_modes import Decision
-from ..quantiser import constant, varying
+from ..support import naive
+from ..support.bundles import named
+from ..support.naive_modes import Decision
+from ..support.quantiser import constant, varying
 
 SEED = 41
 WIDTH, HEIGHT, PAD, N_MB = 64, 64, 48, 16
@@ -46,9 +46,9 @@ def scene(rng, n_ref, subme, qp, noise):
     for ref, slot in enumerate(slots):
         inside = np.roll(big, (2 * ref, 1), (0, 1))[40 : 40 + HEIGHT, 40 : 40 + WIDTH].astype(np.uint8)
         luma[slot] = naive.half_samples(np.pad(inside, PAD, mode="edge"))
-        start, found = SearchStart(centre, predictor[ref]), SearchResult(cost[ref], mv[ref])
-        full_search(source, luma[slot, 0], PAD, start, constant(N_MB, qp), 8, 0, 4, found)
-        subpel_refine(source, luma[slot], PAD, predictor[ref], constant(N_MB, qp), subme, 0, 4, found)
+        start, search = SearchStart(centre, predictor[ref]), SearchResult(cost[ref], mv[ref])
+        full_search(source, luma[slot, 0], PAD, start, constant(N_MB, qp), 8, 0, 4, search)
+        subpel_refine(source, luma[slot], PAD, predictor[ref], constant(N_MB, qp), subme, 0, 4, search)
     intra_cost = np.zeros(N_MB, np.int32)
     slices = np.array([0, 0, 8, 8], np.int32)
     modes, tools = np.zeros((N_MB, 16), np.uint8), CodingTools(0, 0, 0)

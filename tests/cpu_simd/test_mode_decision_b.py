@@ -37,10 +37,10 @@ from h264lite.standard.macroblock import (
     I_16x16,
 )
 
-from .. import naive
-from ..b_scenes import PAD, results, scene
-from ..naive_mode_decision_b import DecisionB, direct_luma
-from ..quantiser import constant, varying
+from ..support import naive
+from ..support.b_scenes import PAD, results, scene
+from ..support.naive_mode_decision_b import DecisionB, direct_luma
+from ..support.quantiser import constant, varying
 
 SEED = 43
 WIDTH, HEIGHT = 80, 64

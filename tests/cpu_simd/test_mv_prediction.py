@@ -4,7 +4,7 @@ import numpy as np
 from h264lite.cpu_simd.layout import PARTITIONS
 from h264lite.cpu_simd.mv_prediction import predict_mv, predict_skip_mv
 
-from .. import naive
+from ..support import naive
 
 SEED = 7
 

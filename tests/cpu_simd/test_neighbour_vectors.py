@@ -7,8 +7,8 @@ from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cpu_simd.layout import PARTITIONS
 from h264lite.cpu_simd.neighbour_vectors import neighbour_vectors, neighbour_vectors_again
 
-from .. import naive
-from ..quantiser import varying
+from ..support import naive
+from ..support.quantiser import varying
 
 SEED, PAD, MAX_MV_Y = 31, 48, 64
 AROUND = [(-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)]
@@ -81,48 +81,48 @@ def expected_round(source, fractions, lam, again, predictor, whole, cost, mv):
 def test_against_the_definition(kind, width, height, spread):
     print("seed", SEED)
     rng = np.random.default_rng([SEED, width, height])
-    source, luma, predictor, found = searched(rng, kind, width, height, spread)
+    source, luma, predictor, search = searched(rng, kind, width, height, spread)
     fractions = {(fx, fy): naive.quarter_plane(luma, fx, fy) for fx in range(4) for fy in range(4)}
     n_mb, rows = width * height // 256, height // 16
-    found.mv[:, :, 1] = found.mv[:, :, 1].clip(-4 * MAX_MV_Y, 4 * MAX_MV_Y - 1)
-    found.mv[0, 40], qp = (4 * -60, 4 * -60), varying(rng, n_mb)  # outside for its neighbours' macroblocks
+    search.mv[:, :, 1] = search.mv[:, :, 1].clip(-4 * MAX_MV_Y, 4 * MAX_MV_Y - 1)
+    search.mv[0, 40], qp = (4 * -60, 4 * -60), varying(rng, n_mb)  # outside for its neighbours' macroblocks
     whole_mv = np.full((n_mb, 2), 999, np.int16)
-    expected = predictor, found.cost, found.mv
-    searched_whole = found.mv[:, 40].copy()
+    expected = predictor, search.cost, search.mv
+    searched_whole = search.mv[:, 40].copy()
     for stage in (neighbour_vectors, neighbour_vectors_again):
         again = stage is neighbour_vectors_again
         whole = (whole_mv if again else searched_whole).copy()
         expected = expected_round(source, fractions, LAMBDA[qp], again, expected[0], whole, *expected[1:])
         for row in reversed(range(rows)):
-            stage(source, luma, PAD, qp, MAX_MV_Y, row, row + 1, predictor, whole_mv, found)
+            stage(source, luma, PAD, qp, MAX_MV_Y, row, row + 1, predictor, whole_mv, search)
         np.testing.assert_array_equal(predictor, expected[0])
-        np.testing.assert_array_equal(found.cost, expected[1])
-        undivided = found.mv[:, 40] if again else whole_mv
+        np.testing.assert_array_equal(search.cost, expected[1])
+        undivided = search.mv[:, 40] if again else whole_mv
         np.testing.assert_array_equal(undivided, expected[2][:, 40])
-        np.testing.assert_array_equal(found.mv[:, :40], expected[2][:, :40])
+        np.testing.assert_array_equal(search.mv[:, :40], expected[2][:, :40])
         if not again:
-            np.testing.assert_array_equal(found.mv[:, 40], searched_whole)
+            np.testing.assert_array_equal(search.mv[:, 40], searched_whole)
 
 
 @pytest.mark.parametrize("kind", ["random", "smooth"])
 def test_large_partitions_alone(kind):
     """Without sizes below 8x8 the others are as with them after the first round, these stay, and there is no second trial."""
     rng = np.random.default_rng(SEED)
-    source, luma, predictor, found = searched(rng, kind, 48, 48, 9)
-    found.mv[::2] = found.mv[::2, 40:]  # all partitions alike
-    found.cost[...] = 1 << 20  # so that other vectors win
+    source, luma, predictor, search = searched(rng, kind, 48, 48, 9)
+    search.mv[::2] = search.mv[::2, 40:]  # all partitions alike
+    search.cost[...] = 1 << 20  # so that other vectors win
     qp, whole_mv = varying(rng, 9), np.zeros((9, 2), np.int16)
-    copies = [a.copy() for a in (predictor, whole_mv, *found)]
+    copies = [a.copy() for a in (predictor, whole_mv, *search)]
     large = SearchResult(*copies[2:])
     kept = large.cost[:, :32].copy(), large.mv[:, :32].copy()
-    neighbour_vectors(source, luma, PAD, qp, MAX_MV_Y, 0, 3, predictor, whole_mv, found)
+    neighbour_vectors(source, luma, PAD, qp, MAX_MV_Y, 0, 3, predictor, whole_mv, search)
     neighbour_vectors(source, luma, PAD, qp, MAX_MV_Y, 0, 3, copies[0], copies[1], large, 7)
-    assert (whole_mv != found.mv[:, 40]).any()
+    assert (whole_mv != search.mv[:, 40]).any()
     neighbour_vectors_again(source, luma, PAD, qp, MAX_MV_Y, 1, 3, copies[0], copies[1], large, 7)
     neighbour_vectors_again(source, luma, PAD, qp, MAX_MV_Y, 0, 1, copies[0], copies[1], large, 7)
-    found.mv[:, 40] = whole_mv
+    search.mv[:, 40] = whole_mv
     np.testing.assert_array_equal(copies[0], predictor)
     np.testing.assert_array_equal(copies[1], whole_mv)
-    for ours, theirs, before in zip(large, found, kept, strict=True):
+    for ours, theirs, before in zip(large, search, kept, strict=True):
         np.testing.assert_array_equal(ours[:, 32:], theirs[:, 32:])
         np.testing.assert_array_equal(ours[:, :32], before)

@@ -19,8 +19,8 @@ from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.pattern_search import pattern_search
 from h264lite.cpu_simd.simd.vector import PORTABLE, SIMD_LEVEL
 
-from .. import naive
-from ..quantiser import constant
+from ..support import naive
+from ..support.quantiser import constant
 from .test_full_search import picture_pair
 
 SEED = 20261126
@@ -34,17 +34,17 @@ def run(
 ):  # fmt: skip
     rows = source.shape[0] // 16
     start, n_mb = SearchStart(centre, predictor), len(centre)
-    found = SearchResult(np.full((n_mb, 41), -1, np.int32), np.zeros((n_mb, 41, 2), np.int16))
+    searched = SearchResult(np.full((n_mb, 41), -1, np.int32), np.zeros((n_mb, 41, 2), np.int16))
     edges, qp = np.linspace(0, rows, splits + 1).astype(int).tolist(), constant(n_mb, qp)
     for row0, row1 in reversed(list(zip(edges, edges[1:]))):
         which = PATTERNS[pattern], merange
-        pattern_search(source, reference, pad, start, qp, which, row0, row1, found, mask, subme, level)
-    return found
+        pattern_search(source, reference, pad, start, qp, which, row0, row1, searched, mask, subme, level)
+    return searched
 
 
-def check(expected, found, mb, first=0):
-    np.testing.assert_array_equal(found.cost[mb, first:], expected[0][first:], err_msg=f"macroblock {mb}")
-    np.testing.assert_array_equal(found.mv[mb, first:], expected[1][first:], err_msg=f"macroblock {mb}")
+def check(expected, searched, mb, first=0):
+    np.testing.assert_array_equal(searched.cost[mb, first:], expected[0][first:], err_msg=f"macroblock {mb}")
+    np.testing.assert_array_equal(searched.mv[mb, first:], expected[1][first:], err_msg=f"macroblock {mb}")
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -59,18 +59,18 @@ def test_against_the_definition(kind, pattern):
         centre = rng.integers(-6, 7, (n_mb, 2)).astype(np.int16)
         predictor = rng.integers(-60, 61, (n_mb, 2)).astype(np.int16)
         where = source, reference, pad, centre, predictor
-        found = run(*where, qp, merange, pattern)
+        searched = run(*where, qp, merange, pattern)
         large = run(*where, qp, merange, pattern, splits=2, mask=LARGE)
         for mb in range(n_mb):
             expected = naive.pattern_search(*where, LAMBDA[qp], merange, pattern, mb, width // 16)
-            check(expected, found, mb)
+            check(expected, searched, mb)
             check(expected, large, mb, 32)
         assert (large.cost[:, :32] == COST_NOT_REFINED).all()
-        for mask, other in ((ALL_PARTITIONS, found), (LARGE, large)):
+        for mask, other in ((ALL_PARTITIONS, searched), (LARGE, large)):
             portable = run(*where, qp, merange, pattern, PORTABLE, 2, mask)
             np.testing.assert_array_equal(portable.cost, other.cost)
             np.testing.assert_array_equal(portable.mv[:, 32:], other.mv[:, 32:])
-        np.testing.assert_array_equal(run(*where, qp, merange, pattern, PORTABLE).mv, found.mv)
+        np.testing.assert_array_equal(run(*where, qp, merange, pattern, PORTABLE).mv, searched.mv)
 
 
 def test_the_patterns_are_those_of_their_names():
@@ -97,9 +97,9 @@ def test_where_valleys_lead_to_the_best(pattern):
     zero = np.zeros((16, 2), np.int16)
     best = SearchResult(np.zeros((16, 41), np.int32), np.zeros((16, 41, 2), np.int16))
     full_search(source, reference, 96, SearchStart(zero, zero), constant(16, 0), 16, 0, 4, best)
-    found = run(source, reference, 96, zero, zero, 0, 16, pattern)
-    assert (found.cost - naive.vector_bits(found.mv) >= best.cost - naive.vector_bits(best.mv)).all()  # LAMBDA[0] is 1
-    assert (found.mv[:, 40] == best.mv[:, 40]).all(1).mean() > (0.6 if pattern == "umh" else 0.2)
+    searched = run(source, reference, 96, zero, zero, 0, 16, pattern)
+    assert (searched.cost - naive.vector_bits(searched.mv) >= best.cost - naive.vector_bits(best.mv)).all()  # LAMBDA[0] is 1
+    assert (searched.mv[:, 40] == best.mv[:, 40]).all(1).mean() > (0.6 if pattern == "umh" else 0.2)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -112,17 +112,17 @@ def test_quiet_macroblocks_are_not_searched(pattern):
     zero = np.zeros((16, 2), np.int16)
     where = source, reference, pad, zero, zero
     for mask in (ALL_PARTITIONS, LARGE):
-        found = run(*where, 34, 16, pattern, mask=mask, subme=QUICK)
+        searched = run(*where, 34, 16, pattern, mask=mask, subme=QUICK)
         for mb in range(16):
             y, x = mb // 4 * 16, mb % 4 * 16
             here = source[y : y + 16, x : x + 16].astype(int), reference[pad + y : pad + y + 16, pad + x : pad + x + 16]
             value = int(abs(here[0] - here[1]).sum()) + 2 * LAMBDA[34]
             if value < QUIET * LAMBDA[34]:
                 quiet += 1
-                assert found.cost[mb, 40] == value and (found.mv[mb, 40] == 0).all()
-                assert (found.cost[mb, :40] == COST_NOT_REFINED).all()
+                assert searched.cost[mb, 40] == value and (searched.mv[mb, 40] == 0).all()
+                assert (searched.cost[mb, :40] == COST_NOT_REFINED).all()
             else:
-                check(naive.pattern_search(*where, LAMBDA[34], 16, pattern, mb, 4), found, mb, 32)
+                check(naive.pattern_search(*where, LAMBDA[34], 16, pattern, mb, 4), searched, mb, 32)
     assert 0 < quiet < 32
 
 
@@ -131,6 +131,6 @@ def test_extreme_predictors_saturate(pattern):
     """Costs above 65535 count as 65535, and the centre has it first."""
     source, reference = np.zeros((16, 16), np.uint8), np.full((16 + 192, 16 + 192), 255, np.uint8)
     centre, predictor = np.array([[3, -2]], np.int16), np.array([[30000, -30000]], np.int16)
-    found = run(source, reference, 96, centre, predictor, 51, 16, pattern)
-    check(naive.pattern_search(source, reference, 96, centre, predictor, LAMBDA[51], 16, pattern, 0, 1), found, 0)
-    assert (found.mv[0, 32:] == (12, -8)).all()
+    searched = run(source, reference, 96, centre, predictor, 51, 16, pattern)
+    check(naive.pattern_search(source, reference, 96, centre, predictor, LAMBDA[51], 16, pattern, 0, 1), searched, 0)
+    assert (searched.mv[0, 32:] == (12, -8)).all()

@@ -16,7 +16,7 @@ from h264lite.scheduler.check import portable_environment
 from h264lite.scheduler.executor import Executor
 from h264lite.scheduler.frames.frame import Frame
 
-from .. import round_trip
+from ..support import round_trip
 
 SEED = 20261123
 SIDES = (16, 32, 48, 64, 80, 96, 112, 144)

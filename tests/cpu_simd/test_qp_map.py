@@ -24,9 +24,9 @@ from h264lite.cpu_simd.search_centre import search_centre, subsample
 from h264lite.cpu_simd.step_search import step_search
 from h264lite.cpu_simd.subpel_refine import subpel_refine
 
-from ..bundles import coarse_shape
-from ..cuda_cases import padded, plane, shifted
-from ..quantiser import varying
+from ..support.bundles import coarse_shape
+from ..support.cuda_cases import padded, plane, shifted
+from ..support.quantiser import varying
 
 SEED = 7
 WIDTH, HEIGHT, PAD, RANGE = 64, 48, 64, 16
@@ -50,19 +50,19 @@ class Scene:
     def check(self, stage):
         """stage(qp): a tuple of arrays by macroblock."""
         qp = self.qp
-        found = stage(qp)
+        results = stage(qp)
         changed = 0
         for value in set(qp.tolist()):
             alone = stage(np.full(self.n_mb, value, np.uint8))
-            for a, b in zip(found, alone):
+            for a, b in zip(results, alone):
                 np.testing.assert_array_equal(a[qp == value], b[qp == value])
                 changed += (a[qp != value] != b[qp != value]).sum()
         assert changed  # QP matters
 
     def search(self, function, qp, *more):
-        found = SearchResult(np.zeros((self.n_mb, 41), np.int32), np.zeros((self.n_mb, 41, 2), np.int16))
-        function(self.source, self.luma[0], PAD, self.start, qp, RANGE, *more, 0, self.rows, found)
-        return found
+        result = SearchResult(np.zeros((self.n_mb, 41), np.int32), np.zeros((self.n_mb, 41, 2), np.int16))
+        function(self.source, self.luma[0], PAD, self.start, qp, RANGE, *more, 0, self.rows, result)
+        return result
 
 
 def test_search_centre():
@@ -98,9 +98,9 @@ def test_subpel_refine(subme):
     searched = s.search(full_search, s.qp)
 
     def stage(qp):
-        found = SearchResult(*(a.copy() for a in searched))
-        subpel_refine(s.source, s.luma, PAD, s.predictor, qp, subme, 0, ROWS, found)
-        return found
+        result = SearchResult(*(a.copy() for a in searched))
+        subpel_refine(s.source, s.luma, PAD, s.predictor, qp, subme, 0, ROWS, result)
+        return result
 
     s.check(stage)
 

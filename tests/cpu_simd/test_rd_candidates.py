@@ -11,9 +11,9 @@ from h264lite.standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_CHROMA, C
 from h264lite.standard.macroblock import P_8x8, P_8x16, P_16x8, P_16x16
 from h264lite.standard.tables import QP_CHROMA, QUANT_MF, ZIGZAG_4x4
 
-from .. import naive
-from ..naive_cabac_bits import bits_of_bins, residual_bins
-from ..naive_reconstruction import residual_4x4
+from ..support import naive
+from ..support.naive_cabac_bits import bits_of_bins, residual_bins
+from ..support.naive_reconstruction import residual_4x4
 from .test_inter_residual import reference_pool
 from .test_intra import picture
 from .test_psy import ac_energy
@@ -50,26 +50,26 @@ def coded(values, factors, shift):
 
 
 def block_bits(bits, category, levels):
-    own = bits_of_bins(residual_bins(category, levels), bits) if levels.any() else 0
-    return own + mean(bits, CODED_BLOCK_BASE[category], int(levels.any()))
+    level_bits = bits_of_bins(residual_bins(category, levels), bits) if levels.any() else 0
+    return level_bits + mean(bits, CODED_BLOCK_BASE[category], int(levels.any()))
 
 
 def luma_cost(source, predicted, qp, bits, psy_rd):
     total = psy = 0
     difference = source - predicted
     for y, x in ((0, 0), (0, 8), (8, 0), (8, 8)):
-        none = some = own = 0
-        found, rec = False, predicted[y : y + 8, x : x + 8].copy()
+        none = some = bits_of_levels = 0
+        has_levels, rec = False, predicted[y : y + 8, x : x + 8].copy()
         for j, i in ((0, 0), (0, 4), (4, 0), (4, 4)):
             block = difference[y + j : y + j + 4, x + i : x + i + 4]
             levels, a, b = coded(CORE @ block @ CORE.T, QUANT_MF[qp % 6].reshape(4, 4).astype(int), 15 + qp // 6)
-            none, some, found = none + a, some + b, found or levels.any()
-            own += block_bits(bits, 2, levels.ravel()[ZIGZAG_4x4])
+            none, some, has_levels = none + a, some + b, has_levels or levels.any()
+            bits_of_levels += block_bits(bits, 2, levels.ravel()[ZIGZAG_4x4])
             rec[j : j + 4, i : i + 4] += residual_4x4(levels, qp)
         none = (none * CHOICE_DISTORTION >> 8) + mean(bits, CTX_CBP_LUMA, 0)
-        some = (some * CHOICE_DISTORTION >> 8) + mean(bits, CTX_CBP_LUMA, 1) + own
-        total += min(none, some) if found else none
-        rec = np.clip(rec, 0, 255) if found and some < none else predicted[y : y + 8, x : x + 8]
+        some = (some * CHOICE_DISTORTION >> 8) + mean(bits, CTX_CBP_LUMA, 1) + bits_of_levels
+        total += min(none, some) if has_levels else none
+        rec = np.clip(rec, 0, 255) if has_levels and some < none else predicted[y : y + 8, x : x + 8]
         psy += abs(ac_energy(rec) - ac_energy(source[y : y + 8, x : x + 8]))
     return total + (psy * psy_rd * round(65536 / (0.625 * 2 ** (qp / 6))) >> 16)
 
@@ -83,8 +83,8 @@ def chroma_cost(differences, qp, qp_c, bits):
             c = CORE @ difference[y : y + 4, x : x + 4] @ CORE.T
             corners[k >> 1, k & 1], c[0, 0] = c[0, 0], 0
             levels, a, b = coded(c, QUANT_MF[qp_c % 6].reshape(4, 4).astype(int), 15 + qp_c // 6)
-            own = block_bits(bits, 4, levels.ravel()[ZIGZAG_4x4][1:])
-            ac = [ac[0] + a, ac[1] + b, ac[2] + own, ac[3] or levels.any()]
+            bits_of_levels = block_bits(bits, 4, levels.ravel()[ZIGZAG_4x4][1:])
+            ac = [ac[0] + a, ac[1] + b, ac[2] + bits_of_levels, ac[3] or levels.any()]
         hadamard = np.array([[1, 1], [1, -1]])
         levels, a, b = coded(hadamard @ corners @ hadamard, int(QUANT_MF[qp_c % 6, 0]), 16 + qp_c // 6)
         dc = [dc[0] + a, dc[1] + b, dc[2] + block_bits(bits, 3, levels.ravel()), dc[3] or levels.any()]

@@ -11,7 +11,7 @@ from h264lite.cpu_simd.rd_candidates_b import rd_candidates_b
 from h264lite.standard.macroblock import P_8x8
 from h264lite.standard.tables import QP_CHROMA
 
-from .. import naive
+from ..support import naive
 from .test_inter_residual import reference_pool
 from .test_intra import picture
 from .test_rd_candidates import chroma_cost, luma_cost

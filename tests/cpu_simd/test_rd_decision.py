@@ -6,7 +6,7 @@ from h264lite.cpu_simd import bit_costs, rd_decision
 from h264lite.cpu_simd.bundles import Motion, Residual
 from h264lite.standard.macroblock import LAST_INTRA, P_SKIP
 
-from .. import naive_entropy, round_trip, sequences
+from ..support import naive_entropy, round_trip, sequences
 
 SEED = 77
 

@@ -6,9 +6,9 @@ from h264lite.cpu_simd.bundles import Coarse, PreviousMotion, SearchStart
 from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cpu_simd.search_centre import search_centre, subsample
 
-from .. import naive
-from ..bundles import coarse_shape
-from ..quantiser import constant
+from ..support import naive
+from ..support.bundles import coarse_shape
+from ..support.quantiser import constant
 
 SEED = 5
 

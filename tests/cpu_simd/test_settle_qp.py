@@ -23,14 +23,14 @@ def random_frame(rng, mb_width, rows, coded):
 
 def expected(mb_type, cbp, slice_first_mb, params, mb_width, qp):
     """QP_Y by 7.4.5: mb_qp_delta of 0 is inferred where it is absent."""
-    found, before = [], None
+    qps, before = [], None
     for mb, (kind, pattern) in enumerate(zip(mb_type, cbp)):
         if mb in slice_first_mb:
             before = params[0]
         has_delta = kind == I_16x16 or (kind not in (I_PCM, P_SKIP, B_SKIP) and pattern > 0)
         before = qp[mb] if has_delta else before
-        found.append(before)
-    return np.array(found, np.uint8)
+        qps.append(before)
+    return np.array(qps, np.uint8)
 
 
 @pytest.mark.parametrize("coded", [0, 0.02, 0.5, 1])

@@ -33,7 +33,7 @@ def test_totals():
         types = rng.integers(0, n_types, n_mb).astype(np.uint8)
         qp = rng.integers(0, 52, n_mb).astype(np.uint8)
         errors = [rng.integers(0, 1 << 40, rows) for _ in range(3)]
-        found = np.full(6 + n_types, -1, np.int64)
-        totals(types, qp, *errors, found)
-        assert found[:6].tolist() == [*(int(plane.sum()) for plane in errors), int(qp.sum()), qp.min(), qp.max()]
-        assert found[6:].tolist() == np.bincount(types, minlength=n_types).tolist()
+        sums = np.full(6 + n_types, -1, np.int64)
+        totals(types, qp, *errors, sums)
+        assert sums[:6].tolist() == [*(int(plane.sum()) for plane in errors), int(qp.sum()), qp.min(), qp.max()]
+        assert sums[6:].tolist() == np.bincount(types, minlength=n_types).tolist()

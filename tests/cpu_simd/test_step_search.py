@@ -8,8 +8,8 @@ from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.simd.vector import PORTABLE, SIMD_LEVEL
 from h264lite.cpu_simd.step_search import step_search
 
-from .. import naive
-from ..quantiser import constant
+from ..support import naive
+from ..support.quantiser import constant
 from .test_full_search import picture_pair
 
 SEED = 20261122
@@ -19,11 +19,11 @@ GRIDS = (3, 7, 13)
 def run(source, reference, pad, centre, predictor, qp, merange, grid, level=SIMD_LEVEL, splits=1):
     rows = source.shape[0] // 16
     start, n_mb = SearchStart(centre, predictor), len(centre)
-    found = SearchResult(np.full((n_mb, 41), -1, np.int32), np.zeros((n_mb, 41, 2), np.int16))
+    searched = SearchResult(np.full((n_mb, 41), -1, np.int32), np.zeros((n_mb, 41, 2), np.int16))
     edges = np.linspace(0, rows, splits + 1).astype(int).tolist()
     for row0, row1 in reversed(list(zip(edges, edges[1:]))):
-        step_search(source, reference, pad, start, constant(n_mb, qp), merange, grid, row0, row1, found, level)
-    return found
+        step_search(source, reference, pad, start, constant(n_mb, qp), merange, grid, row0, row1, searched, level)
+    return searched
 
 
 @pytest.mark.parametrize("grid", GRIDS)
@@ -65,8 +65,8 @@ def test_it_finds_what_the_full_search_finds_where_valleys_lead_there():
     source = reference[96 + 5 : 96 + 5 + 64, 96 - 9 : 96 - 9 + 64].copy()
     zero = np.zeros((16, 2), np.int16)
     best, best_mv = np.zeros((16, 41), np.int32), np.zeros((16, 41, 2), np.int16)
-    start, found = SearchStart(zero, zero), SearchResult(best, best_mv)
-    full_search(source, reference, 96, start, constant(16, 0), 16, 0, 4, found)
+    start, searched = SearchStart(zero, zero), SearchResult(best, best_mv)
+    full_search(source, reference, 96, start, constant(16, 0), 16, 0, 4, searched)
     best -= naive.vector_bits(best_mv)  # LAMBDA[0] is 1
     assert (best[:, 40] == 0).all() and (best_mv[:, 40] == (-36, 20)).all()
     shares = []

@@ -7,8 +7,8 @@ from h264lite.cpu_simd.decisions import COST_NOT_REFINED, LAMBDA
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.subpel_refine import subpel_refine
 
-from .. import naive
-from ..quantiser import constant
+from ..support import naive
+from ..support.quantiser import constant
 
 SEED, QP = 99, 26
 
@@ -25,10 +25,10 @@ def searched(rng, kind, pad=48, width=32, height=48):
     n_mb = width * height // 256
     centre = rng.integers(-4, 5, (n_mb, 2)).astype(np.int16)
     predictor = rng.integers(-40, 41, (n_mb, 2)).astype(np.int16)
-    found = SearchResult(np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16))
+    search = SearchResult(np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16))
     start = SearchStart(centre, predictor)
-    full_search(source, luma[0], pad, start, constant(n_mb, QP), 8, 0, height // 16, found)
-    return source, luma, pad, predictor, *found
+    full_search(source, luma[0], pad, start, constant(n_mb, QP), 8, 0, height // 16, search)
+    return source, luma, pad, predictor, *search
 
 
 @pytest.mark.parametrize("kind", ["random", "extreme", "smooth"])
@@ -36,9 +36,9 @@ def searched(rng, kind, pad=48, width=32, height=48):
 def test_against_the_definition(kind, subme):
     print("seed", SEED)
     source, luma, pad, predictor, cost, mv = searched(np.random.default_rng(SEED), kind)
-    found = refined, vectors = SearchResult(cost.copy(), mv.copy())
+    result = refined, vectors = SearchResult(cost.copy(), mv.copy())
     for row0, row1 in ((1, 3), (0, 1)):
-        subpel_refine(source, luma, pad, predictor, constant(len(cost), QP), subme, row0, row1, found)
+        subpel_refine(source, luma, pad, predictor, constant(len(cost), QP), subme, row0, row1, result)
     for mb in range(len(cost)):
         expected = naive.subpel_refine(source, luma, pad, predictor, LAMBDA[QP], subme, mb, 2, cost[mb], mv[mb])
         np.testing.assert_array_equal(refined[mb], expected[0])
@@ -49,8 +49,8 @@ def test_against_the_definition(kind, subme):
 @pytest.mark.parametrize("kinds", [1, 3, 5, 7, 15, 31])
 def test_kinds_left_out(kinds, subme):
     source, luma, pad, predictor, cost, mv = searched(np.random.default_rng(SEED), "smooth")
-    found = refined, vectors = SearchResult(cost.copy(), mv.copy())
-    subpel_refine(source, luma, pad, predictor, constant(len(cost), QP), subme, 0, 3, found, kinds)
+    result = refined, vectors = SearchResult(cost.copy(), mv.copy())
+    subpel_refine(source, luma, pad, predictor, constant(len(cost), QP), subme, 0, 3, result, kinds)
     left_out = refined == COST_NOT_REFINED
     for mb in range(len(cost)):
         expected = naive.subpel_refine(source, luma, pad, predictor, LAMBDA[QP], subme, mb, 2, cost[mb], mv[mb], kinds)

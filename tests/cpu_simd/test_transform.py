@@ -6,8 +6,8 @@ from h264lite.cpu_simd import transform
 from h264lite.cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, DEAD_ZONE_NEAREST
 from h264lite.standard import tables
 
-from ..naive_reconstruction import chroma_dc, inverse_scan, luma_dc, residual_4x4
-from ..scaling_lists import DEFAULT, FLAT, kernel_lists, multipliers, random_lists
+from ..support.naive_reconstruction import chroma_dc, inverse_scan, luma_dc, residual_4x4
+from ..support.scaling_lists import DEFAULT, FLAT, kernel_lists, multipliers, random_lists
 
 CORE = np.array([[1, 1, 1, 1], [2, 1, -1, -2], [1, -1, -1, 1], [1, -2, 2, -1]])
 
@@ -54,13 +54,13 @@ def test_strips_equal_the_definition(dead_zone, of, inter):
         for strip in range(6):
             for k in range(4):
                 s, p, got, rec = (b[strip, k] for b in blocks)
-                own = weights[0 if strip < 4 else 1 + (k >> 1)]
-                expected = forward_levels(s - p, qp, dead_zone, own, lists.finer)
+                list_weights = weights[0 if strip < 4 else 1 + (k >> 1)]
+                expected = forward_levels(s - p, qp, dead_zone, list_weights, lists.finer)
                 assert np.array_equal(got, expected), qp
                 assert sums[strip, k] == (s - p).sum()
                 assert (coded >> (4 * strip + k)) & 1 == np.any(expected)
                 scanned = got.ravel()[tables.ZIGZAG_4x4]
-                residual = residual_4x4(inverse_scan(scanned), qp, None, own)
+                residual = residual_4x4(inverse_scan(scanned), qp, None, list_weights)
                 assert np.array_equal(rec, np.clip(p + residual, 0, 255)), qp
 
 

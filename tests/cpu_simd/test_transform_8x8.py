@@ -9,8 +9,8 @@ from h264lite.standard import tables
 from h264lite.standard.cavlc import MAX_LEVEL
 from h264lite.standard.macroblock import BLOCK_TO_RASTER
 
-from ..naive_8x8 import inverse_scan_8x8, level_scale_8x8, residual_8x8
-from ..scaling_lists import DEFAULT, FLAT, FLAT_LISTS, kernel_lists, multipliers, random_lists
+from ..support.naive_8x8 import inverse_scan_8x8, level_scale_8x8, residual_8x8
+from ..support.scaling_lists import DEFAULT, FLAT, FLAT_LISTS, kernel_lists, multipliers, random_lists
 
 
 def one_dimension(x):
@@ -83,8 +83,8 @@ def test_quadrants_equal_the_definition(dead_zone, of, inter):
             assert n == np.count_nonzero(expected)
             interleaved = levels[1, 4 * q : 4 * q + 4]
             assert np.array_equal(inverse_scan_8x8(interleaved), expected)
-            own = counts[1, BLOCK_TO_RASTER[4 * q : 4 * q + 4]]
-            assert own.tolist() == np.count_nonzero(interleaved, axis=1).tolist()
+            in_blocks = counts[1, BLOCK_TO_RASTER[4 * q : 4 * q + 4]]
+            assert in_blocks.tolist() == np.count_nonzero(interleaved, axis=1).tolist()
             assert np.array_equal(quadrant(out, q), np.clip(p + residual_8x8(expected.tolist(), qp, weights), 0, 255)), qp
         assert not levels[0].any()
 

@@ -10,7 +10,7 @@ from h264lite.jit.kernel import closed_kernel
 from h264lite.standard import tables
 from h264lite.standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_LUMA
 
-from ..scaling_lists import FLAT_LISTS
+from ..support.scaling_lists import FLAT_LISTS
 
 
 def mean_bits(bits, context, value):
@@ -21,18 +21,18 @@ def definition(levels, ratios, is_8x8, bits):
     """levels, ratios: int[16, 16] as blocks of the macroblock; the cost and the coded_block_pattern."""
     total, pattern = 0, 0
     for q in range(4):
-        own, ratio = (a[8 * (q >> 1) :, 8 * (q & 1) :][:8, :8].astype(int) for a in (levels, ratios))
+        quadrant, ratio = (a[8 * (q >> 1) :, 8 * (q & 1) :][:8, :8].astype(int) for a in (levels, ratios))
         dropped = (np.minimum(ratio, CHOICE_MOST_RATIO) ** 2).sum()
-        kept = (np.minimum(abs(ratio - 64 * abs(own)), CHOICE_MOST_RATIO) ** 2).sum()
+        kept = (np.minimum(abs(ratio - 64 * abs(quadrant)), CHOICE_MOST_RATIO) ** 2).sum()
         cost = (int(dropped) * CHOICE_DISTORTION >> 8) + mean_bits(bits, CTX_CBP_LUMA, 0)
-        if own.any():
+        if quadrant.any():
             value = (int(kept) * CHOICE_DISTORTION >> 8) + mean_bits(bits, CTX_CBP_LUMA, 1)
             if is_8x8:
-                block = own.ravel()[tables.ZIGZAG_8x8].astype(np.int16)
+                block = quadrant.ravel()[tables.ZIGZAG_8x8].astype(np.int16)
                 value += cabac_bits.residual_block_bits(bits, cabac_bits.LUMA_8x8, block, 0, 64)
             for y in range(0, 0 if is_8x8 else 8, 4):
                 for x in (0, 4):
-                    block = own[y : y + 4, x : x + 4].ravel()[tables.ZIGZAG_4x4].astype(np.int16)
+                    block = quadrant[y : y + 4, x : x + 4].ravel()[tables.ZIGZAG_4x4].astype(np.int16)
                     value += cabac_bits.residual_block_bits(bits, cabac_bits.LUMA_4x4, block, 0, 16)
                     value += mean_bits(bits, CODED_BLOCK_BASE[cabac_bits.LUMA_4x4], int(block.any()))
             if value < cost:
@@ -85,7 +85,7 @@ def call_fills(qps, tables):
 
 def test_kept_tables_are_those_that_are_made():
     qps = np.array([30, 31, 30, 0, 51, 31, 0, 51, 30], np.uint8)
-    kept, made = (np.zeros((qps.size, transform_choice.N_CHOICE_BITS), np.int32) for _ in range(2))
+    kept, filled = (np.zeros((qps.size, transform_choice.N_CHOICE_BITS), np.int32) for _ in range(2))
     call_tables(qps, kept)
-    call_fills(qps, made)
-    assert np.array_equal(kept, made)
+    call_fills(qps, filled)
+    assert np.array_equal(kept, filled)

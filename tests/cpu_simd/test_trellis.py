@@ -12,8 +12,8 @@ from h264lite.cpu_simd.transform import RATIOS
 from h264lite.cpu_simd.trellis import LONGEST
 from h264lite.standard.tables import QUANT_MF, ZIGZAG_4x4
 
-from ..naive_cabac_bits import bits_of_bins, residual_bins
-from ..scaling_lists import FLAT_LISTS
+from ..support.naive_cabac_bits import bits_of_bins, residual_bins
+from ..support.scaling_lists import FLAT_LISTS
 
 SIZES = (16, 15, 16, 4, 15, 64)  # levels of a block by ctxBlockCat
 

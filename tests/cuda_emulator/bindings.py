@@ -38,19 +38,19 @@ class EmulatedBindings:
         self._page_locked: dict[int, np.ndarray] = {}
 
     def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        return self._guarded(found) if name.startswith("cu") else found
+        attribute = super().__getattribute__(name)
+        return self._guarded(attribute) if name.startswith("cu") else attribute
 
     def _guarded(self, function: Callable[..., Any]) -> Callable[..., tuple]:
         """The function with a CUresult before its results, for an exception of the emulator too."""
 
         def call(*arguments: Any) -> tuple:
             try:
-                found = function(*arguments)
+                result = function(*arguments)
             except Error as error:
                 self.error = str(error)
                 return (CODES.get(type(error), FAILED),)
-            return (0, *found) if isinstance(found, tuple) else (0,) if found is None else (0, found)
+            return (0, *result) if isinstance(result, tuple) else (0,) if result is None else (0, result)
 
         return call
 
@@ -92,12 +92,12 @@ class EmulatedBindings:
         return self.driver.memory
 
     def cuDevicePrimaryCtxRetain(self, gpu: int) -> int:
-        found = self.driver.gpus[int(gpu)]
-        if found.holders:
-            found.holders += 1
+        emulated = self.driver.gpus[int(gpu)]
+        if emulated.holders:
+            emulated.holders += 1
         else:
-            self._contexts[found.ordinal] = Context(found)
-        return found.ordinal + 1
+            self._contexts[emulated.ordinal] = Context(emulated)
+        return emulated.ordinal + 1
 
     def cuDevicePrimaryCtxRelease(self, gpu: int) -> None:
         self.driver.gpus[int(gpu)].given_back()
@@ -149,9 +149,9 @@ class EmulatedBindings:
 
     # ---- memory
     def cuMemAlloc(self, nbytes: int) -> int:
-        made = self.driver.mem_alloc(nbytes)
-        self._allocations[int(made)] = made
-        return int(made)
+        allocation = self.driver.mem_alloc(nbytes)
+        self._allocations[int(allocation)] = allocation
+        return int(allocation)
 
     def cuMemFree(self, pointer: int) -> None:
         self._allocations.pop(int(pointer)).free()

@@ -41,7 +41,7 @@ def build(name: str) -> Path:
         with tempfile.TemporaryDirectory() as scratch:
             output = Path(scratch) / "kernel.so"
             command = [os.environ.get("CXX", "g++"), *FLAGS, "-include", str(HERE / "cuda_emulator.h")]
-            command += ["-I", str(compiler.write_tables(folder)), "-I", str(compiler.HERE), "-x", "c++"]
+            command += ["-I", str(compiler.write_headers(folder)), "-I", str(compiler.HERE), "-x", "c++"]
             command += [str(compiler.source_path(name)), "-o", str(output)]
             result = subprocess.run(command, capture_output=True, text=True, timeout=300)
             if result.returncode:
@@ -284,14 +284,14 @@ class EmulatedLibcuda:
         self.ordinal: int | None = None  # said of all pointers, if it is not None
         self.textures: dict[int, EmulatedTexture] = {}
 
-    def cuTexObjectCreate(self, made: Any, resource: Any, texture: Any, view: Any) -> int:
+    def cuTexObjectCreate(self, handle: Any, resource: Any, texture: Any, view: Any) -> int:
         plane, how = resource._obj.res.pitch2D, texture._obj
         as_asked = resource._obj.kind == 3 and list(how.address_mode) == [1] * 3 and (how.filter_mode, how.flags) == (0, 1)
         if not as_asked or plane.pitch % 32 or plane.pointer % 256 or (plane.format, plane.channels) != (1, 1):
             return 1
         kept = EmulatedTexture(plane.pointer, plane.width, plane.height, plane.pitch)
-        made._obj.value = ctypes.addressof(kept)
-        self.textures[made._obj.value] = kept
+        handle._obj.value = ctypes.addressof(kept)
+        self.textures[handle._obj.value] = kept
         return 0
 
     def cuTexObjectDestroy(self, handle: Any) -> int:
@@ -314,10 +314,10 @@ class EmulatedLibcuda:
 
     def cuPointerGetAttribute(self, value: Any, attribute: Any, pointer: Any) -> int:
         allocations = list(self.driver.allocations)
-        found = next((a.gpu.ordinal for a in allocations if 0 <= pointer.value - int(a) < a.nbytes), None)
-        if found is None:
+        ordinal = next((a.gpu.ordinal for a in allocations if 0 <= pointer.value - int(a) < a.nbytes), None)
+        if ordinal is None:
             return 1
-        value._obj.value = 2 if attribute.value == 2 else found if self.ordinal is None else self.ordinal
+        value._obj.value = 2 if attribute.value == 2 else ordinal if self.ordinal is None else self.ordinal
         return 0
 
 

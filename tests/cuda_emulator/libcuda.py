@@ -79,8 +79,8 @@ def emulate(api: Any) -> list[Any]:
 
     @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)
     def lookup(name: bytes) -> int | None:
-        found = functions.get(name.decode())
-        return None if found is None else ctypes.cast(found, ctypes.c_void_p).value
+        function = functions.get(name.decode())
+        return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
 
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "cuda.c").write_text(SOURCE)

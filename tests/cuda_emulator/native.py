@@ -156,14 +156,14 @@ class EmulatedCalls(DriverCalls):
 
 def use_native_calls(monkeypatch: pytest.MonkeyPatch) -> list[EmulatedCalls]:
     """GPUs that are opened from now on have native calls; a list that grows by those of each."""
-    found: list[EmulatedCalls] = []
+    drivers: list[EmulatedCalls] = []
     begin = Device.__init__
 
     def opened(self: Device, ordinal: int = 0) -> None:
         begin(self, ordinal)
         self._code = defaultdict(bytes)
         self._driver_calls = EmulatedCalls(self)
-        found.append(self._driver_calls)
+        drivers.append(self._driver_calls)
 
     monkeypatch.setattr(Device, "__init__", opened)
-    return found
+    return drivers

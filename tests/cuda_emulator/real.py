@@ -1,7 +1,8 @@
 """Real GPUs that fail when they are told, as the emulated ones do: for the same tests of what is done then.
 
 The GPUs stay whole, and so does their context, which later tests need: only what the encoder asks of them fails, after all
-they were given before. What a GPU does that is broken indeed is tested in processes of their own (broken_gpu.py).
+they were given before. What a GPU does that is broken indeed is tested in processes of their own (broken_gpu.py of
+tests/support).
 """
 
 import atexit
@@ -16,6 +17,8 @@ import pytest
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.cuda_src.runtime.device import Device, GpuLost
 from h264lite.cuda_src.runtime.recording import Recording
+
+from ..inside import allocations_of
 
 KERNEL, COPY = "the kernel ", "mem"  # how the names of launches, and of copies and fills, begin
 FAULT = "an injected fault"
@@ -75,7 +78,7 @@ class RealGpus:
     @property
     def allocations(self) -> list[Any]:
         """Arrays of devices that were not closed."""
-        return [allocation for device in self._devices for _, allocation in device._memory._made]
+        return [allocation for device in self._devices for allocation in allocations_of(device)]
 
     @staticmethod
     def _around(real: Callable[..., Any], mine: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,7 +5,6 @@ import gc
 import importlib.util
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -14,6 +13,8 @@ from h264lite.cli import encode as encode_command
 from h264lite.cuda_src.runtime import context_warmup as waking
 from h264lite.cuda_src.runtime.driver import use_driver
 from h264lite.process import gc_paused
+
+from ..support.waiting import wait_for
 
 
 class Library:
@@ -44,16 +45,16 @@ class Library:
 def library(monkeypatch):
     """A way to choose the driver."""
 
-    def there(found):
+    def there(answer):
         def load(name):
-            if isinstance(found, Exception):
-                raise found
+            if isinstance(answer, Exception):
+                raise answer
             assert name == "libcuda.so.1"
-            return found
+            return answer
 
         monkeypatch.setattr(ctypes, "CDLL", load)
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: name == "pycuda")
-        return found
+        return answer
 
     use_driver(None)
     return there
@@ -64,10 +65,8 @@ def test_contexts_are_held_until_they_are_let_go(library, ordinals, gpus):
     """And a missing GPU is skipped."""
     driver = library(Library(gpus))
     woken = waking.ContextWarmup(ordinals)
-    expected, end = [10 + n for n in ordinals if n < gpus], time.monotonic() + 10
-    while driver.held != expected and time.monotonic() < end:
-        time.sleep(0.001)
-    assert driver.held == expected
+    expected = [10 + n for n in ordinals if n < gpus]
+    wait_for(lambda: driver.held == expected, 10)
     woken.release()
     woken.close()
     assert driver.calls == ["init"] and not driver.held
@@ -139,5 +138,5 @@ def test_nobody_looks_for_garbage_of_imports():
             gc.enable()
     code = ("import gc, sys; sys.argv = ['h264lite', '--version']; import h264lite.__main__ as command; command.main(); "
             "print(gc.get_freeze_count())")  # fmt: skip
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(found.stdout.split()[-1]) > 1000
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout.split()[-1]) > 1000

@@ -15,6 +15,6 @@ def test_energies(device, rows, columns, values):  # noqa: F811
     rng = np.random.default_rng(11)
     shapes = (16 * rows, 16 * columns), *2 * [(8 * rows, 8 * columns)]
     planes = [rng.integers(*values, shape).astype(np.uint8) * (255 if values == (0, 2) else 1) for shape in shapes]
-    found = device.zeros((rows * columns,), np.int32)
-    ac_energies(Planes(*map(device.upload, planes)), found)
-    np.testing.assert_array_equal(found.get(), energies(planes))
+    measured = device.zeros((rows * columns,), np.int32)
+    ac_energies(Planes(*map(device.upload, planes)), measured)
+    np.testing.assert_array_equal(measured.get(), energies(planes))

@@ -6,11 +6,11 @@ from h264lite.cpu_simd import bipredict as cpu
 from h264lite.cpu_simd.bundles import DecisionSettings
 from h264lite.cuda_src import bipredict as cuda
 
-from ..bundles import blank as blank_on
-from ..bundles import uploaded
 from ..cpu_simd.test_bipredict import CASES, MAX_MV_Y, SEED, blank, case
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..quantiser import varying
+from ..support.bundles import blank as blank_on
+from ..support.bundles import uploaded
+from ..support.quantiser import varying
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,8 @@ def test_twin(device, width, height, n_ref, n_ref1, spread, weights, subme, mask
     qp[: n_mb // 2] //= 2
     cpu.bipredict(source, references, searches, qp, settings, 0, rows, expected)
     read = device.upload(source), uploaded(device, references), uploaded(device, searches), device.upload(qp)
-    found = blank_on(device, expected)
+    on_gpu = blank_on(device, expected)
     for row in range(rows):
-        cuda.bipredict(*read, settings, row, row + 1, found)
+        cuda.bipredict(*read, settings, row, row + 1, on_gpu)
     for name in expected._fields:
-        np.testing.assert_array_equal(getattr(found, name).get(), getattr(expected, name), err_msg=name)
+        np.testing.assert_array_equal(getattr(on_gpu, name).get(), getattr(expected, name), err_msg=name)

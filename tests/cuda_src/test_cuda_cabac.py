@@ -11,8 +11,8 @@ from h264lite.cuda_src.entropy import write_slices
 from h264lite.standard.cavlc import MAX_LEVEL
 from h264lite.standard.macroblock import I_PCM, P_SKIP, I_16x16
 
-from .. import naive_cabac
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support import naive_cabac
 
 SEED = 9340
 CONTEXTS = np.array([*range(277), *range(399, 436)])
@@ -105,11 +105,11 @@ def check(gpu, size, rows, words, mbs=(), qp=26, init=1, headers=None):
         if (len(expected) + 7) // 8 > room - 8:
             assert (sizes[n], totals[n]) == (-1, 0)
             continue
-        found = "".join(map(str, np.unpackbits(data[row * pitch :][: -(-sizes[n] // 8)]).tolist()))
+        bits = "".join(map(str, np.unpackbits(data[row * pitch :][: -(-sizes[n] // 8)]).tolist()))
         assert sizes[n] == len(expected)
-        first = next((i for i, (a, b) in enumerate(zip(found, expected)) if a != b), None)
+        first = next((i for i, (a, b) in enumerate(zip(bits, expected)) if a != b), None)
         assert first is None, (n, first, len(expected))
-        assert set(found[sizes[n] :]) <= {"0"}
+        assert set(bits[sizes[n] :]) <= {"0"}
         assert totals[n] == sum(map(len, words[n]))
 
 
@@ -133,7 +133,7 @@ def test_pcm(device):  # noqa: F811
     """Code words of any length between samples; the contexts go on."""
     rng = np.random.default_rng(SEED)
     contexts = CONTEXTS[:5]
-    words = [[random_word(rng, n, contexts, 0.2) for n in own] for own in ([1, 3000, 2, 1, 500], [7], [2048, 9])]
+    words = [[random_word(rng, n, contexts, 0.2) for n in lengths] for lengths in ([1, 3000, 2, 1, 500], [7], [2048, 9])]
     check(device, (6, 3), [0, 1, 2], words, [[0, 1, 2, 5], [], [13]], headers=[8, 16, 2040])
 
 

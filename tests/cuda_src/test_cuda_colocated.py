@@ -6,9 +6,9 @@ from h264lite.cpu_simd import colocated as cpu
 from h264lite.cpu_simd.bundles import Motion
 from h264lite.cuda_src.colocated import keep_motion
 
-from ..bundles import named, uploaded
 from ..cpu_simd.test_colocated import blank_kept, random_frame
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support.bundles import named, uploaded
 
 
 @pytest.mark.parametrize(("mb_width", "rows", "row0", "row1"), [(5, 4, 0, 4), (3, 5, 1, 3), (1, 3, 2, 3), (11, 2, 0, 1)])

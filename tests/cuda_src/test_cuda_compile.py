@@ -24,7 +24,7 @@ needs_nvcc = pytest.mark.skipif(compiler.find_nvcc() is None, reason="no nvcc on
 
 def report(name, architecture, folder):
     """{kernel: (registers, bytes spilled, bytes of shared memory)}"""
-    include = compiler.write_tables(folder)
+    include = compiler.write_headers(folder)
     target = ["-cubin", f"-arch=sm_{architecture}"]
     output = folder / f"{name.replace('/', '-')}.cubin"
     return resources(compiler.run_nvcc(name, target, output, include, ("-Xptxas", "-v")))
@@ -185,8 +185,8 @@ def test_modules_of_other_users_are_not_loaded(compiling):
         assert told == [f"{cache / 'ssd-sm_90.cubin'} may be written by other users: not loaded"]
         cache.chmod(0o777)
         assert compiler.load_code("ssd", (9, 0)) == compiler.load_code("ssd", (9, 0)) == b"ssd 3"
-    own = compiler.cache_folder()
-    assert own.is_relative_to(tempfile.gettempdir()) and own == compiler.cache_folder() and len(calls) == 3
+    folder = compiler.cache_folder()
+    assert folder.is_relative_to(tempfile.gettempdir()) and folder == compiler.cache_folder() and len(calls) == 3
     assert len(told) == 2 and told[1].startswith(f"{cache} may be written by other users") and "set H264LITE_CACHE" in told[1]
 
 
@@ -226,12 +226,12 @@ def test_a_damaged_list_of_a_release_is_not_believed(tmp_path, monkeypatch, text
 
 def test_nvcc_is_asked_for_its_version_once_for_each_file_of_it(tmp_path, monkeypatch):
     """Later processes find the answer with the compiled modules."""
-    asked, nvcc = [], tmp_path / "nvcc"
+    questions, nvcc = [], tmp_path / "nvcc"
     nvcc.write_text("one")
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(compiler, "_ask_nvcc", lambda path: asked.append(path) or f"12.{len(asked)}")
+    monkeypatch.setattr(compiler, "_ask_nvcc", lambda path: questions.append(path) or f"12.{len(questions)}")
     versions = [compiler.nvcc_version.__wrapped__(str(nvcc)) for _ in range(3)]
-    assert versions == ["12.1"] * 3 and len(asked) == 1
+    assert versions == ["12.1"] * 3 and len(questions) == 1
     nvcc.write_text("another")
     assert compiler.nvcc_version.__wrapped__(str(nvcc)) == "12.2"
     (kept,) = (

@@ -28,12 +28,12 @@ class Library:
     def cuInit(self, flags):
         return 0 if self.gpus else 100
 
-    def cuDeviceGetCount(self, found):
-        found._obj.value = self.gpus
+    def cuDeviceGetCount(self, count):
+        count._obj.value = self.gpus
         return 0
 
-    def cuDriverGetVersion(self, found):
-        found._obj.value = self.cuda
+    def cuDriverGetVersion(self, version):
+        version._obj.value = self.cuda
         return 0
 
 
@@ -43,10 +43,10 @@ def machine(monkeypatch):
 
     def make(modules, library, nvcc=None):
         def import_module(name):
-            found = modules.get(name, f"No module named '{name}'")
-            if isinstance(found, str):
-                raise ImportError(found)
-            return found
+            module = modules.get(name, f"No module named '{name}'")
+            if isinstance(module, str):
+                raise ImportError(module)
+            return module
 
         def find_spec(name):
             if name.startswith("cuda.") and BINDINGS not in modules:

@@ -7,16 +7,16 @@ from h264lite.cuda_src import entropy as cuda_entropy
 from h264lite.standard.cavlc import MAX_LEVEL
 from h264lite.standard.macroblock import I_PCM, P_SKIP, I_16x16
 
-from .. import naive_entropy
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support import naive_entropy
 
 SEED = 8264
 
 
 def both(gpu, state, rows, headers, qp):
     """The slices by the GPU and by the CPU."""
-    found = naive_entropy.written(cuda_entropy.write_slices, state, rows, headers, qp, gpu.upload)
-    return found, naive_entropy.written(entropy.write_slices, state, rows, headers, qp)
+    on_gpu = naive_entropy.written(cuda_entropy.write_slices, state, rows, headers, qp, gpu.upload)
+    return on_gpu, naive_entropy.written(entropy.write_slices, state, rows, headers, qp)
 
 
 CASES = [  # mb_width, mb_height, n_ref, density, largest level
@@ -42,8 +42,8 @@ def test_slices(device, case):  # noqa: F811
             state.mb_type[-3:] = P_SKIP  # the slice ends in a run
         for rows in ([0, mb_height], sorted({0, mb_height // 3, mb_height // 2, mb_height}), [*range(mb_height + 1)]):
             headers = [int(n) for n in rng.integers(0, 100, len(rows) - 1)]
-            found, expected = both(device, state, rows, headers, qp)
-            assert found == expected, (seed, rows)
+            on_gpu, expected = both(device, state, rows, headers, qp)
+            assert on_gpu == expected, (seed, rows)
 
 
 @pytest.mark.parametrize("kind", [P_SKIP, I_PCM])
@@ -54,8 +54,8 @@ def test_all_alike(device, kind):  # noqa: F811
     state.mb_type[1:] = kind
     state.mb_type[119] = state.mb_type[0]
     for header in range(9):
-        found, expected = both(device, state, [0, 4], [header], 26)
-        assert found == expected and None not in found
+        on_gpu, expected = both(device, state, [0, 4], [header], 26)
+        assert on_gpu == expected and None not in on_gpu
 
 
 def test_too_long(device):  # noqa: F811
@@ -66,5 +66,5 @@ def test_too_long(device):  # noqa: F811
     state.levels[:] = 0
     state.levels[0, :24, :16] = MAX_LEVEL
     state.total_coeff[0] = 15
-    found, expected = both(device, state, [0, 1, 2], [5, 5], 26)
-    assert found == expected and found[0] is None and found[1] is not None
+    on_gpu, expected = both(device, state, [0, 1, 2], [5, 5], 26)
+    assert on_gpu == expected and on_gpu[0] is None and on_gpu[1] is not None

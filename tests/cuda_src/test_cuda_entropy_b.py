@@ -7,8 +7,8 @@ from h264lite.cuda_src import cabac
 from h264lite.cuda_src import entropy as cuda_entropy
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP
 
-from .. import naive_b, naive_cabac, naive_entropy
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support import naive_b, naive_cabac, naive_entropy
 
 SEED = 8714
 SEEDS = [[SEED, k] for k in range(2)]

@@ -6,9 +6,9 @@ from h264lite.cpu_simd import mode_decision as cpu_decision
 from h264lite.cuda_src.explicit_motion import explicit_motion
 from h264lite.cuda_src.mode_decision import mark_skipped
 
-from ..bundles import uploaded
 from ..cpu_simd.test_explicit_motion import p_frame, random_frame
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support.bundles import uploaded
 
 
 def test_twin(device):  # noqa: F811

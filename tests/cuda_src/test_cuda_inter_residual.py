@@ -9,12 +9,12 @@ from h264lite.cpu_simd.bundles import CodingTools, Motion, Planes, Residual
 from h264lite.cuda_src.inter_residual import inter_residual
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4
 
-from ..b_macroblocks import B_TYPES, make_intra, random_motion
-from ..bundles import named, uploaded
 from ..cpu_simd.test_inter_residual import WEIGHTS, b_references, random_state, reference_pool
 from ..cpu_simd.test_intra import empty_state, picture
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..scaling_lists import lists_named, quantiser_of
+from ..support.b_macroblocks import B_TYPES, make_intra, random_motion
+from ..support.bundles import named, uploaded
+from ..support.scaling_lists import lists_named, quantiser_of
 
 READ = ("sub_mb_type", "qp")
 WRITTEN = ("mb_type", "ref_idx", "mv", "levels", "total_coeff", "transform_8x8", "cbp")
@@ -83,7 +83,7 @@ def test_b_frames(device, kind, largest, tools, of):  # noqa: F811
     """All types of B macroblocks, entries and implicit weights; all kernels."""
     rng = np.random.default_rng(seed := 44 + largest)
     print("seed", seed)
-    found, turned, used = set(), 0, 0
+    types, turned, used = set(), 0, 0
     for width, height, qp in ((48, 32, 0), (80, 32, 26), (16, 48, 38)):
         n_mb = width * height // 256
         pictures = [picture(rng, height, width, kind) for _ in range(3)]
@@ -93,7 +93,7 @@ def test_b_frames(device, kind, largest, tools, of):  # noqa: F811
         random_motion(rng, state, (2, 2), largest)
         make_intra(state, np.flatnonzero(rng.random(n_mb) < 0.1), I_4x4)
         state["qp"][:] = np.clip(qp + rng.integers(-2, 3, n_mb), 0, 51)
-        found |= set(state["mb_type"].tolist())
+        types |= set(state["mb_type"].tolist())
         lists = lists_named(of, rng)
         gpu = {name: device.upload(state[name]) for name in (*READ, *WRITTEN, *WRITTEN_1)}
         source, rec = Planes(*planes), Planes(*(np.full_like(p, 55) for p in planes))
@@ -112,5 +112,5 @@ def test_b_frames(device, kind, largest, tools, of):  # noqa: F811
             np.testing.assert_array_equal(a.get(), b, err_msg=name)
         turned += np.count_nonzero(state["mb_type"] == I_PCM)
         used += np.count_nonzero(state["transform_8x8"][state["mb_type"] > LAST_INTRA])
-    assert found >= {*B_TYPES} and turned
+    assert types >= {*B_TYPES} and turned
     assert kind != "waves" or (used > 0) == bool(tools.transform_8x8_mode)

@@ -7,8 +7,8 @@ import pytest
 from h264lite.cpu_simd import interpolate as cpu
 from h264lite.cuda_src.interpolate import extend_borders, interpolate
 
-from ..cuda_cases import KINDS, SEED, SIZES, padded, plane
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support.cuda_cases import KINDS, SEED, SIZES, padded, plane
 
 
 @pytest.mark.parametrize("kind", KINDS)

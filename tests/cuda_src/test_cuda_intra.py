@@ -9,10 +9,10 @@ from h264lite.cpu_simd.bundles import CodingTools, IntraChoice, Planes, Residual
 from h264lite.cuda_src.intra import intra
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_8x8, I_16x16, P_16x16
 
-from ..bundles import named, uploaded
 from ..cpu_simd.test_intra import empty_state, given_modes, picture
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..scaling_lists import FLAT, lists_named, quantiser_of
+from ..support.bundles import named, uploaded
+from ..support.scaling_lists import FLAT, lists_named, quantiser_of
 
 WRITTEN = ("mb_type", "intra4x4_mode", "intra16x16_mode", "intra_chroma_mode", *Residual._fields)
 

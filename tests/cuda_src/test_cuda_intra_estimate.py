@@ -9,7 +9,7 @@ from h264lite.cuda_src.intra_estimate import intra_estimate
 
 from ..cpu_simd.test_intra import picture
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..quantiser import constant, varying
+from ..support.quantiser import constant, varying
 
 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "checkerboard", "blocks", "smooth", "waves"])

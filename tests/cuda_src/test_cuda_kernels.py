@@ -9,8 +9,8 @@ from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.stages import BY_BITS, D2H, H2D
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import device, gpu  # noqa: F401
+from ..support import round_trip
 
 WIDTH, HEIGHT = 34, 18
 
@@ -86,8 +86,8 @@ def test_sums():
         "subpel_refine": {"refine_sad_satd": 30.0}, "deblock": {"deblock_tiles": 20.0, "deblock_strengths": 5.0},
         "extend_luma": {"extend_borders": 3.0}, "extend_chroma": {"extend_borders": 3.5}, "new": {"new": 1.0},
     }  # fmt: skip
-    found = cuda_kernels.by_stage(picture)
-    assert found == expected and list(found) == list(expected), "the order of the loop, then what has no line"
+    by_stage = cuda_kernels.by_stage(picture)
+    assert by_stage == expected and list(by_stage) == list(expected), "the order of the loop, then what has no line"
 
 
 def test_medians_over_pictures(capsys):

@@ -7,9 +7,9 @@ from h264lite.cpu_simd import lookahead as cpu
 from h264lite.cuda_src import half_size as cuda_half_size
 from h264lite.cuda_src import lookahead as cuda
 
-from ..bundles import blank
-from ..cuda_cases import KINDS, SEED, plane
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support.bundles import blank
+from ..support.cuda_cases import KINDS, SEED, plane
 
 SIZES = [(96, 64), (37, 17), (200, 40), (16, 16)]
 
@@ -35,8 +35,8 @@ def test_twin(device, kind, width, height, quick):  # noqa: F811
         on_gpu, source = blank(device, half), device.upload(luma)
         for span in spans:
             cuda_half_size.half_size(source, *span, on_gpu)
-        for found, expected in zip(on_gpu, half):
-            np.testing.assert_array_equal(found.get(), expected)
+        for result, expected in zip(on_gpu, half):
+            np.testing.assert_array_equal(result.get(), expected)
         host.append(half)
         gpu.append(on_gpu)
 
@@ -78,8 +78,8 @@ def test_twin(device, kind, width, height, quick):  # noqa: F811
     for kernel in (cuda.lookahead_search, cuda.lookahead_refine):
         for span in spans:
             kernel(table, columns, rows, *span, quick)
-    for found, expected in zip(gpu_motions, motions):
-        for one, other in zip(found, expected):
+    for result, expected in zip(gpu_motions, motions):
+        for one, other in zip(result, expected):
             np.testing.assert_array_equal(one.get(), other)
     sums = table.get()[:, cuda.SUM].tolist()
     costs = [motion[3] for motion in motions]

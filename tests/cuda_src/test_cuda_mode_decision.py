@@ -9,11 +9,11 @@ from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cuda_src import mode_decision as cuda
 from h264lite.standard.macroblock import B_DIRECT
 
-from .. import naive
-from ..bundles import blank, uploaded
-from ..cuda_cases import SEED, padded, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..quantiser import constant, varying
+from ..support import naive
+from ..support.bundles import blank, uploaded
+from ..support.cuda_cases import SEED, padded, plane, shifted
+from ..support.quantiser import constant, varying
 
 TURN = 2  # where `inboxes` counts launches, as in mode_decision.cu
 
@@ -80,11 +80,11 @@ def test_twin(device, kind, n_ref):  # noqa: F811
         (64, 64, 9, 45, 5, 3, 64), (80, 64, 4, 26, 6, 31, 128), (96, 80, 9, None, 6, 31, 64),
     ):  # fmt: skip
         mb_width, rows, n_mb = width // 16, height // 16, width * height // 256
-        found = case(rng, kind, width, height, n_ref, pad, lam)
+        inputs = case(rng, kind, width, height, n_ref, pad, lam)
         first = np.array([k // 2 * 2 * mb_width for k in range(rows)], np.int32)
         qp = varying(rng, n_mb) if one_qp is None else constant(n_mb, one_qp)
         settings = DecisionSettings(subme, 0, max_mv_y, kinds, 700 * (width == 96))
-        read, out = (*found, first, qp), results(n_mb)
+        read, out = (*inputs, first, qp), results(n_mb)
         d_read, d_out = on_gpu(device, read), blank(device, out)
         progress = np.zeros(1 + rows, np.int64)
         for rows_at_once in ((0, rows),) if rng.random() < 0.5 else ((0, 1), (1, rows)):
@@ -107,8 +107,8 @@ def check_two_slices(device, seed):  # noqa: F811
     rng = np.random.default_rng(seed)
     pad, width, height, n_ref = 48, 16 * 11, 16 * 9, 2
     first = np.repeat(np.array([0, 55], np.int32), (5, 4))
-    found = case(rng, "smooth", width, height, n_ref, pad, 4)
-    both(device, (*found, first, constant(99, 24)), DecisionSettings(5, 0, 128, 15), 9)
+    inputs = case(rng, "smooth", width, height, n_ref, pad, 4)
+    both(device, (*inputs, first, constant(99, 24)), DecisionSettings(5, 0, 128, 15), 9)
 
 
 @pytest.mark.parametrize("tile_rows", [1, 2, 3])
@@ -146,8 +146,8 @@ def test_more_tiles_than_run_at_once(device, n_ref):  # noqa: F811
     pad, width, height = 48, 16, 16 * (290 if n_ref == 1 else 20)
     if n_ref > 1 and hasattr(device.driver, "load_emulated"):
         device.shared_limit = 99 << 10
-    rows, found = height // 16, case(rng, "smooth", width, height, n_ref, pad, 4)
-    both(device, (*found, np.zeros(rows, np.int32), constant(rows, 24)), DecisionSettings(5, 0, 128, 15), rows)
+    rows, inputs = height // 16, case(rng, "smooth", width, height, n_ref, pad, 4)
+    both(device, (*inputs, np.zeros(rows, np.int32), constant(rows, 24)), DecisionSettings(5, 0, 128, 15), rows)
 
 
 def test_what_levels_are_worth(device):  # noqa: F811
@@ -168,8 +168,8 @@ def test_what_levels_are_worth(device):  # noqa: F811
     mv = np.full((1, n_mb, 41, 2), 8, np.int16)
     # the vector found costs two bits more than the P_Skip vector if that one is skipped, and less if it is coded
     residual = source.astype(int) - 128
-    found = [naive.satd(residual[y : y + 16, x : x + 16]) for y in range(0, height, 16) for x in range(0, width, 16)]
-    cost = np.repeat(np.array(found, np.int32) - 14 * int(LAMBDA[qp]), 41).reshape(1, n_mb, 41)
+    satds = [naive.satd(residual[y : y + 16, x : x + 16]) for y in range(0, height, 16) for x in range(0, width, 16)]
+    cost = np.repeat(np.array(satds, np.int32) - 14 * int(LAMBDA[qp]), 41).reshape(1, n_mb, 41)
     predictor, intra = np.full((1, n_mb, 2), 8, np.int16), np.full(n_mb, 9999, np.int32)
     first, slots = np.arange(rows, dtype=np.int32), np.zeros(1, np.int32)
     references, searches = LumaReferences(luma, slots, pad, 1), Searches(cost, mv, predictor)

@@ -6,11 +6,11 @@ from h264lite.cpu_simd import mode_decision_b as cpu
 from h264lite.cpu_simd.bundles import DecisionSettingsB, Planes
 from h264lite.cuda_src import mode_decision_b as cuda
 
-from ..b_scenes import results, scene
-from ..bundles import blank, uploaded
-from ..cuda_cases import SEED
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..quantiser import constant, varying
+from ..support.b_scenes import results, scene
+from ..support.bundles import blank, uploaded
+from ..support.cuda_cases import SEED
+from ..support.quantiser import constant, varying
 
 
 @pytest.mark.parametrize("cabac", [0, 1])

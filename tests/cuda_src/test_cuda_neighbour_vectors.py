@@ -6,10 +6,10 @@ from h264lite.cpu_simd import neighbour_vectors as cpu
 from h264lite.cpu_simd.decisions import ALL_PARTITIONS, SMALL_PARTITIONS
 from h264lite.cuda_src import neighbour_vectors as cuda
 
-from ..bundles import uploaded
-from ..cuda_cases import KINDS, SEED
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..quantiser import constant, varying
+from ..support.bundles import uploaded
+from ..support.cuda_cases import KINDS, SEED
+from ..support.quantiser import constant, varying
 from .test_cuda_subpel_refine import case
 
 
@@ -19,39 +19,39 @@ def test_twin(device, kind):  # noqa: F811
     pad, moved = 48, 0
     sizes = (80, 48, None, 18), (16, 48, 51, 12), (96, 16, 4, 30), (48, 32, 27, 40), (16, 16, 30, 5)
     for width, height, one_qp, spread in sizes:
-        source, luma, predictor, found = case(rng, kind, width, height, pad, spread)
-        rows, n_mb = height // 16, len(found.mv)
-        found.mv[...] += rng.integers(-3, 4, found.mv.shape)
-        found.mv[rng.random(n_mb) < 0.2] //= 16
-        before, whole_mv = found.mv.copy(), np.full((n_mb, 2), 77, np.int16)
+        source, luma, predictor, search = case(rng, kind, width, height, pad, spread)
+        rows, n_mb = height // 16, len(search.mv)
+        search.mv[...] += rng.integers(-3, 4, search.mv.shape)
+        search.mv[rng.random(n_mb) < 0.2] //= 16
+        before, whole_mv = search.mv.copy(), np.full((n_mb, 2), 77, np.int16)
         qp = varying(rng, n_mb) if one_qp is None else constant(n_mb, one_qp)
         read = [device.upload(a) for a in (source, luma, qp)]
-        gpu_predictor, gpu_whole, gpu_found = device.upload(predictor), device.upload(whole_mv), uploaded(device, found)
+        gpu_predictor, gpu_whole, gpu_search = device.upload(predictor), device.upload(whole_mv), uploaded(device, search)
         for name in ("neighbour_vectors", "neighbour_vectors_again"):
-            getattr(cpu, name)(source, luma, pad, qp, 64, 0, rows, predictor, whole_mv, found)
+            getattr(cpu, name)(source, luma, pad, qp, 64, 0, rows, predictor, whole_mv, search)
             for row in range(rows):
-                written = gpu_predictor, gpu_whole, gpu_found
+                written = gpu_predictor, gpu_whole, gpu_search
                 getattr(cuda, name)(read[0], read[1], pad, read[2], 64, row, row + 1, *written)
             np.testing.assert_array_equal(gpu_predictor.get(), predictor, err_msg="predictor")
             np.testing.assert_array_equal(gpu_whole.get(), whole_mv, err_msg="whole_mv")
-            np.testing.assert_array_equal(gpu_found.cost.get(), found.cost, err_msg="cost")
-            np.testing.assert_array_equal(gpu_found.mv.get(), found.mv, err_msg="mv")
-        moved += (before != found.mv).sum()
+            np.testing.assert_array_equal(gpu_search.cost.get(), search.cost, err_msg="cost")
+            np.testing.assert_array_equal(gpu_search.mv.get(), search.mv, err_msg="mv")
+        moved += (before != search.mv).sum()
     assert moved > 0
 
 
 def test_large_partitions_alone(device):  # noqa: F811
     """Without sizes below 8x8, as in B frames; what the first round does with these is not looked at."""
     rng = np.random.default_rng(SEED)
-    source, luma, predictor, found = case(rng, "random", 160, 48, 48, 9)
+    source, luma, predictor, search = case(rng, "random", 160, 48, 48, 9)
     qp, whole_mv, mask = varying(rng, 30), np.zeros((30, 2), np.int16), ALL_PARTITIONS & ~SMALL_PARTITIONS
     read = [device.upload(a) for a in (source, luma, qp)]
-    gpu = device.upload(predictor), device.upload(whole_mv), uploaded(device, found)
+    gpu = device.upload(predictor), device.upload(whole_mv), uploaded(device, search)
     for name in ("neighbour_vectors", "neighbour_vectors_again"):
-        getattr(cpu, name)(source, luma, 48, qp, 64, 0, 3, predictor, whole_mv, found, mask)
+        getattr(cpu, name)(source, luma, 48, qp, 64, 0, 3, predictor, whole_mv, search, mask)
         for row in range(3):
             getattr(cuda, name)(read[0], read[1], 48, read[2], 64, row, row + 1, *gpu, mask)
         np.testing.assert_array_equal(gpu[0].get(), predictor)
         np.testing.assert_array_equal(gpu[1].get(), whole_mv)
-        np.testing.assert_array_equal(gpu[2].cost.get()[:, 32:], found.cost[:, 32:])
-        np.testing.assert_array_equal(gpu[2].mv.get()[:, 32:], found.mv[:, 32:])
+        np.testing.assert_array_equal(gpu[2].cost.get()[:, 32:], search.cost[:, 32:])
+        np.testing.assert_array_equal(gpu[2].mv.get()[:, 32:], search.mv[:, 32:])

@@ -9,10 +9,10 @@ from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.decisions import ALL_PARTITIONS, COST_NOT_REFINED, DIA, EVERY, HEX, QUICK, SMALL_PARTITIONS, UMH
 from h264lite.cuda_src.pattern_search import pattern_search
 
-from ..bundles import blank, uploaded
-from ..cuda_cases import KINDS, SEED, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..quantiser import constant, varying
+from ..support.bundles import blank, uploaded
+from ..support.cuda_cases import KINDS, SEED, plane, shifted
+from ..support.quantiser import constant, varying
 
 PATTERNS = DIA, HEX, UMH
 
@@ -21,20 +21,20 @@ def both(device, where, qp, merange, pattern, splits=1, mask=ALL_PARTITIONS, sub
     source, reference, pad, centre, predictor = where
     n_mb, rows = len(centre), source.shape[0] // 16
     start = SearchStart(centre, predictor)
-    found = SearchResult(np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16))
-    cpu.pattern_search(source, reference, pad, start, qp, (pattern, merange), 0, rows, found, mask, subme)
+    result = SearchResult(np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16))
+    cpu.pattern_search(source, reference, pad, start, qp, (pattern, merange), 0, rows, result, mask, subme)
     gpu_source, gpu_reference, gpu_qp = (device.upload(a) for a in (source, reference, qp))
-    gpu_start, out = uploaded(device, start), blank(device, found)
+    gpu_start, out = uploaded(device, start), blank(device, result)
     edges = [rows * k // splits for k in range(splits + 1)]
     for row0, row1 in pairwise(edges):
         if row1 > row0:
             kind = pattern, merange
             pattern_search(gpu_source, gpu_reference, pad, gpu_start, gpu_qp, kind, row0, row1, out, mask, subme)
     first = 0 if mask & SMALL_PARTITIONS else 32  # what a GPU leaves in sizes not wanted is not read
-    np.testing.assert_array_equal(out.cost.get()[:, first:], found.cost[:, first:])
-    searched = found.cost < COST_NOT_REFINED  # vectors of others may be anything
-    np.testing.assert_array_equal(out.mv.get()[searched], found.mv[searched])
-    return found
+    np.testing.assert_array_equal(out.cost.get()[:, first:], result.cost[:, first:])
+    searched = result.cost < COST_NOT_REFINED  # vectors of others may be anything
+    np.testing.assert_array_equal(out.mv.get()[searched], result.mv[searched])
+    return result
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -64,8 +64,8 @@ def test_quiet_macroblocks(device, pattern):  # noqa: F811
         source = shifted(rng, reference, pad)
         centre = rng.integers(-3, 4, (6, 2)).astype(np.int16)
         predictor = (4 * centre + rng.integers(-3, 4, (6, 2))).astype(np.int16)
-        found = both(device, (source, reference, pad, centre, predictor), varying(rng, 6), 16, pattern, 2, subme=QUICK)
-        quiet += (found.cost[:, 0] == COST_NOT_REFINED).tolist()
+        searched = both(device, (source, reference, pad, centre, predictor), varying(rng, 6), 16, pattern, 2, subme=QUICK)
+        quiet += (searched.cost[:, 0] == COST_NOT_REFINED).tolist()
     assert 0 < sum(quiet) < len(quiet)
 
 

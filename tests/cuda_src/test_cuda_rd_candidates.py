@@ -6,12 +6,12 @@ from h264lite.cpu_simd import rd_candidates as cpu
 from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, OtherCosts, Planes
 from h264lite.cuda_src.rd_candidates import rd_candidates
 
-from ..bundles import uploaded
 from ..cpu_simd.test_inter_residual import reference_pool
 from ..cpu_simd.test_intra import picture
 from ..cpu_simd.test_rd_candidates import searched
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..scaling_lists import lists_named, quantiser_of
+from ..support.bundles import uploaded
+from ..support.scaling_lists import lists_named, quantiser_of
 
 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "waves"])
@@ -48,16 +48,16 @@ def compare(device, kind, transform_8x8_mode, subme, of, psy_rd):  # noqa: F811
         lists = lists_named(of, rng)
         settings, tools = DecisionSettings(subme, 1, 128, partition_mask, psy_rd), CodingTools(1, transform_8x8_mode, 1)
         on_gpu = [uploaded(device, bundle) for bundle in (source, pool)]
-        found, out = uploaded(device, searches), [device.upload(intra), device.upload(limit)]
+        gpu_searches, out = uploaded(device, searches), [device.upload(intra), device.upload(limit)]
         gpu_qp = device.upload(qps)
         before = searches.cost.copy()
         how = quantiser_of(qps, offset, lists)
         cpu.rd_candidates(source, pool, how, settings, tools, 0, rows, searches, OtherCosts(intra, limit))
         how = quantiser_of(gpu_qp, offset, lists, device.upload)
         for row in range(rows):
-            rd_candidates(*on_gpu, how, settings, tools, row, row + 1, found, OtherCosts(*out))
+            rd_candidates(*on_gpu, how, settings, tools, row, row + 1, gpu_searches, OtherCosts(*out))
         np.testing.assert_array_equal(out[1].get(), limit, err_msg="skip_limit")
-        np.testing.assert_array_equal(found.cost.get(), searches.cost, err_msg="cost")
-        np.testing.assert_array_equal(found.mv.get(), searches.mv, err_msg="mv")
+        np.testing.assert_array_equal(gpu_searches.cost.get(), searches.cost, err_msg="cost")
+        np.testing.assert_array_equal(gpu_searches.mv.get(), searches.mv, err_msg="mv")
         np.testing.assert_array_equal(out[0].get(), intra, err_msg="intra_cost")
         assert (before != searches.cost).any() or partition_mask < 15

@@ -6,11 +6,11 @@ from h264lite.cpu_simd import rd_candidates_b as cpu
 from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, OtherCosts, Planes
 from h264lite.cuda_src.rd_candidates_b import rd_candidates_b
 
-from ..bundles import blank, uploaded
 from ..cpu_simd.test_intra import picture
 from ..cpu_simd.test_rd_candidates_b import b_pool, choices, noisy
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..scaling_lists import lists_named, quantiser_of
+from ..support.bundles import blank, uploaded
+from ..support.scaling_lists import lists_named, quantiser_of
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from ..scaling_lists import lists_named, quantiser_of
 def test_twin(device, kind, lists, transform_8x8_mode, psy_rd):  # noqa: F811
     rng = np.random.default_rng(seed := 7 + transform_8x8_mode)
     print("seed", seed)
-    own = 0
+    with_extra = 0
     for width, height, qp, partition_mask, weights in (
         (48, 48, 4, 31, (32, 32)), (80, 32, 26, 15, (21, 128)), (48, 32, 35, 31, (-64, 43)), (32, 32, 51, 3, (32, 20)),
         (16, 32, 20, 1, (32, 32)),
@@ -53,5 +53,5 @@ def test_twin(device, kind, lists, transform_8x8_mode, psy_rd):  # noqa: F811
         np.testing.assert_array_equal(out[1].get(), limit, err_msg="skip_limit")
         np.testing.assert_array_equal(on_gpu.extra.get(), candidates.extra, err_msg="extra")
         np.testing.assert_array_equal(out[0].get(), intra, err_msg="intra_cost")
-        own += sum(len(set(row)) > 1 for row in candidates.extra.tolist())
-    assert own
+        with_extra += sum(len(set(row)) > 1 for row in candidates.extra.tolist())
+    assert with_extra

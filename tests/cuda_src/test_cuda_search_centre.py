@@ -6,10 +6,10 @@ from h264lite.cpu_simd import search_centre as cpu
 from h264lite.cpu_simd.bundles import Coarse, PreviousMotion, SearchStart
 from h264lite.cuda_src.search_centre import search_centre, subsample
 
-from ..bundles import blank, coarse_shape, uploaded
-from ..cuda_cases import KINDS, SEED, padded, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..quantiser import constant, varying
+from ..support.bundles import blank, coarse_shape, uploaded
+from ..support.cuda_cases import KINDS, SEED, padded, plane, shifted
+from ..support.quantiser import constant, varying
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,8 +5,8 @@ import pytest
 from h264lite.cpu_simd import ssd as cpu
 from h264lite.cuda_src.ssd import ssd
 
-from ..cuda_cases import KINDS, plane
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support.cuda_cases import KINDS, plane
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "largest"])

@@ -7,10 +7,10 @@ from h264lite.cpu_simd import subpel_refine as cpu
 from h264lite.cpu_simd.bundles import SearchResult
 from h264lite.cuda_src.subpel_refine import subpel_refine
 
-from ..bundles import uploaded
-from ..cuda_cases import KINDS, SEED, padded, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..quantiser import constant, varying
+from ..support.bundles import uploaded
+from ..support.cuda_cases import KINDS, SEED, padded, plane, shifted
+from ..support.quantiser import constant, varying
 
 AREA = np.array([1] * 16 + [2] * 16 + [4] * 4 + [8] * 4 + [16])  # in 4x4 blocks
 
@@ -34,13 +34,13 @@ def test_twin(device, kind, subme):  # noqa: F811
     pad = 48
     sizes = (48, 32, 24, 31), (16, 16, 51, 31), (32, 48, 31, 15), (32, 48, 12, 1), (32, 16, 31, 7), (48, 48, None, 31)
     for width, height, one_qp, kinds in sizes:
-        source, luma, predictor, found = case(rng, kind, width, height, pad, 18)
+        source, luma, predictor, search = case(rng, kind, width, height, pad, 18)
         gpu_source, gpu_luma, gpu_predictor = (device.upload(a) for a in (source, luma, predictor))
-        rows, n_mb, gpu_found = height // 16, len(found.mv), uploaded(device, found)
+        rows, n_mb, gpu_search = height // 16, len(search.mv), uploaded(device, search)
         qp = varying(rng, n_mb) if one_qp is None else constant(n_mb, one_qp)
         gpu_qp = device.upload(qp)
-        cpu.subpel_refine(source, luma, pad, predictor, qp, subme, 0, rows, found, kinds)
+        cpu.subpel_refine(source, luma, pad, predictor, qp, subme, 0, rows, search, kinds)
         for row in range(rows):
-            subpel_refine(gpu_source, gpu_luma, pad, gpu_predictor, gpu_qp, subme, row, row + 1, gpu_found, kinds)
-        np.testing.assert_array_equal(gpu_found.mv.get(), found.mv)
-        np.testing.assert_array_equal(gpu_found.cost.get(), found.cost)
+            subpel_refine(gpu_source, gpu_luma, pad, gpu_predictor, gpu_qp, subme, row, row + 1, gpu_search, kinds)
+        np.testing.assert_array_equal(gpu_search.mv.get(), search.mv)
+        np.testing.assert_array_equal(gpu_search.cost.get(), search.cost)

@@ -36,8 +36,8 @@ def test_sums_of_a_source(device, width, height):  # noqa: F811
     want = frame_sums([plane[:h, :w] for plane, (h, w) in zip(planes, display)])
     sums = device.zeros((2, sum(plane.blocks.size for plane in want)), np.int32)
     source_sums(Planes(*map(device.upload, planes)), width, height, sums)
-    for found, plane in zip(sums_of_blocks(sums.get(), width, height), want):
-        np.testing.assert_array_equal(found.blocks, plane.blocks)
-        assert (found.height, found.width, found.total, found.squares) == (
+    for sums_of_plane, plane in zip(sums_of_blocks(sums.get(), width, height), want):
+        np.testing.assert_array_equal(sums_of_plane.blocks, plane.blocks)
+        assert (sums_of_plane.height, sums_of_plane.width, sums_of_plane.total, sums_of_plane.squares) == (
             plane.height, plane.width, plane.total, plane.squares
         )  # fmt: skip

@@ -129,9 +129,9 @@ class FakeGraphs:
             return 0
 
         @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-        def set_parameters(made, node, parameters):
+        def set_parameters(graph, node, parameters):
             function, *rest = struct.unpack("Q7I4x4Q", ctypes.string_at(parameters, 72))
-            self.given.append((made, node, function, first_argument(rest[7])))
+            self.given.append((graph, node, function, first_argument(rest[7])))
             return 0
 
         self.cuGraphLaunch, self.cuGraphExecKernelNodeSetParams_v2 = launch, set_parameters
@@ -157,12 +157,12 @@ class FakeGraphs:
         self.graphs[graph.value - 1][1].append(edge)
         return 0
 
-    def cuGraphInstantiateWithFlags(self, made, graph, flags):
-        made._obj.value = 100 + graph.value
+    def cuGraphInstantiateWithFlags(self, handle, graph, flags):
+        handle._obj.value = 100 + graph.value
         return 1 if self.fails == "made" else 0
 
-    def cuGraphExecDestroy(self, made):
-        self.gone.append(made.value)
+    def cuGraphExecDestroy(self, graph):
+        self.gone.append(graph.value)
 
 
 def calls_with(library):

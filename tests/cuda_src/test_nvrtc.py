@@ -31,14 +31,14 @@ def test_every_kernel_file(name, architecture, tmp_path, capsys):
     if name not in papers.MODULES:  # see test_cuda_compile.py
         assert all(spilled <= SPILLS for _, spilled, _ in kernels.values())
     if compiler.find_nvcc():
-        made = report(name, str(architecture), tmp_path)
-        assert {kernel: shared for kernel, (_, _, shared) in kernels.items()} == {k: v[2] for k, v in made.items()}
+        compiled = report(name, str(architecture), tmp_path)
+        assert {kernel: shared for kernel, (_, _, shared) in kernels.items()} == {k: v[2] for k, v in compiled.items()}
         if compiler.nvcc_version(compiler.find_nvcc()).startswith(f"{nvrtc.find(None).version}."):
-            assert all(abs(registers - made[kernel][0]) <= 16 for kernel, (registers, *_) in kernels.items())
+            assert all(abs(registers - compiled[kernel][0]) <= 16 for kernel, (registers, *_) in kernels.items())
         with capsys.disabled():
             for kernel, (registers, spilled, _) in kernels.items():
                 print(f"\n  sm_{architecture} {name}.{kernel}: {registers} registers, {spilled} bytes spilled; nvcc "
-                      f"{made[kernel][0]}, {made[kernel][1]}", end="")  # fmt: skip
+                      f"{compiled[kernel][0]}, {compiled[kernel][1]}", end="")  # fmt: skip
 
 
 @needs_nvrtc
@@ -83,9 +83,9 @@ class Library:
 def machine(monkeypatch, tmp_path):
     """Makes a machine: paths of NVRTC by CUDA version, the CUDA version of the driver, with nvcc or without."""
 
-    def make(found, driver, nvcc=None):
+    def make(libraries, driver, nvcc=None):
         nvrtc.find.cache_clear()
-        monkeypatch.setattr(nvrtc, "_candidates", lambda: found)
+        monkeypatch.setattr(nvrtc, "_candidates", lambda: libraries)
         monkeypatch.setattr(compiler, "cuda_version", lambda: driver)
         monkeypatch.setattr(compiler, "_find_nvcc", lambda: nvcc)
 
@@ -159,8 +159,8 @@ def test_where_libraries_lie(tmp_path, monkeypatch):
         (tmp_path / file).touch()
     monkeypatch.setattr(nvrtc.sys, "path", [str(tmp_path)])
     monkeypatch.setenv("CUDA_HOME", str(tmp_path / "toolkit"))
-    found = [(cuda, path.removeprefix(f"{tmp_path}/")) for cuda, path in nvrtc._candidates() if str(tmp_path) in path]
-    assert found == [
+    candidates = [(cuda, path.removeprefix(f"{tmp_path}/")) for cuda, path in nvrtc._candidates() if str(tmp_path) in path]
+    assert candidates == [
         (13, "nvidia/cu13/lib/libnvrtc.so.13"), (12, "nvidia/cuda_nvrtc/lib/libnvrtc.so.12"),
         (12, "nvidia/cuda_nvrtc/bin/nvrtc64_120_0.dll"), (12, "torch/lib/libnvrtc.so.12"),
         (12, "toolkit/lib64/libnvrtc.so.12.9.86"),

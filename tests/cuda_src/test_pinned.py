@@ -67,8 +67,8 @@ def said_of_the_mapping(address, name):
     """Words of the kernel's line with that name, of the mapping with that address."""
     inside = False
     for line in Path("/proc/self/smaps").read_text().splitlines():
-        if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
-            inside = int(found[1], 16) <= address < int(found[2], 16)
+        if span := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            inside = int(span[1], 16) <= address < int(span[2], 16)
         elif inside and line.startswith(f"{name}:"):
             return line.split()[1:]
     raise AssertionError("no such mapping")
@@ -80,9 +80,9 @@ def kibibytes_of_large_pages(address):
 
 @needs_large_pages
 def test_pages_are_large():
-    own = mmap.mmap(-1, 8 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    own.madvise(mmap.MADV_HUGEPAGE)
-    whole = np.frombuffer(own, np.uint8)
+    mapping = mmap.mmap(-1, 8 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    mapping.madvise(mmap.MADV_HUGEPAGE)
+    whole = np.frombuffer(mapping, np.uint8)
     whole[::ALIGNED] = 0
     if not kibibytes_of_large_pages(whole.ctypes.data):
         pytest.skip("this system has no large pages to give")
@@ -117,8 +117,8 @@ def test_what_the_driver_still_has_stays_mapped():
 @pytest.mark.parametrize("driver", [FakeDriver(refused=1), FakeDriver(elsewhere=True)])
 def test_a_driver_that_refuses_is_not_asked_again(driver):
     memory = PinnedMemory(driver)
-    found = [memory.zeros((LARGE_PAGE,), np.uint8) for _ in range(3)]
-    assert [array is not None for array in found] == [driver.refused == 1, False, False]
+    arrays = [memory.zeros((LARGE_PAGE,), np.uint8) for _ in range(3)]
+    assert [array is not None for array in arrays] == [driver.refused == 1, False, False]
     assert len(driver.sizes) == 1 and len(driver.given_back) == driver.elsewhere
 
 

@@ -8,7 +8,7 @@ import h264lite
 import numpy as np
 import pytest
 
-from .. import sequences
+from ..support import sequences
 
 SLOW = ("LS_SVA_D.264", "CI1_FT_B.264", "HCBP2_HHI_A.264", "CANL1_TOSHIBA_G.264")
 NAMES = """AUD_MW_E.264 BA1_Sony_D.jsv BAMQ2_JVC_C.264 BANM_MW_D.264 BASQP1_Sony_C.jsv CI1_FT_B.264 HCBP2_HHI_A.264

@@ -11,14 +11,14 @@ from h264lite.standard.macroblock import MB_TYPE_NAMES, P_SKIP
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .. import round_trip, x264_streams
-from ..broken import units_of
+from ..support import round_trip, x264_streams
+from ..support.broken import units_of
 
 WIDTH, HEIGHT = 64, 48
 
 
 @pytest.fixture(scope="module")
-def made() -> tuple[bytes, list[round_trip.Planes]]:
+def coded() -> tuple[bytes, list[round_trip.Planes]]:
     """A stream of the project's encoder with three IDR pictures, and its frames."""
     return round_trip.encode(round_trip.noise_clip(WIDTH, HEIGHT, 9, 5), WIDTH, HEIGHT, qp=26, keyint=3, slices=2, ref=2)
 
@@ -29,8 +29,8 @@ def raw(frames: list[round_trip.Planes]) -> bytes:
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_pieces_of_any_size(made, size):
-    stream, expected = made
+def test_pieces_of_any_size(coded, size):
+    stream, expected = coded
     decoder = h264lite.Decoder()
     for _ in range(2):  # a decoder may be used again
         frames = [frame for at in range(0, len(stream), size) for frame in decoder.decode(stream[at : at + size])]
@@ -40,15 +40,15 @@ def test_pieces_of_any_size(made, size):
         assert [frame.decode_index for frame in frames][:9] == list(range(frames[0].decode_index, frames[0].decode_index + 9))
 
 
-def test_size_changes_at_an_idr(made):
+def test_size_changes_at_an_idr(coded):
     other, frames = round_trip.encode(round_trip.noise_clip(34, 18, 3, 6), 34, 18, qp=30)
-    stream, expected = made
+    stream, expected = coded
     assert raw(round_trip.own_frames(stream + other + stream)) == raw(expected) + raw(frames) + raw(expected)
 
 
-def test_macroblock_arrays(made):
+def test_macroblock_arrays(coded):
     decoder = h264lite.Decoder(macroblocks=True)
-    frames = [*decoder.decode(made[0]), *decoder.flush()]
+    frames = [*decoder.decode(coded[0]), *decoder.flush()]
     for frame in frames:
         arrays, n_mb = frame.macroblocks, WIDTH // 16 * HEIGHT // 16
         names = {MB_TYPE_NAMES[kind] for kind in arrays.mb_type}
@@ -60,11 +60,11 @@ def test_macroblock_arrays(made):
         skipped = arrays.mb_type == P_SKIP
         assert not arrays.bits[skipped].any() and (arrays.bits[~skipped] > 0).all() and not arrays.cbp[skipped].any()
         assert sorted(set(arrays.slice_id)) == [0, 1] and (np.diff(arrays.slice_id) >= 0).all()
-        assert arrays.bits.sum() < 8 * len(made[0])
+        assert arrays.bits.sum() < 8 * len(coded[0])
         if frame.is_idr:
             assert names <= {"I_4x4", "I_8x8", "I_16x16", "I_PCM"} and (arrays.ref_idx == -1).all()
     assert any((frame.macroblocks.mv != 0).any() for frame in frames)
-    assert decode(made[0])[0].macroblocks is None
+    assert decode(coded[0])[0].macroblocks is None
 
 
 def test_arrays_say_which_tools_x264_used():
@@ -89,8 +89,8 @@ def broken_middle(stream: bytes) -> bytes:
     return b"".join(units)
 
 
-def test_resilient_decoding_goes_on_at_the_next_idr(made):
-    stream, expected = made
+def test_resilient_decoding_goes_on_at_the_next_idr(coded):
+    stream, expected = coded
     bad = broken_middle(stream)
     with pytest.raises(BitstreamError, match=r"NAL unit \d+ at byte \d+"):
         decode(bad)
@@ -101,46 +101,46 @@ def test_resilient_decoding_goes_on_at_the_next_idr(made):
     assert "NAL unit" in decoder.dropped[0] and any("slices dropped" in line for line in decoder.dropped)
 
 
-def test_resilient_decoding_drops_what_is_not_supported(made):
+def test_resilient_decoding_drops_what_is_not_supported(coded):
     interlaced = x264_streams.encode(x264_streams.clip(3), tff=1)
     with pytest.raises(h264lite.Unsupported, match=r"interlaced|field"):
         decode(interlaced)
     decoder = h264lite.Decoder(resilient=True)
-    frames = [*decoder.decode(interlaced + made[0]), *decoder.flush()]
-    assert b"".join(frame.to_bytes() for frame in frames) == raw(made[1]) and decoder.dropped
+    frames = [*decoder.decode(interlaced + coded[0]), *decoder.flush()]
+    assert b"".join(frame.to_bytes() for frame in frames) == raw(coded[1]) and decoder.dropped
 
 
 # The commands ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def path(made, tmp_path):
-    (tmp_path / "in.264").write_bytes(made[0])
+def path(coded, tmp_path):
+    (tmp_path / "in.264").write_bytes(coded[0])
     return tmp_path / "in.264"
 
 
-def test_decode_to_yuv_and_y4m(made, path, tmp_path, capfd):
+def test_decode_to_yuv_and_y4m(coded, path, tmp_path, capfd):
     assert main(["decode", str(path), str(tmp_path / "o.yuv")]) == 0
-    assert (tmp_path / "o.yuv").read_bytes() == raw(made[1])
+    assert (tmp_path / "o.yuv").read_bytes() == raw(coded[1])
     assert f"9 frames of {WIDTH}x{HEIGHT} decoded" in capfd.readouterr().err
     assert main(["decode", str(path), str(tmp_path / "o.y4m"), "--quiet", "--frames", "2"]) == 0
     assert capfd.readouterr().err == ""
     head, *frames = (tmp_path / "o.y4m").read_bytes().split(b"FRAME\n")
     assert head.startswith(f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F30:1 Ip C420".encode()) and head.endswith(b"\n")
-    assert b"".join(frames) == raw(made[1][:2])
+    assert b"".join(frames) == raw(coded[1][:2])
 
 
-def test_decode_from_standard_input_to_standard_output(made, path, monkeypatch, capfdbinary):
+def test_decode_from_standard_input_to_standard_output(coded, path, monkeypatch, capfdbinary):
     with path.open() as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
         assert main(["decode", "-", "-", "--quiet"]) == 0
-    assert capfdbinary.readouterr().out == raw(made[1])
+    assert capfdbinary.readouterr().out == raw(coded[1])
 
 
-def test_decode_errors(made, path, tmp_path, capfd):
+def test_decode_errors(coded, path, tmp_path, capfd):
     out = tmp_path / "o.yuv"
     bad = tmp_path / "bad.264"
-    bad.write_bytes(broken_middle(made[0]))
+    bad.write_bytes(broken_middle(coded[0]))
     cases = {
         (str(bad), str(out)): (1, "NAL unit"),
         (str(tmp_path / "none.264"), str(out)): (1, "no such file"),
@@ -151,7 +151,7 @@ def test_decode_errors(made, path, tmp_path, capfd):
         assert main(["decode", *words]) == code
         said = capfd.readouterr().err
         assert text in said and said.count("\n") == 1 and "Traceback" not in said
-    assert path.read_bytes() == made[0]
+    assert path.read_bytes() == coded[0]
     assert main(["decode", str(bad), str(out), "--resilient"]) == 0
     said = capfd.readouterr().err
     assert said.count("h264lite: dropped: ") >= 2 and "frames of 64x48 decoded" in said
@@ -162,17 +162,17 @@ def test_decode_errors(made, path, tmp_path, capfd):
     assert main(["decode", str(empty), str(out)]) == 1 and "no frames" in capfd.readouterr().err
 
 
-def test_info(made, path, capfd):
+def test_info(coded, path, capfd):
     assert main(["info", str(path)]) == 0
     said = capfd.readouterr().out
     for text in ("High profile, level 1", f"{WIDTH}x{HEIGHT}", "entropy coding CABAC", "9 pictures",
                  "IDR      3 pictures", "P        6 pictures", "slice QP 26 to 26", "2.00 slices a picture",
-                 "8x8 transform in ", f"{len(made[0])} bytes"):
+                 "8x8 transform in ", f"{len(coded[0])} bytes"):
         assert text in said, (text, said)
     assert main(["info", str(path), "--nal"]) == 0
     lines = capfd.readouterr().out.splitlines()
     rows = [line.split() for line in lines[: lines.index("")]]
-    units = units_of(made[0])
+    units = units_of(coded[0])
     assert len(rows) == len(units) and [int(row[0]) for row in rows] == sorted(int(row[0]) for row in rows)
     assert [int(row[2]) for row in rows] == [unit.lstrip(b"\0")[1] & 31 for unit in units]
 
@@ -214,12 +214,12 @@ def test_any_payload_ends_in_frames_or_one_error(data, cabac, kind):
     assert all(frame.y.shape for frame in frames)
 
 
-def heads(made: dict[bool, bytes] = {}) -> dict[bool, bytes]:  # noqa: B006
+def heads(kept: dict[bool, bytes] = {}) -> dict[bool, bytes]:  # noqa: B006
     """Parameter sets and first picture of a CAVLC and a CABAC stream."""
-    if not made:
+    if not kept:
         for cabac in (False, True):
             stream = x264_streams.encode(x264_streams.clip(4), cabac=int(cabac), bframes=1)
             units = units_of(stream)
             first = next(n for n, unit in enumerate(units) if unit.lstrip(b"\0")[1] & 31 == 5)
-            made[cabac] = b"".join(units[: first + 1])
-    return made
+            kept[cabac] = b"".join(units[: first + 1])
+    return kept

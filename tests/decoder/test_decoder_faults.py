@@ -26,8 +26,8 @@ from h264lite.standard.syntax import (
 )
 from h264lite.standard.syntax_slice import MOST_OPERATIONS
 
-from .. import round_trip
-from ..broken import units_of
+from ..support import round_trip
+from ..support.broken import units_of
 
 DELIMITER = b"\0\0\1\x09\xf0"  # ends the NAL unit before it
 FOLDER = Path(decoder.__file__).parent
@@ -36,22 +36,22 @@ FOLDER = Path(decoder.__file__).parent
 @pytest.fixture(scope="module")
 def small() -> tuple[bytes, list[bytes]]:
     """A stream of two IDR and three other pictures, and its frames."""
-    return made(32, 32, 5)
+    return encoded(32, 32, 5)
 
 
 @pytest.fixture(scope="module")
 def large() -> tuple[bytes, list[bytes]]:
     """The same of another size."""
-    return made(112, 48, 5)
+    return encoded(112, 48, 5)
 
 
 @pytest.fixture(scope="module")
 def cavlc() -> tuple[bytes, list[bytes]]:
     """The small one by CAVLC, without states of contexts, which NumPy would refuse first."""
-    return made(32, 32, 5, profile="baseline")
+    return encoded(32, 32, 5, profile="baseline")
 
 
-def made(width: int, height: int, frames: int, **options: str) -> tuple[bytes, list[bytes]]:
+def encoded(width: int, height: int, frames: int, **options: str) -> tuple[bytes, list[bytes]]:
     clip = round_trip.noise_clip(width, height, frames, width)
     stream, _ = round_trip.encode(clip, width, height, qp=30, keyint=3, ref=2, **options)
     return stream, [frame.to_bytes() for frame in decoder.decode(stream)]
@@ -212,8 +212,8 @@ def test_input_is_decoded_though_its_frames_are_not_fetched(small, asked):
     stream, expected = small
     coder, frames = Decoder(), []
     for at in range(0, len(stream), 200):
-        found = coder.decode(stream[at : at + 200])
-        frames += [frame for _, frame in zip(range(asked), found)]
+        decoded = coder.decode(stream[at : at + 200])
+        frames += [frame for _, frame in zip(range(asked), decoded)]
     frames += coder.flush()
     assert [frame.to_bytes() for frame in frames] == expected
 
@@ -221,9 +221,9 @@ def test_input_is_decoded_though_its_frames_are_not_fetched(small, asked):
 def test_a_piece_that_the_caller_changes_afterwards(small):
     piece = bytearray(small[0])
     coder = Decoder()
-    found = coder.decode(piece)
+    decoded = coder.decode(piece)
     piece[:] = bytes(len(piece))
-    assert [frame.to_bytes() for frame in [*found, *coder.flush()]] == small[1]
+    assert [frame.to_bytes() for frame in [*decoded, *coder.flush()]] == small[1]
     with pytest.raises(TypeError):
         coder.decode(7)  # type: ignore[arg-type]
 
@@ -324,9 +324,9 @@ def test_kernels_are_not_called_with_arrays_of_another_size(cavlc, group, kernel
             else:
 
                 def pool(*arguments: object, name=name) -> Cut:
-                    made = Cut(*arguments)
-                    made.cut(name)
-                    return made
+                    cut_pool = Cut(*arguments)
+                    cut_pool.cut(name)
+                    return cut_pool
 
                 patch.setattr(decoder, "Pool", pool)
                 patch.setattr(Cut, "clear", lambda *arguments: None)

@@ -10,11 +10,11 @@ from h264lite.standard.macroblock import I_PCM, LAST_INTRA, I_16x16
 from h264lite.standard.syntax import HIGH, MAIN, parse_pps, parse_slice_header, parse_sps, write_pps, write_sps
 from h264lite.standard.syntax_slice import _slice_header_start, slice_header
 
-from .. import round_trip, x264_streams
 from ..fuzz.mutate import MutatingWriter, Unit, stream_of, units_of
-from ..naive_8x8 import level_scale_8x8, residual_8x8
-from ..naive_reconstruction import level_scale, residual_4x4
-from ..residual_limits import leaves_range, one_dimension_4, one_dimension_8, spoiled_frames
+from ..support import round_trip, x264_streams
+from ..support.naive_8x8 import level_scale_8x8, residual_8x8
+from ..support.naive_reconstruction import level_scale, residual_4x4
+from ..support.residual_limits import leaves_range, one_dimension_4, one_dimension_8, spoiled_frames
 
 
 def stream(units: list[Unit]) -> bytes:
@@ -39,10 +39,10 @@ def test_scaling_lists_of_any_value():
         pps.pic_scaling_matrix_present_flag = 1
         pps.scaling.lists = [[rng.randint(most // 4, most) for _ in range(16 if k < 6 else 64)] for k in range(8)]
         units[at_pps] = units[at_pps]._replace(rbsp=write_pps(pps))
-        made = stream(units)
-        own, other = frames(round_trip.own_frames(made)), frames(round_trip.ffmpeg_frames(made))
-        different = {n for n, pair in enumerate(zip(own, other, strict=True)) if pair[0] != pair[1]}
-        spoiled = spoiled_frames(made)
+        data = stream(units)
+        ours, other = frames(round_trip.own_frames(data)), frames(round_trip.ffmpeg_frames(data))
+        different = {n for n, pair in enumerate(zip(ours, other, strict=True)) if pair[0] != pair[1]}
+        spoiled = spoiled_frames(data)
         assert different <= spoiled
         seen.add((bool(different), bool(spoiled)))
     assert seen == {(False, False), (False, True), (True, True)}
@@ -89,7 +89,7 @@ def test_the_range_of_a_residual():
 def test_second_chroma_offset_whatever_the_profile():
     """7.3.2.2: ours in Main is FFmpeg's in High, with the same parameter sets otherwise."""
     units = units_of(x264_streams.encode(round_trip.noise_clip(48, 32, 4, 9), profile="main", bframes=0, qp=30))
-    made = {}
+    by_profile = {}
     for profile in (MAIN, HIGH):
         for n, unit in enumerate(units):
             if unit.kind == NAL_SPS:
@@ -100,10 +100,10 @@ def test_second_chroma_offset_whatever_the_profile():
                 pps = parse_pps(unit.rbsp)
                 pps.second_chroma_qp_index_offset = 9
                 units[n] = unit._replace(rbsp=write_pps(pps))
-        made[profile] = stream(units)
-    expected = frames(round_trip.ffmpeg_frames(made[HIGH]))
-    assert frames(round_trip.own_frames(made[MAIN])) == frames(round_trip.own_frames(made[HIGH])) == expected
-    assert frames(round_trip.ffmpeg_frames(made[MAIN])) != expected, "docs/differences.md says otherwise"
+        by_profile[profile] = stream(units)
+    expected = frames(round_trip.ffmpeg_frames(by_profile[HIGH]))
+    assert frames(round_trip.own_frames(by_profile[MAIN])) == frames(round_trip.own_frames(by_profile[HIGH])) == expected
+    assert frames(round_trip.ffmpeg_frames(by_profile[MAIN])) != expected, "docs/differences.md says otherwise"
 
 
 def test_no_output_of_prior_pictures():

@@ -21,8 +21,8 @@ from h264lite.standard.bits import (
 )
 from h264lite.standard.syntax import parse_pps, parse_slice_header, parse_sps
 
-from ..broken import units_of
 from ..fuzz.seeds import own
+from ..support.broken import units_of
 
 WIDTH, HEIGHT, FRAMES, GOP = 64, 48, 8, 4
 SLICES = (NAL_SLICE, NAL_IDR)
@@ -54,9 +54,9 @@ def in_pieces(pieces: list[bytes], resilient: bool, macroblocks: bool = False) -
     """Frames, and what was dropped or raised, where the caller catches errors and feeds on."""
     coder, frames, errors = Decoder(resilient=resilient, macroblocks=macroblocks), [], []
 
-    def take(found) -> bool:  # type: ignore[no-untyped-def]
+    def take(decoded) -> bool:  # type: ignore[no-untyped-def]
         try:
-            for frame in found:
+            for frame in decoded:
                 frames.append(frame.to_bytes())
         except BitstreamError as error:
             errors.append(str(error))
@@ -133,7 +133,7 @@ def test_the_picture_before_a_broken_unit_is_whole(first):
 
 def slices_of(units: list[bytes]) -> list[tuple[int, int, int]]:
     """(unit, GOP, picture) of each slice."""
-    found, gop, picture, sps, pps = [], -1, -1, {}, {}
+    places, gop, picture, sps, pps = [], -1, -1, {}, {}
     for n, unit in enumerate(units):
         parsed = parse_nal_unit(unit.lstrip(b"\0")[1:])
         if parsed.nal_unit_type == NAL_SPS:
@@ -144,8 +144,8 @@ def slices_of(units: list[bytes]) -> list[tuple[int, int, int]]:
             header = parse_slice_header(parsed.nal_unit_type, parsed.nal_ref_idc, parsed.rbsp(), sps, pps)[0]
             first = not header.first_mb_in_slice
             gop, picture = gop + (first and bool(header.idr)), picture + first
-            found.append((n, gop, picture))
-    return found
+            places.append((n, gop, picture))
+    return places
 
 
 @pytest.mark.parametrize("bframes", [0, 2])
@@ -202,11 +202,11 @@ def test_info_and_analyse_read_the_sets_behind_a_loss(first, second):
     info = StreamInfo()
     assert len([*info.feed(stream), *info.flush()]) == len(first) - 1 + len(units_of(second)) and not info.errors
     assert len(info.sequences) == 2
-    found = []
+    analysed = []
     with pytest.raises(BitstreamError, match="are missing"):
         for frame in analyse(stream):
-            found.append(frame.display_index)
-    assert found == list(range(FRAMES - 1))
+            analysed.append(frame.display_index)
+    assert analysed == list(range(FRAMES - 1))
 
 
 def test_frames_behind_a_loss_are_those_of_ffmpeg(first, second):

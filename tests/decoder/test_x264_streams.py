@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from .. import round_trip, x264_streams
+from ..support import round_trip, x264_streams
 
 SEED = int(os.environ.get("H264LITE_SEED", "20261121"))
 B = {"bframes": 3, "b_adapt": 0, "ref": 3}

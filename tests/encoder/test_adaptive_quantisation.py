@@ -28,15 +28,15 @@ def test_energies():
               for low, high, shape in ((0, 256, (48, 80)), (100, 104, (24, 40)), (0, 256, (24, 40)))]  # fmt: skip
     planes[0][:16, :16] = 255 * (np.indices((16, 16)).sum(0) % 2)  # the most
     planes[0][16:32, :16] = 0
-    found = energies(planes)
-    for mb, value in enumerate(found):
+    measured = energies(planes)
+    for mb, value in enumerate(measured):
         y, x = divmod(mb, 5)
         total = 0
         for plane, side in zip(planes, (16, 8, 8)):
             block = plane[side * y : side * y + side, side * x : side * x + side].astype(np.int64)
             total += (block**2).sum() - block.sum() ** 2 // block.size
         assert value == total
-    assert found.dtype == np.int32 and found.max() < 1 << 23
+    assert measured.dtype == np.int32 and measured.max() < 1 << 23
     short = [plane[: 35 * plane.shape[0] // 48 + 1].copy() for plane in planes]  # 36 and 18 rows: the last one goes on
     padded = [np.pad(plane, ((0, side * 3 - len(plane)), (0, 0)), "edge") for plane, side in zip(short, (16, 8, 8))]
     np.testing.assert_array_equal(energies(short), energies(padded))
@@ -56,9 +56,9 @@ def test_offsets(mode, strength):
     rng = np.random.default_rng(3)
     energy = (2 ** (22 * rng.random(500))).astype(np.int32)
     energy[:9] = 0
-    found = aq_offsets(energy, AqSettings(mode, round(256 * strength)))
-    assert found.dtype == np.int32
-    assert abs(found / 256 - strength * expected_offsets(energy, mode)).max() < 0.01 * max(1, strength)
+    offsets = aq_offsets(energy, AqSettings(mode, round(256 * strength)))
+    assert offsets.dtype == np.int32
+    assert abs(offsets / 256 - strength * expected_offsets(energy, mode)).max() < 0.01 * max(1, strength)
     assert not aq_offsets(energy, AqSettings(0, 256)).any()
 
 
@@ -81,9 +81,9 @@ def test_qps_are_near():
     offsets = rng.integers(-3000, 3000, 2000).astype(np.int32)
     offsets[500:] = np.cumsum(rng.integers(-90, 91, 1500))
     qps, total = mb_qps(256 * 26, offsets)
-    found = qps.astype(int)
-    assert total == found.sum()
+    with_offsets = qps.astype(int)
+    assert total == with_offsets.sum()
     wanted = np.clip(256 * 26 + offsets, 0, 256 * 51)
-    assert abs(256 * found - wanted).max() <= 192
-    kept = found[1:] == found[:-1]
-    assert (abs(256 * found - wanted)[1:][~kept] <= 128).all() and kept[500:].mean() > 0.5
+    assert abs(256 * with_offsets - wanted).max() <= 192
+    kept = with_offsets[1:] == with_offsets[:-1]
+    assert (abs(256 * with_offsets - wanted)[1:][~kept] <= 128).all() and kept[500:].mean() > 0.5

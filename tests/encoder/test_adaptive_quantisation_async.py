@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from h264lite.encoder.decisions.adaptive_quantisation_async import AsyncAdaptiveQuantisation
 from h264lite.encoder.settings.config import Config
-from h264lite.scheduler.threads.aq_kernels import MOST_JOBS
+from h264lite.scheduler.threads.job_ring import MOST_JOBS
 
 
 def planes(rng, width, height):

@@ -10,7 +10,7 @@ from h264lite.encoder.decisions.adaptive_types import BEST, FAST, FIXED, Adaptiv
 from h264lite.scheduler.lookahead.costs import CostPending
 from h264lite.scheduler.lookahead.host_costs import FrameCosts
 
-from ..sequences import clip
+from ..support.sequences import clip
 
 SEED, WIDTH, HEIGHT = 43, 112, 96
 LETTERS = {"IDR": "K"}
@@ -26,17 +26,17 @@ def rules(**changes):
 
 def types(lumas, **changes):
     """A letter a frame, K for IDR; what the decisions keep is bounded."""
-    costs, found = FrameCosts(lumas[0].shape[1], lumas[0].shape[0]), []
+    costs, kinds = FrameCosts(lumas[0].shape[1], lumas[0].shape[0]), []
     chosen = rules(**changes)
     decisions = AdaptiveTypes(chosen, costs)
     most = chosen.window + chosen.guard - 1
     for n, luma in enumerate(lumas):
-        found += decisions.add(luma)
-        assert n + 1 - len(found) <= most
+        kinds += decisions.add(luma)
+        assert n + 1 - len(kinds) <= most
         assert len(costs._frames) <= most + max(chosen.guard, 1) + 1
-    found += decisions.flush()
+    kinds += decisions.flush()
     assert decisions.flush() == []
-    return "".join(LETTERS.get(kind, kind) for kind in found)
+    return "".join(LETTERS.get(kind, kind) for kind in kinds)
 
 
 @cache
@@ -77,8 +77,8 @@ def test_a_stream_ends_with_no_b_frame():
     still = [np.ascontiguousarray(scene(0)[:HEIGHT, :WIDTH])]
     for b_adapt in (FIXED, FAST, BEST):
         for n in range(1, 12):
-            found = types(n * still, b_adapt=b_adapt)
-            assert len(found) == n and found[-1] != "B" and "BBBB" not in found and found[0] == "K"
+            letters = types(n * still, b_adapt=b_adapt)
+            assert len(letters) == n and letters[-1] != "B" and "BBBB" not in letters and letters[0] == "K"
     assert types(12 * still, b_adapt=FIXED) == "KBBBPBBBPBBP"
     assert types(3 * still, bframes=0) == "KPP"
 
@@ -86,12 +86,12 @@ def test_a_stream_ends_with_no_b_frame():
 @pytest.mark.parametrize("b_adapt", [FIXED, FAST, BEST])
 @pytest.mark.parametrize("at", [1, 6, 25, 31])
 def test_a_cut_is_found_at_its_frame(b_adapt, at):
-    found = types([*pan(0, at), *pan(1, 10)], b_adapt=b_adapt, keyint=60)
-    assert [n for n, kind in enumerate(found) if kind in "KI"] == [0, at]
-    assert found[at] == ("K" if at >= 25 else "I") and found[at - 1] != "B"
+    letters = types([*pan(0, at), *pan(1, 10)], b_adapt=b_adapt, keyint=60)
+    assert [n for n, kind in enumerate(letters) if kind in "KI"] == [0, at]
+    assert letters[at] == ("K" if at >= 25 else "I") and letters[at - 1] != "B"
     assert "I" not in types([*pan(0, at), *pan(1, 10)], b_adapt=b_adapt, scenecut=0)
     without_b = types([*pan(0, at), *pan(1, 10)], bframes=0, keyint=60, b_adapt=0)
-    assert without_b == "K" + (at - 1) * "P" + found[at] + 9 * "P"
+    assert without_b == "K" + (at - 1) * "P" + letters[at] + 9 * "P"
 
 
 @pytest.mark.parametrize(("b_adapt", "length"), [(FAST, 1), (BEST, 1), (BEST, 3)])
@@ -138,8 +138,8 @@ def test_cuts_between_noise_are_found(picture):
             [*pan(1, 9), *under_noise(picture, sigma, 9)],
             [*under_noise(picture, sigma, 9), *under_noise(other, sigma, 9)],
         ):
-            found = types(lumas)
-            assert [n for n, kind in enumerate(found) if kind in "KI"] == [0, 9]
+            letters = types(lumas)
+            assert [n for n, kind in enumerate(letters) if kind in "KI"] == [0, 9]
 
 
 def test_fades_are_no_cuts():
@@ -156,11 +156,11 @@ def test_frames_without_anything_in_common_are_scenes_of_their_own(b_adapt):
 
 
 def test_idr_frames_are_keyint_apart_at_most():
-    found = types(pan(0, 40), keyint=10, min_keyint=1)
-    assert [n for n, kind in enumerate(found) if kind == "K"] == [0, 10, 20, 30]
-    assert all(found[n - 1] != "B" for n in (10, 20, 30))
-    found = types([*pan(0, 15), *pan(1, 20)], keyint=10, min_keyint=1)
-    assert [n for n, kind in enumerate(found) if kind == "K"] == [0, 10, 15, 25]
+    letters = types(pan(0, 40), keyint=10, min_keyint=1)
+    assert [n for n, kind in enumerate(letters) if kind == "K"] == [0, 10, 20, 30]
+    assert all(letters[n - 1] != "B" for n in (10, 20, 30))
+    letters = types([*pan(0, 15), *pan(1, 20)], keyint=10, min_keyint=1)
+    assert [n for n, kind in enumerate(letters) if kind == "K"] == [0, 10, 15, 25]
     assert set(types(pan(0, 4), keyint=1)) == {"K"}
 
 
@@ -248,7 +248,7 @@ def test_the_best_division_into_runs(bframes, pyramid):
         frames = 9 + seed % 3
         table = Table(seed)
         decisions = AdaptiveTypes(rules(bframes=bframes, b_adapt=BEST, pyramid=pyramid, scenecut=0, b_bias=seed), table)
-        found = [kind for _ in range(frames) for kind in decisions.add(NOTHING)] + decisions.flush()
+        decided = [kind for _ in range(frames) for kind in decisions.add(NOTHING)] + decisions.flush()
         table = Table(seed)
         table._count = frames
         best = None
@@ -260,7 +260,7 @@ def test_the_best_division_into_runs(bframes, pyramid):
             cost = path_cost(table, ends, pyramid, 120 + seed)
             if best is None or cost < best[0]:
                 best = cost, path
-        assert "".join(LETTERS.get(kind, kind) for kind in found) == best[1]
+        assert "".join(LETTERS.get(kind, kind) for kind in decided) == best[1]
 
 
 @pytest.mark.parametrize("pyramid", [False, True])
@@ -268,7 +268,7 @@ def test_runs_of_the_least_cost_per_frame(pyramid):
     for seed in range(20):
         frames, bframes, table = 12, 5, Table(seed)
         decisions = AdaptiveTypes(rules(bframes=bframes, b_adapt=FAST, pyramid=pyramid, scenecut=0), table)
-        found = [kind for _ in range(frames) for kind in decisions.add(NOTHING)] + decisions.flush()
+        kinds = [kind for _ in range(frames) for kind in decisions.add(NOTHING)] + decisions.flush()
         table, expected, at = Table(seed), "K", 0
         table._count = frames
         while at < frames - 1:
@@ -278,7 +278,7 @@ def test_runs_of_the_least_cost_per_frame(pyramid):
                 best = better[0]
             expected += best * "B" + "P"
             at += best + 1
-        assert "".join(LETTERS.get(kind, kind) for kind in found) == expected
+        assert "".join(LETTERS.get(kind, kind) for kind in kinds) == expected
 
 
 def test_types_do_not_depend_on_what_is_known_beyond_the_window():
@@ -286,12 +286,12 @@ def test_types_do_not_depend_on_what_is_known_beyond_the_window():
     for b_adapt, scenecut in product((FIXED, FAST, BEST), (0, 90)):
         chosen = {"b_adapt": b_adapt, "scenecut": scenecut, "rc_lookahead": 8, "keyint": 50, "min_keyint": 5}
         whole = AdaptiveTypes(rules(**chosen), Table(5))
-        found = [kind for _ in range(60) for kind in whole.add(NOTHING)] + whole.flush()
-        assert len(found) == 60
+        kinds = [kind for _ in range(60) for kind in whole.add(NOTHING)] + whole.flush()
+        assert len(kinds) == 60
         for length in (1, 7, 23, 51):
             part = AdaptiveTypes(rules(**chosen), Table(5))
             early = [kind for _ in range(length) for kind in part.add(NOTHING)]
-            assert early == found[: len(early)] and len(early) >= length - 12
+            assert early == kinds[: len(early)] and len(early) >= length - 12
             assert len(early) + len(part.flush()) == length
 
 
@@ -319,12 +319,12 @@ def test_types_do_not_depend_on_when_costs_are_there():
     for b_adapt, scenecut, lag, calls in product((FIXED, FAST, BEST), (0, 90), (0, 4), (1, 3)):
         chosen = rules(b_adapt=b_adapt, scenecut=scenecut, rc_lookahead=8, keyint=50, min_keyint=5, lag=lag)
         at_once, costs = AdaptiveTypes(chosen, Table(5)), Late(5, calls)
-        late, found = AdaptiveTypes(chosen, costs), []
+        late, kinds = AdaptiveTypes(chosen, costs), []
         for n in range(40):
-            found += late.add(NOTHING)
-            assert n + 1 - len(found) <= chosen.most_waiting + lag
-        found += late.flush()
-        assert found == [kind for _ in range(40) for kind in at_once.add(NOTHING)] + at_once.flush()
+            kinds += late.add(NOTHING)
+            assert n + 1 - len(kinds) <= chosen.most_waiting + lag
+        kinds += late.flush()
+        assert kinds == [kind for _ in range(40) for kind in at_once.add(NOTHING)] + at_once.flush()
         assert (costs.waits > 0) == (b_adapt != FIXED or scenecut > 0)
 
 
@@ -333,5 +333,5 @@ def test_real_clips_have_no_cuts_and_many_b_frames(name):
     source = clip(name)
     lumas = [np.ascontiguousarray(frame[: source.height]) for frame in source.pictures(30)]
     for b_adapt in (FAST, BEST):
-        found = types(lumas, b_adapt=b_adapt)
-        assert found[0] == "K" and not set(found[1:]) & set("KI") and found.count("B") >= 15
+        letters = types(lumas, b_adapt=b_adapt)
+        assert letters[0] == "K" and not set(letters[1:]) & set("KI") and letters.count("B") >= 15

@@ -13,7 +13,7 @@ from h264lite.encoder.frames.reader import ALPHA, FrameReader
 from h264lite.encoder.frames.samples import is_array, read
 
 from ..cuda_src.test_cuda_convert import bt709, levels
-from ..foreign_arrays import CODES, LAYOUTS, Dlpack, GpuInterface, HostInterface, stored, video
+from ..support.foreign_arrays import CODES, LAYOUTS, Dlpack, GpuInterface, HostInterface, stored, video
 
 SIZES = ((16, 16), (33, 17))
 FRAMES = 5
@@ -32,9 +32,9 @@ def expected(samples, kind):
     return [bt709(frame) for frame in samples]
 
 
-def compare(found, wanted):
-    assert len(found) == len(wanted)
-    for frame, other in zip(found, wanted):
+def compare(frames, wanted):
+    assert len(frames) == len(wanted)
+    for frame, other in zip(frames, wanted):
         for a, b in zip(frame, other):
             np.testing.assert_array_equal(a, b)
 
@@ -104,8 +104,8 @@ def test_ranges():
     wanted = expected(stored(values, "float32"), "float32")
     for low, high in ((-1, 1), (0, 255), (0, 1)):
         moved = (values * (high - low) + low).astype(np.float32)
-        found = sources(moved, value_range=(low, high))
-        for frame, other in zip(found, wanted):
+        in_range = sources(moved, value_range=(low, high))
+        for frame, other in zip(in_range, wanted):
             for a, b in zip(frame, other):
                 assert abs(a.astype(int) - b).max() <= 1
     for value in ((1, 0), (0,), "01", (0, float("nan")), 5):

@@ -17,9 +17,9 @@ from h264lite.encoder.statistics import psnr, ssim
 from h264lite.standard.bits import NAL_SPS, split_byte_stream
 from h264lite.standard.syntax import parse_sps
 
-from .. import round_trip, sequences
 from ..fuzz.encoder_cases import CONTENTS, Case, check_times
 from ..fuzz.encoder_cases import clip as made_clip
+from ..support import round_trip, sequences
 from .test_adaptive_types import HEIGHT as SCENE_HEIGHT
 from .test_adaptive_types import WIDTH as SCENE_WIDTH
 from .test_adaptive_types import faded, pan
@@ -122,8 +122,8 @@ def test_short_clips_and_gops(keyint):
     clip = round_trip.noise_clip(34, 34, 11, 5)
     for frames, (bframes, pyramid) in product((1, 2, 3, 4, 11), ((1, "none"), (3, "normal"), (16, "dyadic"))):
         packets = packets_of(clip[:frames], qp=30, keyint=keyint, bframes=bframes, b_pyramid=pyramid, **ALL_B)
-        found, length = types(packets), frames if keyint == "infinite" else keyint
-        gops = [found[n : n + length] for n in range(0, frames, length)]
+        letters, length = types(packets), frames if keyint == "infinite" else keyint
+        gops = [letters[n : n + length] for n in range(0, frames, length)]
         assert all(gop == "K" or (gop[0] == "K" and gop[-1] == "P" and "K" not in gop[1:]) for gop in gops)
         assert all("B" * (bframes + 1) not in gop and ("B" in gop) == (len(gop) > 2) for gop in gops)
 
@@ -151,8 +151,8 @@ def test_bytes(options):
     words |= dict(word.split("=") for word in options.split())
     switches = {name: words.pop(name) == "1" for name in ("no_cabac", "no_weightb") if name in words}
     packets = packets_of(whole_clip(7), threads=2, device="cpu", **words, **switches)
-    found = hashlib.sha256(b"".join(packet.data for packet in packets)).hexdigest()[:16]
-    assert found == GOLDEN[options]
+    digest = hashlib.sha256(b"".join(packet.data for packet in packets)).hexdigest()[:16]
+    assert digest == GOLDEN[options]
 
 
 def test_same_bytes_for_any_threads_and_gops():
@@ -161,8 +161,8 @@ def test_same_bytes_for_any_threads_and_gops():
         options = {"qp": 26, "keyint": 5, "bframes": 3, "scenecut": 0, "device": "cpu", **tools}
         expected = b"".join(packet.data for packet in packets_of(clip, **options, threads=1))
         for threads, gops in product((1, 2, 3), (1, 2, 4)):
-            found = round_trip.encode(clip, 50, 66, **options, threads=threads, gops=gops)[0]
-            assert found == expected, (threads, gops)
+            stream = round_trip.encode(clip, 50, 66, **options, threads=threads, gops=gops)[0]
+            assert stream == expected, (threads, gops)
 
 
 def _long(frames, **options):
@@ -199,9 +199,9 @@ def test_cuts(b_adapt):
     """Scenes of 9 frames: I frames, from min_keyint on IDR frames; B frames never reach across."""
     lumas = [luma for number in range(3) for luma in pan(number, 9)]
     packets = packets_of(_with_chroma(lumas), qp=30, bframes=3, b_adapt=b_adapt, min_keyint=12, device="cpu", subme=2)
-    found = types(packets)
-    assert [n for n, letter in enumerate(found) if letter in "KI"] == [0, 9, 18], found
-    assert found[9] == "I" and found[18] == "K" and found[17] != "B" and found[8] != "B", found
+    letters = types(packets)
+    assert [n for n, letter in enumerate(letters) if letter in "KI"] == [0, 9, 18], letters
+    assert letters[9] == "I" and letters[18] == "K" and letters[17] != "B" and letters[8] != "B", letters
 
 
 @pytest.mark.parametrize("b_adapt", (0, 1, 2))
@@ -227,11 +227,11 @@ def _encoded(tmp_path, clip, name, *words):
 def test_reports(tmp_path, capsys):
     """decode and info on such a stream; each row and the summary against what FFmpeg shows."""
     clip, tables = whole_clip(8), [tmp_path / name for name in ("rows.csv", "sum.json", "dump.yuv", "own.yuv")]
-    rows, summary, dump, own = tables
+    rows, summary, dump, decoded_file = tables
     out = _encoded(tmp_path, clip, "o.264", "--ssim", f"--csv={rows}", f"--json={summary}", f"--dump-yuv={dump}", "--fps=30")
     shown = round_trip.ffmpeg_frames(out.read_bytes())
     assert dump.read_bytes() == b"".join(plane.tobytes() for frame in shown for plane in frame)
-    assert main(["decode", str(out), str(own)]) == 0 and own.read_bytes() == dump.read_bytes()
+    assert main(["decode", str(out), str(decoded_file)]) == 0 and decoded_file.read_bytes() == dump.read_bytes()
     assert "8 frames of 96x80 decoded" in capsys.readouterr().err
     assert main(["info", str(out)]) == 0
     said = capsys.readouterr().out
@@ -244,12 +244,12 @@ def test_reports(tmp_path, capsys):
     assert [int(row["frame"]) for row in table] == [0, 4, 2, 1, 3, 7, 5, 6]
     assert "".join(row["type"] for row in table) == "IPBBBPBB"
     for row in table:
-        source, found = clip[int(row["frame"])], shown[int(row["frame"])]
-        errors = [int(((a.astype(int) - b) ** 2).sum()) for a, b in zip(source, found)]
+        source, decoded = clip[int(row["frame"])], shown[int(row["frame"])]
+        errors = [int(((a.astype(int) - b) ** 2).sum()) for a, b in zip(source, decoded)]
         wanted = [psnr(error, plane.size) for error, plane in zip(errors, source)]
         assert [float(row[f"psnr_{name}"]) for name in "yuv"] == pytest.approx(wanted, abs=1e-4)
         assert float(row["psnr"]) == pytest.approx(psnr(sum(errors), sum(plane.size for plane in source)), abs=1e-4)
-        assert float(row["ssim"]) == pytest.approx(ssim(source[0], found[0]), abs=1e-6)
+        assert float(row["ssim"]) == pytest.approx(ssim(source[0], decoded[0]), abs=1e-6)
     told = json.loads(summary.read_text())
     assert {kind: told[kind]["frames"] for kind in "IPB"} == {"I": 1, "P": 2, "B": 5}
 
@@ -275,9 +275,9 @@ def test_containers(tmp_path, name, fps, pyramid):
             if name != "o.mkv":  # which has no decoding times
                 assert packet.dts * unit == expected.dts / rate
     with av.open(str(out)) as container:
-        found = list(container.decode(video=0))
-    assert len(found) == len(clip)
-    assert all(abs(frame.time - n / rate) <= near + 1e-6 for n, frame in enumerate(found))
+        frames = list(container.decode(video=0))
+    assert len(frames) == len(clip)
+    assert all(abs(frame.time - n / rate) <= near + 1e-6 for n, frame in enumerate(frames))
     if shutil.which("ffprobe"):
         words = ["ffprobe", "-v", "warning", "-count_frames", "-show_streams", "-of", "json", str(out)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60)

@@ -12,8 +12,9 @@ from h264lite.scheduler.devices import GpuLost
 from h264lite.scheduler.frames.loop import Loop
 from h264lite.scheduler.frames.ring import FrameRing
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, gpu  # noqa: F401
+from ..inside import on_each_b_frame
+from ..support import round_trip
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 10
 OPTIONS = {"qp": 28, "device": "cpu", "b_adapt": 0, "scenecut": 0}
@@ -62,14 +63,13 @@ def test_decoders_agree(clip, options):
 def test_b_frames_that_end_late(clip, options, monkeypatch):
     """On a CPU later frames are coded before B frames that are no references; they overwrite nothing that these read."""
     expected = [packet.data for packet in packets_of(clip, threads=1, **options)]
-    code, late = Loop._code_parallel, []
+    late = []
 
-    def code_late(self, executor_b, frame, *given):
+    def wait(frame):
         time.sleep(0.02)
         late.append(frame.spec.coding_index)
-        return code(self, executor_b, frame, *given)
 
-    monkeypatch.setattr(Loop, "_code_parallel", code_late)
+    on_each_b_frame(monkeypatch.setattr, wait)
     assert [packet.data for packet in packets_of(clip, threads=3, **options)] == expected and late
 
 
@@ -139,11 +139,11 @@ def test_times_in_mp4(clip, pyramid, fragment):
     h264lite.write_video(target, frames, 25, fragment=fragment, bframes=4, b_pyramid=pyramid, keyint=6, **OPTIONS)
     with av.open(io.BytesIO(target.getvalue())) as container:
         stream = container.streams.video[0]
-        found = list(container.decode(stream))
-        assert [frame.pts * stream.time_base for frame in found] == [n / stream.average_rate for n in range(FRAMES)]
+        in_file = list(container.decode(stream))
+        assert [frame.pts * stream.time_base for frame in in_file] == [n / stream.average_rate for n in range(FRAMES)]
         assert stream.duration * stream.time_base * stream.average_rate == FRAMES and stream.start_time == 0
     assert all(np.abs(frame.to_ndarray()[:HEIGHT, :WIDTH].astype(int) - planes[0]).mean() < 9
-               for frame, planes in zip(found, clip))  # fmt: skip
+               for frame, planes in zip(in_file, clip))  # fmt: skip
 
 
 def test_ssim_is_of_the_frame(clip):
@@ -161,8 +161,8 @@ def test_scene_cuts_on_other_devices(driver, clip):  # noqa: F811
     expected = packets_of(scenes, **SCENES)
     assert [packet.pts for packet in expected if packet.frame_type == "I"] == [0, 4]
     for device in ("cuda", "hybrid"):
-        found = packets_of(scenes, threads=2, **{**SCENES, "device": device})
-        assert [packet.data for packet in found] == [packet.data for packet in expected]
+        packets = packets_of(scenes, threads=2, **{**SCENES, "device": device})
+        assert [packet.data for packet in packets] == [packet.data for packet in expected]
 
 
 @pytest.mark.parametrize("at", (3, 6, 9))
@@ -180,14 +180,14 @@ def test_another_loop_continues(clip, monkeypatch, options, at):
     monkeypatch.setattr(Loop, "run", failing)
     monkeypatch.setattr(FrameRing, "_length", lambda self: 40)
     with pytest.warns(RuntimeWarning, match="continuing on the CPU"):
-        found = packets_of(clip, threads=2, **{**options, "device": "auto"})
-    assert [packet.data for packet in found] == [packet.data for packet in expected]
+        packets = packets_of(clip, threads=2, **{**options, "device": "auto"})
+    assert [packet.data for packet in packets] == [packet.data for packet in expected]
 
 
 @pytest.mark.parametrize("options", ({}, {"slices": 2, "keyint": 3}), ids=str)
 def test_a_packet_for_each_call_with_zerolatency(clip, options):
     """The bytes are those of the same options without the tune."""
     with h264lite.Encoder(WIDTH, HEIGHT, 30, threads=3, tune="zerolatency", **OPTIONS, **options) as encoder:
-        found = [encoder.encode(tuple(planes)) for planes in clip]
-        assert [len(packets) for packets in found] == FRAMES * [1] and encoder.flush() == []
-    assert [packet.data for (packet,) in found] == [packet.data for packet in packets_of(clip, bframes=0, **options)]
+        calls = [encoder.encode(tuple(planes)) for planes in clip]
+        assert [len(packets) for packets in calls] == FRAMES * [1] and encoder.flush() == []
+    assert [packet.data for (packet,) in calls] == [packet.data for packet in packets_of(clip, bframes=0, **options)]

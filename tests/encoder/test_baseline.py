@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from .. import round_trip
+from ..support import round_trip
 
 WIDTH, HEIGHT = 96, 80
 GOLDEN = {

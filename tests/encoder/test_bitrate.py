@@ -10,8 +10,8 @@ from h264lite.encoder.decisions.size_feedback import RATE_LAG
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frame_spec import FrameSpec
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..support import round_trip
 
 WIDTH, HEIGHT, FPS = 96, 80, 25
 
@@ -21,7 +21,7 @@ def clip(kind, frames):
     rng = np.random.default_rng(5)
     base = np.cumsum(np.cumsum(rng.normal(0, 2, (HEIGHT + 64, WIDTH + 64)), 0), 1)
     base = (base - base.min()) / np.ptp(base) * 200
-    found = []
+    pictures = []
     for n in range(frames):
         scene = n // 40 if kind == "cuts" else 0
         x, y = (3 * n + 11 * scene) % 60, (n + 29 * scene) % 60
@@ -34,8 +34,8 @@ def clip(kind, frames):
         if kind == "black":
             luma = np.full(luma.shape, 16)
         chroma = np.full((HEIGHT // 2, WIDTH // 2), 128, np.uint8)
-        found.append((np.clip(luma, 0, 255).astype(np.uint8), chroma, chroma))
-    return found
+        pictures.append((np.clip(luma, 0, 255).astype(np.uint8), chroma, chroma))
+    return pictures
 
 
 TEN_SECONDS = {"texture": (100, 150, 200, 300), "cuts": (100, 150, 250), "fade": (100, 120, 200), "noise": (100, 500),

@@ -11,9 +11,9 @@ import sys
 import pytest
 from h264lite.cli.cli import main
 
-from .. import broken_gpu, round_trip
 from ..cuda_emulator.fixtures import REAL
 from ..cuda_emulator.real import skip_without
+from ..support import broken_gpu, round_trip
 
 WIDTH, HEIGHT, FRAMES = 50, 66, 8
 OPTIONS = ("--ref", "2", "--qp", "26", "--bframes", "0", "--threads", "2", "--quiet")
@@ -50,8 +50,8 @@ def encode(kind, at, raw, out, *words, **environment):
     return done.returncode, *round_trip.written(out), done.stderr.splitlines()
 
 
-def check_that_it_went_on(found, wanted, at):
-    code, data, _, lines = found
+def check_that_it_went_on(outcome, wanted, at):
+    code, data, _, lines = outcome
     warnings = [line for line in lines if "[warning]" in line]
     assert code == 0, lines
     assert len(warnings) == 1, lines
@@ -60,8 +60,8 @@ def check_that_it_went_on(found, wanted, at):
     assert data == wanted
 
 
-def check_that_it_ended(found, wanted, at):
-    code, data, held, lines = found
+def check_that_it_ended(outcome, wanted, at):
+    code, data, held, lines = outcome
     errors = [line for line in lines if line.startswith("h264lite encode: error")]
     assert code == 1 and wanted.startswith(data), lines
     assert len(errors) == 1 and " failed in " in errors[0] and f"the output holds {held} frame" in errors[0], lines
@@ -102,8 +102,8 @@ def test_one_line_is_said(raw, tmp_path, words):
 def test_one_of_two_gpus(kind, raw, tmp_path, ordinal):
     """In one process: the encode ends with the name of the one that broke, and with whole frames of GOPs that were done."""
     words = ("--keyint", "4", "--devices", "cuda:0,cuda:1")
-    found = encode(kind, 1, raw, tmp_path / "out.264", *words, BROKEN_ORDINAL=str(ordinal))
-    check_that_it_ended(found, expected(raw, *words[:2]), FRAMES - 1)
+    outcome = encode(kind, 1, raw, tmp_path / "out.264", *words, BROKEN_ORDINAL=str(ordinal))
+    check_that_it_ended(outcome, expected(raw, *words[:2]), FRAMES - 1)
     # of two real GPUs in one process the other one may be named: calls for it failed too in 3 of 10 runs on two H100s
     named = (ordinal,) if kind == "emulated" else (0, 1)
-    assert any(f" (cuda:{number}) failed in " in line for number in named for line in found[-1]), found[-1]
+    assert any(f" (cuda:{number}) failed in " in line for number in named for line in outcome[-1]), outcome[-1]

@@ -19,8 +19,8 @@ from h264lite.encoder.settings.config import Config
 from h264lite.encoder.statistics import FrameRow
 from h264lite.scheduler.frame_spec import FrameSpec
 
-from .. import hrd_model, level_limits, round_trip
 from ..cuda_emulator.fixtures import driver, gpu, launches_by_frame, on_gpus  # noqa: F401
+from ..support import hrd_model, level_limits, round_trip
 from .test_cuda_streams import compare
 
 WIDTH, HEIGHT, FPS = 64, 48, 25
@@ -49,26 +49,26 @@ CLIP = bursts(24, 5)
 def encoded(clip=CLIP, fps=FPS, **options):
     """(the stream, frames with their rows in coding order)."""
     with h264lite.Encoder(WIDTH, HEIGHT, fps, keep_reconstruction=True, **{**SMALL, **options}) as encoder:
-        found = [pair for planes in clip for pair in encoder.push(planes)] + encoder.drain()
-    return b"".join(frame.data for frame, _ in found), found
+        pairs = [pair for planes in clip for pair in encoder.push(planes)] + encoder.drain()
+    return b"".join(frame.data for frame, _ in pairs), pairs
 
 
-def decoded_alike(stream, found):
-    shown = [frame.reconstruction for frame, _ in sorted(found, key=lambda pair: pair[0].index)]
+def decoded_alike(stream, pairs):
+    shown = [frame.reconstruction for frame, _ in sorted(pairs, key=lambda pair: pair[0].index)]
     round_trip.assert_same(round_trip.own_frames(stream), shown, "own decoder")
     round_trip.assert_same(round_trip.ffmpeg_frames(stream), shown, "FFmpeg")
 
 
-def agree(report, found):
+def agree(report, pairs):
     """The model finds in the stream what the encoder says of its buffer, which is rounded down to a bit."""
-    for (frame, row), room in zip(found, report.room):
+    for (frame, row), room in zip(pairs, report.room):
         assert abs(room - row.in_buffer.there) <= 1, frame.coding_index
         assert row.in_buffer.left == row.in_buffer.there - 8 * len(frame.data)
     first = report.output[0] - report.removal[0]
     frame = Fraction(2 * report.sps.vui.num_units_in_tick, report.sps.vui.time_scale)
     delays = [(shown - removed - first) / frame for shown, removed in zip(report.output, report.removal)]
-    lag = found[0][0].pts - found[0][0].dts
-    assert delays == [one.pts - one.dts - lag for one, _ in found], "output is that of pts, removal that of dts"
+    lag = pairs[0][0].pts - pairs[0][0].dts
+    assert delays == [one.pts - one.dts - lag for one, _ in pairs], "output is that of pts, removal that of dts"
 
 
 @pytest.mark.parametrize("options", [
@@ -79,13 +79,13 @@ def agree(report, found):
     {"fps": Fraction(30000, 1001), "keyint": 4},
 ], ids=str)  # fmt: skip
 def test_streams_keep_the_buffer(options):
-    stream, found = encoded(**{**BUFFER, **options})
+    stream, pairs = encoded(**{**BUFFER, **options})
     report = hrd_model.check(stream)
     assert not report.problems
-    agree(report, found)
-    decoded_alike(stream, found)
-    size = {row.in_buffer.size for _, row in found}
-    assert len(size) == 1 and all(0 <= row.in_buffer.left <= row.in_buffer.there <= max(size) for _, row in found)
+    agree(report, pairs)
+    decoded_alike(stream, pairs)
+    size = {row.in_buffer.size for _, row in pairs}
+    assert len(size) == 1 and all(0 <= row.in_buffer.left <= row.in_buffer.there <= max(size) for _, row in pairs)
     assert bool(sum(unit.filler for unit in report.units)) == (options.get("nal_hrd") == "cbr")
 
 
@@ -102,10 +102,10 @@ def test_frames_are_coded_again_until_they_fit(too_small):
     noise = tuple(rng.integers(0, 256, plane.shape).astype(np.uint8) for plane in still)
     clip = [still] * 4 + [noise, still, noise, noise, still]
     options = {"crf": 10, "vbv_maxrate": 200, "vbv_bufsize": 12, "nal_hrd": "vbr", "rc_lookahead": 0}
-    stream, found = encoded(clip, **options)
-    assert max(row.in_buffer.tries for _, row in found) > 1
+    stream, pairs = encoded(clip, **options)
+    assert max(row.in_buffer.tries for _, row in pairs) > 1
     assert not hrd_model.check(stream).problems
-    decoded_alike(stream, found)
+    decoded_alike(stream, pairs)
     for more in ({"threads": 3}, {"threads": 2, "bits_by_kind": True}):
         assert encoded(clip, **options, **more)[0] == stream
     with h264lite.Encoder(WIDTH, HEIGHT, FPS, **SMALL, **options) as encoder:
@@ -114,17 +114,17 @@ def test_frames_are_coded_again_until_they_fit(too_small):
         encoder.drain()
         again = encoder.stats.summary()["buffer"]
         assert any("coded again" in line for line in encoder.stats.lines())
-    assert again["coded_again"] == sum(row.in_buffer.tries > 1 for _, row in found) > 0
-    assert again["tries"] == sum(row.in_buffer.tries for _, row in found)
+    assert again["coded_again"] == sum(row.in_buffer.tries > 1 for _, row in pairs) > 0
+    assert again["tries"] == sum(row.in_buffer.tries for _, row in pairs)
 
 
 @pytest.mark.parametrize("options", [
     {"bframes": 3, "keyint": 9}, {"rc_lookahead": 0, "weightp": 1, "ref": 2}, {"aq_mode": 2, "bframes": 2, "nal_hrd": "cbr"},
 ], ids=str)  # fmt: skip
 def test_the_same_bytes_for_threads(options, too_small):
-    stream, found = encoded(**{**BUFFER, "crf": 12, "vbv_bufsize": 20, **options})
-    assert any(row.in_buffer.tries > 1 for _, row in found)
-    decoded_alike(stream, found)
+    stream, pairs = encoded(**{**BUFFER, "crf": 12, "vbv_bufsize": 20, **options})
+    assert any(row.in_buffer.tries > 1 for _, row in pairs)
+    decoded_alike(stream, pairs)
     assert encoded(**{**BUFFER, "crf": 12, "vbv_bufsize": 20, **options, "threads": 4})[0] == stream
 
 
@@ -133,8 +133,8 @@ def test_the_bytes_of_the_cpu_on_gpus(gpu, options, too_small):  # noqa: F811
     clip = round_trip.noise_clip(34, 34, 7, 3)
     clip[4:] = round_trip.noise_clip(34, 34, 3, 4)
     settings = {"crf": 12, "vbv_maxrate": 120, "vbv_bufsize": 9, "rc_lookahead": 0, "threads": 1, "preset": "superfast"}
-    found = round_trip.rows(clip, 34, 34, device="cpu", **settings, **options)
-    assert any(frame.in_buffer.tries > 1 for frame, _ in found)
+    pairs = round_trip.rows(clip, 34, 34, device="cpu", **settings, **options)
+    assert any(frame.in_buffer.tries > 1 for frame, _ in pairs)
     compare(clip, 34, 34, **settings, **options)
 
 
@@ -143,9 +143,9 @@ def test_the_bytes_of_the_cpu_on_gpus(gpu, options, too_small):  # noqa: F811
 def test_a_gpu_that_is_lost_between_tries(driver, options, too_small):  # noqa: F811
     clip = round_trip.noise_clip(34, 34, 7, 3)
     settings = {"crf": 12, "vbv_maxrate": 120, "vbv_bufsize": 9, "rc_lookahead": 0, "threads": 1, "preset": "superfast"}
-    found = round_trip.rows(clip, 34, 34, device="cpu", **settings, **options)
-    assert sum(frame.in_buffer.tries for frame, _ in found) > len(clip) + 3
-    expected = b"".join(frame.data for frame, _ in found)
+    pairs = round_trip.rows(clip, 34, 34, device="cpu", **settings, **options)
+    assert sum(frame.in_buffer.tries for frame, _ in pairs) > len(clip) + 3
+    expected = b"".join(frame.data for frame, _ in pairs)
     counts = launches_by_frame(driver, clip, lambda: h264lite.Encoder(34, 34, 25, device="cuda", **settings, **options))
     for part in (2, 5, 10):
         driver.launches, driver.fail_after = counts[0], counts[0] + (counts[-1] - counts[0]) * part // 12
@@ -163,11 +163,11 @@ def test_an_underflow_is_told():
     clip = [tuple(rng.integers(0, 256, plane.shape).astype(np.uint8) for plane in CLIP[0]) for _ in range(5)]
     options = {"crf": 20, "vbv_maxrate": 25, "vbv_bufsize": 2, "nal_hrd": "vbr"}
     with pytest.warns(RuntimeWarning, match="frame 0 has .* underflows"):
-        stream, found = encoded(clip, **options)
-    late = [k for k, (_, row) in enumerate(found) if row.in_buffer.left < 0]
+        stream, pairs = encoded(clip, **options)
+    late = [k for k, (_, row) in enumerate(pairs) if row.in_buffer.left < 0]
     assert late and late == [int(text.split()[1][:-1]) for text in hrd_model.check(stream).problems if "underflow" in text]
-    assert all(frame.qp == 51 for frame, row in found if row.in_buffer.left < 0)
-    decoded_alike(stream, found)
+    assert all(frame.qp == 51 for frame, row in pairs if row.in_buffer.left < 0)
+    decoded_alike(stream, pairs)
 
 
 @pytest.mark.parametrize(("options", "says"), (
@@ -197,12 +197,12 @@ def test_qps_are_raised_up_to_crf_max():
     options = {**alike, "vbv_maxrate": 60, "vbv_bufsize": 30, "nal_hrd": "vbr", "crf_max": 21.5}
     planned = [frame.qp for frame, _ in encoded(**alike)[1]]
     with pytest.warns(RuntimeWarning, match="underflows"):
-        stream, found = encoded(**options)
-    raised = [frame.qp - qp for (frame, _), qp in zip(found, planned, strict=True)]
+        stream, pairs = encoded(**options)
+    raised = [frame.qp - qp for (frame, _), qp in zip(pairs, planned, strict=True)]
     assert min(raised) >= 0 and max(raised) == 3
-    late = [k for k, (_, row) in enumerate(found) if row.in_buffer.left < 0]
+    late = [k for k, (_, row) in enumerate(pairs) if row.in_buffer.left < 0]
     assert late and late == [int(text.split()[1][:-1]) for text in hrd_model.check(stream).problems if "underflow" in text]
-    decoded_alike(stream, found)
+    decoded_alike(stream, pairs)
 
 
 @pytest.mark.parametrize(("options", "says"), (
@@ -314,15 +314,15 @@ def test_random_settings_keep_the_buffer(seed):
     options = random_settings(seed)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        stream, found = encoded(bursts(16, seed), **options)
+        stream, pairs = encoded(bursts(16, seed), **options)
     report = hrd_model.check(stream)
     if any("at the greatest QP" in str(warning.message) for warning in said):
         assert all("underflow" in problem for problem in report.problems), options
         return
     assert not report.problems, options
-    agree(report, found)
+    agree(report, pairs)
     if seed % 4 == 0:
-        decoded_alike(stream, found)
+        decoded_alike(stream, pairs)
 
 
 def test_higher_qps_reach_all_macroblocks_and_stop_at_qpmax():
@@ -345,8 +345,8 @@ def test_tries_end():
     while (tried := control.again(10**9)) is not None:
         seen.append(tried.qp)
     assert seen == sorted(set(seen)) and seen[-1] == 47 and len(seen) <= 6
-    found = control.take(10**9)
-    assert found.left < 0 and found.tries == len(seen)
+    in_buffer = control.take(10**9)
+    assert in_buffer.left < 0 and in_buffer.tries == len(seen)
 
 
 def test_mp4_has_no_constant_rate(tmp_path):
@@ -364,8 +364,8 @@ def test_mp4_has_no_constant_rate(tmp_path):
 
 def test_columns():
     assert [name for name in FrameRow.header() if "buffer" in name] == ["buffer_bits", "buffer_left", "buffer_size"]
-    _, found = encoded(CLIP[:2], **BUFFER)
-    for _, row in found:
+    _, pairs = encoded(CLIP[:2], **BUFFER)
+    for _, row in pairs:
         assert len(row.cells()) == len(FrameRow.header())
         at = FrameRow.header().index("buffer_left")
         assert row.cells()[at] == str(row.in_buffer.left)

@@ -21,7 +21,7 @@ from h264lite.standard.syntax import (
     write_sps,
 )
 
-from .. import naive_cabac, round_trip, sequences
+from ..support import naive_cabac, round_trip, sequences
 from .test_streams import planes
 
 TOOLS = ({"ref": 3}, {"slices": 8, "keyint": 4}, {"keyint": 1}, {"slices": 3, "subme": 6, "ref": 2, "no_deblock": True})
@@ -64,9 +64,9 @@ def test_noise(qp):
         frame[0][32:, 16:60] = 90
         frame[0][64:] = frame[0][64:] // 16 + 100
         clip.append(frame)
-    found = round_trip.check(clip, 96, 96, qp=qp, slices=2, profile="main")
+    stream = round_trip.check(clip, 96, 96, qp=qp, slices=2, profile="main")
     decoder = h264lite.Decoder(macroblocks=True)
-    frames = [*decoder.decode(found), *decoder.flush()]
+    frames = [*decoder.decode(stream), *decoder.flush()]
     kinds = {kind for frame in frames for kind in frame.macroblocks.mb_type.tolist()}
     assert max(int(frame.macroblocks.bits.max()) for frame in frames) <= 3200  # A.3.1, with mb_skip_flag
     assert len(kinds) > 2 and (qp > 0 or mbk.I_PCM in kinds)
@@ -93,8 +93,8 @@ def test_zero_words():
     stream = periodic(16)
     assert stream.endswith(10 * word) and stream.count(word) > 50
     clip = sequences.clip("foreman_176x144_30")
-    found, _ = round_trip.encode(planes(clip, 2), clip.width, clip.height, qp=16, profile="main")
-    assert 2 * word not in found
+    written, _ = round_trip.encode(planes(clip, 2), clip.width, clip.height, qp=16, profile="main")
+    assert 2 * word not in written
 
 
 def test_bins_of_a_frame():
@@ -153,10 +153,10 @@ def as_slices(state, rows, header, sps, pps):
         padding = -writers[-1].position % 8
         writers[-1].put_u(padding, (1 << padding) - 1)
     sizes = [writer.position // 8 for writer in writers]
-    found = naive_cabac.written(write_slices, state, rows, sizes, 8, header.cabac_init_idc, True)
-    for writer, own in zip(writers, found):
-        assert own is not None
-        data = np.packbits(np.array([*own[0]], np.uint8))
+    bits_of_slices = naive_cabac.written(write_slices, state, rows, sizes, 8, header.cabac_init_idc, True)
+    for writer, bits in zip(writers, bits_of_slices):
+        assert bits is not None
+        data = np.packbits(np.array([*bits[0]], np.uint8))
         data[: writer.position // 8] = np.frombuffer(writer.to_bytes(), np.uint8)
         stream += nal_unit(header.nal_unit_type, 3, data.tobytes())
     return stream
@@ -186,18 +186,18 @@ def test_random_macroblocks(rows):
             _assert_arrays(frame.macroblocks, state)
 
 
-def _assert_arrays(found, state):
+def _assert_arrays(arrays, state):
     """What the decoder says of the macroblocks is the state."""
     kinds = state.mb_type
     inter, nxn = kinds > mbk.LAST_INTRA, (kinds == mbk.I_4x4) | (kinds == mbk.I_8x8)
     coded = (kinds != mbk.P_SKIP) & (kinds != mbk.I_PCM)
     has_qp = coded & ((state.cbp > 0) | (kinds == mbk.I_16x16))
-    assert np.array_equal(found.mb_type, kinds)
-    assert np.array_equal(found.transform_8x8, state.transform_8x8)
-    for wanted, own, where in (
-        (state.sub_mb_type, found.sub_type, kinds == mbk.P_8x8), (state.ref_idx, found.ref_idx[:, 0], inter),
-        (state.mv, found.mv[:, 0], inter), (state.cbp, found.cbp, coded), (state.qp, found.qp, has_qp),
-        (state.intra4x4_mode, found.intra_mode, nxn), (state.intra_chroma_mode, found.chroma_mode, coded & ~inter),
-        (state.intra16x16_mode, found.intra16x16_mode, kinds == mbk.I_16x16),
+    assert np.array_equal(arrays.mb_type, kinds)
+    assert np.array_equal(arrays.transform_8x8, state.transform_8x8)
+    for wanted, decoded, where in (
+        (state.sub_mb_type, arrays.sub_type, kinds == mbk.P_8x8), (state.ref_idx, arrays.ref_idx[:, 0], inter),
+        (state.mv, arrays.mv[:, 0], inter), (state.cbp, arrays.cbp, coded), (state.qp, arrays.qp, has_qp),
+        (state.intra4x4_mode, arrays.intra_mode, nxn), (state.intra_chroma_mode, arrays.chroma_mode, coded & ~inter),
+        (state.intra16x16_mode, arrays.intra16x16_mode, kinds == mbk.I_16x16),
     ):  # fmt: skip
-        assert np.array_equal(own[where], wanted[where])
+        assert np.array_equal(decoded[where], wanted[where])

@@ -10,7 +10,7 @@ import pytest
 from h264lite import compat
 from h264lite.encoder.errors import InputError, OptionError
 
-from ..foreign_arrays import stored, video
+from ..support.foreign_arrays import stored, video
 
 FRAMES = stored(video(4, 48, 34, 1), "uint8")
 

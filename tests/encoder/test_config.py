@@ -100,8 +100,8 @@ def test_levels_refuse_pyramids():
 def test_references_of_a_preset_fit_the_level():
     """Those of the user are refused; a pyramid needs two references and one that stays."""
     def refs(**options):
-        found = config(1920, 1080, **{"preset": "veryslow", "bframes": None, **options})
-        return found.ref, found.b_pyramid, found.level_idc
+        settings = config(1920, 1080, **{"preset": "veryslow", "bframes": None, **options})
+        return settings.ref, settings.b_pyramid, settings.level_idc
 
     assert refs() == (6, "dyadic", 50) and refs(level="4.1") == (3, "normal", 41) and refs(level="4", preset="slow")[0] == 3
     assert refs(level="4.1", bframes=8) == (3, "normal", 41)
@@ -178,12 +178,12 @@ def test_threads_are_counted():
 def test_a_small_picture_is_shared_by_fewer_threads(monkeypatch):
     monkeypatch.setattr("h264lite.encoder.settings.config.cores", lambda: 16)
     sizes = (16, 16), (352, 288), (1280, 720), (1920, 1080)
-    made = [Config.from_options(width=w, height=h, device="cpu", bframes=0) for w, h in sizes]
-    assert [(c.team, c.stage_threads) for c in made] == [(2, 4), (3, 5), (16, 16), (16, 16)]
-    made = [Config.from_options(width=w, height=h, device="cpu", bframes=3) for w, h in sizes]
-    assert [(c.team, c.stage_threads) for c in made] == [(2, 8), (3, 8), (16, 16), (16, 16)]  # B frames side by side
-    made = [Config.from_options(width=w, height=h, device="cpu", bframes=0, threads=16) for w, h in sizes]
-    assert [(c.team, c.stage_threads) for c in made] == [(2, 8), (3, 8), (16, 16), (16, 16)]
+    configs = [Config.from_options(width=w, height=h, device="cpu", bframes=0) for w, h in sizes]
+    assert [(c.team, c.stage_threads) for c in configs] == [(2, 4), (3, 5), (16, 16), (16, 16)]
+    configs = [Config.from_options(width=w, height=h, device="cpu", bframes=3) for w, h in sizes]
+    assert [(c.team, c.stage_threads) for c in configs] == [(2, 8), (3, 8), (16, 16), (16, 16)]  # B frames side by side
+    configs = [Config.from_options(width=w, height=h, device="cpu", bframes=0, threads=16) for w, h in sizes]
+    assert [(c.team, c.stage_threads) for c in configs] == [(2, 8), (3, 8), (16, 16), (16, 16)]
 
 
 def test_a_config_is_frozen_and_complete():

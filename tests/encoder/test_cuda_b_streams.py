@@ -8,10 +8,11 @@ from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frames.dpb import DecodedPictureBuffer
 from h264lite.scheduler.stages import CPU, CUDA, STAGES, files, frame_steps
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, gpu, launches_by_frame, on_gpus  # noqa: F401
 from ..fuzz.encoder_cases import Case
 from ..fuzz.encoder_cases import clip as made_clip
+from ..inside import recordings_of
+from ..support import round_trip
 from .test_cuda_streams import compare
 from .test_frame_order import specs_of
 
@@ -66,7 +67,7 @@ def test_few_kinds_of_frames_are_noted(driver):  # noqa: F811
     with h264lite.Encoder(16, 16, device="cuda", **{**FIXED, "bframes": 1, "subme": 1}) as encoder:
         for _ in range(60):
             encoder.encode(frame)
-        assert len(encoder._pipeline._pipeline.executor.loop.executor._recordings) < 12
+        assert len(recordings_of(encoder)) < 12
 
 
 def test_bits_by_kind(gpu):  # noqa: F811

@@ -12,10 +12,11 @@ from h264lite.encoder.errors import DeviceError, DeviceLost, Error
 from h264lite.encoder.files.video import RawSource
 from h264lite.scheduler.frames.ring import DOWNLOAD_CYCLE
 
-from .. import round_trip
 from ..cuda_emulator.driver import EmulatedDriver
 from ..cuda_emulator.fixtures import both_ways, check_that_nothing_grows, driver, launches_by_frame, on_gpus  # noqa: F401
-from ..steady import steady, steady_words
+from ..inside import executor_of, frame_executor_of, n_host_buffers, recordings_of, ring_of
+from ..support import round_trip
+from ..support.steady import steady, steady_words
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 8
 
@@ -46,11 +47,11 @@ def test_auto_goes_on_with_the_same_bytes(driver, clip, options, silent):  # noq
             driver.launches, driver.fail_after, driver.silent = counts[0], at, silent
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
-                found, decoded = encode(clip, **options)
+                stream, decoded = encode(clip, **options)
             driver.fail_after = None
             texts = [str(w.message) for w in said if w.category is RuntimeWarning]
             assert len(texts) == 1 and "continuing on the CPU from frame" in texts[0], texts
-            assert found == expected, (frame, at)
+            assert stream == expected, (frame, at)
             assert len(decoded) == FRAMES
 
 
@@ -67,10 +68,10 @@ def test_pictures_whose_references_stayed_on_the_gpu_are_done_again(driver, opti
         driver.launches, driver.fail_after = counts[0], counts[frame] + 4
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            found, _ = round_trip.encode(clip, 34, 18, **options)
+            stream, _ = round_trip.encode(clip, 34, 18, **options)
         driver.fail_after = None
         assert len([w for w in said if "continuing on the CPU" in str(w.message)]) == 1
-        assert found == expected, frame
+        assert stream == expected, frame
 
 
 def raw_file(clip, tmp_path):
@@ -138,7 +139,7 @@ def test_the_loss_is_raised_once(driver, clip):  # noqa: F811
     packets, lost = [], 0
     with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", threads=4, qp=26, bframes=0) as encoder:
         for planes in clip:
-            in_flight = encoder._pipeline.executor.in_flight
+            in_flight = frame_executor_of(encoder).in_flight
             assert not [handle for handle in in_flight if handle.task.exception()]  # none is late
             try:
                 packets += encoder.encode(tuple(planes))
@@ -160,8 +161,8 @@ def test_a_full_gpu(driver, clip):  # noqa: F811
             encode(clip, device="cuda")
         assert caught.value.exit_code == 1
         with pytest.warns(RuntimeWarning, match="MiB left.*the CPU"):
-            found, _ = encode(clip)
-        assert found == expected and (driver.allocated > 1 or memory == most // 8)
+            stream, _ = encode(clip)
+        assert stream == expected and (driver.allocated > 1 or memory == most // 8)
         assert not driver.allocations, "what was allocated before is given back"
 
 
@@ -189,11 +190,10 @@ def test_few_kinds_of_pictures_are_noted(driver, options):  # noqa: F811
     """Wherever frames lie: as many as numbers of references, with those of the first frames, and kinds of downloads."""
     (frame,) = round_trip.noise_clip(16, 16, 1, 3)
     with h264lite.Encoder(16, 16, **steady(options)) as encoder:
-        pipeline = encoder._pipeline
-        for _ in range(5 * len(pipeline.executor.ring.frames)):
+        for _ in range(5 * len(ring_of(encoder).frames)):
             encoder.encode(frame)
-        ref, executor = encoder.config.ref, pipeline.executor.loop.executor
-        period = DOWNLOAD_CYCLE if pipeline.config.may_change_device else ref
-        assert len(executor._recordings) == ref + len({n % period >= period - ref for n in range(period)})
-        n_frames = len(pipeline.executor.ring.frames)
-        assert len(executor._host_buffers) == math.lcm(n_frames, executor.frames_on_device)
+        ref = encoder.config.ref
+        period = DOWNLOAD_CYCLE if encoder.config.may_change_device else ref
+        assert len(recordings_of(encoder)) == ref + len({n % period >= period - ref for n in range(period)})
+        n_frames, n_on_device = len(ring_of(encoder).frames), executor_of(encoder).frames_on_device
+        assert n_host_buffers(encoder) == math.lcm(n_frames, n_on_device)

@@ -7,10 +7,10 @@ from h264lite.cuda_src.runtime.device import Device
 from h264lite.encoder.errors import DeviceLost, InputError
 from h264lite.scheduler.frames.ring import DOWNLOAD_CYCLE
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_src.test_cuda_convert import bt709
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 
 FRAMES = 6
 
@@ -115,9 +115,9 @@ def test_it_is_ordered_behind_the_producer(device, gpu):  # noqa: F811
         gpu.libcuda.ordered.clear()
         with h264lite.Encoder(34, 18, 30, device="cuda", threads=1, qp=26, bframes=0) as encoder:
             encoder.encode(upload(device, packed, **more), stream=given)
-        own = {handle for order in gpu.libcuda.ordered for handle in order} - {1, 5, 9, 4711}
-        assert [tuple(77 if handle in own else handle for handle in order) for order in gpu.libcuda.ordered] == expected
-        assert len(own) == bool(expected)
+        handles = {handle for order in gpu.libcuda.ordered for handle in order} - {1, 5, 9, 4711}
+        assert [tuple(77 if handle in handles else handle for handle in order) for order in gpu.libcuda.ordered] == expected
+        assert len(handles) == bool(expected)
 
 
 def test_refusals(device, gpu):  # noqa: F811

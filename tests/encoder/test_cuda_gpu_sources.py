@@ -93,16 +93,16 @@ def test_videos_of_any_form(device, clip):  # noqa: F811
 
 def test_buffers_are_used_again(device, clip, monkeypatch):  # noqa: F811
     """As many as frames wait at the same time, however long the stream is."""
-    made, make = [], GpuSourcePool._make
+    buffers, make = [], GpuSourcePool._make
 
     def counted(self):
-        made.append(1)
+        buffers.append(1)
         return make(self)
 
     monkeypatch.setattr(GpuSourcePool, "_make", counted)
     frames = [upload(device, rgb) for rgb in clip]
     encode_all(4 * frames, device="cuda", **B_FRAMES)
-    assert len(made) <= B_FRAMES["bframes"] + 2
+    assert len(buffers) <= B_FRAMES["bframes"] + 2
 
 
 def test_values_outside_of_the_range(device, clip):  # noqa: F811

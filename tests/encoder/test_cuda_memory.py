@@ -12,10 +12,10 @@ from h264lite.cuda_src.runtime.device import DeviceMemoryError
 from h264lite.encoder.errors import DeviceLost, Error
 from h264lite.encoder.settings.config import Config
 
-from .. import round_trip
 from ..cuda_emulator.driver import Context, EmulatedDriver, Function, OutOfMemory
 from ..cuda_emulator.native import use_native_calls
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 
 WIDTH, HEIGHT = 16, 32
 KINDS = {
@@ -140,13 +140,13 @@ def test_nothing_is_there_for_what_is_made(clip, kind, device, every):
 def test_nothing_is_there_for_a_kernel(clip, monkeypatch, device, native):
     """When it is called, replayed, or part of a graph."""
     clip = 3 * clip if native else clip[:3]
-    made = use_native_calls(monkeypatch) if native else []
+    drivers = use_native_calls(monkeypatch) if native else []
     driver = Full()
     device_module.use_driver(driver)
     wanted = encode(clip, device)
     for at in (0, driver.launches // 12, driver.launches // 2, driver.launches - 1):
         check(clip, wanted, Full(at_launch=at), device, {})
-    assert bool(native) == any(calls.replayed for calls in made)
+    assert bool(native) == any(calls.replayed for calls in drivers)
 
 
 @pytest.mark.parametrize("device", ("auto", "hybrid"))

@@ -16,11 +16,11 @@ from h264lite.cuda_src.runtime.device import Device, load_driver
 from h264lite.encoder.errors import InputError
 from h264lite.encoder.frames.producer import LEGACY_STREAM, Producer, common
 
-from .. import round_trip
 from ..cuda_emulator.driver import Context, EmulatedDriver
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_emulator.real import skip_without
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 
 WIDTH, HEIGHT, FRAMES = 64, 48, 7
 SIDE = 4711
@@ -150,14 +150,14 @@ def test_side_streams_that_are_late(clip, side, gpu, kind, device, monkeypatch):
                 side.left.append(lambda packed=packed: buffer.put(packed))
                 yield make(buffer, side)
 
-        found = encode(frames(), device=device)
+        stream = encode(frames(), device=device)
         orders = gpu.libcuda.ordered
         if kind in ("torch", "cupy"):  # and the producer's stream waits each time until its frame is read
             assert [first == SIDE for first, then in orders if then == SIDE] == [False] * FRAMES
         else:  # the host does
             assert not [then for _, then in orders if then == SIDE]
     other.close()
-    assert found == encode(planes(clip), device="cpu")
+    assert stream == encode(planes(clip), device="cpu")
 
 
 def test_planes_of_several_producers():
@@ -301,9 +301,9 @@ def test_gpu_memory_of_many_encoders_is_bounded(clip, monkeypatch):
     driver, arrays, allocate = load_driver(), weakref.WeakSet(), Device._allocate
 
     def noted(self, nbytes, what):
-        made = allocate(self, nbytes, what)
-        arrays.add(made)
-        return made
+        array = allocate(self, nbytes, what)
+        arrays.add(array)
+        return array
 
     monkeypatch.setattr(Device, "_allocate", noted)
     driver.init()

@@ -2,10 +2,10 @@
 
 import pytest
 from h264lite.cuda_src.runtime.device import Device
-from h264lite.encoder.pipeline import Pipeline
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, gpu, on_gpus  # noqa: F401
+from ..inside import on_each_frame
+from ..support import round_trip
 from .test_cuda_frames import device, encode, upload  # noqa: F401
 
 WIDTH, HEIGHT, FRAMES = 48, 34, 24
@@ -15,20 +15,19 @@ OPTIONS = ({}, {"slices": 2, "ref": 2}, {"keyint": 5})
 @pytest.fixture
 def recorded(monkeypatch):
     """A list that grows by one with each recording."""
-    found, record_calls = [], Device.record_calls
-    monkeypatch.setattr(Device, "record_calls", lambda self, *given: found.append(1) or record_calls(self, *given))
-    return found
+    recordings, record_calls = [], Device.record_calls
+    monkeypatch.setattr(Device, "record_calls", lambda self, *given: recordings.append(1) or record_calls(self, *given))
+    return recordings
 
 
 def set_qps(monkeypatch, qps):
     """Frames in each encode have these QPs, again and again; some QPs of slices take more bits in headers than others."""
-    encode = Pipeline._encode
 
-    def encode_with_qp(self, frame, spec, *given):
-        spec = spec or self.frame_decider.decide_fixed()
-        return encode(self, frame, spec._replace(qp=qps[spec.display_index % len(qps)]), *given)
+    def with_qp(pipeline, spec):
+        spec = spec or pipeline.frame_decider.decide_fixed()
+        return spec._replace(qp=qps[spec.display_index % len(qps)])
 
-    monkeypatch.setattr(Pipeline, "_encode", encode_with_qp)
+    on_each_frame(monkeypatch.setattr, with_qp)
 
 
 @on_gpus
@@ -39,13 +38,13 @@ def test_no_recording_for_a_new_qp(driver, recorded, monkeypatch, options):  # n
     round_trip.encode(clip, WIDTH, HEIGHT, device="cuda", **options)
     with_one = len(recorded)
     set_qps(monkeypatch, [18 + 7 * n % 30 for n in range(FRAMES)])
-    found, decoded = round_trip.encode(clip, WIDTH, HEIGHT, device="cuda", **options)
+    stream, decoded = round_trip.encode(clip, WIDTH, HEIGHT, device="cuda", **options)
     assert len(recorded) == 2 * with_one
     wanted, expected = round_trip.encode(clip, WIDTH, HEIGHT, device="cpu", **options)
     round_trip.assert_same(decoded, expected, "the GPU's reconstruction")
-    assert found == wanted
-    round_trip.assert_same(round_trip.own_frames(found), decoded, "own decoder")
-    round_trip.assert_same(round_trip.ffmpeg_frames(found), decoded, "FFmpeg")
+    assert stream == wanted
+    round_trip.assert_same(round_trip.own_frames(stream), decoded, "own decoder")
+    round_trip.assert_same(round_trip.ffmpeg_frames(stream), decoded, "FFmpeg")
 
 
 def test_frames_on_the_gpu(device, monkeypatch):  # noqa: F811

@@ -9,16 +9,13 @@ from h264lite.encoder.settings.config import Config
 from h264lite.scheduler import cuda_executor
 from h264lite.scheduler.frames.stream_schedule import NOTHING, StreamSchedule
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver  # noqa: F401
 from ..cuda_emulator.native import use_native_calls
-from ..steady import steady
+from ..inside import recordings_of
+from ..support import round_trip
+from ..support.steady import steady
 
 FAST = {"qp": 30, "subme": 1, "merange": 4, "partitions": "none", "threads": 1, "no_scenecut": True}
-
-
-def executor_of(encoder):
-    return encoder._pipeline._pipeline.executor.loop.executor
 
 
 def of_changing_types(count, size=16):
@@ -48,9 +45,9 @@ def test_few_kinds_in_a_long_stream(driver, options, most, fewest_types):  # noq
         types = ""
         for frame in of_changing_types(200):
             types += "".join(packet.frame_type for packet in encoder.encode(frame))
-        found = dict(executor_of(encoder)._recordings)
+        recordings = dict(recordings_of(encoder))
         lengths = {len(part) for part in types.replace("I", "P").split("P")}
-    assert len(found) <= most, sorted(found)
+    assert len(recordings) <= most, sorted(recordings)
     assert len(lengths) >= fewest_types, types
 
 
@@ -61,10 +58,10 @@ def test_bytes_of_rows_and_graphs(driver, monkeypatch, options):  # noqa: F811
     """Arguments are replaced in rows of calls, in memory of launches and in graphs."""
     clip, options = of_changing_types(40, 32), {**FAST, "subme": 2, **options}
     expected, _ = round_trip.encode(clip, 32, 32, device="cpu", **options)
-    found = use_native_calls(monkeypatch)
+    drivers = use_native_calls(monkeypatch)
     monkeypatch.setattr(device, "OFTEN", 2)
     assert round_trip.encode(clip, 32, 32, device="cuda", **options)[0] == expected
-    assert max(calls.replayed for calls in found) >= 40, "of the loop; the lookahead has a Device of its own"
+    assert max(calls.replayed for calls in drivers) >= 40, "of the loop; the lookahead has a Device of its own"
 
 
 @pytest.mark.parametrize("streams", (0, 1, 2, 3))
@@ -77,12 +74,12 @@ def test_bytes_with_any_number_of_streams(driver, monkeypatch, options, streams)
     """B frames on their own streams, recorded and replayed; many frames are in flight."""
     monkeypatch.setattr(cuda_executor, "B_FRAME_STREAMS", streams)
     monkeypatch.setattr(device, "OFTEN", 2)
-    found = use_native_calls(monkeypatch)
+    drivers = use_native_calls(monkeypatch)
     options = {**FAST, "b_adapt": 0, "subme": 2, "threads": 9, **options}
     clip = of_changing_types(26, 32)
     expected, _ = round_trip.encode(clip, 32, 32, device="cpu", **options)
     assert round_trip.encode(clip, 32, 32, device="cuda", **options)[0] == expected
-    assert found[0].replayed >= 26
+    assert drivers[0].replayed >= 26
 
 
 def test_which_frames_wait_for_which():

@@ -9,10 +9,10 @@ from h264lite.cli.cli import main
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.cuda_src.runtime.driver_calls import DriverCalls
 
-from .. import round_trip, sequences
 from ..cuda_emulator.fixtures import WAYS, gpu  # noqa: F401
 from ..cuda_emulator.real import skip_without
-from ..steady import steady_words
+from ..support import round_trip, sequences
+from ..support.steady import steady_words
 from .test_streams import ALL, planes
 
 TOOLS = (
@@ -37,10 +37,10 @@ SIZES = ((16, 16), (50, 34), (17, 33), (1, 1), (80, 64), (3, 65), (48, 80))
 
 def compare(clip, width, height, **options):
     """Bytes and reconstruction of both devices."""
-    found, decoded = round_trip.encode(clip, width, height, device="cuda", **options)
+    stream, decoded = round_trip.encode(clip, width, height, device="cuda", **options)
     wanted, expected = round_trip.encode(clip, width, height, device="cpu", **options)
     round_trip.assert_same(decoded, expected, "the GPU's reconstruction")
-    assert hashlib.sha256(found).digest() == hashlib.sha256(wanted).digest()
+    assert hashlib.sha256(stream).digest() == hashlib.sha256(wanted).digest()
 
 
 @pytest.mark.parametrize("tools", TOOLS, ids=str)
@@ -82,9 +82,9 @@ def test_pictures_whose_kernels_are_graphs(monkeypatch, options):
     launches, joined = [], DriverCalls.joined
 
     def count(calls, commands):
-        found = joined(calls, commands)
-        launches.append([sum(command.call_record[0] in starts(calls) for command in given) for given in (found, commands)])
-        return found
+        fewer = joined(calls, commands)
+        launches.append([sum(command.call_record[0] in starts(calls) for command in given) for given in (fewer, commands)])
+        return fewer
 
     def starts(calls):
         return [calls._address[name] for name in ("launch", "launch_ex", "launch_graph")]

@@ -8,9 +8,9 @@ import pytest
 from h264lite.encoder.errors import DeviceLost
 from h264lite.scheduler.lookahead.gpu_costs import GpuCosts
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, gpu, launches_by_frame, on_gpus  # noqa: F401
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 from .test_adaptive_types import pan
 
 WIDTH, HEIGHT = 70, 52
@@ -76,9 +76,9 @@ def test_a_gpu_that_is_lost(driver, options):  # noqa: F811
         driver.launches, driver.fail_after = counts[0], place
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            found = shown(packets_of(**options))
+            packets = shown(packets_of(**options))
         driver.fail_after = None
-        assert found == expected, place
+        assert packets == expected, place
         assert len([w for w in said if "continuing on the CPU" in str(w.message)]) == 1
     driver.launches, driver.fail_after = counts[0], counts[12] + 2
     with pytest.raises(DeviceLost):
@@ -91,16 +91,16 @@ def test_memory_and_launches(driver, monkeypatch, b_adapt):  # noqa: F811
     """Of a frame: three launches of the half size, whose last the camera has too, one of intra costs, three of motion and one
     of both, however many are asked. Frames of one kind need no more memory than the first ones.
     """
-    made, begun = [], []
+    arrays, begun = [], []
     make_array = GpuCosts._array
-    monkeypatch.setattr(GpuCosts, "_array", lambda *given: made.append(given) or make_array(*given))
+    monkeypatch.setattr(GpuCosts, "_array", lambda *given: arrays.append(given) or make_array(*given))
     names = "half_size", "quarter_size", "lookahead"
     with encoder_of(b_adapt, 200) as encoder:
         for _ in range(40):
-            begun.append((len(driver.log), len(made)))
+            begun.append((len(driver.log), len(arrays)))
             encoder.encode(CLIP[0])
         encoder.flush()
-    assert len(made) == begun[25][1]
+    assert len(arrays) == begun[25][1]
     counts = [sum(name.startswith(names) for name, *_ in driver.log[a:b]) for (a, _), (b, _) in zip(begun, begun[1:])]
     assert max(counts) == 7
     assert not driver.allocations

@@ -59,9 +59,9 @@ class Strike:
 
 def frames_of(data):
     """The number of frames of an MP4, which are the first ones of PACKETS, byte by byte."""
-    found = [data[s.position : s.position + s.size] for s in Mp4Reader(io.BytesIO(data)).samples()]
-    assert found == [to_sample(packet.data)[0] for packet in PACKETS[: len(found)]]
-    return len(found)
+    samples = [data[s.position : s.position + s.size] for s in Mp4Reader(io.BytesIO(data)).samples()]
+    assert samples == [to_sample(packet.data)[0] for packet in PACKETS[: len(samples)]]
+    return len(samples)
 
 
 def check(data, kind):
@@ -117,8 +117,8 @@ class Feeder:
 
     def finish(self):
         """The rest, once, if there is an encoder."""
-        found, self.count = PACKETS[max(4, self.count) :], len(PACKETS)
-        return found
+        packets, self.count = PACKETS[max(4, self.count) :], len(PACKETS)
+        return packets
 
     def close(self):
         """Nothing to release."""

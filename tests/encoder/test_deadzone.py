@@ -4,8 +4,8 @@ import pytest
 from h264lite.cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
 from h264lite.scheduler.frames import loop
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
+from ..support import round_trip
 from .test_cuda_streams import compare
 
 CLIP = round_trip.noise_clip(50, 34, 3, 9)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from .. import round_trip, sequences
 from ..cpu_simd.test_psy import differences
+from ..support import round_trip, sequences
 from .test_streams import planes
 
 
@@ -36,15 +36,15 @@ def test_decoders_agree(kind, qp, options):
 def test_psy_rd_keeps_energy():
     """Less difference in AC energy to the source; nothing changes without decisions by cost."""
     clip = sequences.clip("foreman_176x144_30")
-    frames, found = planes(clip, 6), []
+    frames, measured = planes(clip, 6), []
     for psy_rd in (0, "2:0"):
         options = {"qp": 32, "profile": "high", "device": "cpu"}
         _, decoded = round_trip.encode(frames, clip.width, clip.height, subme=6, psy_rd=psy_rd, **options)
         plain, _ = round_trip.encode(frames, clip.width, clip.height, subme=5, psy_rd=psy_rd, **options)
         energy = sum(differences(a[0][y : y + 16, x : x + 16], b[0][y : y + 16, x : x + 16])
                      for a, b in zip(frames, decoded) for y in range(0, 144, 16) for x in range(0, 176, 16))  # fmt: skip
-        found.append((energy, plain))
-    (energy, plain), (other_energy, other_plain) = found
+        measured.append((energy, plain))
+    (energy, plain), (other_energy, other_plain) = measured
     assert other_energy < 0.95 * energy and plain == other_plain
 
 

@@ -10,7 +10,7 @@ from h264lite.encoder.errors import DeviceError, Error, InputError, OptionError
 from h264lite.encoder.frames.layouts import Known
 from h264lite.encoder.frames.reader import FrameReader
 
-from .. import fake_pipeline
+from ..support import fake_pipeline
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 import gc
 import os
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -13,17 +14,18 @@ import numpy as np
 import pytest
 from h264lite.encoder.errors import Error
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver  # noqa: F401
-from ..steady import steady
+from ..inside import executor_of
+from ..support import round_trip
+from ..support.steady import steady
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised in a generator that ends
 
 WIDTH, HEIGHT, FRAMES = 34, 18, 9
 ROOT = Path(h264lite.__file__).resolve().parent
 # Within a kernel no signal's handler runs; Numba's frames of kernels, which only profilers see, do not bear an exception.
-KERNELS = ("cpu_simd", "jit", "decoder", "scheduler/threads/copy_kernels.py", "scheduler/threads/read_kernels.py",
-           "cuda_src/runtime/driver_calls.py")  # fmt: skip
+KERNELS = ("cpu_simd", "jit", "decoder", "scheduler/threads/copy_kernels.py", "scheduler/threads/job_ring.py",
+           "scheduler/threads/read_kernels.py", "cuda_src/runtime/driver_calls.py")  # fmt: skip
 NOT_HERE = (__file__, *(str(ROOT / name) for name in KERNELS))
 LIMIT = 120  # seconds after which a case hangs
 ERRORS = (KeyboardInterrupt, TimeoutError, MemoryError)
@@ -64,19 +66,19 @@ class Raise:
 
 def within_limit(work):
     """work() in a thread: what it returned or raised, or a failure where it hangs."""
-    found = []
+    outcomes = []
 
     def run():
         try:
-            found.append((work(), None))
+            outcomes.append((work(), None))
         except BaseException as error:
-            found.append((None, error))
+            outcomes.append((None, error))
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(LIMIT)
-    assert found, "it hangs"
-    value, error = found[0]
+    assert outcomes, "it hangs"
+    value, error = outcomes[0]
     if error is not None:
         raise error
     return value
@@ -119,8 +121,8 @@ def sweep(options, count, seed=1):
     within_limit(lambda: encode(clip, 0, MemoryError, options))  # kernels are loaded
     _, events, _ = within_limit(lambda: encode(clip, 0, MemoryError, options))
     places = random.Random(seed).sample(range(1, events), min(count, events - 1))
-    found = [check(clip, at, ERRORS[k % 3], options) for k, at in enumerate(places)]
-    assert any(refusals for _, refusals in found) and any(packets for packets, _ in found)
+    outcomes = [check(clip, at, ERRORS[k % 3], options) for k, at in enumerate(places)]
+    assert any(refusals for _, refusals in outcomes) and any(packets for packets, _ in outcomes)
 
 
 @pytest.mark.parametrize("options", CPU, ids=str)
@@ -178,8 +180,8 @@ def test_objects_that_are_not_made_are_dropped(monkeypatch):
     complaints = []
     monkeypatch.setattr(sys, "unraisablehook", lambda about: complaints.append(about.exc_value))
     for kind in (WorkerPool, Readers, workers.Slots):
-        made = kind.__new__(kind)
-        del made
+        unmade = kind.__new__(kind)
+        del unmade
     gc.collect()
     assert not complaints
 
@@ -199,14 +201,15 @@ def test_one_call_at_a_time():
     clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
     inside, leave, refused = threading.Event(), threading.Event(), []
     with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", threads=1, qp=26, bframes=0) as encoder:
-        run = encoder._pipeline.executor.loop.executor.run_compiled
+        executor = executor_of(encoder)
+        run = executor.run_compiled
 
         def slow(*given):
             inside.set()
             assert leave.wait(LIMIT)
             return run(*given)
 
-        encoder._pipeline.executor.loop.executor.run_compiled = slow
+        executor.run_compiled = slow
         packets = []
         feeder = threading.Thread(target=lambda: packets.extend(encoder.encode(tuple(clip[0]))))
         feeder.start()
@@ -251,6 +254,24 @@ def test_a_forked_process_is_refused(options):
     packets += encoder.flush()
     encoder.close()
     assert len(packets) == len(clip)
+
+
+@pytest.mark.parametrize("end", ["flush", "close"])
+def test_an_import_that_is_cut_stops_no_thread(end):
+    """An interrupt can leave the caller with the interpreter's lock of imports, which a thread of the encoder then needs."""
+    code = f"""
+import _imp, sys, threading
+import h264lite, numpy as np
+encoder = h264lite.Encoder(64, 48, device="cpu", threads=2)
+encoder.encode(np.zeros((72, 64), np.uint8))
+_imp.acquire_lock()
+thread = threading.Thread(target=lambda: __import__("colorsys"))
+thread.start()
+encoder.{end}()
+thread.join(20)
+sys.exit(thread.is_alive())
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=LIMIT).returncode == 0
 
 
 def test_a_frame_that_cannot_be_read_changes_nothing():

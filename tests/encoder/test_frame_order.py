@@ -22,7 +22,7 @@ from h264lite.scheduler.frames.dpb import DecodedPictureBuffer
 from h264lite.standard.syntax import B as B_SLICE
 from h264lite.standard.syntax import parse_pps, parse_slice_header, parse_sps, write_pps, write_sps
 
-from ..steady import steady
+from ..support.steady import steady
 
 SLICES = ((0, 2), (2, 3))
 MANY = 2**30
@@ -149,17 +149,17 @@ class HeaderDecoder:
 
     def decode(self, unit_type, ref_idc, slices):
         """One picture: its coding index, headers, lists (coding indices), counts, and the references after it."""
-        buffer, found = self.buffer, []
+        buffer, decoded = self.buffer, []
         for rbsp in slices:
             header, _, _, _ = parse_slice_header(unit_type, ref_idc, rbsp, {0: self.sps}, {0: self.pps})
-            if not found:
+            if not decoded:
                 top, bottom = self.order.counts(header, self.sps)
                 picture = Picture(self.pictures, buffer.free_slot(), header.frame_num, self.sps, top, bottom, waiting=True)
             lists = reference_lists(header, picture, buffer.references()) if header.kind in (0, B_SLICE) else ((), ())
             assert None not in lists[0] and None not in lists[1]
             arrays = kernel_references(header, self.pps, picture, *map(list, lists))
-            found.append((header, tuple(tuple(p.id for p in pictures) for pictures in lists), arrays.implicit))
-        header = found[0][0]
+            decoded.append((header, tuple(tuple(p.id for p in pictures) for pictures in lists), arrays.implicit))
+        header = decoded[0][0]
         assert header.idr or header.frame_num == (self.last_frame_num + 1) % header.max_frame_num(self.sps)
         self.pictures += 1
         if header.idr:
@@ -172,7 +172,7 @@ class HeaderDecoder:
             picture.marking = SHORT_TERM
         self.last_frame_num = header.frame_num if header.nal_ref_idc else self.last_frame_num
         buffer.store(picture)
-        return picture, found, {p.id for p in buffer.references()}
+        return picture, decoded, {p.id for p in buffer.references()}
 
 
 def check_headers(config, specs, bumping=False):
@@ -182,10 +182,10 @@ def check_headers(config, specs, bumping=False):
     for spec in specs:
         frame = SimpleNamespace(spec=spec, headers=writer.headers(spec))
         payloads = [writer._header_as_bytes(frame, n).tobytes() + b"\x80" for n in range(len(spec.slices))]
-        picture, found, references = decoder.decode(5 if spec.is_idr else 1, spec.nal_ref_idc, payloads)
+        picture, slices, references = decoder.decode(5 if spec.is_idr else 1, spec.nal_ref_idc, payloads)
         counts[picture.id] = spec.display_index
         assert picture.poc == spec.pic_order_cnt and picture.id == spec.coding_index
-        for (header, lists, implicit), (row0, _) in zip(found, spec.slices):
+        for (header, lists, implicit), (row0, _) in zip(slices, spec.slices):
             assert lists == (spec.list0, spec.list1)
             assert header.first_mb_in_slice == row0 * config.mb_width and header.qp(writer.pps) == spec.qp
             assert "PBI"[header.kind] == spec.frame_type
@@ -285,9 +285,9 @@ def test_modifications_are_no_more_than_needed():
     # the initial list of a P frame: 5, 4, 3, 1
 
     def said(*list0):
-        found, other = list_syntax.modifications(spec_of("P", held, 20, list0=list0), 256)
+        entries, other = list_syntax.modifications(spec_of("P", held, 20, list0=list0), 256)
         assert other == []
-        return [(entry.modification_of_pic_nums_idc, entry.abs_diff_pic_num_minus1) for entry in found]
+        return [(entry.modification_of_pic_nums_idc, entry.abs_diff_pic_num_minus1) for entry in entries]
 
     assert said(5) == said(5, 4) == said(5, 4, 3, 1) == []
     assert said(3) == said(3, 5) == said(3, 5, 4, 1) == [(0, 15)]

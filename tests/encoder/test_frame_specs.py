@@ -6,9 +6,9 @@ from h264lite.encoder.decisions.frame_decider import FrameDecider
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frame_spec import I
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver  # noqa: F401
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 9
 SLICES = ((0, 3),)

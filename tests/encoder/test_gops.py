@@ -14,12 +14,12 @@ from h264lite.cli.cli import main
 from h264lite.encoder.errors import DeviceError, DeviceLost, InputError, OptionError
 from h264lite.encoder.gops.gops import Gops, count_lanes, lane_settings
 from h264lite.encoder.gops.queue import GopQueue
-from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
-from ..steady import steady, steady_words
+from ..inside import on_each_frame
+from ..support import round_trip
+from ..support.steady import steady, steady_words
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 11
 
@@ -42,8 +42,8 @@ def encode(clip, **options):
 @pytest.mark.parametrize("keyint", (1, 3, 4, 11, 250))
 def test_same_bytes(clip, gops, keyint):
     expected, decoded = encode(clip, device="cpu", keyint=keyint, threads=2)
-    found, again = encode(clip, device="cpu", keyint=keyint, threads=2, gops=gops)
-    assert found == expected
+    stream, again = encode(clip, device="cpu", keyint=keyint, threads=2, gops=gops)
+    assert stream == expected
     assert len(again) == FRAMES and all(np.array_equal(a, b) for one, two in zip(decoded, again) for a, b in zip(one, two))
 
 
@@ -179,14 +179,14 @@ def in_time(function):
 
 def test_who_goes_on_behind_an_error_is_told_again(clip, monkeypatch):
     """More frames than may wait: they did for ever."""
-    encode, threads = Pipeline._encode, threading.active_count()
+    threads = threading.active_count()
 
-    def full(self, frame, spec, planes, ahead=()):
+    def full(pipeline, spec):
         if spec.display_index == 3:
             raise MemoryError("no memory")
-        return encode(self, frame, spec, planes, ahead)
+        return spec
 
-    monkeypatch.setattr(Pipeline, "_encode", full)
+    on_each_frame(monkeypatch.setattr, full)
     config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, **steady({}), gops=2, threads=1)
     gops, raised = Gops(config, 2), []
 
@@ -270,9 +270,9 @@ def test_a_lane_with_a_picture_is_busy(clip, monkeypatch):
     seen, take = [], GopQueue.take
 
     def taken(self, *arguments):
-        found = take(self, *arguments)
-        seen.extend(self.busy() for _ in found)
-        return found
+        frames = take(self, *arguments)
+        seen.extend(self.busy() for _ in frames)
+        return frames
 
     monkeypatch.setattr(GopQueue, "take", taken)
     encode(clip, device="cpu", keyint=2, threads=2, gops=3)
@@ -343,8 +343,8 @@ def test_lanes_share_out_threads_and_devices(driver):  # noqa: F811
 @pytest.mark.parametrize("devices, gops", (("cuda:0", 2), ("cuda:0", 4)))
 def test_same_bytes_on_a_gpu(driver, clip, devices, gops):  # noqa: F811
     expected, _ = encode(clip, device="cpu", keyint=3, ref=2)
-    found, decoded = encode(clip, devices=devices, gops=gops, keyint=3, ref=2, threads=2)
-    assert found == expected and len(decoded) == FRAMES
+    stream, decoded = encode(clip, devices=devices, gops=gops, keyint=3, ref=2, threads=2)
+    assert stream == expected and len(decoded) == FRAMES
 
 
 @on_gpus
@@ -358,10 +358,10 @@ def test_a_lost_gpu_with_auto(driver, clip, silent):  # noqa: F811
         driver.launches, driver.fail_after, driver.silent = 0, after, silent
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            found, _ = encode(clip, keyint=3, gops=2, threads=2)
+            stream, _ = encode(clip, keyint=3, gops=2, threads=2)
         driver.fail_after = None
         texts = [str(w.message) for w in said if w.category is RuntimeWarning]
-        assert found == expected
+        assert stream == expected
         assert len(texts) == 1 and "continuing on the CPU" in texts[0], texts
 
 

@@ -10,8 +10,8 @@ import h264lite
 import pytest
 from h264lite.encoder.errors import Error
 
-from .. import round_trip
 from ..cuda_emulator.real import skip_without
+from ..support import round_trip
 
 SIZES = {"1080p": (1920, 1080, 6), "2160p": (3840, 2160, 4)}
 LEFT = (0, 8, 64, 150, 300, 500, 800, 1200, 2000)  # MiB

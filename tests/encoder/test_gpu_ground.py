@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 from h264lite.encoder.errors import Error, InputError
 
-from .. import gpu_process, round_trip
 from ..cuda_emulator.driver import Context, EmulatedDriver
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
 from ..cuda_emulator.real import skip_without
+from ..support import gpu_process, round_trip
 
 WIDTH, HEIGHT, FRAMES = 640, 368, 14
 CYCLES = 20_000_000  # of a GPU's clock: some 10 ms, by which a producer is late
@@ -42,11 +42,11 @@ def rgb_clip(width=WIDTH, height=HEIGHT, frames=FRAMES):
     """RGB with motion, a fade and noise."""
     rng = np.random.default_rng(4)
     texture = rng.integers(0, 256, (height // 8 + 6, width // 8 + 6, 3)).repeat(8, 0).repeat(8, 1)
-    found = []
+    pictures = []
     for n in range(frames):
         moved = texture[n : n + height, 2 * n : 2 * n + width] * (20 - min(n, 8)) // 20
-        found.append(np.minimum(moved + rng.integers(0, 8, moved.shape), 255).astype(np.uint8))
-    return found
+        pictures.append(np.minimum(moved + rng.integers(0, 8, moved.shape), 255).astype(np.uint8))
+    return pictures
 
 
 def encode(frames, width=WIDTH, height=HEIGHT, **options):
@@ -237,9 +237,9 @@ def test_forms_of_tensors():
     options = OPTIONS["lookahead"]
     for name, _ in forms(torch, clip[0]):
         tensors = [dict(forms(torch, frame))[name] for frame in clip]
-        found = encode(plain(tensors), 64, 48, device="cuda", **options)
+        stream = encode(plain(tensors), 64, 48, device="cuda", **options)
         wanted = encode(plain([tensor.detach().cpu() for tensor in tensors]), 64, 48, device="cpu", **options)
-        assert found == wanted, name
+        assert stream == wanted, name
 
 
 @pytest.mark.gpu
@@ -288,9 +288,9 @@ def test_encoders_of_other_sizes_in_turn():
 
 def current_context():
     """The CUcontext that is current to this thread."""
-    found = ctypes.c_void_p()
-    assert not ctypes.CDLL("libcuda.so.1").cuCtxGetCurrent(ctypes.byref(found))
-    return found.value
+    context = ctypes.c_void_p()
+    assert not ctypes.CDLL("libcuda.so.1").cuCtxGetCurrent(ctypes.byref(context))
+    return context.value
 
 
 class Refused(Exception):
@@ -348,8 +348,8 @@ def test_threads_beside_failing_ones(driver):  # noqa: F811
             for n in range(rounds):
                 size, done = sizes[(k + n) % len(sizes)], works[(k + n) % len(works)]
                 with h264lite.Encoder(*size, 30, device="cuda", **options) as encoder:
-                    found = done(encoder, clips[size])
-                if done in (whole, wrong_size) and found != wanted[size]:
+                    stream = done(encoder, clips[size])
+                if done in (whole, wrong_size) and stream != wanted[size]:
                     wrong.append((k, n, size, done.__name__))
             if Context.stack() if emulated else current_context() != before:
                 wrong.append((k, "another context is current"))
@@ -450,10 +450,10 @@ def test_a_kernel_of_another_library_fails(device, when, tmp_path):
     """The context is the process's: the encoder loses it too, says so in one line, and goes on on the CPU if it may."""
     skip_without()
     pytest.importorskip("torch")
-    found = said(start(tmp_path / "out.264", device, when, what="fault"))
+    outcome = said(start(tmp_path / "out.264", device, when, what="fault"))
     if device == "cuda":
-        assert found["error"] in ("DeviceError", "DeviceLost", "Error") and "\n" not in found["text"], found
-        assert "assert" in found["text"], found  # CUDA's word for what has happened
+        assert outcome["error"] in ("DeviceError", "DeviceLost", "Error") and "\n" not in outcome["text"], outcome
+        assert "assert" in outcome["text"], outcome  # CUDA's word for what has happened
     else:
-        assert found["error"] is None and len(found["warnings"]) <= 1, found
+        assert outcome["error"] is None and len(outcome["warnings"]) <= 1, outcome
         assert (tmp_path / "out.264").read_bytes() == bytes_of_process()

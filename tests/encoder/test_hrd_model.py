@@ -12,7 +12,7 @@ from h264lite.standard.syntax_sei import (
     write_pic_timing,
 )
 
-from .. import hrd_model
+from ..support import hrd_model
 from .test_buffer import BUFFER, encoded
 
 OPTIONS = {"keyint": 8, "bframes": 2, "crf": 30, "vbv_bufsize": 20}
@@ -20,20 +20,20 @@ OPTIONS = {"keyint": 8, "bframes": 2, "crf": 30, "vbv_bufsize": 20}
 
 @pytest.fixture(scope="module")
 def streams():
-    made = {kind: encoded(**{**BUFFER, **OPTIONS, "nal_hrd": kind})[0] for kind in ("vbr", "cbr")}
-    assert not any(hrd_model.check(stream).problems for stream in made.values())
-    return made
+    by_kind = {kind: encoded(**{**BUFFER, **OPTIONS, "nal_hrd": kind})[0] for kind in ("vbr", "cbr")}
+    assert not any(hrd_model.check(stream).problems for stream in by_kind.values())
+    return by_kind
 
 
 def rebuilt(stream, change):
     """The stream with the NAL units that change(unit, number of units of its type before) returns; None: without it."""
-    seen, made = {}, []
+    seen, units = {}, []
     for unit in split_byte_stream(stream):
         count = seen.setdefault(unit.nal_unit_type, 0)
         seen[unit.nal_unit_type] += 1
-        found = change(unit, count)
-        made.append(b"\0\0\0\1" + (unit.data if found is True else found) if found is not None else b"")
-    return b"".join(made)
+        changed = change(unit, count)
+        units.append(b"\0\0\0\1" + (unit.data if changed is True else changed) if changed is not None else b"")
+    return b"".join(units)
 
 
 def with_sps(stream, edit):
@@ -59,8 +59,8 @@ def with_sei(stream, edit):
         period = period and parse_buffering_period(period, sps)
         timing = parse_pic_timing(messages[SEI_PIC_TIMING], sps)
         edit(period, timing, count)
-        made = [(SEI_BUFFERING_PERIOD, write_buffering_period(period, sps))] if period else []
-        return nal_unit(NAL_SEI, 0, write_sei([*made, (SEI_PIC_TIMING, write_pic_timing(timing, sps))]))[4:]
+        periods = [(SEI_BUFFERING_PERIOD, write_buffering_period(period, sps))] if period else []
+        return nal_unit(NAL_SEI, 0, write_sei([*periods, (SEI_PIC_TIMING, write_pic_timing(timing, sps))]))[4:]
 
     return rebuilt(stream, change)
 

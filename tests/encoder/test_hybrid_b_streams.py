@@ -13,12 +13,13 @@ from h264lite.scheduler.hybrid.tuning.models import Curve, Models
 from h264lite.scheduler.hybrid.workers import CpuWorker
 from h264lite.scheduler.stages import STAGES
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, gpu, launches_by_frame, on_gpus  # noqa: F401
 from ..fuzz.encoder_cases import Case
 from ..fuzz.encoder_cases import clip as made_clip
+from ..inside import executor_of, switching_executor_of
 from ..scheduler.test_route import HEIGHT as OF_ROUTES
 from ..scheduler.test_route import random_plan
+from ..support import round_trip
 from .test_hybrid_streams import SPLITS, compare, config, encode
 
 FIXED = {"b_adapt": 0, "no_scenecut": True, "threads": 1}
@@ -89,8 +90,7 @@ def test_to_one_device_and_back(gpu, pyramid):  # noqa: F811
     for changes in ({2: "gpu", 9: "split", 13: "cpu", 22: "other split"}, {0: "gpu", 8: "cpu", 14: "gpu", 20: "split"}):
         alone, packets = set(), []
         with h264lite.Encoder.from_config(config(34, 50, ("half", 1), device="hybrid", **options)) as encoder:
-            executor = encoder._pipeline._pipeline.executor.loop.executor
-            executor.may_switch, executor.adaptation.models = True, None
+            executor = switching_executor_of(encoder)
             for n, planes in enumerate(clip):
                 if n in changes:
                     plan = Plan.split(DEVICES, ROWS, *PLANS[changes[n]], "fsbm", 2, True, 2)
@@ -147,7 +147,7 @@ def test_any_plan(gpu, tools, seed):  # noqa: F811
     expected, _ = encode(clip, config(34, 16 * OF_ROUTES, device="cpu", **options))
     packets = []
     with h264lite.Encoder.from_config(config(34, 16 * OF_ROUTES, ("half", 1), device="hybrid", **options)) as encoder:
-        adaptation = encoder._pipeline._pipeline.executor.loop.executor.adaptation
+        adaptation = executor_of(encoder).adaptation
         adaptation.models = None
         for n, planes in enumerate(clip):
             if not n % 3:
@@ -173,5 +173,5 @@ def test_a_plan_of_the_planner(gpu, monkeypatch):  # noqa: F811
     monkeypatch.setattr("h264lite.scheduler.hybrid.start.guess", lambda *_: models)
     options = {**FIXED, "bframes": 2, "subme": 2, "threads": 2}
     clip = round_trip.noise_clip(34, 130, 9, 5)
-    found, _ = encode(clip, config(34, 130, device="hybrid", **options))
-    assert found == encode(clip, config(34, 130, device="cpu", **options))[0]
+    stream, _ = encode(clip, config(34, 130, device="hybrid", **options))
+    assert stream == encode(clip, config(34, 130, device="cpu", **options))[0]

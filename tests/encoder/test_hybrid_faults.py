@@ -15,9 +15,9 @@ from h264lite.scheduler.stages import STAGES
 from h264lite.scheduler.threads import watchdog
 from h264lite.scheduler.threads.watchdog import Watchdog
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, launches_by_frame, on_gpus  # noqa: F401
 from ..scheduler.test_hybrid_executor import encode_with, two_processors
+from ..support import round_trip
 from .test_cuda_frames import Array
 from .test_hybrid_streams import config, encode
 

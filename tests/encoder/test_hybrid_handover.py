@@ -11,8 +11,9 @@ from h264lite.scheduler.hybrid.residency import NOTHING, resident_in
 from h264lite.scheduler.hybrid.route import FrameKind, all_resident_in, route
 from h264lite.scheduler.hybrid.workers import CpuWorker
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..inside import switching_executor_of
+from ..support import round_trip
 from .test_cuda_frames import upload
 from .test_hybrid_streams import config, encode
 
@@ -32,8 +33,7 @@ def encode_by(changes, clip, keep=True, **options):
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", **options)
     alone, packets = "", []
     with h264lite.Encoder.from_config(settings, keep) as encoder:
-        executor = encoder._pipeline.executor.loop.executor
-        executor.may_switch, executor.adaptation.models = True, None
+        executor = switching_executor_of(encoder)
         for n, planes in enumerate(clip):
             if n in changes:
                 executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS[changes[n]]))
@@ -57,10 +57,10 @@ def test_to_one_device_and_back(driver, clip, options):  # noqa: F811
         ({0: "gpu", 9: "split"}, "ggggggggg-----"),
         ({0: "cpu", 5: "other split", 6: "split"}, "ccccc---------"),
     ):
-        found, alone, packets = encode_by(changes, clip, **options)
+        stream, alone, packets = encode_by(changes, clip, **options)
         assert alone == who, changes
         round_trip.assert_same([packet.reconstruction for packet in packets], decoded, f"{changes}")
-        assert found == expected, changes
+        assert stream == expected, changes
 
 
 @pytest.mark.parametrize("threads", (1, 2, 3, 4))
@@ -69,8 +69,8 @@ def test_where_a_group_of_pictures_begins(driver, clip, threads):  # noqa: F811
     options = {"threads": threads, "ref": 3, "keyint": 4}
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu", **options))
     changes = {3: "gpu", 4: "cpu", 7: "split", 8: "gpu", 12: "cpu", 13: "gpu"}
-    found, alone, _ = encode_by(changes, clip, **options)
-    assert alone == "----ccc-ggggc-" and found == expected
+    stream, alone, _ = encode_by(changes, clip, **options)
+    assert alone == "----ccc-ggggc-" and stream == expected
 
 
 def test_every_picture_of_a_change(driver, clip):  # noqa: F811
@@ -79,8 +79,8 @@ def test_every_picture_of_a_change(driver, clip):  # noqa: F811
     for at in (1, 2, 4):
         for device in ("cpu", "gpu"):
             for back in (1, 3):
-                found, _, _ = encode_by({at: device, at + back: "split"}, clip[:8], ref=3)
-                assert found == expected, (at, device, back)
+                stream, _, _ = encode_by({at: device, at + back: "split"}, clip[:8], ref=3)
+                assert stream == expected, (at, device, back)
 
 
 def test_pictures_that_lie_on_the_gpu(driver, clip):  # noqa: F811
@@ -91,8 +91,8 @@ def test_pictures_that_lie_on_the_gpu(driver, clip):  # noqa: F811
     device = Device()
     with device:
         frames = [tuple(upload(device, plane) for plane in planes) if n % 3 else planes for n, planes in enumerate(clip)]
-        found, alone, _ = encode_by({2: "gpu", 7: "cpu", 11: "split"}, frames, qp=3)
-    assert found == expected and alone == "---gggg--c----"
+        stream, alone, _ = encode_by({2: "gpu", 7: "cpu", 11: "split"}, frames, qp=3)
+    assert stream == expected and alone == "---gggg--c----"
     device.close()
 
 
@@ -113,11 +113,11 @@ def test_the_gpu_is_lost_after_it_took_over(driver, clip, options, silent):  # n
         driver.launches, driver.fail_after, driver.silent = counts[0], counts[frame] + 3, silent
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            found, *_ = encode_by(changes, clip, **options)
+            stream, *_ = encode_by(changes, clip, **options)
         driver.fail_after = None
         texts = [str(w.message) for w in said if w.category is RuntimeWarning]
         assert len(texts) == 1 and "continuing on the CPU from frame" in texts[0], texts
-        assert found == expected, frame
+        assert stream == expected, frame
 
 
 @on_gpus
@@ -127,8 +127,7 @@ def test_a_gpu_that_is_idle_may_be_lost(driver, clip):  # noqa: F811
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=2)
     packets = []
     with h264lite.Encoder.from_config(settings) as encoder:
-        executor = encoder._pipeline.executor.loop.executor
-        executor.may_switch, executor.adaptation.models = True, None
+        executor = switching_executor_of(encoder)
         for n, planes in enumerate(clip):
             if n == 3:
                 executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS["cpu"]))
@@ -151,8 +150,7 @@ def test_no_room_for_it(driver, clip):  # noqa: F811
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu"))
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid")
     with h264lite.Encoder.from_config(settings) as encoder:
-        executor = encoder._pipeline.executor.loop.executor
-        executor.may_switch, executor.adaptation.models = True, None
+        executor = switching_executor_of(encoder)
         packets = [packet for planes in clip[:3] for packet in encoder.encode(tuple(planes))]
         driver.memory = sum(allocation.nbytes for allocation in driver.allocations)
         executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS["gpu"]))
@@ -167,8 +165,7 @@ def test_nothing_is_allocated_once_both_ways_were_gone(driver, clip):  # noqa: F
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=2)
     plans = [Plan.split(DEVICES, ROWS, *PLANS[name]) for name in ("split", "gpu", "split", "cpu")]
     with h264lite.Encoder.from_config(settings) as encoder:
-        executor = encoder._pipeline.executor.loop.executor
-        executor.may_switch, executor.adaptation.models = True, None
+        executor = switching_executor_of(encoder)
         for n in range(80):
             executor.adaptation.change(plans[n // 5 % 4])
             encoder.encode(tuple(clip[n % FRAMES]))

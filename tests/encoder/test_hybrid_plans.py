@@ -14,10 +14,11 @@ from h264lite.scheduler.hybrid.probing import Probing
 from h264lite.scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, guess
 from h264lite.scheduler.hybrid.tuning.tuning_file import Machine, Tuning, cache_file, now, save
 
-from .. import round_trip
 from ..cuda_emulator.driver import BUILT
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
-from ..steady import steady
+from ..inside import executor_of
+from ..support import round_trip
+from ..support.steady import steady
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +44,7 @@ def tune(pins=None, slower=1.0, link=None):
 def encode(clip, width, height, device, **options):
     settings = Config.from_options(width=width, height=height, device=device, threads=2, **steady(options))
     with h264lite.Encoder.from_config(settings) as encoder:
-        executor = encoder._pipeline.executor.loop.executor
+        executor = executor_of(encoder)
         packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
     return b"".join(packet.data for packet in packets), executor
 
@@ -52,10 +53,10 @@ def test_a_plan_for_equal_devices_gives_both_rows_and_the_same_bytes(gpu):  # no
     clip = round_trip.noise_clip(66, 130, 5, 3)
     expected, _ = encode(clip, 66, 130, "cpu")
     tune()
-    found, executor = encode(clip, 66, 130, "hybrid")
+    stream, executor = encode(clip, 66, 130, "hybrid")
     assert isinstance(executor, HybridExecutor) and executor.adaptation.plans[0].single is None
     assert 0 < executor.adaptation.plans[0].rows["full_search"][0] < 9
-    assert found == expected
+    assert stream == expected
     assert executor.adaptation.models.drift() >= 0
 
 
@@ -63,8 +64,8 @@ def test_where_one_device_is_better_it_works_alone(gpu):  # noqa: F811
     clip = round_trip.noise_clip(66, 66, 3, 3)
     expected, _ = encode(clip, 66, 66, "cpu")
     tune(slower=1e4)
-    found, executor = encode(clip, 66, 66, "hybrid")
-    assert isinstance(executor, Executor) and found == expected
+    stream, executor = encode(clip, 66, 66, "hybrid")
+    assert isinstance(executor, Executor) and stream == expected
 
 
 def test_an_idle_gpu_is_measured_again(gpu, monkeypatch):  # noqa: F811
@@ -76,7 +77,7 @@ def test_an_idle_gpu_is_measured_again(gpu, monkeypatch):  # noqa: F811
     settings = Config.from_options(width=66, height=66, device="hybrid", threads=2, ref=2, keyint=25, subme=4, **steady({}))
     packets, pictures = [], []
     with h264lite.Encoder.from_config(settings) as encoder:
-        executor = encoder._pipeline.executor.loop.executor
+        executor = executor_of(encoder)
         adaptation = executor.adaptation
         assert adaptation.plan.single == CPU
         adaptation._clock = itertools.count(1.0).__next__  # every frame takes as long as the one before
@@ -105,13 +106,13 @@ def test_who_could_add_next_to_nothing_is_not_there(gpu, monkeypatch):  # noqa: 
         monkeypatch.setattr("h264lite.scheduler.hybrid.start.TOO_SLOW", limit)
         tune(pins, slower=3.0, link=Link(0.004, 1e8))
         with h264lite.Encoder(66, 66, device="hybrid", qp=26, bframes=0) as encoder:
-            assert type(encoder._pipeline.executor.loop.executor) is kind
+            assert type(executor_of(encoder)) is kind
 
 
 def test_rows_that_are_pinned_are_taken(gpu):  # noqa: F811
     clip = round_trip.noise_clip(66, 66, 4, 3)
     expected, _ = encode(clip, 66, 66, "cpu")
     tune({"rows_gpu": 2})
-    found, executor = encode(clip, 66, 66, "hybrid")
+    stream, executor = encode(clip, 66, 66, "hybrid")
     assert executor.adaptation.plan.devices == (CPU, "cuda:0") and executor.adaptation.plan.rows["full_search"] == (3, 2)
-    assert found == expected
+    assert stream == expected

@@ -16,11 +16,12 @@ from h264lite.scheduler.hybrid.plan import Plan
 from h264lite.scheduler.hybrid.workers import CpuWorker
 from hypothesis import HealthCheck, given, seed, settings
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, gpu, launches_by_frame, on_gpus  # noqa: F401
 from ..fuzz import rate_cases
+from ..inside import switching_executor_of
 from ..scheduler.test_route import HEIGHT as OF_ROUTES
 from ..scheduler.test_route import random_plan
+from ..support import round_trip
 from .test_cuda_frames import upload
 from .test_hybrid_b_streams import DEVICES, PLANS, ROWS
 from .test_hybrid_streams import SPLITS, compare, config, encode
@@ -75,9 +76,9 @@ def test_default_options(gpu):  # noqa: F811
 
 
 def test_asked_types_and_qps(gpu, tmp_path):  # noqa: F811
-    asked = tmp_path / "asked"
-    asked.write_text("1 P 30\n3 I\n5 b 12\n")
-    compare(scenes(34, 50), 34, 50, [("half", 1), ("all but one", 0)], **CHEAP, crf=24, bframes=2, qpfile=str(asked))
+    qpfile = tmp_path / "asked"
+    qpfile.write_text("1 P 30\n3 I\n5 b 12\n")
+    compare(scenes(34, 50), 34, 50, [("half", 1), ("all but one", 0)], **CHEAP, crf=24, bframes=2, qpfile=str(qpfile))
 
 
 @pytest.mark.parametrize("threads", (1, 3, 4))
@@ -118,8 +119,8 @@ def test_frames_that_lie_on_the_gpu(gpu, bframes):  # noqa: F811
 @pytest.mark.parametrize("options", [{"keyint": 4, "ref": 2}, {"bframes": 2, "nal_hrd": "cbr"}], ids=str)
 def test_frames_are_coded_again(gpu, options, split, too_small):  # noqa: F811
     settings = {**CHEAP, **BUFFER, **options}
-    found = round_trip.rows(scenes(34, 34), 34, 34, device="cpu", **settings)
-    assert any(frame.in_buffer.tries > 1 for frame, _ in found)
+    pairs = round_trip.rows(scenes(34, 34), 34, 34, device="cpu", **settings)
+    assert any(frame.in_buffer.tries > 1 for frame, _ in pairs)
     compare(scenes(34, 34), 34, 34, [split], **settings)
 
 
@@ -129,8 +130,7 @@ def changing(clip, size, changes, options):
     """
     alone = set()
     with h264lite.Encoder.from_config(config(*size, ("half", 1), device="hybrid", **options)) as encoder:
-        executor = getattr(encoder._pipeline, "_pipeline", encoder._pipeline).executor.loop.executor
-        executor.may_switch, executor.adaptation.models = True, None
+        executor = switching_executor_of(encoder)
         run = executor.adaptation.learn
         tries = itertools.count()
 
@@ -163,8 +163,8 @@ def test_to_one_device_and_back(driver, options, too_small):  # noqa: F811
     ):
         plans = [Plan.split(DEVICES, ROWS, *PLANS[name], "fsbm", 2, True, has_b_frames) for name in order]
         changes = {every * n: plans[n % len(plans)] for n in range(60)}
-        found, alone = changing(clip, size, changes, options)
-        assert found == expected, (order, every)
+        stream, alone = changing(clip, size, changes, options)
+        assert stream == expected, (order, every)
         seen |= alone
     assert seen == {CpuWorker, CudaExecutor, type(None)}
 

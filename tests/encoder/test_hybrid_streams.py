@@ -11,9 +11,10 @@ from h264lite.scheduler.hybrid.executor import HybridExecutor
 from h264lite.scheduler.hybrid.tuning.models import CPU, guess
 from h264lite.scheduler.hybrid.tuning.tuning_file import Machine, Tuning
 
-from .. import round_trip, sequences
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_emulator.real import skip_without
+from ..inside import executor_of, gpu_of, pipelines_of
+from ..support import round_trip, sequences
 from .test_cuda_frames import upload
 from .test_cuda_streams import TOOLS
 from .test_streams import planes
@@ -25,20 +26,18 @@ SPLITS = ("none", "one", "half", "all but one", "all")
 
 def config(width, height, split=None, **options):
     """Settings with a forced split: (rows of the processor by name, who does whole stages); few stages unless asked for."""
-    found = Config.from_options(width=width, height=height, **{"qp": 24, "bframes": 0, "threads": 2, "subme": 4, **options})
+    plain = Config.from_options(width=width, height=height, **{"qp": 24, "bframes": 0, "threads": 2, "subme": 4, **options})
     if split is None:
-        return found
-    rows = {"none": 0, "one": 1, "half": found.mb_height // 2, "all but one": found.mb_height - 1, "all": found.mb_height}
-    return replace(found, split=(rows[split[0]], split[1]))
+        return plain
+    rows = {"none": 0, "one": 1, "half": plain.mb_height // 2, "all but one": plain.mb_height - 1, "all": plain.mb_height}
+    return replace(plain, split=(rows[split[0]], split[1]))
 
 
 def encode(clip, settings):
     """Stream and reconstruction."""
     with h264lite.Encoder.from_config(settings, True) as encoder:
         if settings.split is not None:
-            pipelines = encoder.lanes.lanes if encoder.lanes else [encoder._pipeline]
-            pipelines = [getattr(pipeline, "_pipeline", pipeline) for pipeline in pipelines]  # of Reordering
-            assert all(isinstance(pipeline.executor.loop.executor, HybridExecutor) for pipeline in pipelines)
+            assert all(isinstance(executor_of(pipeline), HybridExecutor) for pipeline in pipelines_of(encoder))
         packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
     return b"".join(packet.data for packet in packets), [packet.reconstruction for packet in packets]
 
@@ -46,9 +45,9 @@ def encode(clip, settings):
 def compare(clip, width, height, splits, **options):
     expected, decoded = encode(clip, config(width, height, device="cpu", **options))
     for split in splits:
-        found, mine = encode(clip, config(width, height, split, device="hybrid", **options))
+        stream, mine = encode(clip, config(width, height, split, device="hybrid", **options))
         round_trip.assert_same(mine, decoded, f"split {split}")
-        assert found == expected, split
+        assert stream == expected, split
 
 
 @pytest.mark.parametrize("whole", (0, 1), ids=("whole stages on the processor", "whole stages on the GPU"))
@@ -75,13 +74,13 @@ def test_gops_at_once(gpu, gops):  # noqa: F811
 @pytest.mark.parametrize("split", (("half", 0), ("none", 1), ("all", 1)), ids=str)
 def test_bits_by_kind(gpu, split):  # noqa: F811
     """Counted from levels that come packed, in full or not at all."""
-    clip, found = round_trip.noise_clip(50, 50, 6, 4), []
+    clip, by_device = round_trip.noise_clip(50, 50, 6, 4), []
     for device, rows in (("cpu", None), ("hybrid", split)):
         settings = config(50, 50, rows, device=device, profile="high", subme=7, psy_rd=1, bits_by_kind=True)
         with h264lite.Encoder.from_config(settings) as encoder:
             pairs = [pair for planes in clip for pair in encoder.push(tuple(planes))] + encoder.drain()
-        found.append([(frame.data, row.bits_by_kind) for frame, row in pairs])
-    assert found[0] == found[1]
+        by_device.append([(frame.data, row.bits_by_kind) for frame, row in pairs])
+    assert by_device[0] == by_device[1]
 
 
 @pytest.mark.parametrize("tools", (*TOOLS, *MORE_TOOLS), ids=str)
@@ -104,8 +103,8 @@ def test_pictures_that_lie_on_the_gpu(gpu):  # noqa: F811
     with device:
         frames = [tuple(upload(device, plane) for plane in planes) if n % 3 else planes for n, planes in enumerate(clip)]
         for split in (("half", 1), ("all but one", 0), ("none", 1)):
-            found, _ = encode(frames, config(34, 50, split, device="hybrid", qp=3))
-            assert found == expected, split
+            stream, _ = encode(frames, config(34, 50, split, device="hybrid", qp=3))
+            assert stream == expected, split
     device.close()
 
 
@@ -124,7 +123,7 @@ def test_a_plan_for_one_device_is_that_device(gpu, monkeypatch):  # noqa: F811
     """No cost of two devices where one does everything and the other could not add much."""
     monkeypatch.setattr("h264lite.scheduler.hybrid.start.TOO_SLOW", 1.0)
     with h264lite.Encoder(64, 64, device="hybrid", qp=26, bframes=0) as encoder:
-        executor = encoder._pipeline.executor.loop.executor
+        executor = executor_of(encoder)
         assert not isinstance(executor, HybridExecutor)
         encoder.encode(np.zeros((96, 64), np.uint8))
         encoder.flush()
@@ -149,14 +148,14 @@ def test_what_the_tuning_file_says_of_a_gpu(gpu, split):  # noqa: F811
     assert tuning.choices == {"streams": 1, "tile_rows": 2}
     tuned = replace(plain, tuning=tuning)
     with h264lite.Encoder.from_config(tuned) as encoder:
-        executor = encoder._pipeline.executor.loop.executor
-        alone = executor.gpu_worker if split else executor
-        assert alone.gpu.tile_rows == 2 and (executor.serial if split is None else executor.executor_of("cuda:0").serial)
+        executor = executor_of(encoder)
+        assert gpu_of(encoder).tile_rows == 2
+        assert executor.serial if split is None else executor.executor_of("cuda:0").serial
     told = replace(tuned, gpu_choices={"tile_rows": 1})
     with h264lite.Encoder.from_config(told) as encoder:  # whatever the file says
-        executor = encoder._pipeline.executor.loop.executor
-        alone = executor.gpu_worker if split else executor
-        assert alone.gpu.tile_rows == 1 and not (executor.serial if split is None else executor.executor_of("cuda:0").serial)
+        executor = executor_of(encoder)
+        assert gpu_of(encoder).tile_rows == 1
+        assert not (executor.serial if split is None else executor.executor_of("cuda:0").serial)
     cpu = encode(clip, config(50, 82, device="cpu"))[0]
     assert all(encode(clip, some)[0] == cpu for some in (tuned, told, plain))
 
@@ -171,5 +170,5 @@ def test_a_real_clip(gops):
     compare(frames, 352, 288, [(rows, k % 2) for k, rows in enumerate(SPLITS)], **options)
     expected, _ = encode(frames, config(352, 288, device="cpu", **options))
     for device in ("cuda", "auto"):
-        found, _ = encode(frames, config(352, 288, device=device, **options))
-        assert found == expected, device
+        stream, _ = encode(frames, config(352, 288, device=device, **options))
+        assert stream == expected, device

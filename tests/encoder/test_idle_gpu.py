@@ -10,8 +10,9 @@ from h264lite.cuda_src.runtime.device import Device, DeviceUnavailable
 from h264lite.cuda_src.runtime.pool import Pool
 from h264lite.encoder.errors import DeviceLost, InputError
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
+from ..inside import allocations_of, executor_of, gpu_of, kept_gpu, made_of
+from ..support import round_trip
 
 KINDS = (  # width, height, options
     (48, 32, {}), (64, 48, {"slices": 2}), (48, 32, {"preset": "ultrafast"}), (48, 32, {"ref": 2}), (48, 32, {}),
@@ -42,30 +43,24 @@ def encode(width, height, **options):
         return stream(encoder, round_trip.noise_clip(width, height, 4, 5))
 
 
-def device_of(encoder):
-    return encoder._pipeline.executor.loop.executor.gpu
-
-
 def test_the_same_bytes_for_all_sizes_and_settings(kept):
     devices = set()
     for width, height, options in KINDS:
         assert encode(width, height, **options) == encode(width, height, device="cpu", **options)
-        devices.add(id(idle._kept[1]))
-    assert len(devices) == 1, "one GPU served all"
+        devices.add(kept_gpu())
+    assert len(devices) == 1 and None not in devices, "one GPU served all"
 
 
 def test_nothing_is_made_for_the_second_of_two_like_encoders(kept):
     encode(48, 32)
-    device = idle._kept[1]
-    before = [id(allocation) for _, allocation in device._memory._made], len(device._streams._made)
-    modules, events = dict(device._modules), len(device._events[False]._made)
+    device = kept_gpu()
+    before = made_of(device)
     encode(48, 32)
-    assert idle._kept[1] is device and device._modules == modules and len(device._events[False]._made) == events
-    assert ([id(allocation) for _, allocation in device._memory._made], len(device._streams._made)) == before
+    assert kept_gpu() is device and made_of(device) == before
     if kept is not None:
-        assert len(kept.allocations) == len(before[0]), "all memory is of the GPU that is kept"
+        assert len(kept.allocations) == len(allocations_of(device)), "all memory is of the GPU that is kept"
     h264lite.release_gpu()
-    assert idle._kept is None and not device._memory._made
+    assert kept_gpu() is None and not allocations_of(device)
     if kept is not None:
         assert not kept.allocations
     h264lite.release_gpu()  # nothing to free
@@ -73,17 +68,17 @@ def test_nothing_is_made_for_the_second_of_two_like_encoders(kept):
 
 def test_memory_of_another_size_is_freed_by_the_encoder_after(kept):
     encode(48, 32)
-    small = idle._kept[1].held_bytes[0]
+    small = kept_gpu().held_bytes[0]
     encode(96, 64)
     encode(48, 32)
-    assert idle._kept[1].held_bytes[0] == small
+    assert kept_gpu().held_bytes[0] == small
 
 
 def test_memory_of_another_size_is_freed_where_it_is_needed(kept):
     if kept is None:
         pytest.skip("the emulated GPU has little memory on demand")
     encode(96, 64)
-    kept.memory = idle._kept[1].held_bytes[0] + 4096
+    kept.memory = kept_gpu().held_bytes[0] + 4096
     assert encode(80, 64) == encode(80, 64, device="cpu")
 
 
@@ -92,18 +87,18 @@ def test_two_encoders_at_once(kept):
     expected = [stream(make(*size, device="cpu"), clip) for size, clip in zip(((48, 32), (64, 48)), clips)]
     encode(48, 32)
     one, two = make(48, 32), make(64, 48)
-    assert device_of(one) is not device_of(two)
+    assert gpu_of(one) is not gpu_of(two)
     packets = [[], []]
     for pair in zip(*clips):
-        for encoder, planes, found in zip((one, two), pair, packets):
-            found += encoder.encode(planes)
-    for encoder, found, data in zip((one, two), packets, expected):
-        found += encoder.flush()
-        assert b"".join(packet.data for packet in found) == data
-    second = device_of(two)
+        for encoder, planes, of_encoder in zip((one, two), pair, packets):
+            of_encoder += encoder.encode(planes)
+    for encoder, of_encoder, data in zip((one, two), packets, expected):
+        of_encoder += encoder.flush()
+        assert b"".join(packet.data for packet in of_encoder) == data
+    second = gpu_of(two)
     one.close()
     two.close()
-    assert idle._kept[1] is second, "one is kept, the last"
+    assert kept_gpu() is second, "one is kept, the last"
     assert encode(48, 32) == expected[0]
 
 
@@ -129,7 +124,7 @@ def test_a_gpu_that_failed_is_not_kept(kept):
     with pytest.raises(DeviceLost), make(48, 32) as encoder:
         kept.fail_after = kept.launches + 2
         stream(encoder, clip)
-    assert idle._kept is None
+    assert kept_gpu() is None
     kept.fail_after = None
     assert encode(48, 32) == expected
 
@@ -138,32 +133,32 @@ def test_a_gpu_that_is_lost_while_it_is_idle_is_replaced(kept):
     if kept is None:
         pytest.skip("a real context must not be abandoned: later tests use it")
     expected = encode(48, 32)
-    device = idle._kept[1]
+    device = kept_gpu()
     device.lost = "the context was destroyed"
-    assert encode(48, 32) == expected and idle._kept[1] is not device
+    assert encode(48, 32) == expected and kept_gpu() not in (None, device)
 
 
 def test_limits_and_processes(kept, monkeypatch):
     encode(48, 32)
-    device = idle._kept[1]
+    device = kept_gpu()
     with monkeypatch.context() as patch:
         patch.setattr(os, "getpid", lambda: 0)  # as after a fork
         with pytest.raises(DeviceUnavailable, match="forked"):
             idle.take()
-        assert idle._kept is None and device._memory._made, "left alone"
+        assert kept_gpu() is None and allocations_of(device), "left alone"
     device.close()
     monkeypatch.setattr(idle, "MOST_GPU_MEMORY", 1000)
     encode(48, 32)
-    assert idle._kept is None
+    assert kept_gpu() is None
     if kept is not None:
         assert not kept.allocations
 
 
 def test_a_user_that_keeps_host_arrays_gives_nothing_up(kept):
     encoder = make(48, 32)
-    executor = encoder._pipeline.executor.loop.executor
+    executor = executor_of(encoder)
     executor.close(keep_host=True)
-    assert idle._kept is None and isinstance(executor.gpu, Device)
+    assert kept_gpu() is None and isinstance(executor.gpu, Device)
     encoder.close()
 
 

@@ -10,8 +10,8 @@ from h264lite.encoder.settings.config import Config
 from h264lite.standard.bits import NAL_AUD, NAL_IDR, NAL_PPS, NAL_SEI, NAL_SLICE, NAL_SPS, nal_unit, split_byte_stream
 from h264lite.standard.syntax import parse_access_unit_delimiter, parse_sei, write_sei
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
+from ..support import round_trip
 
 SIZE = 48, 32
 
@@ -32,12 +32,12 @@ def units(stream):
 def test_the_order_of_nal_units_is_the_standards(clip):
     """7.4.1.2.3; slices stay the same bytes."""
     plain, both = encode(clip), encode(clip, info_sei=True, aud=True)
-    found = units(both)
+    of_both = units(both)
     idr, p = [NAL_IDR, NAL_IDR], [NAL_AUD, NAL_SLICE, NAL_SLICE]
     begin = [NAL_AUD, NAL_SPS, NAL_PPS]
-    assert [kind for kind, _ in found] == [*begin, NAL_SEI, *idr, *p, *p, *begin, *idr, *p]
-    assert [parse_access_unit_delimiter(rbsp) for kind, rbsp in found if kind == NAL_AUD] == [0, 1, 1, 0, 1]
-    assert [unit for unit in found if unit[0] not in (NAL_AUD, NAL_SEI)] == units(plain)
+    assert [kind for kind, _ in of_both] == [*begin, NAL_SEI, *idr, *p, *p, *begin, *idr, *p]
+    assert [parse_access_unit_delimiter(rbsp) for kind, rbsp in of_both if kind == NAL_AUD] == [0, 1, 1, 0, 1]
+    assert [unit for unit in of_both if unit[0] not in (NAL_AUD, NAL_SEI)] == units(plain)
     assert {header for header in re.findall(b"\0\0\0\1(.)", both, re.S)} == {b"\x09", b"\x67", b"\x68"}, "nal_ref_idc 0"
     assert both.startswith(b"\0\0\0\1\x09\x10\0\0\0\1\x67")
     round_trip.check(clip, *SIZE, threads=1, keyint=3, info_sei=True, aud=True)

@@ -37,11 +37,11 @@ def arrays(draw, least):
     return Layout(axes, format), tuple(sizes[axis] for axis in axes)
 
 
-def same(found, true, shape):
+def same(guess, true, shape):
     """Whether two readings give the same frames. BGR is not found by shape."""
-    moving = ["".join(axis for axis, n in zip(layout.axes, shape) if n > 1 or axis in "HW") for layout in (found, true)]
+    moving = ["".join(axis for axis, n in zip(layout.axes, shape) if n > 1 or axis in "HW") for layout in (guess, true)]
     formats = {"bgr": "rgb", "bgra": "rgba"}.get(true.format, true.format)
-    return moving[0] == moving[1].replace("B", "") and found.format == formats and found.size(shape) == true.size(shape)
+    return moving[0] == moving[1].replace("B", "") and guess.format == formats and guess.size(shape) == true.size(shape)
 
 
 @pytest.mark.parametrize("examples", (1000, pytest.param(10_000, marks=pytest.mark.slow)))
@@ -54,19 +54,20 @@ def right_or_refused(case, is_uint8):
     if true.format in PACKED:
         is_uint8 = True
     try:
-        found = find_layout(shape, is_uint8, whole=True)
+        layout = find_layout(shape, is_uint8, whole=True)
     except InputError as error:
         assert "layout=" in str(error) or "format=" in str(error)
     else:
-        assert same(found, true, shape), found
+        assert same(layout, true, shape), layout
 
 
 @settings(max_examples=500, deadline=None)
 @given(arrays(1))
 def test_what_is_said_is_taken(case):
     true, shape = case
-    found = find_layout(shape, True, true.axes, true.format)
-    assert found.size(shape) == true.size(shape) and found.format == true.format and found.frames(shape) == true.frames(shape)
+    layout = find_layout(shape, True, true.axes, true.format)
+    assert layout.size(shape) == true.size(shape) and layout.frames(shape) == true.frames(shape)
+    assert layout.format == true.format
     width, height = true.size(shape)
     if true.format in ("rgb", "gray", "i420"):
         earlier = Known(true.format, width, height, frozenset([true.axes]))

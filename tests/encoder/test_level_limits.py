@@ -6,7 +6,7 @@ import pytest
 from h264lite.standard.bits import NAL_SPS, nal_unit
 from h264lite.standard.syntax import parse_sps, write_sps
 
-from .. import level_limits
+from ..support import level_limits
 from .test_hrd_model import rebuilt
 
 NOISE = np.random.default_rng(3).integers(0, 256, (5, 96, 160), np.uint8)
@@ -66,8 +66,8 @@ def test_sizes_and_rates():
         (10, {"max_dec_frame_buffering": 7, "max_num_ref_frames": 7}, ["decoded picture buffer"]),
         (10, {"max_num_reorder_frames": 5}, ["frames reordered"]),
     ):  # fmt: skip
-        found = problems(data, level_idc=level, **changes)
-        assert len(found) == len(said) and all(word in text for word, text in zip(said, found)), found
+        texts = problems(data, level_idc=level, **changes)
+        assert len(texts) == len(said) and all(word in text for word, text in zip(said, texts)), texts
     wide = stream([np.zeros((16, 480), np.uint8)], qp=40)
     assert "squared side" in problems(wide, level_idc=10)[0]
     large = stream([np.zeros((160, 176), np.uint8)], qp=40)
@@ -77,15 +77,15 @@ def test_sizes_and_rates():
 def test_slices_and_compression():
     data = stream(NOISE, qp=30, slices=6, fps=30)
     assert not problems(data) and not problems(data, level_idc=31)
-    found = problems(data, level_idc=31, time_scale=2 * 400)
-    assert [text.partition(":")[0] for text in found] == [f"slices of picture {n}" for n in range(1, 5)]
-    found = problems(stream(NOISE[:2], qp=0, fps=20), limited=True)
-    assert [text.partition(":")[0] for text in found] == ["bytes of picture 0", "bytes of picture 1"]
+    texts = problems(data, level_idc=31, time_scale=2 * 400)
+    assert [text.partition(":")[0] for text in texts] == [f"slices of picture {n}" for n in range(1, 5)]
+    texts = problems(stream(NOISE[:2], qp=0, fps=20), limited=True)
+    assert [text.partition(":")[0] for text in texts] == ["bytes of picture 0", "bytes of picture 1"]
 
 
 def test_buffers():
     data = stream(NOISE, crf=40, vbv_maxrate=120, vbv_bufsize=200, nal_hrd="vbr", fps=15)
     assert not problems(data)
-    found = problems(data, level_idc=10)
-    assert [text.partition(":")[0] for text in found] == ["bit rate"], found
+    texts = problems(data, level_idc=10)
+    assert [text.partition(":")[0] for text in texts] == ["bit rate"], texts
     assert problems(stream(NOISE, crf=40, vbv_maxrate=60, vbv_bufsize=300, nal_hrd="vbr", fps=15), level_idc=10)

@@ -7,8 +7,8 @@ from h264lite.encoder.decisions.frame_decider import FrameDecider
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frame_spec import B
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, gpu, on_gpus  # noqa: F401
+from ..support import round_trip
 from .test_cuda_streams import compare
 from .test_scene_cuts import bytes_of, packets_of
 
@@ -36,28 +36,28 @@ def specs_of(clip, **options):
 
 def maps(specs):
     """QPs by display index: int[6, 8], or one."""
-    found = {}
+    qp_maps = {}
     for spec in specs:
         qps = np.frombuffer(spec.mb_qp, np.uint8).astype(int)
-        found[spec.display_index] = qps.reshape(6, 8) if qps.size else np.full((6, 8), spec.qp)
-    return found
+        qp_maps[spec.display_index] = qps.reshape(6, 8) if qps.size else np.full((6, 8), spec.qp)
+    return qp_maps
 
 
 @pytest.mark.parametrize("options", [{}, {"bframes": 3}, {"bframes": 7, "b_pyramid": "dyadic", "b_adapt": 0}], ids=str)
 def test_what_stays_gets_lower_qps(options):
     specs = specs_of(half_still(20), **options)
-    found = maps(specs)
-    first = found[0]
+    qp_maps = maps(specs)
+    first = qp_maps[0]
     assert first[1:5, 1:3].max() < 28 and first[:, 5:].min() > first[1:5, 1:3].max() + 5
     last = specs[-1].display_index
-    assert (found[last] == found[last][0, 0]).all(), "no frame depends on the last one"
-    assert first[2, 2] <= found[8][2, 2] or "bframes" in options
+    assert (qp_maps[last] == qp_maps[last][0, 0]).all(), "no frame depends on the last one"
+    assert first[2, 2] <= qp_maps[8][2, 2] or "bframes" in options
     for spec in specs:
         assert bool(spec.mb_qp) == spec.is_reference
         if spec.frame_type == B and not spec.is_reference:
-            assert (found[spec.display_index] == spec.qp).all()
+            assert (qp_maps[spec.display_index] == spec.qp).all()
         if spec.mb_qp:
-            assert found[spec.display_index].min() <= spec.qp <= found[spec.display_index].max()
+            assert qp_maps[spec.display_index].min() <= spec.qp <= qp_maps[spec.display_index].max()
     flat = maps(specs_of(half_still(20), no_mbtree=True, **options))
     assert all((qps == qps[0, 0]).all() for qps in flat.values())
 

@@ -8,9 +8,9 @@ from h264lite.encoder.errors import OptionError
 from h264lite.encoder.settings.config import Config
 from h264lite.standard.macroblock import I_PCM
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 from .test_cuda_streams import compare
 
 WIDTH, HEIGHT = 82, 66
@@ -50,9 +50,9 @@ def encoded(clip, **options):
     """The frames with their reconstruction, in coding order."""
     height, width = clip[0][0].shape
     with h264lite.Encoder(width, height, 30, keep_reconstruction=True, device="cpu", **steady(options)) as encoder:
-        found = [frame for planes in clip for frame, _ in encoder.push(tuple(planes))]
-        found += [frame for frame, _ in encoder.drain()]
-        return found
+        frames = [frame for planes in clip for frame, _ in encoder.push(tuple(planes))]
+        frames += [frame for frame, _ in encoder.drain()]
+        return frames
 
 
 def checked(clip, **options):
@@ -135,8 +135,8 @@ def test_refused_where_it_is_not_built():
 
 def test_csv_has_the_range(tmp_path):
     """Mean, least and largest QP of each frame."""
-    found = round_trip.rows(round_trip.noise_clip(48, 48, 2, 3), 48, 48, aq_mode=1, device="cpu")
-    for frame, row in found:
+    pairs = round_trip.rows(round_trip.noise_clip(48, 48, 2, 3), 48, 48, aq_mode=1, device="cpu")
+    for frame, row in pairs:
         cells = dict(zip(row.header(), row.cells()))
         assert (int(cells["qp_least"]), int(cells["qp_most"])) == frame.qp_range
         assert float(cells["qp"]) == pytest.approx(frame.avg_qp, abs=0.01)

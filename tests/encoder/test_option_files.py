@@ -9,7 +9,7 @@ import pytest
 from h264lite.encoder.settings import frame_requests, option_types, pass_file, scaling_lists
 from h264lite.files import small_file
 
-from .. import round_trip
+from ..support import round_trip
 
 LIMIT = 1 << 16
 FAST = {"preset": "ultrafast", "device": "cpu", "threads": 1}

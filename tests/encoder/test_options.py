@@ -72,8 +72,8 @@ def test_keyword_arguments_are_those_of_the_table():
     ("level", "4.0", "4"), ("level", 10, "1"),
 ])  # fmt: skip
 def test_numbers_of_other_libraries(name, value, expected):
-    found = BY_NAME[name].value(value)
-    assert found == expected and type(getattr(found, "numerator", 0)) in (int, bool)
+    number = BY_NAME[name].value(value)
+    assert number == expected and type(getattr(number, "numerator", 0)) in (int, bool)
 
 
 @pytest.mark.parametrize("value", (True, 0, 99, -4, 3.0000001, "", "4.10", "9.9", [], "1b", "²1"))
@@ -380,8 +380,8 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
 
 
 def test_frame_types_are_settled():
-    found = config(bframes=3, b_adapt=2, fps=60)
-    assert (found.scenecut, found.b_adapt, found.min_keyint) == (40, 2, 25)
+    settings = config(bframes=3, b_adapt=2, fps=60)
+    assert (settings.scenecut, settings.b_adapt, settings.min_keyint) == (40, 2, 25)
     assert (config().scenecut, config().b_adapt, config(qp=26).scenecut) == (40, 1, 40)
     assert (config(bframes=0).scenecut, config(bframes=0, qp=26).scenecut, config(bframes=0).b_adapt) == (40, 0, 0)
     assert config(scenecut=40).scenecut == 40 and config(bframes=3, no_scenecut=True).scenecut == 0
@@ -505,9 +505,10 @@ def test_deblocking_forms():
 def test_presets_pass_the_same_checks_and_differ():
     assert PRESETS.keys() == CAVLC_PRESETS.keys()
     for options in ({}, {"profile": "main"}, {"profile": "baseline"}, {"no_cabac": True}):
-        made = [config(preset=name, **options) for name in PRESETS]
-        kinds = {(c.ref, c.merange, c.subme, c.trellis, c.partitions, c.deblock, c.cabac, c.transform_8x8_mode) for c in made}
-        assert len(kinds) == len(made)
+        configs = [config(preset=name, **options) for name in PRESETS]
+        kinds = {(c.ref, c.merange, c.subme, c.trellis, c.partitions, c.deblock, c.cabac, c.transform_8x8_mode)
+                 for c in configs}  # fmt: skip
+        assert len(kinds) == len(configs)
         assert config(preset="medium", **options) == config(**options)
     assert config(preset="slow", merange=8).merange == 8
     for name in PRESETS:
@@ -577,9 +578,9 @@ TUNED = [
 
 @pytest.mark.parametrize(("tune", "given", "by_tune"), TUNED)
 def test_a_tune_stands_for_options_and_gives_way_to_those_that_are_given(tune, given, by_tune):
-    found, said = config(**given, tune=tune), config(**given | by_tune)
-    assert found.tune == (tune if isinstance(tune, str) else ",".join(tune))
-    assert replace(found, tune=None) == replace(said, tune=None)
+    tuned, said = config(**given, tune=tune), config(**given | by_tune)
+    assert tuned.tune == (tune if isinstance(tune, str) else ",".join(tune))
+    assert replace(tuned, tune=None) == replace(said, tune=None)
 
 
 def test_a_tune_changes_the_b_frames_of_a_preset():
@@ -644,9 +645,9 @@ def test_a_device_that_is_asked_for_by_name_never_degrades(monkeypatch):
     assert caught.value.option == "me"
     by_bits = {"subme": 6, "profile": "baseline"}
     assert config(**by_bits).device == "cpu" and "--subme 6 exists for the CPU only" in config(**by_bits).device_reason
-    for asked in ({"device": "cuda"}, {"devices": "cuda:0"}):
+    for device in ({"device": "cuda"}, {"devices": "cuda:0"}):
         with pytest.raises(OptionError, match="6 exists for the CPU only") as caught:
-            config(**by_bits, **asked)
+            config(**by_bits, **device)
         assert caught.value.option == "subme"
     assert config(subme=7, profile="main", device="cuda").device == "cuda"
     assert config(subme=6, device="hybrid").device == "hybrid"  # whose rows of the CPU have the stages of the CPU
@@ -657,10 +658,10 @@ def test_a_device_that_is_asked_for_by_name_never_degrades(monkeypatch):
 
 
 def test_the_document_is_current():
-    made = runpy.run_path(str(ROOT / "docs" / "make_options.py"))["text"]()
-    assert (ROOT / "docs" / "options.md").read_text(encoding="utf-8") == made, "run make docs"
+    text = runpy.run_path(str(ROOT / "docs" / "make_options.py"))["text"]()
+    assert (ROOT / "docs" / "options.md").read_text(encoding="utf-8") == text, "run make docs"
     for row in OPTIONS:
-        assert (row.name if row.scope == API else row.flag) in made
+        assert (row.name if row.scope == API else row.flag) in text
 
 
 @pytest.mark.parametrize(("value", "text"), (

@@ -14,8 +14,8 @@ from h264lite.encoder.errors import OutputError
 from h264lite.encoder.files.output_mp4 import Mp4Sink
 from h264lite.mp4 import layouts
 
-from .. import round_trip
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 
 av = pytest.importorskip("av", reason="PyAV reads the files")
 WIDTH, HEIGHT, FRAMES, KEYINT = 50, 34, 24, 8
@@ -27,8 +27,8 @@ def packets():
     """Packets of a clip with their reconstruction."""
     options = {"colorprim": "bt709", "transfer": "bt709", "colormatrix": "bt709", "range": "tv", "sar": "4:3"}
     with Encoder(WIDTH, HEIGHT, RATE, keyint=KEYINT, threads=1, keep_reconstruction=True, **steady(options)) as encoder:
-        made = [p for planes in round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3) for p in encoder.encode(planes)]
-        return made + encoder.flush()
+        coded = [p for planes in round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3) for p in encoder.encode(planes)]
+        return coded + encoder.flush()
 
 
 def write(target, count=FRAMES, **options):
@@ -76,10 +76,10 @@ def test_ffmpeg_reads_frames_times_and_colours(tmp_path):
         assert_frames(data)
         with av.open(io.BytesIO(data)) as container:
             stream = container.streams.video[0]
-            found = [p for p in container.demux(stream) if p.size]
-            assert [p.pts * p.time_base for p in found] == [n / RATE for n in range(FRAMES)], name
-            assert all(p.duration * p.time_base == 1 / RATE and p.dts == p.pts for p in found), name
-            assert [p.is_keyframe for p in found] == [n % KEYINT == 0 for n in range(FRAMES)], name
+            demuxed = [p for p in container.demux(stream) if p.size]
+            assert [p.pts * p.time_base for p in demuxed] == [n / RATE for n in range(FRAMES)], name
+            assert all(p.duration * p.time_base == 1 / RATE and p.dts == p.pts for p in demuxed), name
+            assert [p.is_keyframe for p in demuxed] == [n % KEYINT == 0 for n in range(FRAMES)], name
             assert stream.average_rate == stream.base_rate == RATE
             assert stream.duration * stream.time_base == FRAMES / RATE
             assert stream.sample_aspect_ratio == Fraction(4, 3) and stream.codec_context.extradata[:1] == b"\1"
@@ -175,9 +175,9 @@ def test_variable_frame_rate_and_a_rate_of_few_units(tmp_path):
         sink.write_packet(packet.data, time, time, packet.is_keyframe, 55)
     sink.close()
     with av.open(str(tmp_path / "o.mp4")) as container:
-        found = [p for p in container.demux(video=0) if p.size]
-        assert [p.pts * p.time_base for p in found] == [Fraction(time, 90000) for time in times]
-        assert found[-1].duration * found[-1].time_base == Fraction(55, 90000)
+        demuxed = [p for p in container.demux(video=0) if p.size]
+        assert [p.pts * p.time_base for p in demuxed] == [Fraction(time, 90000) for time in times]
+        assert demuxed[-1].duration * demuxed[-1].time_base == Fraction(55, 90000)
     with av.open(str(write(tmp_path / "o.mp4", fps=Fraction(1, 3)))) as container:
         assert container.streams.video[0].duration * container.streams.video[0].time_base == 3 * FRAMES
 
@@ -195,10 +195,10 @@ def test_reordered_frames(fragment, signed):
     sink.close()
     assert (b"elst" in target.getvalue()) == (not signed)
     with av.open(io.BytesIO(target.getvalue())) as container:
-        found = [p for p in container.demux(video=0) if p.size]
+        units = [p for p in container.demux(video=0) if p.size]
         late = (signed and fragment is not None) / RATE  # FFmpeg puts such a first frame at its shift
-        assert [p.pts * p.time_base - late for p in found] == [pts / RATE for pts in output_order]
-        assert [p.dts * p.time_base - late for p in found] == [(n - 1) / RATE for n in range(7)]  # <= pts: FFmpeg sees to it
+        assert [p.pts * p.time_base - late for p in units] == [pts / RATE for pts in output_order]
+        assert [p.dts * p.time_base - late for p in units] == [(n - 1) / RATE for n in range(7)]  # <= pts: FFmpeg sees to it
 
 
 # Where writing ends too early ----------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from h264lite.encoder.decisions.rate_factor import CrfRules, RateFactor
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frame_spec import B, I
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, gpu, on_gpus  # noqa: F401
+from ..support import round_trip
 from .test_cuda_streams import compare
 from .test_scene_cuts import CLIP, HEIGHT, OPTIONS, WIDTH, bytes_of, packets_of
 

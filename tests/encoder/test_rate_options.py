@@ -19,7 +19,7 @@ from h264lite.encoder.settings.tunes import TUNES
 from h264lite.encoder.statistics import FrameRow, Statistics
 from h264lite.scheduler.frame_spec import B, I, P
 
-from .. import round_trip
+from ..support import round_trip
 from .test_scene_cuts import bytes_of
 
 SEED, SIZE = 2407, (64, 48)
@@ -34,11 +34,11 @@ def config_of(**options):
 
 def packets_of(frames=20, requests=None, **options):
     """Packets of the clip. requests: keyword arguments of `encode`, by frame."""
-    found = []
+    packets = []
     with h264lite.Encoder(*SIZE, options.pop("fps", 25), keep_reconstruction=True, **{**QUICK, **options}) as encoder:
         for n, planes in enumerate(CLIP[:frames]):
-            found += encoder.encode(tuple(planes), **(requests or {}).get(n, {}))
-        return found + encoder.flush()
+            packets += encoder.encode(tuple(planes), **(requests or {}).get(n, {}))
+        return packets + encoder.flush()
 
 
 def decoded(packets):
@@ -140,36 +140,36 @@ def test_requested_types_are_kept_where_they_are_possible(options):
     for seed in range(8):
         rng = np.random.default_rng([SEED, seed])
         requests = {n: Request(str(rng.choice([IDR, I, P, B, B, ""]))) for n in range(40) if rng.random() < 0.5}
-        found, _, told = asked_types(config, requests, seed=seed)
+        kinds, _, told = asked_types(config, requests, seed=seed)
         wrong, run = [], 0
-        for n, kind in enumerate(found):
-            asked, run = requests.get(n, Request()).frame_type, run + 1 if kind == B else 0
-            behind = found[n + 1] if n < 39 else IDR
+        for n, kind in enumerate(kinds):
+            wanted, run = requests.get(n, Request()).frame_type, run + 1 if kind == B else 0
+            behind = kinds[n + 1] if n < 39 else IDR
             assert n or kind == IDR
             assert (kind != B or behind not in (IDR, I)) and run <= config.bframes
-            if asked not in ("", kind):
+            if wanted not in ("", kind):
                 wrong.append(n)
                 others = next((m for m in range(n, 0, -1) if requests.get(m, Request()).frame_type != B), 0)
-                by_keyint = kind == IDR and (n == 0 or n - max(m for m in range(n) if found[m] == IDR) == config.keyint)
-                no_b = kind == P and asked == B and (behind in (IDR, I) or n - others > config.bframes)
+                by_keyint = kind == IDR and (n == 0 or n - max(m for m in range(n) if kinds[m] == IDR) == config.keyint)
+                no_b = kind == P and wanted == B and (behind in (IDR, I) or n - others > config.bframes)
                 assert by_keyint or no_b, n
-        assert len(told) == bool(wrong) and (not wrong or told[0].startswith(f"frame {wrong[0]}: {found[wrong[0]]}"))
+        assert len(told) == bool(wrong) and (not wrong or told[0].startswith(f"frame {wrong[0]}: {kinds[wrong[0]]}"))
 
 
 def test_an_impossible_type_is_told_once():
     config = config_of(bframes=2, b_adapt=0, scenecut=0, keyint=10)
-    for at, asked, why in ((0, P, "the first frame"), (10, P, "--keyint"), (39, B, "--bframes"), (19, B, "I frame")):
-        found, _, (text,) = asked_types(config, {at: Request(asked)})
-        assert why in text and text.startswith(f"frame {at}: {found[at]} in place of {asked}")
+    for at, wanted, why in ((0, P, "the first frame"), (10, P, "--keyint"), (39, B, "--bframes"), (19, B, "I frame")):
+        kinds, _, (text,) = asked_types(config, {at: Request(wanted)})
+        assert why in text and text.startswith(f"frame {at}: {kinds[at]} in place of {wanted}")
     assert asked_types(config, {5: Request(IDR), 6: Request(B), 7: Request(B)})[2] == []
     (text,) = asked_types(config_of(), {n: Request(B) for n in range(3, 9)})[2]
     assert text.startswith("frame 3: P in place of B") and "not reported" in text
 
 
 def test_a_forced_keyframe_closes_the_gop_and_counts_for_keyint():
-    found, specs, _ = asked_types(config_of(bframes=3, b_adapt=0, scenecut=0, keyint=10), {6: Request(IDR)})
-    assert [n for n, kind in enumerate(found) if kind == IDR] == [0, 6, 16, 26, 36]
-    assert found[5] == P
+    kinds, specs, _ = asked_types(config_of(bframes=3, b_adapt=0, scenecut=0, keyint=10), {6: Request(IDR)})
+    assert [n for n, kind in enumerate(kinds) if kind == IDR] == [0, 6, 16, 26, 36]
+    assert kinds[5] == P
     for spec in specs:
         earlier = {other.coding_index for other in specs if other.gop == spec.gop}
         assert set(spec.list0 + spec.list1) <= earlier
@@ -203,19 +203,19 @@ def test_requested_qps_keep_to_the_limits():
 def test_zones_set_qps_as_the_option_does():
     options = {"bframes": 3, "b_adapt": 0, "scenecut": 0, "keyint": 12}
     plain, other = (asked_types(config_of(qp=qp, **options), {})[1] for qp in (26, 35))
-    found = asked_types(config_of(qp=26, zones="5,20,q=35", **options), {})[1]
-    assert [spec.qp for spec in found] == [(other if 5 <= n <= 20 else plain)[n].qp for n in range(40)]
-    found = asked_types(config_of(crf=23, zones="5,20,q=35", **options), {})[1]
-    assert all(found[n].qp == other[n].qp for n in range(5, 21)) and found[21].qp != other[21].qp
+    zoned = asked_types(config_of(qp=26, zones="5,20,q=35", **options), {})[1]
+    assert [spec.qp for spec in zoned] == [(other if 5 <= n <= 20 else plain)[n].qp for n in range(40)]
+    zoned = asked_types(config_of(crf=23, zones="5,20,q=35", **options), {})[1]
+    assert all(zoned[n].qp == other[n].qp for n in range(5, 21)) and zoned[21].qp != other[21].qp
 
 
 @pytest.mark.parametrize("options", [{}, {"crf": 23}, {"crf": 23, "no_mbtree": True, "bframes": 3}], ids=str)
 def test_zones_change_the_rate(options):
     plain = asked_types(config_of(**options), {})[1]
-    found = asked_types(config_of(zones="4,9,b=0.5/20,29,b=2/25,26,b=1", **options), {})[1]
+    zoned = asked_types(config_of(zones="4,9,b=0.5/20,29,b=2/25,26,b=1", **options), {})[1]
     for n in range(40):
         shift = 6 * (4 <= n <= 9) - 6 * (20 <= n <= 29 and n not in (25, 26))
-        assert abs(found[n].qp - min(51, max(0, plain[n].qp + shift))) <= (1 if options else 0), n
+        assert abs(zoned[n].qp - min(51, max(0, plain[n].qp + shift))) <= (1 if options else 0), n
 
 
 def test_the_last_zone_of_a_frame_counts_and_requests_more():
@@ -416,8 +416,8 @@ def test_random_settings_decide_or_are_refused_by_name():
         for spec in specs:
             qps = [*spec.mb_qp, spec.qp]
             assert config.qpmin <= min(qps) and max(qps) <= config.qpmax, (seed, options)
-        asked = {n: min(config.qpmax, max(config.qpmin, some.qp)) for n, some in requests.items() if some.qp is not None}
-        assert {spec.display_index: spec.qp for spec in specs if spec.qp_by == "request"} == asked
+        wanted = {n: min(config.qpmax, max(config.qpmin, some.qp)) for n, some in requests.items() if some.qp is not None}
+        assert {spec.display_index: spec.qp for spec in specs if spec.qp_by == "request"} == wanted
     assert decided > 80
 
 

@@ -14,8 +14,8 @@ from h264lite.encoder.gops.gops import count_lanes
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frame_spec import FrameSpec
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..support import round_trip
 from .test_bitrate import FPS, HEIGHT, WIDTH, clip
 
 FAST = {"preset": "superfast", "fps": FPS, "bframes": 2, "bitrate": 150, "keyint": 12}
@@ -48,14 +48,14 @@ def test_parts_are_gops_and_not_short(monkeypatch):
 
 @pytest.mark.parametrize("count", (50, 62))
 def test_the_stream_and_the_file_do_not_depend_on_the_number_of_gops(count, short_parts, tmp_path):
-    frames, path, found = clip("cuts", count), tmp_path / "stats", set()
+    frames, path, outcomes = clip("cuts", count), tmp_path / "stats", set()
     encode(frames, 1, path)
     first = path.read_bytes()
     for options in ({}, {"gops": 2}, {"gops": 4, "threads": 3}):
         path.write_bytes(first)
         second = encode(frames, 2, path, **options)
-        found.add((second, encode(frames, 3, path, **options), path.read_bytes()))
-    assert len(found) == 1
+        outcomes.add((second, encode(frames, 3, path, **options), path.read_bytes()))
+    assert len(outcomes) == 1
     assert len(round_trip.ffmpeg_frames(second)) == count
 
 
@@ -106,16 +106,16 @@ def test_the_parts_share_the_bits_of_the_stream(config):
 
 def settled_qps(control, part, bits):
     """QPs of the frames of a part, all of which come out with so many bits."""
-    found, finished = [], part.start
+    qps, finished = [], part.start
     for n in part:
         while finished <= n - control.lag(n):
             control.add(finished, bits)
             finished += 1
         spec = FrameSpec(n, n, n // 12, "P", False, True, n, 2 * n, 0, 28, 0, (n - 1,), (n,), ((0, 5),))
-        found.append(control.assign_qp(spec, ())[0].qp)
+        qps.append(control.assign_qp(spec, ())[0].qp)
     for n in range(finished, part.stop):
         control.add(n, bits)
-    return found
+    return qps
 
 
 def test_corrections_begin_anew_with_a_part(config):

@@ -18,6 +18,7 @@ from h264lite.scheduler.threads import semaphore
 from h264lite.scheduler.threads.readers import Readers
 
 from ..cuda_emulator.driver import EmulatedDriver
+from ..inside import ring_of
 
 SIZE = 48 * 32 * 3 // 2
 PICTURES = 3 * READ_BATCH + 1
@@ -63,11 +64,11 @@ def test_what_is_there_comes_before_the_error(source, whole):
     """A file that has become shorter."""
     with source.path.open("r+b") as file:
         file.truncate(whole * SIZE + 5)
-    found = []
+    numbers = []
     with pytest.raises(InputError, match=f"has become shorter; frame {whole} is missing"):
         for value in values(source, range(PICTURES)):
-            found.append(value)
-    assert found == list(range(whole))
+            numbers.append(value)
+    assert numbers == list(range(whole))
 
 
 def test_short_reads_go_on(source, monkeypatch):
@@ -109,14 +110,14 @@ def test_places_for_reading_ahead_are_there_for_who_asks(device, monkeypatch):
     device_module.use_driver(EmulatedDriver())
     try:
         pipeline = Pipeline(Config.from_options(width=16, height=16, device=device, threads=4, qp=26, bframes=0))
-        short, first = len(pipeline.executor.ring.frames), pipeline.next_buffer()
+        ring, first = ring_of(pipeline), pipeline.next_buffer()
+        short = len(ring.frames)
         assert [pipeline.read_ahead(), pipeline.read_ahead()] == 2 * [device != "cpu"]
-        ring = pipeline.executor.ring
         assert len(ring.frames) >= ring.in_flight + 1 + (device != "cpu") * READ_AHEAD_FRAMES
-        assert (len(pipeline.executor.ring.frames) > short) == (device != "cpu") and pipeline.next_buffer() is first
+        assert (len(ring.frames) > short) == (device != "cpu") and pipeline.next_buffer() is first
         if device != "cpu":
             assert len({pipeline.next_buffer(k).ctypes.data for k in range(READ_AHEAD_FRAMES + 1)}) == READ_AHEAD_FRAMES + 1
-            assert all((frame.decoded is not None) == (device == "auto") for frame in pipeline.executor.ring.frames)
+            assert all((frame.decoded is not None) == (device == "auto") for frame in ring.frames)
         pipeline.close()
         late = Pipeline(Config.from_options(width=16, height=16, device="cuda", threads=4, qp=26, bframes=0))
         late.encode(*(np.zeros((n, n), np.uint8) for n in (16, 8, 8)))
@@ -140,13 +141,13 @@ def test_frames_that_wait_are_read_ahead_too(tmp_path, monkeypatch, options):
     words = ["encode", str(raw), str(out), "--preset", "ultrafast", "--bframes", "2", "--b-adapt", "1", "--threads", "4"]
     words += ["--quiet", *options]
     assert main([*words, "--device", "cpu"]) == 0
-    expected, begun, made, begin, buffer = out.read_bytes(), [], [], Readers.begin, FrameRing.source_buffer
+    expected, begun, buffers, begin, buffer = out.read_bytes(), [], [], Readers.begin, FrameRing.source_buffer
     monkeypatch.setattr(Readers, "begin", lambda self, *given: begun.append(given) or begin(self, *given))
-    monkeypatch.setattr(FrameRing, "source_buffer", lambda self: made.append(self) or buffer(self))
+    monkeypatch.setattr(FrameRing, "source_buffer", lambda self: buffers.append(self) or buffer(self))
     device_module.use_driver(EmulatedDriver())
     try:
         assert main([*words, "--device", "cuda", "--gops", "1"]) == 0
     finally:
         device_module.use_driver(None)
     assert out.read_bytes() == expected
-    assert len(begun) == (5 if "--frames" in options else 30) and len(made) <= 29
+    assert len(begun) == (5 if "--frames" in options else 30) and len(buffers) <= 29

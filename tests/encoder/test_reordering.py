@@ -15,9 +15,10 @@ from h264lite.encoder.settings.config import Config
 from h264lite.encoder.statistics import ssim
 from h264lite.mp4.reader import Mp4Reader
 
-from .. import reordered, round_trip
 from ..cuda_emulator.fixtures import driver, launches_by_frame  # noqa: F401
-from ..steady import steady_words
+from ..inside import n_waiting
+from ..support import reordered, round_trip
+from ..support.steady import steady_words
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 9
 OPTIONS = {"qp": 28, "bframes": 0, "ref": 2, "device": "cpu"}
@@ -66,8 +67,8 @@ def test_same_bytes(clip, keyint, options):
     """Whatever the threads and lanes; the decisions saw the luma of each frame, in display order."""
     expected = packets_of(clip, threads=1, keyint=keyint)
     check(expected, FRAMES, keyint)
-    found = packets_of(clip, keyint=keyint, **options)
-    assert [(p.data, p.pts, p.dts) for p in found] == [(p.data, p.pts, p.dts) for p in expected]
+    packets = packets_of(clip, keyint=keyint, **options)
+    assert [(p.data, p.pts, p.dts) for p in packets] == [(p.data, p.pts, p.dts) for p in expected]
     for types in reordered.Pairs.instances:
         assert all(np.array_equal(luma, planes[0]) for luma, planes in zip(types.lumas, clip, strict=True))
 
@@ -76,13 +77,13 @@ def test_frames_are_copied(clip):
     """The caller's arrays may change as soon as the call returns."""
     expected, planes = packets_of(clip), [plane.copy() for plane in clip[0]]
     with h264lite.Encoder(WIDTH, HEIGHT, 30, **OPTIONS) as encoder:
-        found = []
+        packets = []
         for frame in clip:
             for plane, samples in zip(planes, frame):
                 plane[...] = samples
-            found += encoder.encode(tuple(planes))
-        found += encoder.flush()
-    assert b"".join(p.data for p in found) == b"".join(p.data for p in expected)
+            packets += encoder.encode(tuple(planes))
+        packets += encoder.flush()
+    assert b"".join(p.data for p in packets) == b"".join(p.data for p in expected)
 
 
 def test_rgb(clip):
@@ -141,9 +142,9 @@ def test_each_frame_is_compared_with_its_source(clip, gops):
     still = [[plane.copy() for plane in planes] for planes in clip]
     still[3][0][:] = 200
     with h264lite.Encoder(WIDTH, HEIGHT, 30, keep_reconstruction=True, ssim=True, keyint=5, gops=gops, **OPTIONS) as encoder:
-        found = [pair for planes in still for pair in encoder.push(tuple(planes))] + encoder.drain()
-    assert len(found) == FRAMES
-    for frame, row in found:
+        pairs = [pair for planes in still for pair in encoder.push(tuple(planes))] + encoder.drain()
+    assert len(pairs) == FRAMES
+    for frame, row in pairs:
         source, decoded = still[frame.index], frame.reconstruction
         assert row.ssim == ssim(source[0], decoded[0][:HEIGHT, :WIDTH])
         difference = source[0].astype(int) - decoded[0][:HEIGHT, :WIDTH]
@@ -169,13 +170,12 @@ def test_flush_twice(clip):
 
 def test_memory_is_bounded(clip):
     with h264lite.Encoder(WIDTH, HEIGHT, 30, **OPTIONS) as encoder:
-        pipeline = encoder._pipeline
         for _ in range(3):
             for planes in clip:
                 encoder.encode(tuple(planes))
-                assert len(pipeline._decisions) + len(pipeline._free) <= 2
+                assert sum(n_waiting(encoder)) <= 2
         encoder.flush()
-        assert len(pipeline._decisions) == 0
+        assert n_waiting(encoder)[0] == 0
 
 
 class Interrupt(BaseException):
@@ -205,37 +205,37 @@ def test_an_interrupt_while_frames_wait(clip, monkeypatch, at, after):
     expected = packets_of(clip)
     interrupted(monkeypatch, at, after)
     with h264lite.Encoder(WIDTH, HEIGHT, 30, threads=2, **OPTIONS) as encoder:
-        found = encoder.encode(tuple(clip[0])) + encoder.encode(tuple(clip[1]))
+        packets = encoder.encode(tuple(clip[0])) + encoder.encode(tuple(clip[1]))
         with pytest.raises(Interrupt):
             encoder.encode(tuple(clip[2]))
         with pytest.raises(h264lite.Error, match="no frame can follow"):
             encoder.encode(tuple(clip[3]))
-        found += encoder.flush()
-    assert [p.data for p in found] == [p.data for p in expected[: at + after]]
+        packets += encoder.flush()
+    assert [p.data for p in packets] == [p.data for p in expected[: at + after]]
 
 
 def test_an_interrupt_while_a_frame_is_copied(clip, monkeypatch):
     """No frame is incomplete: those that wait are coded."""
     with h264lite.Encoder(WIDTH, HEIGHT, 30, **OPTIONS) as encoder:
-        found = [p for planes in clip[:4] for p in encoder.encode(tuple(planes))]
+        packets = [p for planes in clip[:4] for p in encoder.encode(tuple(planes))]
         with monkeypatch.context() as patch, pytest.raises(Interrupt):
             patch.setattr("h264lite.encoder.reordering.np.copyto", lambda *_: (_ for _ in ()).throw(Interrupt))
             encoder.encode(tuple(clip[4]))
-        found += encoder.flush()
-    assert [p.pts for p in found] == [0, 2, 1, 3]
+        packets += encoder.flush()
+    assert [p.pts for p in packets] == [0, 2, 1, 3]
 
 
 def test_an_interrupt_in_flush(clip, monkeypatch):
     """It is said that the stream ends: a second flush returns what is coded, and frames are refused."""
     interrupted(monkeypatch, 3)
     with h264lite.Encoder(WIDTH, HEIGHT, 30, **OPTIONS) as encoder:
-        found = [p for planes in clip[:4] for p in encoder.encode(tuple(planes))]
+        packets = [p for planes in clip[:4] for p in encoder.encode(tuple(planes))]
         with pytest.raises(Interrupt):
             encoder.flush()
-        found += encoder.flush()
+        packets += encoder.flush()
         with pytest.raises(h264lite.Error, match="the encoder failed"):
             encoder.encode(tuple(clip[4]))
-    assert [p.pts for p in found] == [0, 2, 1]
+    assert [p.pts for p in packets] == [0, 2, 1]
 
 
 # GPUs ----------------------------------------------------------------------------------------------------------------
@@ -244,9 +244,9 @@ def test_an_interrupt_in_flush(clip, monkeypatch):
 @pytest.mark.parametrize("options", ({"device": "cuda"}, {"device": "hybrid"}, {"device": "cuda", "gops": 2}), ids=str)
 def test_other_devices(driver, clip, options):  # noqa: F811
     expected = packets_of(clip, keyint=5)
-    found = packets_of(clip, keyint=5, threads=2, **options)
-    assert [(p.data, p.pts, p.dts) for p in found] == [(p.data, p.pts, p.dts) for p in expected]
-    round_trip.assert_same(shown(found), shown(expected), options)
+    packets = packets_of(clip, keyint=5, threads=2, **options)
+    assert [(p.data, p.pts, p.dts) for p in packets] == [(p.data, p.pts, p.dts) for p in expected]
+    round_trip.assert_same(shown(packets), shown(expected), options)
 
 
 @pytest.mark.parametrize("options", ({"threads": 1}, {"threads": 3, "ref": 3, "keyint": 17}), ids=str)
@@ -259,9 +259,9 @@ def test_a_lost_gpu(driver, options):  # noqa: F811
     for frame in (0, 3, 10, 18, 23):
         driver.launches, driver.fail_after = counts[0], counts[frame] + 4
         with pytest.warns(RuntimeWarning, match="continuing on the CPU"):
-            found = packets_of(clip, **{**options, "device": "auto"})
+            packets = packets_of(clip, **{**options, "device": "auto"})
         driver.fail_after = None
-        assert [p.data for p in found] == [p.data for p in expected], frame
+        assert [p.data for p in packets] == [p.data for p in expected], frame
 
 
 @pytest.mark.parametrize("taken, more", ((1, 0), (2, 1), (3, 0), (4, 1), (5, 0)))
@@ -276,10 +276,10 @@ def test_cut_leaves_no_gap(taken, more):
     for _ in range(taken):
         queue.take(gop, 1)
     queue.end(cut=True)
-    found = []
+    frames = []
     while not queue.is_over(gop):
-        found += queue.take(gop, 1)
-    assert len(found) == more and queue.take(gop, 1) == [] and queue.next_gop() is None
+        frames += queue.take(gop, 1)
+    assert len(frames) == more and queue.take(gop, 1) == [] and queue.next_gop() is None
 
 
 def test_a_writer_that_is_left_by_an_exception(clip, tmp_path):
@@ -324,9 +324,9 @@ def test_times_in_containers(clip, tmp_path, kind, rate, frames):
             assert [packet.dts * base for packet in packets] == [(n - 1) / rate for n in range(frames)]
             assert all(packet.duration * base == 1 / rate for packet in packets)
     with av.open(str(path)) as container:
-        found = [frame.pts * base for frame in container.decode(video=0)]
-    assert [round(time * rate) for time in found] == list(range(frames)) and found[0] == 0
-    assert all(abs(time - n / rate) <= base for n, time in enumerate(found))
+        times = [frame.pts * base for frame in container.decode(video=0)]
+    assert [round(time * rate) for time in times] == list(range(frames)) and times[0] == 0
+    assert all(abs(time - n / rate) <= base for n, time in enumerate(times))
 
 
 @pytest.mark.parametrize("fragment", (None, 0.1))
@@ -355,8 +355,8 @@ def test_times_of_the_input(tmp_path, ending, frames):
     times = VARIABLE[:frames]
     source, out = make(tmp_path / "in.mkv", times), tmp_path / f"o.{ending}"
     assert main(steady_words(["encode", source, out, "--device=cpu", "--ref=2", "--quiet", "--threads=1"])) == 0
-    found = times_of(out)
-    assert found != sorted(found) and sorted(found) == pytest.approx(times, abs=1)
+    written_times = times_of(out)
+    assert written_times != sorted(written_times) and sorted(written_times) == pytest.approx(times, abs=1)
     if ending == "mp4":
         data = out.read_bytes()
         timescale, duration = struct.unpack(">II", data[(at := data.index(b"mvhd") + 16) : at + 8])

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.decisions import MOST_RESIDUAL
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..fuzz import encoder_cases
+from ..support import round_trip
 
 TOOLS = (
     {"profile": "baseline"},
@@ -78,7 +78,7 @@ def test_decoders_agree(tools: dict, qp: int) -> None:
 def test_on_gpus(gpu, tools: dict) -> None:  # noqa: F811
     for seed, content in enumerate(("two_values", "chroma")):
         clip = clip_of(content, 34, 34, 2 + ("bframes" in tools), seed)
-        found, decoded = round_trip.encode(clip, 34, 34, device="cuda", qp=51, ipratio=1, **tools)
+        stream, decoded = round_trip.encode(clip, 34, 34, device="cuda", qp=51, ipratio=1, **tools)
         wanted, expected = round_trip.encode(clip, 34, 34, device="cpu", qp=51, ipratio=1, **tools)
         round_trip.assert_same(decoded, expected, "the GPU's reconstruction")
-        assert hashlib.sha256(found).digest() == hashlib.sha256(wanted).digest()
+        assert hashlib.sha256(stream).digest() == hashlib.sha256(wanted).digest()

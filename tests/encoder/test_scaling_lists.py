@@ -9,9 +9,9 @@ from h264lite.standard.bits import NAL_SPS, split_byte_stream
 from h264lite.standard.syntax import parse_sps
 from h264lite.standard.tables import ZIGZAG_4x4, ZIGZAG_8x8
 
-from .. import round_trip, sequences
-from ..scaling_lists import random_lists, to_file
-from ..steady import steady
+from ..support import round_trip, sequences
+from ..support.scaling_lists import random_lists, to_file
+from ..support.steady import steady
 from .test_streams import planes
 
 TOOLS = (
@@ -52,10 +52,10 @@ def test_single_lists(given):
     for name in lists:
         for k in kinds[name]:
             expected[k] = lists[name]
-    found = written_lists(stream)
+    in_stream = written_lists(stream)
     for k, values in enumerate(expected):
         scan = ZIGZAG_4x4 if k < 6 else ZIGZAG_8x8
-        assert found[k] == tuple(values[list(scan)])
+        assert in_stream[k] == tuple(values[list(scan)])
 
 
 @pytest.mark.parametrize("name, text, message", (
@@ -93,10 +93,10 @@ def test_default_lists_on_a_real_clip():
 
 def test_files():
     text = "INTRA4X4_LUMA =  # rows\n" + "\n".join(", ".join(str(4 * y + x + 1) for x in range(4)) + "," for y in range(4))
-    found = parse_lists(text + "\nINTER8X8_LUMA = 0\nINTER4X4_CHROMAV=" + ",".join(["7"] * 16), "x")
-    assert found[0] == (1, 2, 5, 9, 6, 3, 4, 7, 10, 13, 14, 11, 8, 12, 15, 16)
-    assert (found[5], found[7]) == ((7,) * 16, DEFAULT[7])
-    assert [found[k] for k in (1, 2, 3, 4, 6)] == [FLAT[k] for k in (1, 2, 3, 4, 6)]
+    lists = parse_lists(text + "\nINTER8X8_LUMA = 0\nINTER4X4_CHROMAV=" + ",".join(["7"] * 16), "x")
+    assert lists[0] == (1, 2, 5, 9, 6, 3, 4, 7, 10, 13, 14, 11, 8, 12, 15, 16)
+    assert (lists[5], lists[7]) == ((7,) * 16, DEFAULT[7])
+    assert [lists[k] for k in (1, 2, 3, 4, 6)] == [FLAT[k] for k in (1, 2, 3, 4, 6)]
     assert parse_lists("", "x") == FLAT and len(NAMES) == 8
 
 

@@ -4,7 +4,7 @@ import h264lite
 import numpy as np
 import pytest
 
-from .. import round_trip
+from ..support import round_trip
 from .test_adaptive_types import HEIGHT, WIDTH, pan
 
 GREY = np.full((2, HEIGHT // 2, WIDTH // 2), 128, np.uint8)

@@ -14,8 +14,8 @@ from h264lite.cli import cli
 from h264lite.encoder.decisions.second_pass import FirstPassSizes, rate_factor, stream_bits
 from h264lite.encoder.settings.config import Config
 
-from .. import hrd_model, round_trip
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..support import hrd_model, round_trip
 from .test_bitrate import FPS, HEIGHT, WIDTH, clip
 
 FAST = {"preset": "superfast", "threads": 1, "fps": FPS}
@@ -98,12 +98,12 @@ def decoded(data):
 @pytest.mark.parametrize("options", OPTIONS[:2], ids=str)
 def test_a_gpu_writes_the_stream_and_the_file_of_the_cpu(driver, options, tmp_path):  # noqa: F811
     small = [(y[:48, :64], u[:24, :32], v[:24, :32]) for y, u, v in clip("cuts", 26)]
-    found = []
+    by_device = []
     for device in ("cpu", "cuda"):
         given = {**FAST, "bitrate": 150, "stats": tmp_path / device, "device": device, "threads": 2, **options}
         first, second = (round_trip.encode(small, 64, 48, pass_=number, **given)[0] for number in (1, 2))
-        found.append((first, second, (tmp_path / device).read_bytes()))
-    assert found[0] == found[1]
+        by_device.append((first, second, (tmp_path / device).read_bytes()))
+    assert by_device[0] == by_device[1]
 
 
 def test_the_stream_decodes_exactly(tmp_path):
@@ -235,8 +235,8 @@ def test_a_first_pass_at_a_very_different_rate_is_warned_of(bitrate, says, stati
         recwarn.clear()
         warnings.simplefilter("always")
         h264lite.Encoder(**{**statistics, "bitrate": bitrate, "gops": gops, "threads": 2}).close()
-        found = [str(warning.message) for warning in recwarn]
-        assert len(found) == bool(says) and all(says in text and "--pass 3 before --pass 2" in text for text in found)
+        texts = [str(warning.message) for warning in recwarn]
+        assert len(texts) == bool(says) and all(says in text and "--pass 3 before --pass 2" in text for text in texts)
 
 
 def test_a_buffer_is_kept(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from .. import round_trip
+from ..support import round_trip
 
 
 @pytest.mark.parametrize("options", [{"crf": 24, "bframes": 2}, {"profile": "baseline", "qp": 27}], ids=str)

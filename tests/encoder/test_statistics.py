@@ -22,8 +22,8 @@ from h264lite.standard.macroblock import (
     P_16x16,
 )
 
-from .. import round_trip
-from ..fake_pipeline import EncodedFrame
+from ..support import round_trip
+from ..support.fake_pipeline import EncodedFrame
 
 
 def naive_ssim(a, b):
@@ -143,23 +143,23 @@ def test_bits_by_kind_of_an_encode(options):
         pairs = round_trip.rows(frames, 66, 66, device="cpu", threads=2, bits_by_kind=True, **options)
         decoder = Decoder(macroblocks=True)
         decoded = [*decoder.decode(b"".join(frame.data for frame, _ in pairs)), *decoder.flush()]
-        for (frame, row), found in zip(pairs, decoded, strict=True):
+        for (frame, row), analysed in zip(pairs, decoded, strict=True):
             assert sum(row.bits_by_kind) == 8 * len(frame.data) and min(row.bits_by_kind) >= 0
             assert (row.bits_by_kind[1] > 0) == any(row.mb_counts[P_16x16 : P_8x8 + 1]) and row.bits_by_kind[2] > 0
             assert has_chroma == (row.bits_by_kind[3] > 0)
-            types = found.macroblocks.mb_type
+            types = analysed.macroblocks.mb_type
             assert row.mb_counts == tuple(np.bincount(types, minlength=len(MB_TYPE_NAMES)))
-            assert row.transform_8x8 == np.count_nonzero(found.macroblocks.transform_8x8)
+            assert row.transform_8x8 == np.count_nonzero(analysed.macroblocks.transform_8x8)
 
 
 def test_the_buffer_is_told():
     stats = Statistics(16, 16, Fraction(25))
     assert "buffer" not in stats.summary() and not any("buffer" in line for line in stats.lines())
-    for k, found in enumerate((InBuffer(900, 500, 1000, 0, 1), InBuffer(700, -10, 1000, 20, 3))):
+    for k, in_buffer in enumerate((InBuffer(900, 500, 1000, 0, 1), InBuffer(700, -10, 1000, 20, 3))):
         frame = _Frame(k, "P", (1, 1, 1), 10, {P_SKIP: 1})
-        frame.in_buffer = found
+        frame.in_buffer = in_buffer
         cells = dict(zip(FrameRow.header(), stats.add(frame).cells()))
-        assert [int(cells[name]) for name in IN_BUFFER] == list(found)
+        assert [int(cells[name]) for name in IN_BUFFER] == list(in_buffer)
     (line,) = [line for line in stats.lines() if "buffer" in line]
     assert line == ("buffer  least: -1.0%  mean: 24.5%  coded again:1 frames, 2 times  filler:20 bytes"
                     "  underflows:1, the first at frame 1")

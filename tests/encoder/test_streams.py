@@ -10,9 +10,9 @@ import pytest
 from h264lite.cli.cli import main
 from h264lite.standard.macroblock import MB_TYPE_NAMES, P_SKIP, P_8x8, P_8x16, P_16x8, P_16x16
 
-from .. import round_trip, sequences
 from ..fuzz import encoder_cases
-from ..scaling_lists import random_lists, to_file
+from ..support import round_trip, sequences
+from ..support.scaling_lists import random_lists, to_file
 
 SIDES = (2, 4, 14, 16, 18, 30, 32, 34, 62, 64, 66)
 ODD = ((1, 1), (17, 33), (175, 143), (1, 16), (16, 1), (3, 65))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from h264lite.standard.macroblock import I_8x8, I_16x16, P_8x8, P_16x16
 
-from .. import round_trip, sequences
+from ..support import round_trip, sequences
 from .test_streams import planes
 
 TOOLS = (

@@ -13,11 +13,11 @@ from h264lite.cuda_src.runtime.driver import GpuLost
 from h264lite.encoder.errors import DeviceError, InputError
 from h264lite.scheduler.hybrid.tuning.tuning_file import cache_file, read
 
-from .. import round_trip
 from ..cli.test_machine_commands import quick  # noqa: F401
 from ..cuda_emulator.driver import Error
 from ..cuda_emulator.fixtures import both_ways, driver, on_gpus  # noqa: F401
-from ..steady import steady_words
+from ..support import round_trip
+from ..support.steady import steady_words
 from . import test_cuda_types
 from .test_cuda_frames import upload
 
@@ -59,8 +59,8 @@ def test_the_emulated_gpus_are_strict(driver):  # noqa: F811
 def test_adaptive_types(driver):  # noqa: F811
     """The first GPU decides for both."""
     expected = test_cuda_types.shown(test_cuda_types.packets_of(device="cpu", keyint=5, gops=1))
-    found = test_cuda_types.packets_of(device=None, devices=("cuda:0", "cuda:1"), keyint=5, gops=4, threads=2)
-    assert test_cuda_types.shown(found) == expected
+    packets = test_cuda_types.packets_of(device=None, devices=("cuda:0", "cuda:1"), keyint=5, gops=4, threads=2)
+    assert test_cuda_types.shown(packets) == expected
 
 
 @on_gpus
@@ -73,8 +73,8 @@ def test_same_bytes(driver, clip, devices, gops):  # noqa: F811
         with pytest.raises(h264lite.OptionError, match=f"gops.*each of {least} devices"):
             encode(clip, devices=devices, gops=gops)
         return
-    found, decoded = encode(clip, devices=devices, ref=2, threads=3, **({} if gops is None else {"gops": gops}))
-    assert found == expected and len(decoded) == FRAMES
+    stream, decoded = encode(clip, devices=devices, ref=2, threads=3, **({} if gops is None else {"gops": gops}))
+    assert stream == expected and len(decoded) == FRAMES
     # a lane whose thread comes late may find no GOP left, but its arrays were there
     assert [bool(gpu.allocated) for gpu in driver.gpus] == ["cuda:0" in devices, True]
     assert not driver.allocations
@@ -112,10 +112,10 @@ def test_one_is_lost_with_auto(driver, clip, silent):  # noqa: F811
             driver.gpus[0].launches, driver.gpus[0].fail_after, driver.gpus[0].silent = 0, after, silent
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
-                found, _ = encode(clip, gops=gops, threads=2)
+                stream, _ = encode(clip, gops=gops, threads=2)
             driver.gpus[0].fail_after = None
             texts = [str(w.message) for w in said if w.category is RuntimeWarning]
-            assert found == expected, (gops, after)
+            assert stream == expected, (gops, after)
             assert len(texts) == 1 and "(cuda:0)" in texts[0] and "continuing on the CPU" in texts[0], texts
     assert not driver.gpus[1].launches
 
@@ -127,8 +127,8 @@ def test_the_other_gpu_lives(driver, clip):  # noqa: F811
     driver.gpus[0].fail_after = 0
     with pytest.raises(h264lite.Error, match=r"\(cuda:0\) failed"):
         encode(clip, devices="cuda:0")
-    found, _ = encode(clip, devices="cuda:1")
-    assert found == expected
+    stream, _ = encode(clip, devices="cuda:1")
+    assert stream == expected
 
 
 @on_gpus
@@ -151,9 +151,9 @@ def test_a_gpu_that_is_not_there(driver, clip):  # noqa: F811
 
 def test_doctor_and_links(driver, monkeypatch, tmp_path):  # noqa: F811
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path))
-    found = doctor_command.examine()
-    assert len(found["cuda"]["gpus"]) == 2
-    assert [any(f"GPU {k}:" in line for line in doctor_command.lines(found)) for k in (0, 1, 2)] == [True, True, False]
+    facts = doctor_command.examine()
+    assert len(facts["cuda"]["gpus"]) == 2
+    assert [any(f"GPU {k}:" in line for line in doctor_command.lines(facts)) for k in (0, 1, 2)] == [True, True, False]
     assert set(links.measure(1)) == {("cpu", "cuda:1"), ("cuda:1", "cpu")}
     assert not driver.allocations
 

@@ -23,9 +23,10 @@ from h264lite.scheduler.threads.copiers import Copiers
 from h264lite.scheduler.threads.copy_kernels import PENDING, READY
 from h264lite.scheduler.trace import Trace
 
-from .. import round_trip
 from ..cuda_emulator.driver import EmulatedDriver
 from ..cuda_emulator.real import skip_without
+from ..inside import copiers_of, executor_of, ring_of
+from ..support import round_trip
 
 SIZE = 66, 50
 
@@ -68,16 +69,16 @@ class Waits:
 
 @pytest.fixture
 def waits(monkeypatch):
-    found = Waits()
+    held_back = Waits()
 
     def hold(gpu, stream, word, value):
-        gpu._do("a wait for the host", found.until_open, stream, word, value)
+        gpu._do("a wait for the host", held_back.until_open, stream, word, value)
 
     monkeypatch.setattr(frame_module, "LEAST_SHARED_BYTES", 0)
     monkeypatch.setattr(device_module.Device, "upload_fences", True)
     monkeypatch.setattr(device_module.Device, "wait_value", hold)
     device_module.use_driver(EmulatedDriver())
-    yield found
+    yield held_back
     device_module.use_driver(None)
 
 
@@ -150,21 +151,22 @@ def test_whatever_fails_the_gate_opens(waits, monkeypatch, error):
     pipeline.encode(*clip[0])
     with pytest.raises(KeyboardInterrupt if error is KeyboardInterrupt else Exception, match="now"):
         pipeline.encode(*clip[1])
-    assert pending_fence == [True, True] and all(frame.pending_fence is None for frame in pipeline.executor.ring.frames)
-    assert np.array_equal(pipeline.executor.ring.frames[1].input_planes[0], clip[1][0])
-    frame = pipeline.executor.ring.frames[2]
-    frame.load(*clip[2], pipeline.executor.ring._copiers)  # interrupted between this and the loop
+    assert pending_fence == [True, True] and all(frame.pending_fence is None for frame in ring_of(pipeline).frames)
+    assert np.array_equal(ring_of(pipeline).frames[1].input_planes[0], clip[1][0])
+    frame = ring_of(pipeline).frames[2]
+    frame.load(*clip[2], copiers_of(pipeline))  # interrupted between this and the loop
     assert frame.pending_fence is frame.upload_fence
-    end, found = pipeline.executor.loop.executor.close, []
+    executor, complete = executor_of(pipeline), []
+    end = executor.close
 
     def close():
         ready = frame.pending_fence is None and frame.upload_fence[0] == READY
-        found.append(ready and np.array_equal(frame.input_planes[0], clip[2][0]))
+        complete.append(ready and np.array_equal(frame.input_planes[0], clip[2][0]))
         end()
 
-    monkeypatch.setattr(pipeline.executor.loop.executor, "close", close)
+    monkeypatch.setattr(executor, "close", close)
     pipeline.close()
-    assert found == [True]
+    assert complete == [True]
 
 
 def test_interrupted_before_the_loop_nobody_reads_what_the_caller_gave(waits, monkeypatch):
@@ -173,13 +175,13 @@ def test_interrupted_before_the_loop_nobody_reads_what_the_caller_gave(waits, mo
     pipeline, seen = start(device="cuda", threads=3), []
 
     def interrupted():
-        seen.append(pipeline.executor.ring.frames[0].pending_fence is not None)
+        seen.append(ring_of(pipeline).frames[0].pending_fence is not None)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pipeline.frame_decider, "decide_fixed", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pipeline.encode(*planes)
-    frame = pipeline.executor.ring.frames[0]
+    frame = ring_of(pipeline).frames[0]
     assert seen == [True] and frame.pending_fence is None and np.array_equal(frame.input_planes[0], planes[0])
     pipeline.close()
 
@@ -187,9 +189,9 @@ def test_interrupted_before_the_loop_nobody_reads_what_the_caller_gave(waits, mo
 def test_a_place_that_is_loaded_twice_has_the_second_picture(waits):
     first, second = round_trip.noise_clip(*SIZE, 2, 6)
     pipeline = start(device="cuda", threads=3)
-    frame = pipeline.executor.ring.frames[0]
+    frame = ring_of(pipeline).frames[0]
     for planes in (first, second):
-        frame.load(*planes, pipeline.executor.ring._copiers)
+        frame.load(*planes, copiers_of(pipeline))
     assert all(np.array_equal(a, b[: a.shape[0], : a.shape[1]]) for a, b in zip(second, frame.samples()))
     assert frame.pending_fence is None
     pipeline.close()
@@ -202,7 +204,7 @@ def test_an_interrupt_before_anything_is_copied_leaves_nothing_to_wait_for(waits
     def interrupted(*given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline.executor.ring._copiers, "begin", interrupted)
+    monkeypatch.setattr(copiers_of(pipeline), "begin", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pipeline.encode(*planes)
     pipeline.close()
@@ -261,16 +263,16 @@ def test_what_the_driver_gets():
 def test_on_a_real_gpu(monkeypatch, options):
     """Frames that are copied long before the GPU comes to them, and such that are not; scripts noted, replayed, joined."""
     skip_without()
-    asked, hold, options = [], device_module.Device.wait_value, {"device": "cuda", "threads": 4, **options}
-    monkeypatch.setattr(device_module.Device, "wait_value", lambda *given: asked.append(hold(*given)))
+    waited, hold, options = [], device_module.Device.wait_value, {"device": "cuda", "threads": 4, **options}
+    monkeypatch.setattr(device_module.Device, "wait_value", lambda *given: waited.append(hold(*given)))
     monkeypatch.setattr(frame_module, "LEAST_SHARED_BYTES", 0)
     monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
     for size, frames in ((SIZE, 60), ((1280, 720), 24)):
         clip = round_trip.noise_clip(*size, frames, 7)
         wanted = stream(clip, size, **{**options, "device": "cpu", "timed": False})
         assert stream(clip, size, **options) == wanted
-        noted = len(asked)
+        noted = len(waited)
         assert noted or options["device"] == "hybrid"  # which may code by rows
         with monkeypatch.context() as without:
             without.setattr(CudaExecutor, "upload_fences", False)
-            assert stream(clip, size, **options) == wanted and len(asked) == noted
+            assert stream(clip, size, **options) == wanted and len(waited) == noted

@@ -12,7 +12,7 @@ from h264lite.encoder import warm_up
 from h264lite.encoder.settings.config import Config
 
 from ..cuda_emulator.fixtures import driver  # noqa: F401
-from ..steady import steady
+from ..support.steady import steady
 
 OPTIONS = ({"bframes": 3, "crf": 23, "aq_mode": 1}, {"profile": "baseline", "me": "step"}, {"bframes": 1, "no_cabac": True})
 

@@ -9,8 +9,8 @@ from h264lite.encoder.decisions.weights import entries, plane_sums, plane_weight
 from h264lite.encoder.errors import OptionError
 from h264lite.scheduler.frame_spec import UNWEIGHTED, Weights
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
+from ..support import round_trip
 from .test_cuda_frames import encode as encode_frames
 from .test_cuda_frames import upload
 from .test_cuda_streams import compare
@@ -51,10 +51,10 @@ def test_weights_of_a_fade(share, to):
     planes = [texture(144, 176, k) for k in range(3)]
     before, after = faded(planes, 1), faded(planes, share, to)
     sums = [tuple(map(plane_sums, frame)) for frame in (before, after)]
-    found = weights(sums[1], sums[0])
-    assert found.flags == 3
+    entry = weights(sums[1], sums[0])
+    assert entry.flags == 3
     colours = (to, 128, 128)
-    terms = found[1:4], (found.chroma_log2, *found[5:7]), (found.chroma_log2, *found[7:9])
+    terms = entry[1:4], (entry.chroma_log2, *entry[5:7]), (entry.chroma_log2, *entry[7:9])
     for (log2, weight, offset), colour in zip(terms, colours):
         assert abs(weight / 2**log2 - share) < 0.02 and -128 <= weight <= 127 and 0 <= log2 <= 7
         assert abs(offset - max(-128, min(127, round((1 - share) * colour)))) <= 3
@@ -79,9 +79,9 @@ def test_chroma_has_one_denominator():
     def sums(plane):
         return plane_sums(np.clip(plane, 0, 255).astype(np.uint8))
 
-    found = weights((luma, sums(0.6 * cb + 50), sums(other)), (luma, sums(cb), sums(other)))
-    assert found.flags == 2 and found.chroma_log2 == 6
-    assert abs(found.cb_weight - 0.6 * 64) <= 1 and (found.cr_weight, found.cr_offset) == (64, 0)
+    entry = weights((luma, sums(0.6 * cb + 50), sums(other)), (luma, sums(cb), sums(other)))
+    assert entry.flags == 2 and entry.chroma_log2 == 6
+    assert abs(entry.cb_weight - 0.6 * 64) <= 1 and (entry.cr_weight, entry.cr_offset) == (64, 0)
     assert weights((luma,) * 3, (luma,) * 3) == UNWEIGHTED == Weights()
 
 
@@ -170,8 +170,8 @@ def test_frames_on_the_gpu(gpu, weightp):  # noqa: F811
             assert encode_frames(there, 34, 50, device="cuda", **options) == expected
         expected, _ = encode_by(clip, config(34, 50, device="cpu", **options))
         mixed = [there if n % 3 else here for n, (there, here) in enumerate(zip(on_gpu, clip))]
-        found, _ = encode_by(mixed, config(34, 50, ("half", 1), device="hybrid", **options))
-        assert found == expected
+        stream, _ = encode_by(mixed, config(34, 50, ("half", 1), device="hybrid", **options))
+        assert stream == expected
     device.close()
 
 

@@ -13,6 +13,7 @@ import time
 import tracemalloc
 import types
 import warnings
+from contextlib import contextmanager
 
 import h264lite
 import numpy as np
@@ -36,10 +37,12 @@ from h264lite.encoder.workers.connection import POSSIBLE, Connection
 from h264lite.encoder.workers.slots import Slots
 from h264lite.encoder.workers.workers import Workers, uses_workers
 
-from .. import round_trip
 from ..cuda_emulator.fixtures import driver  # noqa: F401
 from ..cuda_emulator.real import skip_without
-from ..steady import steady, steady_words
+from ..inside import limit_room, sent_gops_of, slots_in_use
+from ..support import round_trip
+from ..support.steady import steady, steady_words
+from ..support.waiting import wait_for, wait_for_bytes
 
 pytestmark = pytest.mark.skipif(not POSSIBLE, reason="no descriptors can be sent to processes here")
 WIDTH, HEIGHT, FRAMES = 50, 34, 60
@@ -66,29 +69,22 @@ def nothing_is_left():
     assert not os.path.isdir("/dev/shm") or set(os.listdir("/dev/shm")) <= before
 
 
-def wait_for(condition, seconds=60):
-    begin = time.monotonic()
-    while not condition():
-        assert time.monotonic() - begin < seconds, "waited in vain"
-        time.sleep(0.02)
-
-
 def children_of(parent):
     """Numbers of the worker processes of a process, as far as the system lists them."""
-    found = []
+    numbers = []
     for name in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
         try:
             with open(f"/proc/{name}/cmdline", "rb") as words, open(f"/proc/{name}/stat") as fields:
                 if b"h264lite worker" in words.read() and int(fields.read().rpartition(")")[2].split()[1]) == parent:
-                    found.append(int(name))
+                    numbers.append(int(name))
         except OSError:
             pass
-    return found
+    return numbers
 
 
 def stand_in(monkeypatch, module, argument):
     """Worker processes run `main` of a module of the tests in place of their own."""
-    package = __package__.rpartition(".")[0]
+    package = __package__.rpartition(".")[0] + ".support"
 
     def command(descriptor, device):
         code = f"import sys; sys.path[:] = {sys.path!r}; from {package}.{module} import main; "
@@ -120,18 +116,18 @@ def test_chunks_in_any_order_and_twice(clip, raw, options):
     config = Config.from_options(width=WIDTH, height=HEIGHT, fps=30, device="cpu", **steady(options))
     chunks = list(chunks_of(config, specs_of(config, clip), least=12))
     assert [len(chunk) >= 12 for chunk in chunks[:-1]] == [True] * (len(chunks) - 1) and len(chunks) > 2
-    samples, found = np.frombuffer(raw.read_bytes(), np.uint8).reshape(FRAMES, SIZE), {}
+    samples, by_number = np.frombuffer(raw.read_bytes(), np.uint8).reshape(FRAMES, SIZE), {}
     with ChunkEncoder(on_device(config, "cpu", 2)) as warm:
         for number, chunk in [*reversed(list(enumerate(chunks))), *enumerate(chunks)]:
             specs, rows = tuple(spec for spec, _ in chunk), tuple(row for _, row in chunk)
             data = b"".join(frame.data for frame in warm.encode(specs, FileFrames(str(raw), tuple(SIZE * k for k in rows))))
-            assert found.setdefault(number, data) == data
+            assert by_number.setdefault(number, data) == data
             if number % 2:
                 job = ChunkJob(on_device(config, "cpu", 1), number, specs, MemoryFrames(samples, rows))
                 done = pickle.loads(pickle.dumps(encode_chunk(pickle.loads(pickle.dumps(job)))))
                 assert b"".join(frame.data for frame in done) == data
                 assert [frame.coding_index for frame in done] == [spec.coding_index for spec in specs]
-    assert b"".join(found[number] for number in range(len(chunks))) == expected
+    assert b"".join(by_number[number] for number in range(len(chunks))) == expected
 
 
 def test_a_chunk_of_a_file_that_is_short_or_absent(clip, raw):
@@ -145,19 +141,19 @@ def test_a_chunk_of_a_file_that_is_short_or_absent(clip, raw):
 @pytest.mark.parametrize("options", ({"keyint": 4}, {"keyint": 7, **RATE}, {"keyint": 250, "bframes": 2}))
 def test_same_bytes_and_reconstruction(clip, options):
     expected, decoded = encode(clip, device="cpu", **options)
-    found, again = encode(clip, devices="cpu,cpu", threads=2, **options)
-    assert found == expected
+    stream, again = encode(clip, devices="cpu,cpu", threads=2, **options)
+    assert stream == expected
     assert all(np.array_equal(a, b) for one, two in zip(decoded, again, strict=True) for a, b in zip(one, two))
 
 
 def test_rgb_frames(clip):
     images = [np.full((HEIGHT, WIDTH, 3), 4 * k, np.uint8) for k in range(9)]
-    found = []
+    streams = []
     for where in ({"device": "cpu"}, {"devices": "cpu,cpu"}):
         with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=3, threads=2, **steady(where)) as encoder:
             packets = [packet for image in images for packet in encoder.encode(image)] + encoder.flush()
-            found.append((encoder.headers, b"".join(packet.data for packet in packets)))
-    assert found[0] == found[1]
+            streams.append((encoder.headers, b"".join(packet.data for packet in packets)))
+    assert streams[0] == streams[1]
 
 
 def test_two_passes(clip, tmp_path, monkeypatch):
@@ -326,19 +322,17 @@ def test_a_gop_that_is_too_long_to_repeat(clip, monkeypatch):
     frames, (expected, _) = 3 * clip, encode(3 * clip, device="cpu", keyint=180)
     with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=180, threads=2, devices="cpu,cpu", **steady({})) as encoder:
         workers = encoder.lanes
-        for some in workers._remotes:
-            some._team = remote_lanes.Team(**{**vars(some._team), "room": 40})
+        limit_room(workers, 40)
         workers.room, most, packets = 40, 0, []
         for planes in frames:
             packets += encoder.encode(tuple(planes))
-            most = max(most, workers._slots.used)
+            most = max(most, slots_in_use(workers))
         assert b"".join(packet.data for packet in packets + encoder.flush()) == expected and most <= 42
     with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=180, threads=2, devices="cpu,cpu", **steady({})) as encoder:
-        for some in encoder.lanes._remotes:
-            some._team = remote_lanes.Team(**{**vars(some._team), "room": 10})
+        limit_room(encoder.lanes, 10)
         for planes in frames[:100]:
             encoder.encode(tuple(planes))
-        wait_for(lambda: any(not sent.can_repeat for some in encoder.lanes._remotes for sent in some._sent.values()))
+        wait_for(lambda: any(not sent.can_repeat for sent in sent_gops_of(encoder.lanes)))
         for victim in encoder.lanes.processes:
             os.kill(victim, signal.SIGKILL)
         with warnings.catch_warnings(), pytest.raises(DeviceLost, match="too long to be encoded again"):
@@ -366,9 +360,17 @@ def test_a_file_that_becomes_shorter(raw, tmp_path, capfd, monkeypatch):
     assert "it has become shorter; frame" in said and f"the output holds {held} frame" in said and held <= 37
 
 
-def command(*words):
-    return subprocess.Popen([sys.executable, "-m", "h264lite", *steady_words(["encode", *words])], stderr=subprocess.PIPE,
-                            env={**os.environ, process.VARIABLE: "1"}, start_new_session=True)  # fmt: skip
+@contextmanager
+def encoding(source, out, *words, keyint=8, seconds=60):
+    """(process, its workers' numbers) of a command that encodes by two workers; afterwards the workers end within seconds."""
+    words = "encode", source, out, "--devices", "cpu,cpu", "--threads", "2", "--keyint", keyint, "--quiet", *words
+    with subprocess.Popen([sys.executable, "-m", "h264lite", *steady_words(words)], stderr=subprocess.PIPE,
+                          env={**os.environ, process.VARIABLE: "1"}, start_new_session=True) as running:  # fmt: skip
+        wait_for_bytes(out, 1000, running)
+        workers = children_of(running.pid)
+        assert len(workers) == 2
+        yield running, workers
+    wait_for(lambda: not any(os.path.exists(f"/proc/{worker}") for worker in workers), seconds)
 
 
 @pytest.fixture
@@ -384,51 +386,35 @@ def endless(tmp_path):
 def test_an_interrupt_ends_all(endless, tmp_path, keyint):
     """The terminal sends it to the group of the command; the file holds whole frames, and no process is left."""
     out = tmp_path / "out.264"
-    with command(endless, out, "--devices", "cpu,cpu", "--threads", "2", "--keyint", keyint, "--quiet") as running:
-        wait_for(lambda: out.exists() and out.stat().st_size > 1000)
-        workers = children_of(running.pid)
+    with encoding(endless, out, keyint=keyint) as (running, _):
         os.killpg(running.pid, signal.SIGINT)
         said = running.communicate(timeout=30)[1].decode()
-    assert running.returncode == 130 and len(workers) == 2
+    assert running.returncode == 130
     held = len(round_trip.ffmpeg_frames(out.read_bytes()))
     assert f"interrupted; the output holds {held} frames" in said
-    wait_for(lambda: not any(os.path.exists(f"/proc/{worker}") for worker in workers))
 
 
 def test_an_interrupt_does_not_wait_for_a_stopped_worker(endless, tmp_path):
-    out = tmp_path / "out.264"
-    with command(endless, out, "--devices", "cpu,cpu", "--threads", "2", "--keyint", 8, "--quiet") as running:
-        wait_for(lambda: out.exists() and out.stat().st_size > 1000)
-        workers = children_of(running.pid)
+    with encoding(endless, tmp_path / "out.264") as (running, workers):
         os.kill(workers[0], signal.SIGSTOP)
         running.send_signal(signal.SIGINT)
         begin = time.monotonic()
         said = running.communicate(timeout=60)[1].decode()
-    assert running.returncode == 130 and "interrupted; the output holds" in said and time.monotonic() - begin < 15
-    wait_for(lambda: not any(os.path.exists(f"/proc/{worker}") for worker in workers))
+        took = time.monotonic() - begin
+    assert running.returncode == 130 and "interrupted; the output holds" in said and took < 15
 
 
 def test_a_stopped_worker_ends_with_a_killed_parent(endless, tmp_path):
-    out = tmp_path / "out.264"
-    with command(endless, out, "--devices", "cpu,cpu", "--threads", "2", "--keyint", 8, "--quiet") as running:
-        wait_for(lambda: out.exists() and out.stat().st_size > 1000)
-        workers = children_of(running.pid)
+    with encoding(endless, tmp_path / "out.264") as (running, workers):
         os.kill(workers[0], signal.SIGSTOP)
         running.kill()
         assert "Traceback" not in running.communicate(timeout=60)[1].decode()
-    wait_for(lambda: not any(os.path.exists(f"/proc/{worker}") for worker in workers))
 
 
 def test_workers_end_with_a_killed_parent(endless, tmp_path):
-    out = tmp_path / "out.264"
-    words = ["--devices", "cpu,cpu", "--threads", "2", "--crf", "30", "--quiet", "--keyint", "8"]
-    with command(endless, out, *words) as running:
-        wait_for(lambda: out.exists() and out.stat().st_size > 1000)
-        workers = children_of(running.pid)
+    with encoding(endless, tmp_path / "out.264", "--crf", "30", seconds=10) as (running, _):
         running.kill()
         running.communicate()
-    assert len(workers) == 2
-    wait_for(lambda: not any(os.path.exists(f"/proc/{worker}") for worker in workers), 10)
 
 
 @pytest.mark.parametrize("keyint", (1, 30))
@@ -441,7 +427,7 @@ def test_memory_is_bounded(monkeypatch, keyint):
     tracemalloc.start()
     for number in range(6000):
         count += len(workers.encode(*planes))
-        most = max(most, workers._slots.used)
+        most = max(most, slots_in_use(workers))
         if number % 2000 == 1999:
             sizes.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
@@ -517,9 +503,9 @@ def test_all_gpus_by_emulated_workers(driver, clip, monkeypatch):  # noqa: F811
                 with pytest.raises(DeviceLost, match=r"failed in .*no other device is left"):
                     encode(some, devices="all", keyint=2, threads=2)
                 continue
-            found, _ = encode(some, devices="all", keyint=2, threads=2)
+            stream, _ = encode(some, devices="all", keyint=2, threads=2)
         texts = [str(w.message) for w in said if w.category is RuntimeWarning]
-        assert found == expected and len(texts) == len(lost), texts
+        assert stream == expected and len(texts) == len(lost), texts
         assert all("(cuda:1) failed in" in text and "encoded on the other devices" in text for text in texts)
     assert not driver.launches
 

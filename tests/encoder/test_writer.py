@@ -17,7 +17,7 @@ from h264lite.encoder.errors import DeviceLost, Error, InputError, OptionError, 
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
 from ..cuda_emulator.real import skip_without
 from ..cuda_src.test_cuda_convert import levels
-from ..foreign_arrays import LAYOUTS, Dlpack, GpuInterface, stored, video
+from ..support.foreign_arrays import LAYOUTS, Dlpack, GpuInterface, stored, video
 
 WIDTH, HEIGHT, FRAMES = 48, 34, 5
 OPTIONS = {"qp": 20, "threads": 2, "preset": "ultrafast"}

@@ -12,8 +12,8 @@ from h264lite.encoder.slice_writer import SliceWriter
 from h264lite.scheduler.frame_spec import MOST_ENTRIES, UNWEIGHTED, Weights
 from h264lite.standard.bits import NAL_IDR, NAL_SLICE, BitWriter, nal_unit
 
-from .. import round_trip
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 from .test_frame_order import MANY, random_types
 
 I_PCM = {"I": 25, "P": 30, "B": 48}  # mb_type (Tables 7-11, 7-13, 7-14)

@@ -42,7 +42,7 @@ def test_defaults_of_x264_are_those_of_x264():
 
 
 def test_the_defaults_that_differ_are_told():
-    found = {name: (here, there) for name, here, there in differing()}
-    assert found["--ref"] == ("1", "3") and "--crf" not in found
-    assert found["--partitions"] == ("p8x8,p4x4,i8x8,i4x4", "p8x8,i8x8,i4x4")
-    assert all(here != there for here, there in found.values())
+    values = {name: (here, there) for name, here, there in differing()}
+    assert values["--ref"] == ("1", "3") and "--crf" not in values
+    assert values["--partitions"] == ("p8x8,p4x4,i8x8,i4x4", "p8x8,i8x8,i4x4")
+    assert all(here != there for here, there in values.values())

@@ -226,8 +226,8 @@ def run(case: Case, numpy: GuardedNumpy) -> Result:
     assert ffmpeg_samples(stream) == expected, "FFmpeg shows something else"
     if case.own:
         decoder = h264lite.Decoder()
-        found = b"".join(picture.to_bytes() for picture in [*decoder.decode(stream), *decoder.flush()])
-        assert found == expected, "the project's decoder shows something else"
+        decoded = b"".join(picture.to_bytes() for picture in [*decoder.decode(stream), *decoder.flush()])
+        assert decoded == expected, "the project's decoder shows something else"
     return Result(case.frames)
 
 
@@ -267,7 +267,7 @@ def clip(case: Case) -> list[Planes]:
     """Its frames: y, u, v; some turned over or in another order of memory."""
     draw, make = np.random.default_rng(case.seed), CONTENTS[case.content]
     luma, chroma = (case.height, case.width), ((case.height + 1) // 2, (case.width + 1) // 2)
-    made = []
+    frames = []
     for n in range(case.frames):
         planes = [make(draw, shape, k, n) for k, shape in enumerate((luma, chroma, chroma))]
         how = draw.random()
@@ -275,8 +275,8 @@ def clip(case: Case) -> list[Planes]:
             planes = [plane[::-1] for plane in planes]
         elif how < 0.3:
             planes = [np.asfortranarray(plane) for plane in planes]
-        made.append(tuple(planes))
-    return made
+        frames.append(tuple(planes))
+    return frames
 
 
 def ffmpeg_samples(stream: bytes) -> bytes:

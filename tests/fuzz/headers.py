@@ -82,15 +82,15 @@ def run(case: Case, folder: Path) -> str:
     path = folder / case.name
     path.write_bytes(case.data)
     try:
-        found = read(str(path), case)
+        answer = read(str(path), case)
     except Error as error:
         assert case.expected is None or not case.data, f"refused: {error}"
         assert 0 < len(str(error)) < 5000 + len(case.name)
         return type(error).__name__
     finally:
         path.unlink()
-    assert case.expected in (None, found), found
-    return f"{min(found[2], 2)} frames"
+    assert case.expected in (None, answer), answer
+    return f"{min(answer[2], 2)} frames"
 
 
 def read(name: str, case: Case) -> tuple[int, int, int, int]:

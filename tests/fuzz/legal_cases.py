@@ -16,7 +16,7 @@ import numpy as np
 from h264lite.standard import bits, syntax_pps, syntax_slice, syntax_sps
 from h264lite.standard.syntax import HIGH, B, I, P, Pps, SliceHeader, Sps, Weight, starts_new_picture
 
-from ..residual_limits import spoiled_frames
+from ..support.residual_limits import spoiled_frames
 from . import decoder_cases, mutate, seeds
 from .guard import GuardedNumpy
 from .kinds import Result
@@ -42,10 +42,10 @@ class Case(NamedTuple):
 
 def material() -> Material:
     """The progressive seeds that are whole."""
-    made = [*seeds.own_streams(), *seeds.x264_streams()]
-    made += [seeds.own(48, 32, 8, qp=30, keyint=8, ref=3, bframes=3), seeds.own(64, 48, 6, qp=33, bframes=2, no_cabac=True)]
+    whole = [*seeds.own_streams(), *seeds.x264_streams()]
+    whole += [seeds.own(48, 32, 8, qp=30, keyint=8, ref=3, bframes=3), seeds.own(64, 48, 6, qp=33, bframes=2, no_cabac=True)]
     streams = []
-    for stream in made:
+    for stream in whole:
         try:
             if ours(stream, 1 << 20) == theirs(stream):
                 streams.append(mutate.units_of(stream))
@@ -155,15 +155,15 @@ def _rewritten(units: list[mutate.Unit], rewrites: tuple[str, ...], rng: random.
 
 def _illegal(units: list[mutate.Unit], headers: list[SliceHeader | None]) -> set[str]:
     """Rewrites that would break this stream."""
-    found = set()
+    reasons = set()
     for unit, header in zip(units, headers):
         if header is not None and header.adaptive_ref_pic_marking_mode_flag:
-            found |= {"long_term", "order"}  # other pictures are references than those of the sliding window
+            reasons |= {"long_term", "order"}  # other pictures are references than those of the sliding window
         if header is not None and (header.modifications_l0 or header.modifications_l1):
-            found.add("long_term")  # which they name by other numbers
+            reasons.add("long_term")  # which they name by other numbers
         if unit.kind == bits.NAL_PPS and syntax_pps.parse_pps(unit.rbsp).transform_8x8_mode_flag:
-            found.add("inference")  # on which the presence of transform_size_8x8_flag depends
-    return found
+            reasons.add("inference")  # on which the presence of transform_size_8x8_flag depends
+    return reasons
 
 
 def _headers(units: list[mutate.Unit]) -> list[SliceHeader | None]:
@@ -304,17 +304,17 @@ def _reorder(header: SliceHeader, sps: Sps, references: list[int], rng: random.R
     """7.3.3.1: any short-term references in any order, also several times, at the beginning of both lists."""
 
     def entries(active: int) -> list[syntax_slice.ListModification]:
-        found, predicted, size = [], header.frame_num, header.max_frame_num(sps)
+        modifications, predicted, size = [], header.frame_num, header.max_frame_num(sps)
         for _ in range(rng.randint(0, active)):
             chosen = rng.choice(references)
             back = (predicted - chosen) % size or size
             ahead = size - back or size
             if rng.random() < 0.5:
-                found.append(syntax_slice.ListModification(0, back - 1))
+                modifications.append(syntax_slice.ListModification(0, back - 1))
             else:
-                found.append(syntax_slice.ListModification(1, ahead - 1))
+                modifications.append(syntax_slice.ListModification(1, ahead - 1))
             predicted = chosen
-        return found
+        return modifications
 
     header.modifications_l0 = entries(header.num_ref_idx_l0_active_minus1 + 1)
     header.ref_pic_list_modification_flag_l0 = int(bool(header.modifications_l0))

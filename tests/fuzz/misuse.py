@@ -74,9 +74,9 @@ def other_form(planes: tuple[np.ndarray, ...], rng: random.Random) -> Any:
 
 def read_only(plane: np.ndarray) -> np.ndarray:
     """A copy that may not be written."""
-    made = plane.copy()
-    made.setflags(write=False)
-    return made
+    copy = plane.copy()
+    copy.setflags(write=False)
+    return copy
 
 
 def raises(error: BaseException) -> Callable[[], object]:
@@ -121,10 +121,10 @@ def run(case: Case, folder: Path) -> str:
     try:
         for call in (*case.calls, "flush"):
             planes = picture(case.size, rng)
-            act, legal, own = _call(encoder, call, planes, rng)
+            act, legal, caused = _call(encoder, call, planes, rng)
             try:
                 got = act()
-            except (h264lite.Error, *own) as error:
+            except (h264lite.Error, *caused) as error:
                 assert call == "bad" or state not in legal, f"{call} while {state}: {error!r}"
                 assert "\n" not in str(error) and len(str(error)) < 500, str(error)
                 refused += 1
@@ -154,8 +154,8 @@ def _call(
         return lambda: pokes(encoder, rng), ("open", "flushed", "closed"), ()
     frame = planes if call == "good" else other_form(planes, rng) if call == "other" else bad_frame(planes, rng)
     parts = frame if isinstance(frame, tuple) else (frame,)
-    own = (Boom, ValueError, TypeError) if call == "bad" and any(isinstance(part, Array) for part in parts) else ()
-    return lambda: encoder.encode(frame), ("open",), own
+    caused = (Boom, ValueError, TypeError) if call == "bad" and any(isinstance(part, Array) for part in parts) else ()
+    return lambda: encoder.encode(frame), ("open",), caused
 
 
 def _check(case: Case, taken: list[Any], packets: list[Any], state: str) -> None:

@@ -56,16 +56,16 @@ def material() -> Material:
         with h264lite.Encoder(*size, 25, device="cpu", threads=1, qp=34, **options) as encoder:
             packets = [packet for planes in seeds.clip(*size, frames) for packet in encoder.encode(tuple(planes))]
             packets += encoder.flush()
-        made = [to_sample(packet.data) for packet in packets]
+        samples_of_packets = [to_sample(packet.data) for packet in packets]
         samples = []
-        for packet, (data, _) in zip(packets, made):
+        for packet, (data, _) in zip(packets, samples_of_packets):
             units, at = [], 0
             while at < len(data):
                 end = at + 4 + int.from_bytes(data[at : at + 4], "big")
                 units.append(data[at + 4 : end])
                 at = end
             samples.append(Sample(units, 1000, 1000 * (packet.pts - packet.dts), packet.is_keyframe))
-        movies.append(Movie(ParameterSets(made[0][1]), samples))
+        movies.append(Movie(ParameterSets(samples_of_packets[0][1]), samples))
     return Material(movies, f"{len(movies)} movies")
 
 
@@ -123,7 +123,7 @@ def _check(case: Case, frames: int, message: str) -> None:
         times = [(packet.dts, packet.pts) for packet in packets]
         samples = [bytes(packet) for packet in packets]
     begin = times[0][0] - case.times[0][0]  # FFmpeg moves all times by the edit list
-    assert [(dts - begin, pts - begin) for dts, pts in times] == [found[:2] for found in case.times]
+    assert [(dts - begin, pts - begin) for dts, pts in times] == [case_times[:2] for case_times in case.times]
     if BEHIND_ANOTHER in case.data:
         return  # 8.8.8: such a run follows the one before; FFmpeg begins it where the fragment begins
     sizes = [size for unit in _units(samples, case.length_size) for size in unit]
@@ -132,14 +132,14 @@ def _check(case: Case, frames: int, message: str) -> None:
 
 def _units(samples: list[bytes], length_size: int) -> list[list[int]]:
     """Sizes of the NAL units in samples."""
-    found = []
+    sizes_of_units = []
     for data in samples:
         sizes, at = [], 0
         while at < len(data):
             sizes.append(int.from_bytes(data[at : at + length_size], "big"))
             at += length_size + sizes[-1]
-        found.append(sizes)
-    return found
+        sizes_of_units.append(sizes)
+    return sizes_of_units
 
 
 def dump(case: Case) -> bytes:
@@ -154,15 +154,15 @@ Tree = list[list]  # [kind, contents]: a Tree, or bytes
 
 def _tree(data: bytes) -> Tree:
     """The boxes of a file, those inside others too."""
-    found, at = [], 0
+    boxes, at = [], 0
     while at + 8 <= len(data):
         size, kind = struct.unpack_from(">I4s", data, at)
         begin = at + 8
         if size == 1:
             (size,), begin = struct.unpack_from(">Q", data, begin), begin + 8
-        found.append([kind, _tree(data[begin : at + size]) if kind in INSIDE else data[begin : at + size]])
+        boxes.append([kind, _tree(data[begin : at + size]) if kind in INSIDE else data[begin : at + size]])
         at += size
-    return found
+    return boxes
 
 
 def _bytes(tree: Tree, rng: random.Random, rate: float) -> bytes:
@@ -184,13 +184,13 @@ def _bytes(tree: Tree, rng: random.Random, rate: float) -> bytes:
 
 def _places(tree: Tree) -> list[tuple[Tree, int]]:
     """All boxes but the media data: the list that each lies in, and its index."""
-    found = []
+    places = []
     for n, (kind, inside) in enumerate(tree):
         if kind != b"mdat":
-            found.append((tree, n))
+            places.append((tree, n))
         if isinstance(inside, list):
-            found += _places(inside)
-    return found
+            places += _places(inside)
+    return places
 
 
 def _broken(data: bytes, rng: random.Random) -> bytes:

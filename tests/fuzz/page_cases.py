@@ -49,11 +49,11 @@ def build(given: decoder_cases.Material, rng: random.Random) -> Case:
 
 def _messages(rng: random.Random) -> bytes:
     """7.3.2.3: SEI messages whose contents nobody expects."""
-    found = b""
+    payloads = b""
     for _ in range(rng.randint(1, 4)):
         kind, payload = rng.choice((0, 1, 4, 5, 6, 45, 137, 144, 254)), rng.randbytes(rng.choice((0, 1, 5, 16, 17, 40)))
-        found += bytes((kind, len(payload))) + payload
-    return found + b"\x80"
+        payloads += bytes((kind, len(payload))) + payload
+    return payloads + b"\x80"
 
 
 def run(case: Case, numpy: GuardedNumpy) -> Result:

@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 WIDTH, HEIGHT, FRAMES = 64, 48, 20
@@ -55,7 +56,7 @@ def forks(rng: random.Random, folder: Path) -> Counter[str]:
     """One run: see above. What the children have done, by kind."""
     import h264lite
 
-    options, frames, found = rng.choice(OPTIONS), pictures(rng.randrange(99)), Counter[str]()
+    options, frames, outcomes = rng.choice(OPTIONS), pictures(rng.randrange(99)), Counter[str]()
     writer = h264lite.VideoWriter(folder / "parent.mp4", device="cpu", **options)
     before = rng.randrange(FRAMES)
     feeder = threading.Thread(target=lambda: [writer.write(frame) for frame in frames])
@@ -78,7 +79,7 @@ def forks(rng: random.Random, folder: Path) -> Counter[str]:
         time.sleep(rng.random() * 0.02)
     for child, what in children:
         status = os.waitpid(child, 0)[1]
-        found[f"child {what}" if not status else f"WRONG: child {what}, status {status}"] += 1
+        outcomes[f"child {what}" if not status else f"WRONG: child {what}, status {status}"] += 1
     if fed:
         feeder.join()
     else:
@@ -88,8 +89,8 @@ def forks(rng: random.Random, folder: Path) -> Counter[str]:
     expected = h264lite.write_video(None, frames, device="cpu", **options)
     for path in folder.glob("*.mp4"):
         if path.read_bytes() != expected:
-            found[f"WRONG: {path.name} ({options}) differs from the file of a process without forks"] += 1
-    return found
+            outcomes[f"WRONG: {path.name} ({options}) differs from the file of a process without forks"] += 1
+    return outcomes
 
 
 def _in_child(what: str, held: list[Any], path: Path, frames: list[Any], options: dict[str, Any]) -> None:
@@ -123,27 +124,27 @@ def interrupts(rng: random.Random, folder: Path) -> Counter[str]:
     """One run: see above. What became of the calls."""
     complaints: list[object] = []
     sys.unraisablehook = lambda about: complaints.append(about.exc_value)
-    found = Counter[str]()
+    outcomes = Counter[str]()
     calls: tuple[Callable[..., str], ...] = (_encoder, _writer, _write_video)
     for k in range(CALLS):
         call, options, frames = rng.choice(calls), {"device": "cpu", **rng.choice(OPTIONS)}, pictures(rng.randrange(99))
         error = rng.choice((KeyboardInterrupt, TimeoutError, MemoryError, ByTimer))
         faulthandler.dump_traceback_later(LIMIT, exit=True)
-        found[call(_Timer(rng.random() ** 2 * (0.7 if k else 3), error), frames, options, folder / f"{k}.mp4")] += 1
+        outcomes[call(_Timer(rng.random() ** 2 * (0.7 if k else 3), error), frames, options, folder / f"{k}.mp4")] += 1
         faulthandler.cancel_dump_traceback_later()
     gc.collect()
     begin = time.monotonic()
     while alive := [thread.name for thread in threading.enumerate()[1:] if thread.is_alive()]:
         if time.monotonic() - begin > 20:
-            found[f"WRONG: threads are left: {alive}"] += 1
+            outcomes[f"WRONG: threads are left: {alive}"] += 1
             break
         time.sleep(0.05)
     for about in complaints:
         # CPython's list of threads lacks one whose start was interrupted
         is_start = isinstance(about, KeyError) and isinstance(about.args[0], threading.Thread)
         if not is_start and not isinstance(about, KeyboardInterrupt | ByTimer) and "by the timer" not in str(about):
-            found[f"WRONG: Python complains: {about!r}"] += 1
-    return found
+            outcomes[f"WRONG: Python complains: {about!r}"] += 1
+    return outcomes
 
 
 class _Timer:
@@ -153,9 +154,10 @@ class _Timer:
         self.seconds, self.error, self.hit = max(seconds, 1e-4), error, False
 
     def __enter__(self) -> None:
-        def strike(*_: object) -> None:
-            self.hit = True
-            raise self.error("by the timer")
+        def strike(_: int, frame: FrameType | None) -> None:
+            if frame is not None and frame.f_code is not _Timer.__exit__.__code__:  # else the block is over
+                self.hit = True
+                raise self.error("by the timer")
 
         signal.signal(signal.SIGALRM, strike)
         signal.setitimer(signal.ITIMER_REAL, self.seconds)
@@ -167,20 +169,22 @@ class _Timer:
             return True
         # Python's import and llvmlite take a TimeoutError for a file that is not there
         missing = isinstance(error, ImportError) or "load shared object file 'libllvmlite" in str(error)
-        return self.hit and (isinstance(error, self.error) or (missing and self.error is TimeoutError))
+        # and Thread.start raises a KeyError in its place
+        start = isinstance(error, KeyError) and isinstance(error.args[0], threading.Thread) and error.__context__
+        return self.hit and (isinstance(start or error, self.error) or (missing and self.error is TimeoutError))
 
 
 def _encoder(timer: _Timer, frames: list[Any], options: dict[str, Any], _: Path) -> str:
     import h264lite
 
     packets: list[Any] = []
-    made: list[h264lite.Encoder] = []
+    encoders: list[h264lite.Encoder] = []
     with timer:
-        made.append(h264lite.Encoder(WIDTH, HEIGHT, 25, **options))
+        encoders.append(h264lite.Encoder(WIDTH, HEIGHT, 25, **options))
         for frame in frames:
-            packets += made[0].encode(frame)
-        packets += made[0].flush()
-    for encoder in made:
+            packets += encoders[0].encode(frame)
+        packets += encoders[0].flush()
+    for encoder in encoders:
         with contextlib.suppress(h264lite.Error):  # frames lost by the interrupt
             packets += encoder.flush()
         encoder.close()
@@ -249,29 +253,29 @@ def workers(rng: random.Random, folder: Path) -> Counter[str]:
         running.kill()
         return Counter({f"WRONG: {what}: hangs": 1})
     data, ended = out.read_bytes() if out.exists() else b"", running.returncode
-    found = Counter({f"{what}: exit code {ended}, {'same bytes' if data == expected else 'part of the bytes'}": 1})
+    outcomes = Counter({f"{what}: exit code {ended}, {'same bytes' if data == expected else 'part of the bytes'}": 1})
     may_be_part = "interrupt" in what or "kill the parent" in what or (what == "kill all" and ended)
     if not expected.startswith(data) or (data != expected and not may_be_part) or "Traceback" in said:
-        found[f"WRONG: {what}: exit code {ended}, {len(data)} of {len(expected)} bytes, {said[-500:]}"] += 1
+        outcomes[f"WRONG: {what}: exit code {ended}, {len(data)} of {len(expected)} bytes, {said[-500:]}"] += 1
     begin = time.monotonic()
     while left := [child for child in children if os.path.exists(f"/proc/{child}")]:
         if time.monotonic() - begin > 10:
-            found[f"WRONG: {what}: processes are left"] += 1
+            outcomes[f"WRONG: {what}: processes are left"] += 1
             for child in left:
                 os.kill(child, signal.SIGKILL)
             break
         time.sleep(0.05)
-    return found
+    return outcomes
 
 
 def _children(parent: int) -> list[int]:
-    found = []
+    numbers = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             fields = Path(f"/proc/{name}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
             if int(fields[1]) == parent and b"h264lite worker" in Path(f"/proc/{name}/cmdline").read_bytes():
-                found.append(int(name))
-    return found
+                numbers.append(int(name))
+    return numbers
 
 
 # ---- all of them
@@ -323,8 +327,8 @@ def main() -> int:
     if args.one is not None:
         return one(args.kind, args.seed, args.one)
     total, begin, wrong = Counter[str](), time.monotonic(), 0
-    for number, found in runs(args.kind, args.seed, range(args.first, args.first + args.runs), args.jobs):
-        for text, count in found.items():
+    for number, outcomes in runs(args.kind, args.seed, range(args.first, args.first + args.runs), args.jobs):
+        for text, count in outcomes.items():
             if text.startswith("WRONG"):
                 wrong += count
                 print(f"{args.kind} --seed {args.seed} --first {number} --runs 1: {text}", flush=True)

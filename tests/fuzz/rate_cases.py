@@ -16,6 +16,7 @@ from h264lite.encoder.settings.frame_requests import request_of
 from h264lite.encoder.statistics import FrameRow
 from hypothesis import strategies as st
 
+from ..inside import finished_of
 from .encoder_cases import ffmpeg_samples
 
 UNDERFLOW = "it underflows"  # in the warning of the first frame that comes too late
@@ -187,27 +188,27 @@ def run(case: Case) -> Config | None:
             return None
         clip = clip_of(case)
         with encoder:
-            found = []
+            pairs = []
             for n, planes in enumerate(clip):
-                asked, request = case.requests.get(n, {}), None
+                of_frame, request = case.requests.get(n, {}), None
                 try:
-                    request = request_of(asked.get("keyframe", False), asked.get("qp"), asked.get("frame_type"))
+                    request = request_of(of_frame.get("keyframe", False), of_frame.get("qp"), of_frame.get("frame_type"))
                 except h264lite.OptionError as error:
-                    check_refusal(str(error), asked)
+                    check_refusal(str(error), of_frame)
                 assert encoder.feed_plain(planes, request)
-                found += encoder._session.hand_out()
-            found += encoder.drain()
+                pairs += finished_of(encoder)
+            pairs += encoder.drain()
             config, summary = encoder.config, encoder.stats.summary()
             lines = encoder.stats.lines() + encoder.stats.why()
-    rows = [row for _, row in found]
+    rows = [row for _, row in pairs]
     check_rows(rows, config, [str(one.message) for one in said])
     check_summary(summary, rows, case)
     assert not any("nan" in line or "inf" in line.replace("(infdb)", "") for line in lines), lines  # of an SSIM of 1
-    shown = sorted((frame for frame, _ in found), key=lambda frame: frame.pts)
+    shown = sorted((frame for frame, _ in pairs), key=lambda frame: frame.pts)
     assert [frame.pts for frame in shown] == list(range(case.frames))
-    assert all(row.bytes == len(frame.data) for frame, row in found)
+    assert all(row.bytes == len(frame.data) for frame, row in pairs)
     expected = b"".join(plane.tobytes() for frame in shown for plane in frame.reconstruction)
-    assert ffmpeg_samples(b"".join(frame.data for frame, _ in found)) == expected, "FFmpeg shows something else"
+    assert ffmpeg_samples(b"".join(frame.data for frame, _ in pairs)) == expected, "FFmpeg shows something else"
     return config
 
 
@@ -247,14 +248,14 @@ def check_buffer(rows: list[FrameRow], config: Config) -> None:
     assert buffer is not None
     full: Fraction | None = None
     for row in rows:
-        found = row.in_buffer
-        assert found is not None and found.size == buffer.size
+        in_buffer = row.in_buffer
+        assert in_buffer is not None and in_buffer.size == buffer.size
         full = Fraction(buffer.start) if full is None else min(Fraction(buffer.size), full)
-        assert abs(found.there - full) <= 1 + buffer.rate / 90000 * (1 + row.coded), (row, full)
-        assert found.there <= found.size and found.left == found.there - 8 * row.bytes, row
-        assert found.filler >= 0 and 1 <= found.tries <= 6 and 0 <= found.filler < row.bytes, row
-        assert not found.filler or buffer.constant, row
-        if found.left < 0:
+        assert abs(in_buffer.there - full) <= 1 + buffer.rate / 90000 * (1 + row.coded), (row, full)
+        assert in_buffer.there <= in_buffer.size and in_buffer.left == in_buffer.there - 8 * row.bytes, row
+        assert in_buffer.filler >= 0 and 1 <= in_buffer.tries <= 6 and 0 <= in_buffer.filler < row.bytes, row
+        assert not in_buffer.filler or buffer.constant, row
+        if in_buffer.left < 0:
             assert row.qp_range[0] == config.qpmax or config.crf_max, row
         full = full - 8 * row.bytes + buffer.rate / config.fps
         if buffer.constant:

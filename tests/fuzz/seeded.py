@@ -28,7 +28,7 @@ def limit_memory() -> None:
 
 def run(kind: str, seed: int, count: int, first: int = 0) -> Counter[str]:
     """What the cases came to; the first that is wrong ends it, by the exception or by the end of the process."""
-    module, found = import_module(kind), Counter[str]()
+    module, outcomes = import_module(kind), Counter[str]()
     warm = getattr(module, "warm", None)
     if warm:
         warm()
@@ -38,13 +38,13 @@ def run(kind: str, seed: int, count: int, first: int = 0) -> Counter[str]:
             case = module.build(random.Random(f"{seed} {number}"))
             faulthandler.dump_traceback_later(SECONDS, exit=True)
             try:
-                found[module.run(case, Path(folder))] += 1
+                outcomes[module.run(case, Path(folder))] += 1
             except BaseException:
                 print(f"{kind}, seed {seed}, case {number}: {case!r}"[:3000], file=sys.stderr, flush=True)
                 raise
             finally:
                 faulthandler.cancel_dump_traceback_later()
-    return found
+    return outcomes
 
 
 if __name__ == "__main__":

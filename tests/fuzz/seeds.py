@@ -85,18 +85,18 @@ def x264_streams() -> list[bytes]:
         import av
         import pytest
 
-        from .. import x264_streams as x264
+        from ..support import x264_streams as x264
     except ImportError:
         return []
-    made = []
+    streams = []
     for n, options in enumerate(X264.values()):
         try:
-            made.append(x264.encode(clip(*SIZES[n % 2 if n % 3 else n % len(SIZES)], 9), preset="medium", **options))
+            streams.append(x264.encode(clip(*SIZES[n % 2 if n % 3 else n % len(SIZES)], 9), preset="medium", **options))
         except (x264.Refused, av.error.FFmpegError):
             continue
         except pytest.skip.Exception:
             return []
-    return made
+    return streams
 
 
 def conformance_streams() -> list[bytes]:

@@ -87,7 +87,7 @@ def _pieces(data: bytes, rng: random.Random) -> list[bytes]:
     if rng.random() < 0.3:
         size = rng.choice((100, 4096, 1 << 20))
         return [data[at : at + size] for at in range(0, len(data), size)]
-    starts = [found.start() for found in re.finditer(b"\0?\0\0\1", data)]
+    starts = [match.start() for match in re.finditer(b"\0?\0\0\1", data)]
     return [data[a:b] + DELIMITER for a, b in zip(starts, [*starts[1:], len(data)])]
 
 

@@ -75,7 +75,7 @@ def build(given: tuple[str, ...], rng: random.Random) -> Case:
     if rng.random() < 0.9:
         head = re.sub(r"\bframes=\d+", f"frames={len(words)}", head)
     if rng.random() < 0.05:
-        head = re.sub(r"\w+=\S+", lambda found: found[0] if rng.random() < 0.9 else found[0] + rng.choice(WORDS), head)
+        head = re.sub(r"\w+=\S+", lambda match: match[0] if rng.random() < 0.9 else match[0] + rng.choice(WORDS), head)
     if rng.random() < 0.03:
         columns = columns.replace(rng.choice(columns.split()), rng.choice(WORDS))
     text = "\n".join([head, columns, *map(" ".join, words)]) + "\n" * rng.choice((0, 1, 1, 1, 1, 1, 1, 2))

@@ -17,7 +17,7 @@ import numpy as np
 from h264lite.encoder.settings.config import Config
 from h264lite.encoder.settings.presets import PRESETS
 
-from .. import hrd_model, level_limits
+from ..support import hrd_model, level_limits
 from . import encoder_cases, rate_cases
 from .encoder_cases import Planes, check_times, ffmpeg_samples
 from .guard import GuardedNumpy
@@ -101,9 +101,9 @@ def build(given: None, rng: random.Random) -> Case:
         frames = min(frames, max(1, int(MOST_ARRIVING * Fraction(options.get("fps", 25)) / (1000 * options["vbv_maxrate"]))))
     qpfile = tuple(f"{n} {rng.choice('IKiPBb')}{rng.choice(('', ' -1', f' {rng.randint(0, 51)}'))}"
                    for n in sorted(rng.sample(range(frames + 2), rng.randint(1, frames))))  # fmt: skip
-    asked = [{"keyframe": True}, {"frame_type": rng.choice("IPB")}, {"qp": rng.randint(0, 51)},
+    requestable = [{"keyframe": True}, {"frame_type": rng.choice("IPB")}, {"qp": rng.randint(0, 51)},
              {"frame_type": rng.choice("IPB"), "qp": rng.randint(0, 51)}]  # fmt: skip
-    requests = {n: rng.choice(asked) for n in rng.sample(range(frames), min(frames, 3))}
+    requests = {n: rng.choice(requestable) for n in rng.sample(range(frames), min(frames, 3))}
     if rng.random() < 0.2:
         first = rng.randint(0, 3)
         options["zones"] = f"{first},{first + rng.randint(0, 5)},{rng.choice(('q=0', 'q=51', 'b=0.1', 'b=10', 'q=20'))}"

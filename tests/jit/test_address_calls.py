@@ -61,12 +61,12 @@ def addressed(function, arguments):
 
 
 def test_they_do_what_calls_from_python_do():
-    expected, found = np.zeros(2, np.int64), np.zeros(2, np.int64)
+    expected, written = np.zeros(2, np.int64), np.zeros(2, np.int64)
     twice(bundle(), 5, expected)
     given = bundle()  # words hold no reference
-    calls = addressed(twice, (given, 5, found))
+    calls = addressed(twice, (given, 5, written))
     failed, times = run(calls)
-    assert failed == -1 and expected.any() and (found == expected).all()
+    assert failed == -1 and expected.any() and (written == expected).all()
     assert (np.diff(times.reshape(-1)) >= 0).all() and (times > 0).all()
     again = np.zeros(2, np.int64)
     assert run(addressed(twice, (given, 5, again)), 1)[0] == -1 and again[0] != expected[0]  # the second call alone

@@ -18,9 +18,9 @@ def status(mode, user=ME, group=ME):
 @pytest.fixture
 def told():
     """What is told, instead of warnings."""
-    found = []
-    with cache_checks.messages_to(found.append):
-        yield found
+    messages = []
+    with cache_checks.messages_to(messages.append):
+        yield messages
 
 
 def break_it(data, how, rng):
@@ -127,9 +127,9 @@ def test_files_of_others_are_not_read_and_told_once(tmp_path, told, monkeypatch)
 
 def test_without_a_listener_it_is_a_warning():
     # as if nothing had been told
-    with cache_checks.messages_to(lambda text: None), warnings.catch_warnings(record=True) as found:
+    with cache_checks.messages_to(lambda text: None), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         cache_checks._listener = None
         cache_checks.warn_once("kind", "text")
         cache_checks.warn_once("kind", "more")
-    assert [(str(entry.message), entry.category) for entry in found] == [("text", RuntimeWarning)]
+    assert [(str(entry.message), entry.category) for entry in warned] == [("text", RuntimeWarning)]

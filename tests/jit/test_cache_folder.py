@@ -43,18 +43,18 @@ def test_where_kernels_are_kept(folders, tmp_path, monkeypatch):
     assert numbas.folder.parent == tmp_path / "numba" and numbas.refused == (f"{given.folder} may be written by other users",)
     monkeypatch.delenv("H264LITE_CACHE")
     monkeypatch.delenv("NUMBA_CACHE_DIR")
-    own = find(sources)
-    assert own.folder == sources / "__pycache__" and own.writable
-    closed[own.folder] = os.W_OK
+    beside_sources = find(sources)
+    assert beside_sources.folder == sources / "__pycache__" and beside_sources.writable
+    closed[beside_sources.folder] = os.W_OK
     users = find(sources)
     assert users.folder.is_relative_to(tmp_path / "user" / "h264lite" / "kernels") and users.writable
-    assert users.readable == (own.folder, users.folder)
+    assert users.readable == (beside_sources.folder, users.folder)
     closed[tmp_path / "user"] = os.W_OK
     temporary = find(sources)
     assert temporary.folder.is_relative_to(tmp_path / "tmp") and temporary.writable
-    assert temporary.readable == (own.folder, users.folder, temporary.folder)
+    assert temporary.readable == (beside_sources.folder, users.folder, temporary.folder)
     closed[tmp_path / "tmp"] = os.W_OK
-    assert (find(sources).folder, find(sources).writable) == (own.folder, False)
+    assert (find(sources).folder, find(sources).writable) == (beside_sources.folder, False)
     for place in closed:
         closed[place] = os.R_OK
     assert find(sources) == kernel_place.CacheFolder(None, False, ())
@@ -73,9 +73,9 @@ def test_folders_that_cannot_be(folders, tmp_path, monkeypatch):
     sources, _ = folders
     (tmp_path / "given").write_bytes(b"a file")
     monkeypatch.delenv("NUMBA_CACHE_DIR")
-    found = kernel_place.find_cache_folder(sources)
-    assert (found.folder, found.writable) == (sources / "__pycache__", True)
-    assert kernel_place.second_best(found) == (
+    place = kernel_place.find_cache_folder(sources)
+    assert (place.folder, place.writable) == (sources / "__pycache__", True)
+    assert kernel_place.second_best(place) == (
         f"H264LITE_CACHE={tmp_path / 'given'} cannot be written; kernels are kept in {sources / '__pycache__'}")
     monkeypatch.delenv("H264LITE_CACHE")
     assert not kernel_place.second_best(kernel_place.find_cache_folder(sources))
@@ -84,11 +84,11 @@ def test_folders_that_cannot_be(folders, tmp_path, monkeypatch):
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # a user without a home
     (sources / "__pycache__").rmdir()
     (sources / "__pycache__").write_bytes(b"a file")
-    found = kernel_place.find_cache_folder(sources)
-    assert found.folder.is_relative_to(tmp_path / "tmp") and not Path("~").exists()
+    place = kernel_place.find_cache_folder(sources)
+    assert place.folder.is_relative_to(tmp_path / "tmp") and not Path("~").exists()
     monkeypatch.delenv("NUMBA_CACHE_DIR")
-    assert kernel_place.second_best(found) == (
-        f"compiled kernels are kept in {found.folder}, since no other folder can be written: set {cache_root.ADVICE}")
+    assert kernel_place.second_best(place) == (
+        f"compiled kernels are kept in {place.folder}, since no other folder can be written: set {cache_root.ADVICE}")
 
 
 def test_refused_folders_are_told(folders, tmp_path, told, monkeypatch):  # noqa: F811
@@ -129,8 +129,8 @@ def test_unsafe_temporary_folders(tmp_path, monkeypatch, how):
         place, kept = (folder if how == "of another" else tmp_path), Path.lstat if how == "of another" else Path.stat
 
         def of_another(path, **kws):
-            found = kept(path, **kws)
-            return os.stat_result((*found[:4], 4321, *found[5:])) if path == place else found
+            status = kept(path, **kws)
+            return os.stat_result((*status[:4], 4321, *status[5:])) if path == place else status
 
         monkeypatch.setattr(Path, "lstat" if how == "of another" else "stat", of_another)
     assert cache_root.temporary_root() is None

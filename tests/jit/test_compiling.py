@@ -56,10 +56,10 @@ def test_without_a_listener_it_is_a_line_on_standard_error(now, capsys):
 
 
 def test_kernels_that_fail_to_compile_end_their_compilation():
-    made = kernel.kernel(lambda n: undefined(n))  # noqa: F821
+    broken = kernel.kernel(lambda n: undefined(n))  # noqa: F821
     before = compiling.clock()
     with compiling.messages_to(lambda text: None), pytest.raises(Exception, match="undefined"):
-        made(1)
+        broken(1)
     assert not compiling._now.depth and compiling.clock() >= before
 
 

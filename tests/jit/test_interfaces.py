@@ -126,9 +126,9 @@ def test_kernels_without_a_folder(tmp_path):
 
 def test_doctor_tells(tmp_path):
     script = "from h264lite.cli import doctor\nimport json\nprint(json.dumps(doctor.examine()))\n"
-    found = json.loads(run(tmp_path, script)[0][0])
-    assert found["processor"]["why_ordinary"].startswith(SAID)
-    assert [text.startswith(SAID) for text in found["problems"]].count(True) == 1
+    facts = json.loads(run(tmp_path, script)[0][0])
+    assert facts["processor"]["why_ordinary"].startswith(SAID)
+    assert [text.startswith(SAID) for text in facts["problems"]].count(True) == 1
     assert not run(tmp_path, script, "")[0][0].count(SAID)
 
 

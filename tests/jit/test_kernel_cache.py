@@ -25,7 +25,7 @@ from h264lite.jit.sources import stamp
 from h264lite.scheduler.stages import CPU, files
 from numba.core.registry import cpu_target
 
-from ..steady import steady
+from ..support.steady import steady
 from .test_cache_checks import HOW, break_it
 
 NUMBA = numba.__version__
@@ -151,18 +151,18 @@ def test_sources_that_changed_after_their_import(run, tmp_path):
 
 
 def test_threads_that_use_a_kernel_for_the_first_time_make_one():
-    kernel, gate, found = jit.kernel(lambda n: n + 1), threading.Barrier(8), []
+    kernel, gate, dispatchers = jit.kernel(lambda n: n + 1), threading.Barrier(8), []
 
     def use():
         gate.wait()
-        found.append(kernel.made())
+        dispatchers.append(kernel.made())
 
     threads = [threading.Thread(target=use) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 8 and len(set(map(id, found))) == 1
+    assert len(dispatchers) == 8 and len(set(map(id, dispatchers))) == 1
 
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
@@ -322,8 +322,8 @@ def test_doctor_knows_all_kernels(kernels):
 def test_doctor_tells_of_folders_of_others(kernels, capsys, monkeypatch):
     kernels.chmod(0o777)
     assert cli.main(["doctor", "--json"]) == 1
-    found = json.loads(capsys.readouterr().out)
-    problem = next(text for text in found["problems"] if str(kernels) in text)
+    facts = json.loads(capsys.readouterr().out)
+    problem = next(text for text in facts["problems"] if str(kernels) in text)
     assert "may be written by other users" in problem and problem.endswith("that you can write and other users cannot")
 
 
@@ -331,9 +331,9 @@ def test_doctor_tells_where_nothing_can_be_kept(monkeypatch, tmp_path):
     for folder, words in ((None, "no folder for kernels"), (tmp_path, str(tmp_path))):
         monkeypatch.setattr(first_run, "find_cache_folder", lambda sources, f=folder: kernel_place.CacheFolder(f, False, ()))
         monkeypatch.setattr(kernel_files, "find_cache_folder", first_run.find_cache_folder)
-        found = doctor_command.examine()
-        assert not found["processor"]["compiled"]
-        assert any(text.startswith(f"{words} c") and "every process compiles again" in text for text in found["problems"])
+        facts = doctor_command.examine()
+        assert not facts["processor"]["compiled"]
+        assert any(text.startswith(f"{words} c") and "every process compiles again" in text for text in facts["problems"])
 
 
 def test_doctor_tells_of_a_variable_that_is_of_no_use(monkeypatch):

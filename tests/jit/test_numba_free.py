@@ -88,11 +88,11 @@ def run(tmp_path, script, *names, **environment):
     lines = script[len(USED) :]
     path.with_name("rest.py").write_text("from script import *\n" + lines if lines else "import script\n")
     for name in names:
-        for found in folder.rglob(f"*{name}*.nbd"):
-            found.write_bytes(found.read_bytes()[:-9])
-    found = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "H264LITE_"))}
-    found |= {"PYTHONPATH": str(ROOT.parent), "H264LITE_CACHE": str(folder), "H264LITE_CACHE_ALONE": "1", **environment}
-    done = subprocess.run([sys.executable, "rest.py"], env=found, cwd=tmp_path, text=True, capture_output=True)
+        for entry in folder.rglob(f"*{name}*.nbd"):
+            entry.write_bytes(entry.read_bytes()[:-9])
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "H264LITE_"))}
+    variables |= {"PYTHONPATH": str(ROOT.parent), "H264LITE_CACHE": str(folder), "H264LITE_CACHE_ALONE": "1", **environment}
+    done = subprocess.run([sys.executable, "rest.py"], env=variables, cwd=tmp_path, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

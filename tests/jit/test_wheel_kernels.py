@@ -64,8 +64,8 @@ def test_classes_of_processors(tmp_path, monkeypatch):
     both = wheel_kernels.CLASSES[v4]
     for features, name in ((both, v4), (both + ",+sse4.1", v4), (both.replace("+avx512vl", "-avx512vl"), v3),
                            (wheel_kernels.CLASSES[v3], v3)):  # fmt: skip
-        found = wheel_kernels.class_folder(tmp_path, features)
-        assert found == (tmp_path / wheel_kernels.FOLDER / name, (name, wheel_kernels.CLASSES[name]))
+        class_folder = wheel_kernels.class_folder(tmp_path, features)
+        assert class_folder == (tmp_path / wheel_kernels.FOLDER / name, (name, wheel_kernels.CLASSES[name]))
     assert wheel_kernels.class_folder(tmp_path, both.replace("+bmi2", "-bmi2")) is None
     assert wheel_kernels.class_folder(tmp_path / "elsewhere", both) is None
     (tmp_path / wheel_kernels.FOLDER / v4).chmod(0o777)

@@ -75,7 +75,7 @@ class Browser:
         self._driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
         try:
             said = (re.search(r"started successfully on port (\d+)", line) for line in self._driver.stdout)
-            port = next(found[1] for found in said if found)
+            port = next(match[1] for match in said if match)
             self._url = f"http://127.0.0.1:{port}/session"
             options = {"args": [*ARGUMENTS, f"--user-data-dir={profile}"], "binary": shutil.which("chromium")}
             made = self._post("", {"capabilities": {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options}}})
@@ -159,8 +159,8 @@ def write_by_ffmpeg(path, matrix):
         out.mux(stream.encode(None))
 
 
-def assert_near(found, expected):
-    assert np.abs(np.array(found, int) - np.array(expected, int)).max() <= 3, (found, expected)
+def assert_near(colours, expected):
+    assert np.abs(np.array(colours, int) - np.array(expected, int)).max() <= 3, (colours, expected)
 
 
 @pytest.mark.parametrize("matrix", (1, pytest.param(6, marks=pytest.mark.slow)))
@@ -170,11 +170,11 @@ def test_it_plays_in_the_colours_of_a_file_of_ffmpeg(browser, folder, matrix):
     assert np.ptp(expected["first"], axis=0).min() > 200, "these are no bars"
     for name, fragment in (("movie.mp4", None), ("fragments.mp4", 0.3)):
         write(folder / name, matrix, fragment)
-        found = browser.call("play", name)
+        played = browser.call("play", name)
         for part in ("first", "middle", "last"):
-            assert_near(found[part], expected[part])
-        assert (found["width"], found["height"]) == (WIDTH, HEIGHT)
-        assert found["duration"] == pytest.approx(1, abs=0.01) and found["end"] == pytest.approx(1, abs=0.01), name
+            assert_near(played[part], expected[part])
+        assert (played["width"], played["height"]) == (WIDTH, HEIGHT)
+        assert played["duration"] == pytest.approx(1, abs=0.01) and played["end"] == pytest.approx(1, abs=0.01), name
     assert np.abs(np.array(expected["first"], int) - np.array(expected["middle"], int)).max() > 100
 
 
@@ -187,10 +187,10 @@ def test_b_frames_play_as_p_frames_do(browser, folder, options):
     expected = browser.call("play", "p.mp4")
     for name, fragment in (("b.mp4", None), ("b_fragments.mp4", 0.3)):
         write(folder / name, 1, fragment, **options)
-        found = browser.call("play", name)
+        played = browser.call("play", name)
         for part in ("first", "middle", "last"):
-            assert_near(found[part], expected[part])
-        assert found["duration"] == pytest.approx(1, abs=0.01) and found["end"] == pytest.approx(1, abs=0.01), name
+            assert_near(played[part], expected[part])
+        assert played["duration"] == pytest.approx(1, abs=0.01) and played["end"] == pytest.approx(1, abs=0.01), name
 
 
 @pytest.mark.parametrize("options", ({}, *B_FRAMES), ids=("P", "normal", "dyadic"))
@@ -201,10 +201,10 @@ def test_fragments_through_media_source(browser, folder, options):
     write(folder / "movie.mp4", 1)
     expected = browser.call("play", "movie.mp4")
     record = pieces[0][pieces[0].index(b"avcC") + 5 :][:3].hex()
-    found = browser.call("stream", "all.mp4", [len(piece) for piece in pieces], f'video/mp4; codecs="avc1.{record}"')
-    assert found["ends"] == pytest.approx([0, 1 / 3, 2 / 3, 1], abs=0.001)
-    assert (found["ranges"], found["begin"]) == (1, 0) and found["duration"] == pytest.approx(1, abs=0.001)
-    assert_near(found["middle"], expected["middle"])
+    played = browser.call("stream", "all.mp4", [len(piece) for piece in pieces], f'video/mp4; codecs="avc1.{record}"')
+    assert played["ends"] == pytest.approx([0, 1 / 3, 2 / 3, 1], abs=0.001)
+    assert (played["ranges"], played["begin"]) == (1, 0) and played["duration"] == pytest.approx(1, abs=0.001)
+    assert_near(played["middle"], expected["middle"])
 
 
 @pytest.mark.slow
@@ -218,7 +218,7 @@ def test_variable_rate_and_reordered_times(browser, folder):
         for packet, (pts, dts) in zip(packets, times):
             sink.write_packet(packet.data, pts, dts, packet.is_keyframe, 300)
         sink.close()
-        found = browser.call("play", name)
-        assert found["first"][0] == [0, 0, 0]
-        assert found["duration"] == pytest.approx(1.05 if name == "v.mp4" else 0.8, abs=0.01)  # of decoding times
-        assert np.abs(np.array(found["first"], int) - np.array(found["last"], int)).max() > 100
+        played = browser.call("play", name)
+        assert played["first"][0] == [0, 0, 0]
+        assert played["duration"] == pytest.approx(1.05 if name == "v.mp4" else 0.8, abs=0.01)  # of decoding times
+        assert np.abs(np.array(played["first"], int) - np.array(played["last"], int)).max() > 100

@@ -66,9 +66,9 @@ def test_what_is_written_is_read(tmp_path_factory, frames, base, kind, seconds, 
     muxer.finish()
     data = result()
     reader = Mp4Reader(io.BytesIO(data))
-    found = [(Fraction(s.dts, reader.timescale), Fraction(s.pts, reader.timescale), Fraction(s.duration, reader.timescale),
+    times = [(Fraction(s.dts, reader.timescale), Fraction(s.pts, reader.timescale), Fraction(s.duration, reader.timescale),
               s.is_keyframe) for s in reader.samples()]  # fmt: skip
-    assert found == expected
+    assert times == expected
     assert b"".join(reader.byte_stream()) == parameter_sets() + b"".join(stream)
     assert (reader.fragments > 0) == (kind == "fragments") and reader.is_movie_in_front
     assert (b"elst" in data[:2000]) == (delay > 0)
@@ -127,8 +127,8 @@ def test_durations_beyond_32_bits(tmp_path, delay):
     assert "12000.000 s" in reader.summary()
     av = pytest.importorskip("av")
     with av.open(io.BytesIO(data)) as container:
-        found = [packet.pts * packet.time_base for packet in container.demux(video=0) if packet.size]
-        assert found == [0, 4000, 8000] and container.duration == 12000 * 1_000_000
+        times = [packet.pts * packet.time_base for packet in container.demux(video=0) if packet.size]
+        assert times == [0, 4000, 8000] and container.duration == 12000 * 1_000_000
 
 
 @pytest.mark.slow

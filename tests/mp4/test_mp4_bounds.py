@@ -74,12 +74,12 @@ def test_parameter_sets_are_written_where_they_change():
     """Equal sets of two entries stand once, those that differ again and again, up to the limit."""
     stream = b"".join(Mp4Reader(io.BytesIO(hostile_files.alternating(SIZE, True))).byte_stream())
     assert stream.count(hostile_files.SPS) == 1
-    found = []
+    units = []
     data = hostile_files.alternating(SIZE, False)
     with pytest.raises(h264lite.BitstreamError, match="16 times as large as the file"):
         for unit in Mp4Reader(io.BytesIO(data)).byte_stream():
-            found.append(unit)
-    assert sum(map(len, found)) <= 16 * len(data) and b"".join(found).count(hostile_files.SPS) == len(found) > 10
+            units.append(unit)
+    assert sum(map(len, units)) <= 16 * len(data) and b"".join(units).count(hostile_files.SPS) == len(units) > 10
 
 
 def test_sets_within_samples_end_those_of_the_entry():

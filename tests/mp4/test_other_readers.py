@@ -14,7 +14,7 @@ from h264lite.decoder.decoder import Decoder
 from h264lite.encoder.files.output_mp4 import Mp4Sink
 from h264lite.mp4.reader import Mp4Reader
 
-from .. import round_trip
+from ..support import round_trip
 
 RATE, FRAMES = Fraction(24000, 1001), 20
 
@@ -37,8 +37,8 @@ def test_ffprobe(movie):
     words = ["ffprobe", "-v", "warning", "-count_frames", "-show_streams", "-show_packets", "-show_format", "-of", "json"]
     done = subprocess.run([*words, movie], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and not done.stderr
-    found = json.loads(done.stdout)
-    (stream,), packets = found["streams"], found["packets"]
+    facts = json.loads(done.stdout)
+    (stream,), packets = facts["streams"], facts["packets"]
     expected = {"codec_tag_string": "avc1", "width": 64, "height": 48, "nb_read_frames": str(FRAMES), "has_b_frames": 0,
                 "color_range": "pc", "color_space": "bt2020nc", "color_transfer": "smpte2084", "color_primaries": "bt2020",
                 "sample_aspect_ratio": "16:11", "r_frame_rate": "24000/1001", "avg_frame_rate": "24000/1001",
@@ -46,7 +46,7 @@ def test_ffprobe(movie):
     assert {name: stream.get(name) for name in expected} == expected
     assert [(p["pts"], p["dts"], p["duration"]) for p in packets] == [(1001 * n, 1001 * n, 1001) for n in range(FRAMES)]
     assert [p["flags"][0] for p in packets] == ["K" if n % 6 == 0 else "_" for n in range(FRAMES)]
-    assert found["format"]["tags"]["compatible_brands"] == "isomiso6avc1mp41"
+    assert facts["format"]["tags"]["compatible_brands"] == "isomiso6avc1mp41"
 
 
 @pytest.mark.parametrize("rate", (Fraction(25), Fraction(30000, 1001)), ids=str)
@@ -65,8 +65,8 @@ def test_ffprobe_of_b_frames(tmp_path, rate, bframes, pyramid, delay, fragment):
     words = ["ffprobe", "-v", "warning", "-count_frames", "-show_streams", "-show_packets", "-show_frames", "-of", "json"]
     done = subprocess.run([*words, tmp_path / "b.mp4"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and not done.stderr
-    found = json.loads(done.stdout)
-    (stream,), both = found["streams"], found["packets_and_frames"]
+    facts = json.loads(done.stdout)
+    (stream,), both = facts["streams"], facts["packets_and_frames"]
     tick = 1 / rate / Fraction(stream["time_base"])
     expected = {"nb_read_frames": str(FRAMES), "has_b_frames": delay, "start_pts": 0, "duration_ts": FRAMES * tick,
                 "r_frame_rate": f"{rate.numerator}/{rate.denominator}"}  # fmt: skip
@@ -102,15 +102,15 @@ def test_mp4box_js_of_gpac(movie, tmp_path):
     done = subprocess.run(["node", str(tmp_path / "read.js"), str(movie)], capture_output=True, text=True, timeout=60,
                           env={**os.environ, "NODE_PATH": folder})  # fmt: skip
     assert done.returncode == 0 and not done.stderr, done.stderr
-    found = json.loads(done.stdout)
+    facts = json.loads(done.stdout)
     with open(movie, "rb") as file:
-        own = list(Mp4Reader(file).samples())
-    assert found["samples"] == [[s.pts, s.dts, s.duration, s.size, s.is_keyframe] for s in own] and len(own) == FRAMES
-    assert found["fragmented"] == (b"moof" in movie.read_bytes()) and found["timescale"] == 24000
-    assert found["progressive"] or found["fragmented"]
-    assert found["codec"].startswith("avc1.42c0") and found["video"] == {"width": 64, "height": 48}
-    assert found["width"] == pytest.approx(64 * 16 / 11, abs=0.001)
-    assert found["brands"][-4:] == ["isom", "iso6", "avc1", "mp41"]
+        samples = list(Mp4Reader(file).samples())
+    assert facts["samples"] == [[s.pts, s.dts, s.duration, s.size, s.is_keyframe] for s in samples] and len(samples) == FRAMES
+    assert facts["fragmented"] == (b"moof" in movie.read_bytes()) and facts["timescale"] == 24000
+    assert facts["progressive"] or facts["fragmented"]
+    assert facts["codec"].startswith("avc1.42c0") and facts["video"] == {"width": 64, "height": 48}
+    assert facts["width"] == pytest.approx(64 * 16 / 11, abs=0.001)
+    assert facts["brands"][-4:] == ["isom", "iso6", "avc1", "mp41"]
 
 
 @pytest.mark.parametrize("fragment", (None, 0.3))
@@ -138,7 +138,7 @@ def test_b_frames_of_libx264(fragment):
     assert [frame.pts * frame.time_base for frame in frames] == [n / RATE for n in range(FRAMES)]
     assert any(sample.pts != sample.dts + 1001 for sample in Mp4Reader(io.BytesIO(data)).samples())
     decoder = Decoder()
-    own = [frame for piece in Mp4Reader(io.BytesIO(data)).byte_stream() for frame in decoder.decode(piece)]
-    own += decoder.flush()
-    assert len(own) == len(frames) == FRAMES
-    assert all(np.array_equal(a.y, b.to_ndarray()[:48]) for a, b in zip(own, frames))
+    ours = [frame for piece in Mp4Reader(io.BytesIO(data)).byte_stream() for frame in decoder.decode(piece)]
+    ours += decoder.flush()
+    assert len(ours) == len(frames) == FRAMES
+    assert all(np.array_equal(a.y, b.to_ndarray()[:48]) for a, b in zip(ours, frames))

@@ -41,8 +41,8 @@ def test_paper_000(setting):
         assert table.note and all(len(row) == len(table.columns) for row in table.rows)
     assert tables[0].column(PRINT + "video 1, s") == [row[0] for row in published.TABLE_I.values()]
     if setting.gpu:
-        found = tables[0].column("blocks as defined") + tables[3].column("blocks as defined")
-        assert set(found) == {"defines", "1 of 1"}
+        cells = tables[0].column("blocks as defined") + tables[3].column("blocks as defined")
+        assert set(cells) == {"defines", "1 of 1"}
         plain = next(row for row in tables[4].rows if row[0].endswith("32x32 SS"))
         assert plain[8] == pytest.approx(plain[7] / plain[6])
 

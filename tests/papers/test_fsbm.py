@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from h264lite.papers.kernels import fsbm, scalar
 
-from .. import naive_papers as naive
-from ..cuda_cases import KINDS, SEED, plane
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support import naive_papers as naive
+from ..support.cuda_cases import KINDS, SEED, plane
 
 REACH = 8
 DISTANCES = {3: (32, 16, 8, 4, 2, 1), 7: (16, 4, 1), 13: (8, 1)}
@@ -31,8 +31,8 @@ def expected(current, reference, shape, grid, inside):
     return naive.step(a, b, 32, DISTANCES[grid], grid, inside) if grid else naive.full(a, b, 32, REACH, inside)
 
 
-def check(found, pictures, inside, blocks, grid=0):
-    vectors, sads = found
+def check(results, pictures, inside, blocks, grid=0):
+    vectors, sads = results
     for n in range(1, len(pictures)):
         wanted = expected(pictures[n].tobytes(), pictures[n - 1].tobytes(), pictures[n].shape, grid, inside)
         np.testing.assert_array_equal(sads[n - 1], wanted[1][blocks])
@@ -45,8 +45,8 @@ def test_full_search(device, name):  # noqa: F811
     slow = variant.search in fsbm.SLOW
     pictures = moving("smooth", 80, 112, 2 if slow else 3)  # the last row of blocks is cut
     blocks = [2, 5, 11] if slow else list(range(12))
-    found = fsbm.Ladder(device, variant, pictures, REACH).run(blocks=blocks)
-    check(found, pictures, variant.borders == "leave out", blocks)
+    results = fsbm.Ladder(device, variant, pictures, REACH).run(blocks=blocks)
+    check(results, pictures, variant.borders == "leave out", blocks)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,10 +8,10 @@ from h264lite.cpu_simd.layout import PARTITIONS
 from h264lite.cpu_simd.simd.vector import PORTABLE
 from h264lite.papers.kernels import loop
 
-from .. import naive
-from ..cuda_cases import KINDS, SEED, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..quantiser import constant
+from ..support import naive
+from ..support.cuda_cases import KINDS, SEED, plane, shifted
+from ..support.quantiser import constant
 
 
 def pictures(kind, height, width, pad):
@@ -31,8 +31,8 @@ def test_search(device, name, kind, reach):  # noqa: F811
         pytest.skip("the same code as with 8, and slow")
     zero = np.zeros((n_mb, 2), np.int16)
     cost, mv = np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16)
-    start, found = SearchStart(zero, zero), SearchResult(cost, mv)
-    full_search(source, reference, pad, start, constant(n_mb, 0), reach, 0, 1, found, level=PORTABLE)
+    start, searched = SearchStart(zero, zero), SearchResult(cost, mv)
+    full_search(source, reference, pad, start, constant(n_mb, 0), reach, 0, 1, searched, level=PORTABLE)
     cost -= naive.vector_bits(mv)
     out = device.array(cost.shape, np.int32).fill(0xEE), device.array(mv.shape, np.int16).fill(0xEE)
     loop.search(name, device.upload(source), device.upload(reference), pad, reach, *out)

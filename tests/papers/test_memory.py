@@ -7,10 +7,10 @@ import pytest
 from h264lite.papers.kernels import memory
 from h264lite.papers.kernels.texture import Texture, pitched
 
-from .. import naive_papers as naive
-from ..cuda_cases import KINDS, SEED, plane
 from ..cuda_emulator.driver import EmulatedDriver
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support import naive_papers as naive
+from ..support.cuda_cases import KINDS, SEED, plane
 
 
 def pair(kind, height, width, reach):

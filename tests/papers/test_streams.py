@@ -5,9 +5,9 @@ import pytest
 from h264lite.papers.kernels import streams
 from h264lite.scheduler.trace import GPU, GpuClock, Trace
 
-from .. import naive_papers as naive
-from ..cuda_cases import KINDS, SEED, plane
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support import naive_papers as naive
+from ..support.cuda_cases import KINDS, SEED, plane
 
 
 def moving(kind, height, width, pictures):
@@ -21,14 +21,14 @@ def moving(kind, height, width, pictures):
 def expected(current, reference, mode):
     """{(block row, column): (SAD, dx, dy)}; blocks begin at even places where they are 8 wide or high."""
     w, h = streams.MODES[mode]
-    found = {}
+    by_block = {}
     for by in range(0, current.shape[0] // 4 - h // 4 + 1, h // 4):
         for bx in range(0, current.shape[1] // 4 - w // 4 + 1, w // 4):
             xs, ys = range(-14, 18 - w + 1), range(-14, 18 - h + 1)
             tried = naive.sads(current, reference, 4 * bx, 4 * by, w, h, xs, ys)
             number = int(tried.argmin())
-            found[by, bx] = int(tried.flat[number]), xs[number % len(xs)], ys[number // len(xs)]
-    return found
+            by_block[by, bx] = int(tried.flat[number]), xs[number % len(xs)], ys[number // len(xs)]
+    return by_block
 
 
 def check(keys, vectors, sads, current, reference):

@@ -23,15 +23,15 @@ def started(cpus):
 
 def tasks_here():
     """Processes, children of this one's, that have a chunk now."""
-    found = []
+    numbers = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             is_task = (folder / "cmdline").read_bytes().startswith(b"ray::h264lite encode")
         except OSError:
             continue
         if is_task and os.getpid() in ancestors(int(folder.name)):
-            found.append(int(folder.name))
-    return found
+            numbers.append(int(folder.name))
+    return numbers
 
 
 def ancestors(process):

@@ -27,9 +27,9 @@ def wanted(arrays):
 
 
 def column(values):
-    found = np.empty(len(values), object)
-    found[:] = values
-    return found
+    objects = np.empty(len(values), object)
+    objects[:] = values
+    return objects
 
 
 def test_forms_of_clips(arrays, wanted):

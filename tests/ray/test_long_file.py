@@ -64,19 +64,19 @@ def test_two_passes(cluster, clip, tmp_path):
     assert streams[0] == streams[1]
 
 
-def stream(config, raw, file=None, least=1, cpus=1, feed=lambda number, made: None):
+def stream(config, raw, file=None, least=1, cpus=1, feed=lambda number, encoding: None):
     """The stream of a raw file by RayPipeline. file: the input that workers open; feed: called before each frame."""
     source = open_source(str(raw), (WIDTH, HEIGHT))
-    made = []
+    pipelines = []
 
     def make(settings, keep):
-        made.append(RayPipeline(ray, settings, Share(cpus), file and file(source), keep, least=least))
-        return made[0]
+        pipelines.append(RayPipeline(ray, settings, Share(cpus), file and file(source), keep, least=least))
+        return pipelines[0]
 
     data = []
     with Encoder.from_config(config, make=make) as encoder:
         for number, planes in enumerate(source.frames()):
-            feed(number, made[0])
+            feed(number, pipelines[0])
             data += [frame.data for frame, _ in encoder.push(planes)]
         data += [frame.data for frame, _ in encoder.drain()]
     source.close()
@@ -103,9 +103,9 @@ def test_a_file_that_workers_lack_is_shipped(cluster, clip, config, plain, tmp_p
     if other != "absent":
         copy.write_bytes(bytes(len(content)) if other == "of other content" else content[: len(content) // 2])
     seen = []
-    found = stream(config, clip[0], lambda source: FileInput(str(copy), source.later, 0),
-                   feed=lambda number, made: seen.append(made._ship_files))  # fmt: skip
-    assert found == plain
+    shipped = stream(config, clip[0], lambda source: FileInput(str(copy), source.later, 0),
+                   feed=lambda number, encoding: seen.append(encoding._ship_files))  # fmt: skip
+    assert shipped == plain
     assert not seen[0]
 
 
@@ -113,15 +113,15 @@ def test_a_worker_that_is_killed(cluster, clip, config, plain):
     """kill -9 of a process with a chunk, three times."""
     killed = []
 
-    def kill(number, made):
+    def kill(number, encoding):
         deadline = time.monotonic() + 20
         while number in (20, 30, 40) and time.monotonic() < deadline:
-            made._wait(0.001)
-            if made._by_task and (processes := tasks_here()):
+            encoding._wait(0.001)
+            if encoding._by_task and (processes := tasks_here()):
                 os.kill(processes[0], signal.SIGKILL)
                 killed.append(processes[0])
                 return
-            if not made._by_task:
+            if not encoding._by_task:
                 return
 
     assert stream(config, clip[0], feed=kill) == plain
@@ -131,7 +131,7 @@ def test_a_worker_that_is_killed(cluster, clip, config, plain):
 def test_few_chunks_are_in_the_cluster_and_none_stays(cluster, clip, config, plain):
     most, owned = [], ray._private.worker.global_worker.core_worker.get_all_reference_counts
     before = len(owned())
-    assert stream(config, clip[0], cpus=4, feed=lambda number, made: most.append(len(made._chunks))) == plain
+    assert stream(config, clip[0], cpus=4, feed=lambda number, encoding: most.append(len(encoding._chunks))) == plain
     assert 1 <= max(most) <= 3  # one task at once, one that waits, and one that is made
     for _ in range(50):
         if len(owned()) <= before:

@@ -23,10 +23,10 @@ def test_a_node_that_is_removed(tmp_path):
         ray.init(cluster.address, log_to_driver=False)
         removed, begun = [], time.monotonic()
 
-        def remove(number, made):
+        def remove(number, pipeline):
             raylet = second.all_processes["raylet"][0].process.pid if not removed else None
             deadline = time.monotonic() + 20
-            while not removed and len(made._by_task) >= 2 and time.monotonic() < deadline:
+            while not removed and len(pipeline._by_task) >= 2 and time.monotonic() < deadline:
                 if any(raylet in ancestors(process) for process in tasks_here()):
                     cluster.remove_node(second, allow_graceful=False)
                     removed.append(number)

@@ -15,9 +15,9 @@ from h264lite.encoder.errors import DeviceError
      (["--ray=local"], "--ray=local")],
 )  # fmt: skip
 def test_an_address_may_be_missing(words, joined):
-    found = join_values(words)
-    assert found[0] == joined
-    assert ("in.yuv" in words) == ("in.yuv" in found)
+    words_joined = join_values(words)
+    assert words_joined[0] == joined
+    assert ("in.yuv" in words) == ("in.yuv" in words_joined)
 
 
 @pytest.mark.parametrize(

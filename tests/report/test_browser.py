@@ -27,8 +27,8 @@ from h264lite.standard.macroblock import (
     P_16x8,
 )
 
-from .. import report_pages
-from ..report_pages import HOSTILE
+from ..support import report_pages
+from ..support.report_pages import HOSTILE
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium (pip install 'h264lite[test-browser]')")
 
@@ -190,10 +190,10 @@ def test_deblocking_strengths_are_those_of_the_decoder(browser, tmp_path, kind):
     path, _ = report_pages.make(tmp_path, report_pages.stream(kind))
     opened(browser, path)
     for n, frame in enumerate(in_display_order(h264lite.analyse(report_pages.stream(kind)))):
-        found = run(browser, """const stream = report.streams[0], n = arguments[0];
+        strengths = run(browser, """const stream = report.streams[0], n = arguments[0];
         return [...report.boundaryStrengths(stream, n, await stream.arrays(n))];""", n)  # fmt: skip
         expected = expected_strengths(frame)
-        assert np.array_equal(np.reshape(found, expected.shape), expected), n
+        assert np.array_equal(np.reshape(strengths, expected.shape), expected), n
         assert run(browser, DRAWN, n, ["strength"])["strength"] == np.count_nonzero(expected)
 
 
@@ -203,7 +203,7 @@ def test_maps_have_the_colours_of_the_values(browser, tmp_path, name):
     path, _ = report_pages.make(tmp_path, report_pages.stream("high"))
     opened(browser, path)
     frame = decoded(report_pages.stream("high"))[4]
-    found = run(browser, """const app = report.app, view = app.views[0], out = [];
+    drawn = run(browser, """const app = report.app, view = app.views[0], out = [];
     app.state.opacity = 1; app.state.layers.clear(); app.setMap(arguments[0]); await app.go(4);
     for (let mb = 0; mb < view.arrays.n; mb++) {
       const x = report.place.x + (16 * (mb % 7) + 2) * report.place.scale;
@@ -212,10 +212,10 @@ def test_maps_have_the_colours_of_the_values(browser, tmp_path, name):
     }
     return out;""", name)  # fmt: skip
     values = {"type": frame.macroblocks.mb_type, "qp": frame.macroblocks.qp, "bits": frame.macroblocks.bits}[name].tolist()
-    colours = {value: {colour for other, colour in zip(values, found) if other == value} for value in set(values)}
+    colours = {value: {colour for other, colour in zip(values, drawn) if other == value} for value in set(values)}
     assert all(len(some) == 1 for some in colours.values()), colours
     if name != "qp":  # of which the frame may have one value alone
-        assert len(set(found)) > 2
+        assert len(set(drawn)) > 2
     legend = browser.find_element("id", "legend").text
     assert (MB_TYPE_NAMES[values[0]] if name == "type" else {"qp": "QP", "bits": "bits a macroblock"}[name]) in legend
 
@@ -337,11 +337,11 @@ def test_two_streams_side_by_side(browser, tmp_path):
     expected = np.abs(decoded(report_pages.stream("baseline"))[6].y.astype(int) - report_pages.clip()[6][0]).mean()
     # 4 times the difference, over 4 channels; the source is coded anew
     assert mean == pytest.approx(expected, rel=0.35)
-    found = run(browser, """const video = report.streams[0].videos.prediction, picture = await video.get(6);
+    drawn = run(browser, """const video = report.streams[0].videos.prediction, picture = await video.get(6);
     return [...report.plane(picture, 0)];""")  # fmt: skip
     frames = h264lite.analyse(report_pages.stream("baseline"), samples=True)
     expected = next(frame for frame in frames if frame.display_index == 6).prediction.y
-    assert np.abs(np.reshape(found, expected.shape) - expected.astype(int)).mean() < 3
+    assert np.abs(np.reshape(drawn, expected.shape) - expected.astype(int)).mean() < 3
     quiet(browser)
 
 
@@ -361,8 +361,8 @@ def test_two_streams_of_other_sizes_and_lengths(browser, tmp_path):
 
 
 def test_data_in_a_folder(browser, tmp_path):
-    path, made = report_pages.make(tmp_path, report_pages.stream("high"), in_page=9000, name="a b#1%2F?.html")
-    assert made.outside
+    path, outcome = report_pages.make(tmp_path, report_pages.stream("high"), in_page=9000, name="a b#1%2F?.html")
+    assert outcome.outside
     opened(browser, path)
     assert run(browser, DRAWN, 12, LAYERS) == expected_layers(decoded(report_pages.stream("high"))[12])
     quiet(browser)

@@ -17,8 +17,8 @@ from h264lite.standard.macroblock import MB_TYPE_NAMES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .. import report_pages, round_trip
-from ..report_pages import HOSTILE
+from ..support import report_pages, round_trip
+from ..support.report_pages import HOSTILE
 
 
 def decoded(data):
@@ -29,12 +29,12 @@ def decoded(data):
 @pytest.mark.parametrize("kind", report_pages.KINDS)
 def test_arrays_and_figures_are_those_of_the_decoder_and_of_info(tmp_path, kind):
     data = report_pages.stream(kind)
-    path, made = report_pages.make(tmp_path, data)
+    path, outcome = report_pages.make(tmp_path, data)
     frames, page = decoded(data), report_pages.read(path)
-    found = page.meta["streams"][0]
-    assert made.frames == [len(frames)] == [len(found["frames"])] and made.errors == [""]
+    on_page = page.meta["streams"][0]
+    assert outcome.frames == [len(frames)] == [len(on_page["frames"])] and outcome.errors == [""]
     for n, frame in enumerate(frames):
-        mbs, sections, row = frame.macroblocks, page.arrays("a", n), found["frames"][n]
+        mbs, sections, row = frame.macroblocks, page.arrays("a", n), on_page["frames"][n]
         for name, expected in (("type", mbs.mb_type), ("qp", mbs.qp), ("cbp", mbs.cbp), ("bits", mbs.bits),
                                ("slice", mbs.slice_id)):  # fmt: skip
             assert np.array_equal(sections[name], expected), (n, name)
@@ -45,14 +45,14 @@ def test_arrays_and_figures_are_those_of_the_decoder_and_of_info(tmp_path, kind)
         assert row["coded"] == frame.decode_index and row["poc"] == frame.poc and row["mb_bits"] == mbs.bits.sum()
         assert "IPB"[row["type"]] == max(frame.slice_types, key="IPB".index)
         assert len(row["slices"]) == len(set(mbs.slice_id.tolist()))
-    assert sum(row["bits"] for row in found["frames"]) == 8 * len(data) == 8 * found["size"]
+    assert sum(row["bits"] for row in on_page["frames"]) == 8 * len(data) == 8 * on_page["size"]
     info = StreamInfo()
     lines = [*info.feed(data), *info.flush()]
-    assert found["summary"] == info.summary() and found["lines"] == lines
-    totals = found["totals"]
+    assert on_page["summary"] == info.summary() and on_page["lines"] == lines
+    totals = on_page["totals"]
     types = sum(np.bincount(frame.macroblocks.mb_type, minlength=len(MB_TYPE_NAMES)) for frame in frames)
     assert np.array_equal(np.sum(totals["types"], 0), types)
-    assert np.sum(totals["type_bits"]) == sum(row["mb_bits"] for row in found["frames"])
+    assert np.sum(totals["type_bits"]) == sum(row["mb_bits"] for row in on_page["frames"])
     qps = sum(np.bincount(frame.macroblocks.qp, minlength=52) for frame in frames)
     assert np.array_equal(np.sum(totals["qp"], 0), qps)
     area = sum(int((frame.macroblocks.ref_idx >= 0).sum()) for frame in frames) * 4
@@ -64,9 +64,9 @@ def test_figures_are_those_of_the_analysis(tmp_path, kind):
     """References, bits by kind, residual energy; totals and shares add up to the bits of the stream."""
     path, _ = report_pages.make(tmp_path, report_pages.stream(kind))
     page = report_pages.read(path)
-    found, kinds, headers = page.meta["streams"][0], 0, 0
+    on_page, kinds, headers = page.meta["streams"][0], 0, 0
     for n, frame in enumerate(in_display_order(h264lite.analyse(report_pages.stream(kind)))):
-        sections, row = page.arrays("a", n), found["frames"][n]
+        sections, row = page.arrays("a", n), on_page["frames"][n]
         assert row.get("lists", [[[], []]] * len(frame.slices)) == [[list(k) for k in one.references] for one in frame.slices]
         by_kind = frame.by_macroblock("bits_by_kind")
         assert np.abs(sections["kinds"].reshape(5, -1).T / 4 - by_kind / 256).max() <= 1 / 8
@@ -74,22 +74,22 @@ def test_figures_are_those_of_the_analysis(tmp_path, kind):
         assert np.abs(sections["energy"] / 16 - energy).max() <= 1 / 32
         assert [name for name, _ in row["units"]] == [NAL_NAMES[kind] for kind, _ in frame.units]
         kinds, headers = kinds + by_kind.sum(0), headers + frame.header_bits
-    totals = found["totals"]
+    totals = on_page["totals"]
     assert np.array_equal(np.sum(totals["kinds"], 0), kinds) and sum(totals["header_bits"]) == headers
     whole = 8 * len(report_pages.stream(kind))
-    assert headers + kinds.sum() / 256 == pytest.approx(whole, abs=len(found["frames"]))
+    assert headers + kinds.sum() / 256 == pytest.approx(whole, abs=len(on_page["frames"]))
 
 
 def test_access_units_are_the_stream():
     """Joined they decode to the same frames, also from each IDR picture on, which has its parameter sets."""
     for kind in report_pages.KINDS:
         data, units = report_pages.stream(kind), AccessUnits()
-        frames, found = decoded(data), []
+        frames, sized_units = decoded(data), []
         for frame in h264lite.analyse(data):
-            found.append((frame.is_idr, units.add(frame)))
-        assert sum(unit.size for _, unit in found) == len(data)
-        for first in (n for n, (is_idr, _) in enumerate(found) if is_idr):
-            part = decoded(b"".join(unit.data for _, unit in found[first:]))
+            sized_units.append((frame.is_idr, units.add(frame)))
+        assert sum(unit.size for _, unit in sized_units) == len(data)
+        for first in (n for n, (is_idr, _) in enumerate(sized_units) if is_idr):
+            part = decoded(b"".join(unit.data for _, unit in sized_units[first:]))
             expected = [frame for frame in frames if frame.decode_index >= first]
             assert [frame.to_bytes() for frame in part] == [frame.to_bytes() for frame in expected]
 
@@ -102,8 +102,8 @@ def test_figures_are_those_of_csv(tmp_path, hrd):
     options = ["--crf", "26", "--vbv-maxrate", "900", "--vbv-bufsize", "450", "--ssim", "--quiet", *hrd]
     assert main(["encode", str(raw), str(stream), "--fps", "30", "--csv", str(table), *options]) == 0
     assert main(["report", str(stream), "-o", str(tmp_path / "p.html"), "--source", str(raw), "--quiet"]) == 0
-    found = report_pages.read(tmp_path / "p.html")
-    frames = {frame["coded"]: (n, frame) for n, frame in enumerate(found.meta["streams"][0]["frames"])}
+    page = report_pages.read(tmp_path / "p.html")
+    frames = {frame["coded"]: (n, frame) for n, frame in enumerate(page.meta["streams"][0]["frames"])}
     rows = list(csv.DictReader(io.StringIO(table.read_text())))
     assert len(rows) == len(frames) == len(report_pages.clip())
     for row in rows:
@@ -115,7 +115,7 @@ def test_figures_are_those_of_csv(tmp_path, hrd):
         assert [f"{value:.4f}" for value in frame["psnr"]] == [row[f"psnr{k}"] for k in ("_y", "_u", "_v", "")]
         assert f"{frame['ssim']:.7f}" == row["ssim"]
         assert frame["buffer"] == [int(row["buffer_bits"]), int(row["buffer_left"]), int(row["buffer_size"])]
-        sections = found.arrays("a", n)
+        sections = page.arrays("a", n)
         for kind, name in enumerate(MB_TYPE_NAMES):
             assert (sections["type"] == kind).sum() == int(row[name]), name
         assert (sections["modes"] & 1).sum() == int(row["transform_8x8"])
@@ -174,13 +174,13 @@ def test_hostile_names_are_text(tmp_path):
 
 def test_data_beyond_the_limit_lie_in_a_folder(tmp_path):
     data = report_pages.stream("high")
-    whole, made = report_pages.make(tmp_path, data, name="whole.html")
-    assert not made.outside and not made.folder and not (tmp_path / "whole_files").exists()
-    path, made = report_pages.make(tmp_path, data, name="cut.html", in_page=20000)
+    whole, outcome = report_pages.make(tmp_path, data, name="whole.html")
+    assert not outcome.outside and not outcome.folder and not (tmp_path / "whole_files").exists()
+    path, outcome = report_pages.make(tmp_path, data, name="cut.html", in_page=20000)
     page, expected = report_pages.read(path), report_pages.read(whole)
-    assert page.meta["folder"] == "cut_files" and made.folder == str(tmp_path / "cut_files")
+    assert page.meta["folder"] == "cut_files" and outcome.folder == str(tmp_path / "cut_files")
     files = sorted((tmp_path / "cut_files").iterdir())
-    assert sum(file.stat().st_size for file in files) == made.outside > 0
+    assert sum(file.stat().st_size for file in files) == outcome.outside > 0
     outside = {}
     for file in files:
         text = file.read_text()
@@ -193,15 +193,15 @@ def test_data_beyond_the_limit_lie_in_a_folder(tmp_path):
 
 def test_limit_and_broken_streams_are_said(tmp_path):
     data = report_pages.stream("high")
-    path, made = report_pages.make(tmp_path, data, options=Options(limit=5))
-    assert made.frames == [5] and made.cut == [True] and report_pages.read(path).meta["streams"][0]["cut"]
-    path, made = report_pages.make(tmp_path, data[: len(data) // 2] + b"\x00" * 7 + data[len(data) // 2 + 40 :])
-    found = report_pages.read(path).meta["streams"][0]
-    assert made.errors[0] and found["error"] == made.errors[0] and 0 < len(found["frames"]) < len(report_pages.clip())
-    path, made = report_pages.make(tmp_path, report_pages.stream("baseline") + report_pages.stream("x264"))
-    assert made.frames == [len(report_pages.clip())] and "the size changes to 80x64" in made.errors[0]
-    path, made = report_pages.make(tmp_path, b"no stream at all", name="none.html")
-    assert made.frames == [0] and not path.exists()
+    path, outcome = report_pages.make(tmp_path, data, options=Options(limit=5))
+    assert outcome.frames == [5] and outcome.cut == [True] and report_pages.read(path).meta["streams"][0]["cut"]
+    path, outcome = report_pages.make(tmp_path, data[: len(data) // 2] + b"\x00" * 7 + data[len(data) // 2 + 40 :])
+    page = report_pages.read(path).meta["streams"][0]
+    assert outcome.errors[0] and page["error"] == outcome.errors[0] and 0 < len(page["frames"]) < len(report_pages.clip())
+    path, outcome = report_pages.make(tmp_path, report_pages.stream("baseline") + report_pages.stream("x264"))
+    assert outcome.frames == [len(report_pages.clip())] and "the size changes to 80x64" in outcome.errors[0]
+    path, outcome = report_pages.make(tmp_path, b"no stream at all", name="none.html")
+    assert outcome.frames == [0] and not path.exists()
 
 
 @pytest.mark.parametrize("words, code, said", (
@@ -227,8 +227,8 @@ def test_the_command_says_what_it_wrote(tmp_path, monkeypatch, capfd):
     assert main(["report", "s.264", "--compare", "t.264", "--frames", "6"]) == 0
     error = capfd.readouterr().err
     assert "s.html: 6 and 6 frames" in error and "ends after 6 frames" in error
-    found = report_pages.read("s.html").meta["streams"]
-    assert [stream["name"] for stream in found] == ["s.264", "t.264"] and [stream["key"] for stream in found] == ["a", "b"]
+    streams = report_pages.read("s.html").meta["streams"]
+    assert [(stream["name"], stream["key"]) for stream in streams] == [("s.264", "a"), ("t.264", "b")]
     assert main(["report", "s.264", "-o", "-", "--quiet"]) == 0
     out = capfd.readouterr()
     assert out.out.startswith("<!doctype html>") and out.out.endswith("</html>\n") and not out.err

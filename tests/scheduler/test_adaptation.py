@@ -29,12 +29,12 @@ PICTURE = FrameKind(Size(40, 23, 48), 1, 1)
 
 def machine(cpu=1.0, gpu=1.0, threads=4):
     """The guess with the stages of both devices slower by a factor."""
-    found, factor = guess(BOTH, threads), {CPU: cpu, GPU: gpu}
-    for (stage, device), curve in list(found.stages.items()):
+    models, factor = guess(BOTH, threads), {CPU: cpu, GPU: gpu}
+    for (stage, device), curve in list(models.stages.items()):
         if stage not in (ENTROPY, LOAD, ISSUE):
             points = tuple((n, factor[device] * seconds) for n, seconds in curve.points)
-            found.stages[stage, device] = Curve(points, factor[device] * curve.one_thread)
-    return found
+            models.stages[stage, device] = Curve(points, factor[device] * curve.one_thread)
+    return models
 
 
 class Encode:
@@ -147,13 +147,13 @@ def test_what_a_probe_asks_for(height):
     for single in (0, 1):
         plan = Plan.split(BOTH, height, height * (not single), single)
         assert idle_devices(plan) == [1 - single]
-        asked = probe(plan, 1 - single)
+        probed = probe(plan, 1 - single)
         if height == 1:
-            assert asked is None
+            assert probed is None
             continue
         few = max(1, height // PART)
-        assert all(asked.rows[stage][1 - single] == few for stage in SPLITS)
-        assert asked.rows["mode_decision"] == plan.rows["mode_decision"]
+        assert all(probed.rows[stage][1 - single] == few for stage in SPLITS)
+        assert probed.rows["mode_decision"] == plan.rows["mode_decision"]
     shared = Plan.split(BOTH, height, height // 2, 1) if height > 1 else None
     assert shared is None or idle_devices(shared) == []
 

@@ -70,8 +70,8 @@ def test_bundles_have_a_member_for_each_field_and_are_used():
     for name, bundle in BUNDLES.items():
         assert len(bundle.members.split()) == len(bundle.tuple_type._fields) and name in arguments, name
     (motion,) = getters(["motion"])
-    made = motion({"mb_type": 1, "sub_mb_type": 2, "ref_idx": 3, "mv": 4, "qp": 5, "ref_idx1": 6, "mv1": 7})
-    assert made == Motion(1, 2, 3, 4, 6, 7) and made.ref_idx == 3
+    members = motion({"mb_type": 1, "sub_mb_type": 2, "ref_idx": 3, "mv": 4, "qp": 5, "ref_idx1": 6, "mv1": 7})
+    assert members == Motion(1, 2, 3, 4, 6, 7) and members.ref_idx == 3
     assert stage("source_y motion row0 row1 cbp", "motion cbp").reads == ("source_y",)
 
 
@@ -115,22 +115,22 @@ def allocated():
     size = SIZE.mb_width, HEIGHT
     host = HostFrame(*size, np.zeros, ((16 * HEIGHT, 80), (8 * HEIGHT, 40), (8 * HEIGHT, 40)), True)
     work, references = Workspace(SIZE, 2), References.allocate(2, SIZE)
-    found = {**host.arrays, **work.arrays(), **work.of_reference(1), **references.kept[1]}
-    found |= {name: getattr(host, name) for name in ("slice_data", "level_blocks")}
+    arrays = {**host.arrays, **work.arrays(), **work.of_reference(1), **references.kept[1]}
+    arrays |= {name: getattr(host, name) for name in ("slice_data", "level_blocks")}
     memory = SimpleNamespace(host_zeros=np.zeros, zeros=np.zeros, streams={}, gpu=MagicMock(pinned=np.zeros))
-    config = SimpleNamespace(mb_width=5, mb_height=HEIGHT, width=80, height=16 * HEIGHT, weightp=1, aq_mode=1)
-    found["block_sums"] = GpuSourcePool(memory, config)._make().sums
+    settings = SimpleNamespace(size=SIZE, width=80, height=16 * HEIGHT, weighted_copies=1, measures_energies=True)
+    arrays["block_sums"] = GpuSourcePool(memory, settings)._make().sums
     for name in of_roles(REFERENCE):
         pool, planes = pool_planes(name)
         whole = getattr(references, pool)[1]
-        found[name] = whole[planes[0]] if len(planes) == 1 else whole[planes[0] : planes[-1] + 1]
-    return {name: array for name, array in found.items() if name in ARRAYS}
+        arrays[name] = whole[planes[0]] if len(planes) == 1 else whole[planes[0] : planes[-1] + 1]
+    return {name: array for name, array in arrays.items() if name in ARRAYS}
 
 
 def test_everything_is_allocated_as_the_table_says():
-    found = allocated()
-    assert found.keys() == ARRAYS.keys()
-    for name, array in found.items():
+    arrays = allocated()
+    assert arrays.keys() == ARRAYS.keys()
+    for name, array in arrays.items():
         assert array.shape == ARRAYS[name].shape(SIZE) and array.dtype == ARRAYS[name].dtype, name
     references = References.allocate(3, SIZE)
     assert references.luma.shape == (3, 4, 16 * HEIGHT + 96, 176) and references.chroma.shape == (3, 2, 8 * HEIGHT + 48, 88)

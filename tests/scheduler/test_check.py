@@ -8,10 +8,10 @@ from h264lite.encoder.errors import Error
 from h264lite.scheduler.check import Twin, flat, macroblock_row
 from h264lite.scheduler.stages import CUDA, ENTROPY_STAGE, SEARCHES, STAGES
 
-from .. import round_trip
 from ..cuda_emulator.driver import Event, Stream
 from ..cuda_emulator.fixtures import driver, gpu  # noqa: F401
 from ..encoder.test_hybrid_streams import config, encode
+from ..support import round_trip
 
 WIDTH, HEIGHT = 48, 64
 CPU_STAGES = [name for name, stage in STAGES.items() if stage.only != CUDA and not (stage.optional or stage.unplanned)]

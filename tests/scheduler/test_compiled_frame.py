@@ -10,8 +10,8 @@ from h264lite.scheduler.stages import STAGES
 from h264lite.scheduler.threads.pool import WorkerPool
 from h264lite.scheduler.trace import Trace
 
-from .. import round_trip
 from ..jit.test_address_calls import FAR_TOO_MUCH, allocate
+from ..support import round_trip
 
 WIDTH, HEIGHT = 66, 50
 CLIP = round_trip.noise_clip(WIDTH, HEIGHT, 9, 5)
@@ -53,16 +53,16 @@ def test_an_array_in_two_parts_of_the_first_frame_alone():
     kept, out = ArgumentGroups(), np.zeros(2, np.int64)
 
     def parts(source, decoded):
-        own = ("source", id(source)), lambda: {"source_y": source}
+        source_group = ("source", id(source)), lambda: {"source_y": source}
         reference = ("decoded", id(decoded)), lambda: {"decoded_y": decoded}
-        return kept.of([(("sizes",), lambda: SIZES), own, reference, (("out",), lambda: {"ssd_y": out})])
+        return kept.of([(("sizes",), lambda: SIZES), source_group, reference, (("out",), lambda: {"ssd_y": out})])
 
     nothing, chain, _ = ssd_of(parts(one, one))
     assert nothing == 0
     assert ssd_of(parts(one, other), chain)[0] == 9 * 32 * 32
     trace = Trace()
-    found, _, seconds = ssd_of(parts(other, one), chain, trace)
-    assert found == 9 * 32 * 32 and list(seconds) == ["ssd_y"] and 0 < seconds["ssd_y"] < 1
+    ssd, _, seconds = ssd_of(parts(other, one), chain, trace)
+    assert ssd == 9 * 32 * 32 and list(seconds) == ["ssd_y"] and 0 < seconds["ssd_y"] < 1
     (_, _, name, begin, spent, _), = trace.spans
     assert name == "ssd_y" and spent == pytest.approx(seconds["ssd_y"]) and begin >= trace.start
 

@@ -6,8 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from h264lite.scheduler.threads import copy_kernels as copying
-from h264lite.scheduler.threads import semaphore
+from h264lite.scheduler.threads import job_ring, semaphore
 from h264lite.scheduler.threads.copiers import Copiers, Target
 from h264lite.scheduler.threads.copy_kernels import PENDING, READY
 
@@ -47,8 +46,8 @@ def test_picture_after_picture_with_helpers_that_come_late():
             assert all(np.array_equal(a, b) for a, b in zip(targets[n % 3], sources[n % 4])), n
         if n % 500 == 0:
             time.sleep(0.002)  # helpers are asleep again
-    job_ring = copiers._job_ring
-    assert job_ring[copying.TAKEN] == job_ring[copying.POSTED] == job_ring[copying.DONE] > 20 * copying.MAX_PARTS
+    ring = copiers._job_ring
+    assert ring[job_ring.TAKEN] == ring[job_ring.POSTED] == ring[job_ring.DONE] > 20 * job_ring.MOST_JOBS
     copiers.close()
 
 

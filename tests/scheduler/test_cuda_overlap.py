@@ -21,9 +21,9 @@ from h264lite.scheduler.frames.dpb import DecodedPictureBuffer
 from h264lite.scheduler.frames.frame import HostFrame
 from h264lite.scheduler.stages import STAGES, Stage
 
-from .. import round_trip
 from ..cuda_emulator.driver import EmulatedDriver
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 
 MAIN_THREAD = "host"
 FIXED = {"b_adapt": 0, "no_scenecut": True}  # as many B frames as --bframes says
@@ -93,7 +93,7 @@ def contents(array):
 @pytest.fixture
 def ledger(monkeypatch):
     """Notes what happens on the emulated device."""
-    found = Ledger()
+    events = Ledger()
     Array, Device = device_module.DeviceArray, device_module.Device
     launch, put, get, fill = Stage.launch, Array.put, Array.get, Array.fill
     record, wait, synchronize = Device.record, Device.wait, Device.synchronize
@@ -111,56 +111,56 @@ def ledger(monkeypatch):
         return [span(part) for name in given for part in parts(state, name)]
 
     def noted_launch(self, state, part, stream):
-        found.act(stream, self.name, spans(state, self.reads), spans(state, self.written))
+        events.act(stream, self.name, spans(state, self.reads), spans(state, self.written))
         launch(self, state, part, stream)
 
     def noted_put(self, host, stream=None):
         if stream is not None:
-            found.act(stream, "an upload", [span(host)], [span(self)])
+            events.act(stream, "an upload", [span(host)], [span(self)])
         return put(self, host, stream)
 
     def noted_get(self, host=None, stream=None):
         if stream is not None:
-            found.act(stream, "a download", [span(self)], [span(host)])
+            events.act(stream, "a download", [span(self)], [span(host)])
         return get(self, host, stream)
 
     def noted_fill(self, byte, stream=None):
         if stream is not None:
-            found.act(stream, "a fill", (), [span(self)])
+            events.act(stream, "a fill", (), [span(self)])
         return fill(self, byte, stream)
 
     def noted_record(self, event, stream=None):
-        found.record(event, stream)
+        events.record(event, stream)
         return record(self, event, stream)
 
     def noted_wait(self, stream, event):
-        found.wait(stream, event)
+        events.wait(stream, event)
         wait(self, stream, event)
 
     def noted_synchronize(self, what=None):
-        if what in found.events:
-            found.wait(found.host(), what)
+        if what in events.events:
+            events.wait(events.host(), what)
         synchronize(self, what)
 
     def noted_load(self, *planes):
-        found.act(found.host(), "a new source", (), [span(self.source)])
+        events.act(events.host(), "a new source", (), [span(self.source)])
         load(self, *planes)
 
     def noted_unit(self, frame):
-        found.act(found.host(), "entropy coding", [span(frame.block), span(frame.source), span(frame.slice_data)])
+        events.act(events.host(), "entropy coding", [span(frame.block), span(frame.source), span(frame.slice_data)])
         return access_unit(self, frame)
 
     def noted_finish(ready, frame, given):
-        found.writes = frame.spec.display_index
+        events.writes = frame.spec.display_index
         done = finish(ready, frame, given)
-        found.finished[done.index] = dict(found.clock(found.host()))
-        found.writes = None
+        events.finished[done.index] = dict(events.clock(events.host()))
+        events.writes = None
         return done
 
     def noted_finished(self, limit):
         done = finished(self, limit)
-        for frame in done if found.waits else ():
-            found.merge(MAIN_THREAD, found.finished[frame.index])
+        for frame in done if events.waits else ():
+            events.merge(MAIN_THREAD, events.finished[frame.index])
         return done
 
     for owner, name, function in (
@@ -172,7 +172,7 @@ def ledger(monkeypatch):
         monkeypatch.setattr(owner, name, function)
     monkeypatch.setattr(cuda_executor.CudaExecutor, "records", False)  # nothing is replayed: all is noted
     device_module.use_driver(EmulatedDriver())
-    yield found
+    yield events
     device_module.use_driver(None)
 
 

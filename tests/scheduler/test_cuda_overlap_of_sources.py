@@ -11,8 +11,8 @@ from h264lite.scheduler.frames.gpu_sources import GpuSource
 from h264lite.scheduler.gpu_memory import GpuMemory
 from h264lite.scheduler.lookahead import gpu_costs
 
-from .. import round_trip
-from ..steady import steady
+from ..support import round_trip
+from ..support.steady import steady
 from .test_cuda_overlap import FIXED, encode, ledger, span  # noqa: F401
 
 WIDTH, HEIGHT = 50, 34

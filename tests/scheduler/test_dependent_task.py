@@ -11,9 +11,9 @@ from h264lite.scheduler.threads.pool import WorkerPool
 @pytest.fixture(params=((1, True), (3, True), (1, False), (2, False), (5, False)), ids=str)
 def pool(request):
     threads, caller_works = request.param
-    made = WorkerPool(threads, caller_works=caller_works)
-    yield made
-    made.close()
+    workers = WorkerPool(threads, caller_works=caller_works)
+    yield workers
+    workers.close()
 
 
 def start(pool, function, others=(), urgent=False):
@@ -24,21 +24,21 @@ def start(pool, function, others=(), urgent=False):
 
 def test_each_runs_after_those_it_waits_for(pool):
     """Each of 60 waits for up to three of those before; the queue is not in order of the waits."""
-    found, lock, made, tasks = [], threading.Lock(), [], []
+    run_order, lock, dependents, tasks = [], threading.Lock(), [], []
 
     def note(k):
         with lock:
-            found.append(k)
+            run_order.append(k)
 
     for k in range(60):
-        others = [made[j] for j in {k - 1 - k % 7, k - 3, k - 11} if j >= 0]
+        others = [dependents[j] for j in {k - 1 - k % 7, k - 3, k - 11} if j >= 0]
         after, task = start(pool, partial(note, k), others, k % 5 == 0)
-        made.append(after)
+        dependents.append(after)
         tasks.append(task)
     for task in tasks:
         pool.result(task)
-    assert sorted(found) == list(range(60))
-    place = {k: n for n, k in enumerate(found)}
+    assert sorted(run_order) == list(range(60))
+    place = {k: n for n, k in enumerate(run_order)}
     for k in range(60):
         assert all(place[j] < place[k] for j in {k - 1 - k % 7, k - 3, k - 11} if j >= 0)
 
@@ -65,13 +65,13 @@ def test_an_error_reaches_those_that_wait_and_is_gone_when_repeated(pool):
 
 
 def test_urgent_tasks_come_first():
-    pool, gate, found = WorkerPool(1, caller_works=False), threading.Event(), []
-    tasks = [pool.submit(gate.wait), *(pool.submit(found.append, k) for k in range(3))]
-    tasks += [pool.submit(found.append, k, urgent=True) for k in (7, 8)]
+    pool, gate, run_order = WorkerPool(1, caller_works=False), threading.Event(), []
+    tasks = [pool.submit(gate.wait), *(pool.submit(run_order.append, k) for k in range(3))]
+    tasks += [pool.submit(run_order.append, k, urgent=True) for k in (7, 8)]
     gate.set()
     for task in tasks:
         pool.result(task)
-    assert found == [7, 8, 0, 1, 2]
+    assert run_order == [7, 8, 0, 1, 2]
     pool.close()
 
 
@@ -111,24 +111,24 @@ def test_a_value_is_computed_once_by_whoever_comes_first():
         gate.wait(20)
         return 7
 
-    once, found = ComputeOnce(value), []
-    threads = [threading.Thread(target=lambda: found.append(once())) for _ in range(5)]
+    once, computed = ComputeOnce(value), []
+    threads = [threading.Thread(target=lambda: computed.append(once())) for _ in range(5)]
     for thread in threads:
         thread.start()
     gate.set()
     for thread in threads:
         thread.join()
-    assert found == [7] * 5 and len(runs) == 1 and once() == 7
+    assert computed == [7] * 5 and len(runs) == 1 and once() == 7
 
 
 def test_a_value_whose_computation_failed_is_computed_again():
     values = iter((ZeroDivisionError, 3))
 
     def value():
-        found = next(values)
-        if found is ZeroDivisionError:
-            raise found
-        return found
+        outcome = next(values)
+        if outcome is ZeroDivisionError:
+            raise outcome
+        return outcome
 
     once = ComputeOnce(value)
     with pytest.raises(ZeroDivisionError):

@@ -21,8 +21,9 @@ from h264lite.scheduler.hybrid.workers import CpuWorker
 from h264lite.scheduler.threads.watchdog import Watchdog
 from h264lite.scheduler.trace import Trace
 
-from .. import round_trip
-from ..steady import steady
+from ..inside import loop_of
+from ..support import round_trip
+from ..support.steady import steady
 from .test_route import HEIGHT, random_plan
 
 NAMES = ("cpu", "cpu:slow")
@@ -65,7 +66,7 @@ def encode_with(executor, clip, width, height, monkeypatch, seconds=None, shares
         patch.setattr("h264lite.scheduler.frames.frame_executor.make_executor", lambda *_: executor)
         encoder = h264lite.Encoder.from_config(replace(settings, device="hybrid"))
     with encoder:
-        assert isinstance(encoder._pipeline.executor.loop, HybridLoop)
+        assert isinstance(loop_of(encoder), HybridLoop)
         for planes in clip:
             begin = time.perf_counter()
             packets += encoder.encode(tuple(planes))

@@ -11,8 +11,8 @@ from h264lite.scheduler.lookahead.gpu_costs import GpuCosts
 from h264lite.scheduler.lookahead.gpu_or_host import GpuOrHostCosts
 from h264lite.scheduler.lookahead.host_costs import FrameCosts
 
-from ..cuda_cases import SEED
 from ..cuda_emulator.fixtures import device, driver, on_gpus  # noqa: F401
+from ..support.cuda_cases import SEED
 
 WIDTH, HEIGHT = 68, 50
 
@@ -21,11 +21,11 @@ def frames(count, width=WIDTH, height=HEIGHT):
     """Moved noise, with a cut in the middle."""
     rng = np.random.default_rng([SEED, count])
     scenes = [np.kron(rng.integers(0, 256, (60, 70)), np.ones((3, 3))).astype(int) for _ in range(2)]
-    found = []
+    lumas = []
     for n in range(count):
         moved = scenes[2 * n // count][2 * n : 2 * n + height, n : n + width] + rng.integers(-9, 10, (height, width))
-        found.append(np.clip(moved, 0, 255).astype(np.uint8))
-    return found
+        lumas.append(np.clip(moved, 0, 255).astype(np.uint8))
+    return lumas
 
 
 def host_costs(first):
@@ -50,13 +50,13 @@ def answer(costs, question):
 
 def questions_of(rng, first, count):
     """By chance, of frames that are kept."""
-    found = []
+    queries = []
     for _ in range(6):
         some = sorted(rng.permutation(np.arange(first, count))[: rng.integers(1, 4)].tolist())
         if len(some) == 2 and rng.integers(2):
             some.insert(1, some[1])  # with equal levels
-        found.append((some[0], some[2], some[1]) if len(some) == 3 else tuple(some))
-    return found
+        queries.append((some[0], some[2], some[1]) if len(some) == 3 else tuple(some))
+    return queries
 
 
 @pytest.mark.parametrize(("size", "quick"), [((WIDTH, HEIGHT), False), ((WIDTH, HEIGHT), True), ((33, 17), False)])
@@ -105,23 +105,23 @@ def test_a_lost_gpu(driver, silent, may_change):  # noqa: F811
     """The host goes on with the frames that are kept; a GPU that was named is missed."""
     lumas, rng = frames(8), np.random.default_rng(SEED)
     for fail_after in (0, 1, 5, 12, 30, 61):
-        host, found = FrameCosts(WIDTH, HEIGHT), GpuOrHostCosts(0, WIDTH, HEIGHT, may_change, host_costs)
+        host, gpu_or_host = FrameCosts(WIDTH, HEIGHT), GpuOrHostCosts(0, WIDTH, HEIGHT, may_change, host_costs)
         driver.launches, driver.fail_after, driver.silent = 0, fail_after, silent
         try:
             for n, luma in enumerate(lumas):
                 host.add(luma)
-                found.add(luma)
+                gpu_or_host.add(luma)
                 questions = questions_of(rng, max(0, n - 3), n + 1)
-                found.ahead([(0, n)] if n < 3 else [])
-                assert answers(found, questions) == answers(host, questions)
-                for costs in (host, found):
+                gpu_or_host.ahead([(0, n)] if n < 3 else [])
+                assert answers(gpu_or_host, questions) == answers(host, questions)
+                for costs in (host, gpu_or_host):
                     costs.forget(n - 2)
             assert may_change
         except GpuLost:
             assert not may_change
         finally:
             driver.fail_after = None
-            found.close()
+            gpu_or_host.close()
 
 
 def test_a_gpu_without_memory(driver, monkeypatch):  # noqa: F811

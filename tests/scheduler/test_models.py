@@ -47,8 +47,8 @@ def test_a_straight_line_for_the_program_is_the_line():
 
 def test_a_link_from_what_was_measured():
     link = Link(12e-6, 24e9)
-    found = Link.measured([(size, link.seconds(size)) for size in (4096, 1 << 16, 1 << 24)])
-    assert found.latency == pytest.approx(12e-6) and found.rate == pytest.approx(24e9)
+    fitted = Link.measured([(size, link.seconds(size)) for size in (4096, 1 << 16, 1 << 24)])
+    assert fitted.latency == pytest.approx(12e-6) and fitted.rate == pytest.approx(24e9)
 
 
 def test_measurements_are_averaged_and_drift_says_how_far_they_moved():

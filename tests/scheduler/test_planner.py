@@ -62,12 +62,12 @@ def check_machine(seed):
     rng = random.Random(seed)
     picture = frame_kind_of(rng.choice(SIZES), rng.choice([1, 1, 2]))
     models = random_machine(rng)
-    found = make_plan(BOTH, picture, models)
+    planned = make_plan(BOTH, picture, models)
     seconds, plan = by_force(picture, models)
-    words = f"seed {seed}, {picture.size}: {found.prediction.seconds} by {found.plan.rows}, {seconds} by {plan.rows}"
-    assert found.prediction.seconds <= min(found.single_device_seconds.values()), words
-    assert found.prediction.seconds <= 1.05 * seconds, words
-    return found
+    words = f"seed {seed}, {picture.size}: {planned.prediction.seconds} by {planned.plan.rows}, {seconds} by {plan.rows}"
+    assert planned.prediction.seconds <= min(planned.single_device_seconds.values()), words
+    assert planned.prediction.seconds <= 1.05 * seconds, words
+    return planned
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -110,23 +110,23 @@ def paper_machine(wavefront, software):
 def test_the_machine_of_the_papers_gains_what_they_report():
     gains = []
     for deblocking in ((14.9e-3, 7.8e-3), (25e-3, 4e-3), (40e-3, 4e-3)):
-        found = make_plan(BOTH, HD, paper_machine(*deblocking))
-        assert found.single_device_seconds[GPU] == pytest.approx(PAPER_GPU, rel=0.02)
-        assert found.single_device_seconds[CPU] == pytest.approx(PAPER_CPU, rel=0.02)
-        rows = found.plan.rows
-        assert 0.5 < rows["full_search"][0] / 68 < 0.95, found.explain()  # both search, the GPU more of it
-        assert rows["deblock"][1] > 0.8 * 68, found.explain()  # the processor deblocks
-        gains.append(found.single_device_seconds[GPU] / found.prediction.seconds)
+        planned = make_plan(BOTH, HD, paper_machine(*deblocking))
+        assert planned.single_device_seconds[GPU] == pytest.approx(PAPER_GPU, rel=0.02)
+        assert planned.single_device_seconds[CPU] == pytest.approx(PAPER_CPU, rel=0.02)
+        rows = planned.plan.rows
+        assert 0.5 < rows["full_search"][0] / 68 < 0.95, planned.explain()  # both search, the GPU more of it
+        assert rows["deblock"][1] > 0.8 * 68, planned.explain()  # the processor deblocks
+        gains.append(planned.single_device_seconds[GPU] / planned.prediction.seconds)
     assert gains == sorted(gains) and gains[0] > 1.35 and 2.2 < gains[-1] < 2.6, gains
-    assert PAPER_CPU / found.prediction.seconds > 4.5
+    assert PAPER_CPU / planned.prediction.seconds > 4.5
 
 
 def test_a_data_centre_gpu_gets_nearly_all_pixels():
     models = guess(BOTH, 16)  # an H200 beside 16 cores
     for size in (Size(120, 68, 48), Size(240, 135, 48)):
-        found = make_plan(BOTH, frame_kind_of(size), models)
-        share = sum(found.plan.rows[stage][0] for stage in SPLITS) / size.mb_height / len(SPLITS)
-        assert share > 0.9 and found.plan.rows[DECIDING][0] == size.mb_height, found.explain()
+        planned = make_plan(BOTH, frame_kind_of(size), models)
+        share = sum(planned.plan.rows[stage][0] for stage in SPLITS) / size.mb_height / len(SPLITS)
+        assert share > 0.9 and planned.plan.rows[DECIDING][0] == size.mb_height, planned.explain()
 
 
 # ---- parts
@@ -136,10 +136,10 @@ def test_two_equal_devices_that_share_memory_halve_the_work():
     stages |= {(stage, "cpu:slow"): Curve.line(0, 3e-6) for stage in SPLITS}
     for device in devices:
         stages |= {(stage, device): Curve.line(0, 1e-12) for stage in STAGES if stage not in SPLITS}
-    found = make_plan(devices, frame_kind_of(Size(10, 40, 48)), Models(stages))
-    assert found.plan.rows["full_search"] == (30, 10)
-    assert found.prediction.seconds == pytest.approx(min(found.single_device_seconds.values()) * 0.75, rel=0.02)
-    assert not [op for op in found.timeline.ops if isinstance(op, Copy)]
+    planned = make_plan(devices, frame_kind_of(Size(10, 40, 48)), Models(stages))
+    assert planned.plan.rows["full_search"] == (30, 10)
+    assert planned.prediction.seconds == pytest.approx(min(planned.single_device_seconds.values()) * 0.75, rel=0.02)
+    assert not [op for op in planned.timeline.ops if isinstance(op, Copy)]
 
 
 @pytest.mark.parametrize("extend", [1e-9, 2e-7])
@@ -149,24 +149,24 @@ def test_three_devices(extend):
     stages = {(s, d): Curve.line(2e-6, {CPU: 4}.get(d, 1) * (extend if "extend" in s else 1e-6)) for s in STAGES
               for d in devices}  # fmt: skip
     links = {way: Link(5e-6, 40e9) for way in itertools.permutations(devices, 2) if CPU in way}
-    found = make_plan(devices, HD, Models(stages, links))
-    assert found.prediction.seconds < 0.91 * found.single_device_seconds["cuda:0"]  # hides mark_skipped
-    rows = found.plan.rows["full_search"]
-    assert rows[0] > 0 and rows[1] > 0, found.explain()
+    planned = make_plan(devices, HD, Models(stages, links))
+    assert planned.prediction.seconds < 0.91 * planned.single_device_seconds["cuda:0"]  # hides mark_skipped
+    rows = planned.plan.rows["full_search"]
+    assert rows[0] > 0 and rows[1] > 0, planned.explain()
 
 
 def test_a_device_that_lacks_a_stage_gets_none_of_it():
     models = guess(BOTH, 4)
     del models.stages["deblock", GPU]
-    found = make_plan(BOTH, HD, models)
-    assert found.plan.rows["deblock"] == (0, 68) and GPU not in found.single_device_seconds
+    planned = make_plan(BOTH, HD, models)
+    assert planned.plan.rows["deblock"] == (0, 68) and GPU not in planned.single_device_seconds
     with pytest.raises(ValueError, match="nothing was measured"):
         make_plan((GPU,), HD, models)
 
 
 def test_the_search_in_steps_stays_on_the_processor():
-    found = make_plan(BOTH, FrameKind(Size(22, 18, 48), 1, 1, "step"), guess(BOTH, 4))
-    assert found.plan.rows["step_search"] == (0, 18) and "full_search" not in found.plan.rows
+    planned = make_plan(BOTH, FrameKind(Size(22, 18, 48), 1, 1, "step"), guess(BOTH, 4))
+    assert planned.plan.rows["step_search"] == (0, 18) and "full_search" not in planned.plan.rows
 
 
 def test_a_simulated_picture_obeys_engines_and_needs():
@@ -206,9 +206,9 @@ def test_steady_repeats():
 
 
 def test_what_writes_what_somebody_else_reads():
-    order, found = feeds(HD)
+    order, of_frame = feeds(HD)
     assert order.index("full_search") < order.index("subpel_refine") < order.index(DECIDING)
-    by_names = {(feed.writer, feed.reader, feed.before): feed for feed in found}
+    by_names = {(feed.writer, feed.reader, feed.before): feed for feed in of_frame}
     assert by_names["full_search", "subpel_refine", False].bytes_a_row == 120 * 328
     assert not by_names["full_search", "subpel_refine", False].all_rows
     assert by_names["interpolate", "subpel_refine", True].all_rows
@@ -244,17 +244,17 @@ def test_pins_decide():
     assert plan.rows["full_search"] == (52, 16) and plan.rows[DECIDING] == (68, 0) and said == "pinned: rows_gpu = 52"
     assert pinned(BOTH, replace(HD, size=replace(HD.size, mb_height=40)), {"rows_gpu": 52})[0].rows["deblock"] == (40, 0)
     assert pinned(BOTH, HD, {"rows_cpu": 60, "whole": "cpu"})[0].rows[CODING] == (0, 68)
-    found = make_plan(BOTH, HD, guess(BOTH, 16), {"rows_gpu": 30})
-    assert found.plan.rows["full_search"] == (30, 38) and "pinned: rows_gpu = 30" in found.explain()
-    assert found.prediction.seconds > min(found.single_device_seconds.values())
+    planned = make_plan(BOTH, HD, guess(BOTH, 16), {"rows_gpu": 30})
+    assert planned.plan.rows["full_search"] == (30, 38) and "pinned: rows_gpu = 30" in planned.explain()
+    assert planned.prediction.seconds > min(planned.single_device_seconds.values())
 
 
 def test_it_explains_itself():
-    found = make_plan(BOTH, HD, paper_machine(25e-3, 4e-3))
-    text = found.explain()
+    planned = make_plan(BOTH, HD, paper_machine(25e-3, 4e-3))
+    text = planned.explain()
     assert "full_search" in text and "copies cpu to cuda:0" in text and "cuda:0 alone 6" in text
-    assert found.plan.seconds == found.timeline.seconds
-    assert found.plan.stage_seconds["full_search", GPU] > 0
+    assert planned.plan.seconds == planned.timeline.seconds
+    assert planned.plan.stage_seconds["full_search", GPU] > 0
     alone = make_plan((CPU,), HD, guess([CPU], 2)).explain()
     assert "everything on cpu" in alone and "decided by loop" in alone
 
@@ -284,10 +284,10 @@ def test_b_frames_are_planned_with_p_frames(subme):
     assert picture.runs["mode_decision_b"] == 0.75 and picture.runs["mode_decision"] == 0.25
     assert picture.runs["full_search"] == 2 and picture.runs["interpolate"] == 0.25
     for seed in range(3):
-        found = make_plan(BOTH, picture, random_machine(random.Random(seed)))
-        assert b_stages | {"mode_decision", "intra"} <= set(found.plan.rows) == picture.stages
-        assert found.prediction.seconds <= min(found.single_device_seconds.values())
-        assert found.plan.rows["camera"] == found.plan.rows["mode_decision_b"]
+        planned = make_plan(BOTH, picture, random_machine(random.Random(seed)))
+        assert b_stages | {"mode_decision", "intra"} <= set(planned.plan.rows) == picture.stages
+        assert planned.prediction.seconds <= min(planned.single_device_seconds.values())
+        assert planned.plan.rows["camera"] == planned.plan.rows["mode_decision_b"]
 
 
 def test_the_time_of_b_frames_is_the_mean():
@@ -297,8 +297,8 @@ def test_the_time_of_b_frames_is_the_mean():
     frames = [[op for op in ops if isinstance(op, Run)] for ops in cycle(plan, picture)]
     assert [any(op.stage == "mode_decision_b" for op in ops) for ops in frames] == [False, True, True, True]
     total = sum(models.seconds(op.stage, CPU, 9, 11) for ops in frames for op in ops)
-    found = simulate(plan, picture, models)
-    assert found.frames == 4 and found.seconds == pytest.approx(total / 4) == pytest.approx(found.busy()[CPU,])
+    timeline = simulate(plan, picture, models)
+    assert timeline.frames == 4 and timeline.seconds == pytest.approx(total / 4) == pytest.approx(timeline.busy()[CPU,])
     alone = simulate(plan, replace(picture, then=()), models)
     assert alone.seconds == pytest.approx(sum(models.seconds(op.stage, CPU, 9, 11) for op in frames[0]))
 

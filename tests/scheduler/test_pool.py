@@ -11,6 +11,8 @@ from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.executor import bands, shares
 from h264lite.scheduler.threads.pool import PATIENCE, WorkerPool
 
+from ..support.waiting import wait_for
+
 
 @pytest.fixture(params=[1, 2, 5])
 def pool(request):
@@ -57,17 +59,17 @@ def test_an_interrupt_leaves_a_task_to_be_asked_for_again(pool):
     future, raised = pool.submit(task), 0
     for _ in range(3):
         try:
-            found = pool.result(future)
+            result = pool.result(future)
         except KeyboardInterrupt:
             raised += 1
-    assert found == 7 and raised == 2 - len(interrupts) and (raised == 2 or pool._threads)
+    assert result == 7 and raised == 2 - len(interrupts) and (raised == 2 or pool._threads)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_pictures_come_whole_behind_an_interrupt(threads, monkeypatch):
     """While the caller writes the bits of one."""
     pipeline = Pipeline(Config.from_options(width=32, height=32, device="cpu", threads=threads, qp=26, bframes=0))
-    write, interrupts, found = pipeline.writer.access_unit, [KeyboardInterrupt], []
+    write, interrupts, frames = pipeline.writer.access_unit, [KeyboardInterrupt], []
 
     def access_unit(frame):
         if frame.spec.display_index == 2 and threading.current_thread() is threading.main_thread() and interrupts:
@@ -77,16 +79,16 @@ def test_pictures_come_whole_behind_an_interrupt(threads, monkeypatch):
     monkeypatch.setattr(pipeline.writer, "access_unit", access_unit)
     for n in range(6):
         try:
-            found += pipeline.encode(*(np.full((size, size), 40 * n, np.uint8) for size in (32, 16, 16)))
+            frames += pipeline.encode(*(np.full((size, size), 40 * n, np.uint8) for size in (32, 16, 16)))
         except KeyboardInterrupt:
             continue
     for _ in range(2):
         try:
-            found += pipeline.flush()
+            frames += pipeline.flush()
         except KeyboardInterrupt:
             continue
     pipeline.close()
-    assert [frame.index for frame in found] == list(range(6))
+    assert [frame.index for frame in frames] == list(range(6))
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -120,10 +122,7 @@ def test_a_crew_that_is_dropped_ends_its_threads():
     assert threading.active_count() == before + 3
     del pool
     gc.collect()
-    limit = time.monotonic() + 5
-    while threading.active_count() > before and time.monotonic() < limit:
-        time.sleep(0.01)
-    assert threading.active_count() == before
+    wait_for(lambda: threading.active_count() == before, 5)
 
 
 def test_bands_cover_all_rows():

@@ -6,8 +6,8 @@ import time
 
 import numpy as np
 import pytest
-from h264lite.scheduler.threads import read_kernels as reading
-from h264lite.scheduler.threads import semaphore
+from h264lite.scheduler.threads import job_ring, semaphore
+from h264lite.scheduler.threads.read_kernels import serve_reads
 from h264lite.scheduler.threads.readers import Readers
 
 SIZE = 100_000
@@ -30,17 +30,17 @@ def test_every_byte(file, threads):
     descriptor, content = file
     rng, places = np.random.default_rng(4), [np.zeros(SIZE, np.uint8) for _ in range(8)]
     with Readers(threads) as readers:
-        for _ in range(3 * reading.MAX_JOBS // len(places)):
+        for _ in range(3 * job_ring.MOST_JOBS // len(places)):
             offsets = rng.integers(0, content.size - SIZE, len(places)).tolist()
             tickets = [readers.begin(descriptor, offset, place) for offset, place in zip(offsets, places)]
             for ticket, offset, place in zip(tickets, offsets, places):
                 assert readers.wait(ticket) == SIZE
                 assert np.array_equal(place, content[offset : offset + SIZE])
-        job_ring = readers._job_ring
-        assert job_ring[reading.POSTED] == job_ring[reading.TAKEN] == len(places) * (3 * reading.MAX_JOBS // 8)
-        found = readers._threads
-        assert len(found) == threads
-    assert not any(thread.is_alive() for thread in found)
+        ring = readers._job_ring
+        assert ring[job_ring.POSTED] == ring[job_ring.TAKEN] == len(places) * (3 * job_ring.MOST_JOBS // 8)
+        threads_begun = readers._threads
+        assert len(threads_begun) == threads
+    assert not any(thread.is_alive() for thread in threads_begun)
 
 
 def test_the_end_of_a_file_and_no_file(file):
@@ -69,27 +69,28 @@ def test_short_reads_go_on():
     """A pipe gives what it has; it is one that pread refuses, so a function of Python stands in."""
     import ctypes
 
-    content, asked = bytes(range(200)), []
+    content, reads = bytes(range(200)), []
 
     @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64)
     def read(file, target, count, offset):
         part = content[offset : offset + min(count, 33)]
         ctypes.memmove(target, part, len(part))
-        asked.append((file, count, offset))
+        reads.append((file, count, offset))
         return len(part)
 
     sleeps = semaphore.Semaphore()
-    job_ring, place = np.zeros(reading.RING_SIZE, np.int64), np.zeros(90, np.uint8)
-    life = job_ring, ctypes.cast(read, ctypes.c_void_p).value, sleeps.wait, sleeps.memory
-    thread = threading.Thread(target=reading.serve_reads, args=life, daemon=True)
+    ring, place = np.zeros(job_ring.RING_SIZE, np.int64), np.zeros(90, np.uint8)
+    life = ring, ctypes.cast(read, ctypes.c_void_p).value, sleeps.wait, sleeps.memory
+    thread = threading.Thread(target=serve_reads, args=life, daemon=True)
     thread.start()
-    ticket = reading.post_read(job_ring, 9, 5, semaphore.address(place), place.size, sleeps.post, sleeps.memory)
-    while (came := reading.bytes_done(job_ring, ticket)) == reading.NOT_DONE:
+    job = np.array([9, 5, semaphore.address(place), place.size], np.int64)
+    ticket = job_ring.post_job(ring, job, sleeps.post, sleeps.memory)
+    while (came := job_ring.result_of(ring, ticket)) == job_ring.NOT_DONE:
         time.sleep(0.001)
-    job_ring[reading.STOP] = 1
+    ring[job_ring.STOP] = 1
     sleeps.wake(1)
     thread.join(20)
-    assert came == 90 and bytes(place) == content[5:95] and asked == [(9, 90, 5), (9, 57, 38), (9, 24, 71)]
+    assert came == 90 and bytes(place) == content[5:95] and reads == [(9, 90, 5), (9, 57, 38), (9, 24, 71)]
 
 
 def test_nothing_is_read_once_they_are_closed(file):

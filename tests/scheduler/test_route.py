@@ -102,20 +102,20 @@ class Machine:
         if op.stage in EXTENDED or op.stage == "compact":
             return
         for row in range(op.row0, op.row1):
-            made = [op.stage]
+            contents = [op.stage]
             for use in uses:
                 if use.halo_rows is not None:
                     span = range(max(0, row - use.halo_rows[0]), min(HEIGHT, row + use.halo_rows[1] + 1))
                     held = self.rows(memory, use.key)
                     whole = (use.key[0], op.stage) != IN_PART
-                    made += [held[r] if r == row or whole else undivided(held[r]) for r in span]
-            done[row] = hash(tuple(made))
+                    contents += [held[r] if r == row or whole else undivided(held[r]) for r in span]
+            done[row] = hash(tuple(contents))
         for use in uses:
             if use.writes:
                 held = self.rows(memory, use.key)
-                for row, made in done.items():
+                for row, contents in done.items():
                     kept = [undivided(held[row])] if (use.key[0], op.stage) == IN_PART else []
-                    held[row] = (use.key[0], made, *kept)
+                    held[row] = (use.key[0], contents, *kept)
 
     def picture(self, n, ops, picture):
         """One picture; returns the results in the host's memory."""
@@ -137,11 +137,11 @@ class Machine:
             left.remove(index)
             done.add(index)
         compacted = [memory_of(op.device) for op in ops if isinstance(op, Run) and op.stage == "compact"]
-        found = {name: self.rows("cpu", (name, CURRENT)) for name in (*RESULTS, *SECOND_RESULTS, *SOURCES)}
-        found["levels"] = self.rows(compacted[0] if compacted else "cpu", ("levels", CURRENT))
+        rows_of = {name: self.rows("cpu", (name, CURRENT)) for name in (*RESULTS, *SECOND_RESULTS, *SOURCES)}
+        rows_of["levels"] = self.rows(compacted[0] if compacted else "cpu", ("levels", CURRENT))
         if picture.decoded:
-            found |= {name: self.rows("cpu", (name, CURRENT)) for name in DECODED}
-        found = {name: list(rows) for name, rows in found.items()}
+            rows_of |= {name: self.rows("cpu", (name, CURRENT)) for name in DECODED}
+        rows_of = {name: list(rows) for name, rows in rows_of.items()}
         for memory in self.memories.values():  # numbers of the next picture
             for name in REFERENCE_ARRAYS:
                 kept = [memory.get((name, k), [("nothing", name, k)] * HEIGHT) for k in picture.held_after]
@@ -150,7 +150,7 @@ class Machine:
                 memory |= {(name, k): rows for k, rows in enumerate(kept)}
             for name in PREVIOUS_FRAME_ARRAYS:
                 memory[name, 0] = memory.pop((name, CURRENT), [("nothing", name, CURRENT)] * HEIGHT)
-        return found
+        return rows_of
 
 
 def random_plan(rng, devices):
@@ -191,9 +191,9 @@ def test_any_split_in_any_order_is_one_device(devices, ref, keyint, by_cost):
                 plan = random_plan(rng, devices)  # a new plan in the middle
             ops, valid = route(plan, picture, valid)
             ops_alone, nothing = route(one, replace(picture, source="cpu"), nothing)
-            found, expected = many.picture(n, ops, picture), alone.picture(n, ops_alone, replace(picture, source="cpu"))
+            pictured, expected = many.picture(n, ops, picture), alone.picture(n, ops_alone, replace(picture, source="cpu"))
             for name, rows in expected.items():
-                assert found[name] == rows, f"seed {seed}, picture {n}, {name}, rows {plan.rows}"
+                assert pictured[name] == rows, f"seed {seed}, picture {n}, {name}, rows {plan.rows}"
 
 
 B_SIZE = replace(SIZE, has_b_frames=True)
@@ -228,9 +228,9 @@ def test_b_frames_in_any_split_in_any_order(devices, pyramid, by_cost):
                 plan = random_plan(rng, devices)
             ops, valid = route(plan, picture, valid)
             ops_alone, nothing = route(one, replace(picture, source="cpu"), nothing)
-            found, expected = many.picture(n, ops, picture), alone.picture(n, ops_alone, replace(picture, source="cpu"))
+            pictured, expected = many.picture(n, ops, picture), alone.picture(n, ops_alone, replace(picture, source="cpu"))
             for name, rows in expected.items():
-                assert found[name] == rows, f"seed {seed}, picture {n}, {name}, rows {plan.rows}"
+                assert pictured[name] == rows, f"seed {seed}, picture {n}, {name}, rows {plan.rows}"
             b_frames += {"mode_decision_b", "explicit_motion"} <= {op.stage for op in ops if isinstance(op, Run)}
         assert b_frames >= 6
 
@@ -270,11 +270,11 @@ def steady(plan, ref=1, **more):
 
 def copied(ops, source):
     """Rows that leave a memory, by array."""
-    found = {}
+    by_array = {}
     for op in ops:
         if isinstance(op, Copy) and op.source == source:
-            found[op.array] = found.get(op.array, 0) + op.row1 - op.row0
-    return found
+            by_array[op.array] = by_array.get(op.array, 0) + op.row1 - op.row0
+    return by_array
 
 
 def test_only_rows_that_the_other_side_lacks():

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,9 @@ from h264lite.scheduler.hybrid.adaptation import Adaptation
 from h264lite.scheduler.threads.copiers import Copiers, Target
 from h264lite.scheduler.threads.pool import WorkerPool
 from h264lite.scheduler.threads.watchdog import Watchdog
+
+from ..inside import front_of, n_lanes
+from ..support.waiting import wait_for
 
 SIZE = 48, 64
 FRAMES = [np.random.default_rng(k).integers(0, 256, (SIZE[0] * 3 // 2, SIZE[1]), np.uint8) for k in range(7)]
@@ -47,10 +49,7 @@ def refuse(monkeypatch):
     yield limit
     monkeypatch.setattr(threading.Thread, "start", start)
     gc.collect()
-    end = time.monotonic() + 5
-    while threading.active_count() > here and time.monotonic() < end:
-        time.sleep(0.01)
-    assert threading.active_count() <= here, threading.enumerate()
+    wait_for(lambda: threading.active_count() <= here, 5)
 
 
 def test_as_many_as_start(refuse):
@@ -109,8 +108,8 @@ def test_lanes_are_given_up_for_want_of_threads(refuse):
     for limit, lanes in ((9, 8), (8, 8), (7, 4), (3, 2), (1, 0), (0, 0)):
         refuse(limit)
         with Encoder(SIZE[1], SIZE[0], device="cpu", gops=8, keyint=1, threads=1, qp=26) as encoder:
-            assert (len(encoder.lanes.lanes) if encoder.lanes else 0) == lanes
-            assert encoder.lanes or isinstance(encoder._pipeline, Pipeline)
+            assert n_lanes(encoder) == lanes
+            assert encoder.lanes or isinstance(front_of(encoder), Pipeline)
 
 
 def test_helpers_that_do_not_start_are_done_without(refuse, monkeypatch):
@@ -133,16 +132,16 @@ def test_a_plan_is_made_where_it_is_wanted(refuse):
     from h264lite.scheduler.hybrid.plan import Plan
     from h264lite.scheduler.hybrid.tuning.models import guess
 
-    made = []
+    planners = []
 
     def plan(models):
-        made.append(threading.current_thread())
+        planners.append(threading.current_thread())
 
     adaptation = Adaptation(Plan.split(("cpu", "cuda:0"), 8, 4, 0), guess(["cpu", "cuda:0"], 1), plan)
     refuse(0)
     adaptation._begin_plan()
     adaptation.wait_for_planner()
-    assert made == [threading.current_thread()] and adaptation._planning.done()
+    assert planners == [threading.current_thread()] and adaptation._planning.done()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v counts addresses on Linux")
@@ -180,11 +179,11 @@ def test_a_command_within_a_limit_of_processes():
         Path(folder, "a_64x48.yuv").write_bytes(b"".join(frame.tobytes() for frame in FRAMES))
         os.chown(folder, 54321, 54321)
         try:
-            found = run("-c", "import llvmlite, h264lite; open('a_64x48.yuv')")
+            probed = run("-c", "import llvmlite, h264lite; open('a_64x48.yuv')")
         except PermissionError as error:
             pytest.skip(f"another user may not run this Python: {error}")
-        if found.returncode:
-            pytest.skip(f"another user may not run this Python: {found.stderr[-200:]}")
+        if probed.returncode:
+            pytest.skip(f"another user may not run this Python: {probed.stderr[-200:]}")
         done = run("-m", "h264lite", "encode", "a_64x48.yuv", "a.264", "--device", "cpu", "--gops", "4", "--keyint", "2")
         assert done.returncode == 0 and "Traceback" not in done.stderr and "OpenBLAS" not in done.stderr
         assert Path(folder, "a.264").read_bytes() == expected

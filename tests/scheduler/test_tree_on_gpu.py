@@ -7,8 +7,8 @@ from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.lookahead.costs import CostPending
 from h264lite.scheduler.lookahead.gpu_tree import GpuTree
 
-from ..cuda_cases import SEED
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..support.cuda_cases import SEED
 
 WIDTH, HEIGHT = 68, 50
 
@@ -16,7 +16,7 @@ WIDTH, HEIGHT = 68, 50
 def clip_of(count):
     """Noise that moves by chance, with another part that does not, and a cut."""
     rng = np.random.default_rng([SEED, count])
-    found = []
+    pictures = []
     for n in range(count):
         if n in (0, 2 * count // 3):
             scene = np.kron(rng.integers(0, 256, (40, 50)), np.ones((3, 3)))
@@ -25,8 +25,8 @@ def clip_of(count):
         luma = scene[y : y + HEIGHT, x : x + WIDTH] + rng.integers(-6, 7, (HEIGHT, WIDTH))
         luma[:16, :20] = scene[:16, :20]
         chroma = np.full((2, HEIGHT // 2, WIDTH // 2), 128, np.uint8)
-        found.append((np.clip(luma, 0, 255).astype(np.uint8), *chroma))
-    return found
+        pictures.append((np.clip(luma, 0, 255).astype(np.uint8), *chroma))
+    return pictures
 
 
 def decided(device, clip, stop=None, **options):

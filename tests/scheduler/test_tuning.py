@@ -36,15 +36,15 @@ def a_tuning(**changes):
 
 def test_what_is_written_is_read_back():
     tuning = a_tuning(pins={"rows_gpu": 52, "whole": "gpu", "device": "hybrid"}, report=("predicted 1.0 ms", "", 'a "b"'))
-    found = read(to_toml(tuning), "x.toml")
-    assert (found.machine, found.chosen, found.pins, found.made) == (HERE, tuning.chosen, tuning.pins, tuning.made)
-    assert set(found.models.stages) == set(tuning.models.stages) and found.models.threads == 16
+    again = read(to_toml(tuning), "x.toml")
+    assert (again.machine, again.chosen, again.pins, again.made) == (HERE, tuning.chosen, tuning.pins, tuning.made)
+    assert set(again.models.stages) == set(tuning.models.stages) and again.models.threads == 16
     for (stage, device), curve in tuning.models.stages.items():
         for rows in (1, 9, 68, 135):
-            assert found.models.seconds(stage, device, rows, 120) == pytest.approx(
+            assert again.models.seconds(stage, device, rows, 120) == pytest.approx(
                 curve.seconds(rows, 120, 16 if device == CPU else 1), rel=1e-3)
-    assert found.models.links[CPU, "cuda:0"].rate == pytest.approx(50e9)
-    assert found.age < 60
+    assert again.models.links[CPU, "cuda:0"].rate == pytest.approx(50e9)
+    assert again.age < 60
 
 
 def test_random_names_and_numbers_survive():
@@ -57,9 +57,9 @@ def test_random_names_and_numbers_survive():
         models = guess(["cuda:7"], 1)
         models.stages["deblock", "cuda:7"] = curve
         tuning = Tuning(machine, models, now())
-        found = read(to_toml(tuning), "x")
-        assert found.machine == machine, f"seed {SEED}"
-        assert found.models.seconds("deblock", "cuda:7", 11, 11) == pytest.approx(curve.seconds(11, 11), rel=1e-3)
+        again = read(to_toml(tuning), "x")
+        assert again.machine == machine, f"seed {SEED}"
+        assert again.models.seconds("deblock", "cuda:7", 11, 11) == pytest.approx(curve.seconds(11, 11), rel=1e-3)
 
 
 def test_the_file_explains_itself():
@@ -67,9 +67,9 @@ def test_the_file_explains_itself():
     for words in ("# rows_gpu = 52", "docs/tuning.md", "Microseconds", "[pins]", "may be edited"):
         assert words in text
     pinned = text.replace("# rows_gpu = 52 ", "rows_gpu = 52 ").replace("# gops = 4 ", "gops = 4 ")
-    found = read(pinned, "x")
-    assert found.pins == {"rows_gpu": 52, "gops": 4}
-    assert found.value("gops") == 4 and found.value("threads") == 16 and found.value("device") is None
+    again = read(pinned, "x")
+    assert again.pins == {"rows_gpu": 52, "gops": 4}
+    assert again.value("gops") == 4 and again.value("threads") == 16 and again.value("device") is None
 
 
 @pytest.mark.parametrize(("change", "words"), [
@@ -201,14 +201,14 @@ def test_the_users_cache(tmp_path, monkeypatch):
     assert find(HERE) == (None, "")
     assert cache_file() == tmp_path / "h264lite" / "tuning.toml"
     save(a_tuning(), cache_file())
-    found, why = find(HERE)
-    assert not why and found is not None and found.path == str(cache_file())
+    cached, why = find(HERE)
+    assert not why and cached is not None and cached.path == str(cache_file())
     assert [path.name for path in cache_file().parent.iterdir()] == ["tuning.toml"]
-    found, why = find(dataclasses.replace(HERE, cores=3))
-    assert found is None and "of another machine" in why
+    cached, why = find(dataclasses.replace(HERE, cores=3))
+    assert cached is None and "of another machine" in why
     cache_file().write_text("[")
-    found, why = find(HERE)
-    assert found is None and "damaged" in why
+    cached, why = find(HERE)
+    assert cached is None and "damaged" in why
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
@@ -218,8 +218,8 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
 
 def test_a_cache_that_cannot_be_looked_into_is_done_without(tmp_path, monkeypatch):
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path / ("x" * 300)))
-    found, why = find(HERE)
-    assert found is None and why.endswith("tuning.toml: File name too long")
+    cached, why = find(HERE)
+    assert cached is None and why.endswith("tuning.toml: File name too long")
 
     def nowhere():
         raise RuntimeError("Could not determine home directory.")
@@ -227,8 +227,8 @@ def test_a_cache_that_cannot_be_looked_into_is_done_without(tmp_path, monkeypatc
     monkeypatch.delenv("H264LITE_CACHE")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(module.Path, "home", nowhere)
-    found, why = find(HERE)
-    assert found is None and "set HOME or H264LITE_CACHE" in why
+    cached, why = find(HERE)
+    assert cached is None and "set HOME or H264LITE_CACHE" in why
 
 
 @pytest.mark.parametrize(("platform", "environment", "expected"), [

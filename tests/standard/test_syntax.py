@@ -41,7 +41,7 @@ from h264lite.standard.tables import DEFAULT_4x4_INTER, DEFAULT_4x4_INTRA, DEFAU
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from .. import naive_entropy
+from ..support import naive_entropy
 
 flag = st.integers(0, 1)
 ue = st.integers(0, 2**20)

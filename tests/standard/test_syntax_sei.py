@@ -39,14 +39,14 @@ def number(draw, bits, least=0):
 @given(sequences(), st.data())
 def test_buffering_periods(sps, data):
     vui, draw = sps.vui, data.draw
-    made = BufferingPeriod(draw(st.integers(0, 31)))
-    for present, hrd, delays in ((vui.nal_hrd_parameters_present_flag, vui.nal_hrd, made.nal),
-                                 (vui.vcl_hrd_parameters_present_flag, vui.vcl_hrd, made.vcl)):
+    period = BufferingPeriod(draw(st.integers(0, 31)))
+    for present, hrd, delays in ((vui.nal_hrd_parameters_present_flag, vui.nal_hrd, period.nal),
+                                 (vui.vcl_hrd_parameters_present_flag, vui.vcl_hrd, period.vcl)):
         bits = hrd.initial_cpb_removal_delay_length_minus1 + 1
         if present:
             delays += [InitialDelays(number(draw, bits, 1), number(draw, bits)) for _ in range(hrd.cpb_cnt_minus1 + 1)]
-    payload = write_buffering_period(made, sps)
-    assert parse_buffering_period(payload, sps) == made and named_sps(payload) == made.seq_parameter_set_id
+    payload = write_buffering_period(period, sps)
+    assert parse_buffering_period(payload, sps) == period and named_sps(payload) == period.seq_parameter_set_id
     if len(payload) > 2:
         with pytest.raises(BitstreamError):
             parse_buffering_period(payload[:1], sps)
@@ -72,16 +72,16 @@ def clocks(draw, offset_bits):
 
 @given(sequences(), st.data())
 def test_picture_timing(sps, data):
-    vui, draw, made, offset_bits = sps.vui, data.draw, PicTiming(), 24
+    vui, draw, timing, offset_bits = sps.vui, data.draw, PicTiming(), 24
     if vui.nal_hrd_parameters_present_flag or vui.vcl_hrd_parameters_present_flag:
         hrd = vui.nal_hrd if vui.nal_hrd_parameters_present_flag else vui.vcl_hrd
-        made.cpb_removal_delay = number(draw, hrd.cpb_removal_delay_length_minus1 + 1)
-        made.dpb_output_delay = number(draw, hrd.dpb_output_delay_length_minus1 + 1)
+        timing.cpb_removal_delay = number(draw, hrd.cpb_removal_delay_length_minus1 + 1)
+        timing.dpb_output_delay = number(draw, hrd.dpb_output_delay_length_minus1 + 1)
         offset_bits = hrd.time_offset_length
     if vui.pic_struct_present_flag:
-        made.pic_struct = draw(st.integers(0, 8))
-        made.clocks = [draw(clocks(offset_bits)) for _ in range(NUM_CLOCK_TS[made.pic_struct])]
-    assert parse_pic_timing(write_pic_timing(made, sps), sps) == made
+        timing.pic_struct = draw(st.integers(0, 8))
+        timing.clocks = [draw(clocks(offset_bits)) for _ in range(NUM_CLOCK_TS[timing.pic_struct])]
+    assert parse_pic_timing(write_pic_timing(timing, sps), sps) == timing
 
 
 def test_numbers_that_do_not_fit():

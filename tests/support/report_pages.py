@@ -97,18 +97,18 @@ def vectors(sections):
     """int16[n, 2, 16, 2] of packed motion, by a plain loop; 0 where a list is not used."""
     n = len(sections["type"])
     out = np.zeros((n, 2, 16, 2), np.int16)
-    found = iter(sections["vector"].reshape(-1, 2))
+    in_section = iter(sections["vector"].reshape(-1, 2))
     for mb in range(n):
         for direction in range(2):
             detail = sections["detail"][mb] >> 2 * direction & 3
             if detail == 1:
-                out[mb, direction] = next(found)
+                out[mb, direction] = next(in_section)
             elif detail == 2:
                 for quadrant in range(4):
                     first = quadrant // 2 * 8 + quadrant % 2 * 2
-                    out[mb, direction, [first, first + 1, first + 4, first + 5]] = next(found)
+                    out[mb, direction, [first, first + 1, first + 4, first + 5]] = next(in_section)
             elif detail == 3:
                 for block in range(16):
-                    out[mb, direction, block] = next(found)
-    assert next(found, None) is None
+                    out[mb, direction, block] = next(in_section)
+    assert next(in_section, None) is None
     return out

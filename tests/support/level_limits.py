@@ -39,11 +39,11 @@ def problems(stream: bytes, frames: list[Frame], limited: bool) -> list[str]:
     width, height = sps.pic_width_in_mbs_minus1 + 1, sps.pic_height_in_map_units_minus1 + 1
     size, vui = width * height, sps.vui
     interval = Fraction(2 * vui.num_units_in_tick, vui.time_scale)
-    found = []
+    texts = []
 
     def limit(what: str, value: Any, most: Any) -> None:
         if value > most:
-            found.append(f"{what}: {float(value):.1f}, at most {float(most):.1f} at level {sps.level_idc / 10}")
+            texts.append(f"{what}: {float(value):.1f}, at most {float(most):.1f} at level {sps.level_idc / 10}")
 
     limit("macroblocks a frame", size, fs)
     limit("squared side", max(width, height) ** 2, 8 * fs)
@@ -65,8 +65,8 @@ def problems(stream: bytes, frames: list[Frame], limited: bool) -> list[str]:
         if limited:
             limit(f"bytes of picture {n}", unit.nal_bytes, 384 * time / min_cr)
     for frame in frames:
-        found += _of_macroblocks(frame)
-    return found
+        texts += _of_macroblocks(frame)
+    return texts
 
 
 def _of_macroblocks(frame: Frame) -> list[str]:
@@ -75,18 +75,18 @@ def _of_macroblocks(frame: Frame) -> list[str]:
     *_, vmv, _, most_vectors, _ = LIMITS[level]
     used = np.repeat(np.repeat((arrays.ref_idx >= 0).reshape(-1, 2, 2, 2), 2, 3), 2, 2).reshape(-1, 2, 16)
     x, y = (arrays.mv[..., k][used] for k in range(2))
-    found = []
+    texts = []
     if x.size and (y.min() < -4 * vmv or y.max() > 4 * vmv - 1 or x.min() < -8192 or x.max() > 8191):
-        found.append(f"vectors from {x.min(), y.min()} to {x.max(), y.max()} in quarters of a sample")
+        texts.append(f"vectors from {x.min(), y.min()} to {x.max(), y.max()} in quarters of a sample")
     counts = np.array([_vectors(arrays, mb) for mb in range(len(arrays.mb_type))])
     if most_vectors and len(counts) > 1 and (counts[1:] + counts[:-1]).max() > most_vectors:
-        found.append(f"{(counts[1:] + counts[:-1]).max()} vectors in two macroblocks, at most {most_vectors}")
+        texts.append(f"{(counts[1:] + counts[:-1]).max()} vectors in two macroblocks, at most {most_vectors}")
     names = np.array(MB_TYPE_NAMES)[arrays.mb_type]
     if level >= 31 and ((names == "B_8x8")[:, None] & (arrays.sub_type % 4 > 0)).any():
-        found.append("a B macroblock with blocks smaller than 8x8 (MinLumaBiPredSize)")
+        texts.append("a B macroblock with blocks smaller than 8x8 (MinLumaBiPredSize)")
     if arrays.bits.max() > MOST_BITS + SKIP_BITS:
-        found.append(f"{arrays.bits.max()} bits of a macroblock")
-    return found
+        texts.append(f"{arrays.bits.max()} bits of a macroblock")
+    return texts
 
 
 def _vectors(arrays: Any, mb: int) -> int:

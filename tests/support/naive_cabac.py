@@ -395,9 +395,9 @@ class Slice:
             for k in range(4 * q, 4 * q + 4):
                 raster = int(mbk.BLOCK_TO_RASTER[k])
                 around = self.blocks_around(raster % 4, raster // 4, 4)
-                own = levels[k][int(i_16x16) :]
-                if self.coded_flag(1 if i_16x16 else 2, "luma", raster, around, any(own)):
-                    self.block(1 if i_16x16 else 2, own)
+                without_dc = levels[k][int(i_16x16) :]
+                if self.coded_flag(1 if i_16x16 else 2, "luma", raster, around, any(without_dc)):
+                    self.block(1 if i_16x16 else 2, without_dc)
         if cbp >> 4:
             for block in (CB_DC, CR_DC):
                 if self.coded_flag(3, f"dc {block}", 0, macroblocks, any(levels[block][:4])):
@@ -413,11 +413,11 @@ def slices(
     state: State, rows: list[int], headers: list[int], slice_qp: int, init: int, mode_8x8: bool, writer: type = Slice
 ) -> list[tuple[str, int]]:
     """Each slice, zeros for its header of so many bytes, up to the stop bit; and its bins. writer: Slice, or one like it."""
-    found = []
+    texts = []
     for row0, row1, header in zip(rows, rows[1:], headers):
         engine = writer(state, row0 * state.mb_width, row1 * state.mb_width, slice_qp, init, mode_8x8).engine
-        found.append(("0" * 8 * header + engine.bits, engine.bins))
-    return found
+        texts.append(("0" * 8 * header + engine.bits, engine.bins))
+    return texts
 
 
 def written(
@@ -439,9 +439,9 @@ def written(
     if upload is not np.copy:
         data, sizes, bins = data.get(), sizes.get(), bins.get()
     assert (data[height * pitch :] == 0xA5).all()
-    found: list[tuple[str, int] | None] = []
+    texts: list[tuple[str, int] | None] = []
     for row, n, count in zip(rows[:-1], sizes.tolist(), bins.tolist()):
         bits = np.unpackbits(data[row * pitch :][: -(-n // 8)]) if n >= 0 else None
         assert bits is None or not bits[n:].any()
-        found.append(None if bits is None else ("".join(map(str, bits[:n].tolist())), count))
-    return found
+        texts.append(None if bits is None else ("".join(map(str, bits[:n].tolist())), count))
+    return texts

@@ -1,6 +1,6 @@
 """The command line on a GPU that breaks for good, as a program, since a broken context cannot be repaired within its process:
 
-    python broken_gpu.py 3 encode in.yuv out.264 --device hybrid ...
+    python tests/support/broken_gpu.py 3 encode in.yuv out.264 --device hybrid ...
 
 Before frame 3 the GPU gets a kernel of this project that works on an address where nothing is, ahead of all that its
 streams get from then on: an illegal access, after which no call for that context succeeds. `hybrid` divides each picture in
@@ -38,27 +38,28 @@ def break_for_good(gpu: Device) -> None:
 
 def install(at: int, ordinal: int | None) -> None:
     """The GPU, or of two the one of that number, breaks when frame `at` is about to enter."""
-    encode, make_config = Pipeline._encode, encode_command.make_config
+    from inside import gpu_of, on_each_frame, ring_of  # type: ignore[import-not-found]
+
+    make_config = encode_command.make_config
     lock, together, broken = threading.Lock(), threading.Barrier(2), []
 
-    def encode_broken(self: Pipeline, frame: Any, spec: Any, planes: Any, ahead: Any = ()) -> Any:
-        executor = self.executor.loop.executor
-        gpu = executor.gpu_worker.gpu if getattr(executor, "gpu_worker", None) else getattr(executor, "gpu", None)
-        if ordinal is not None and self.executor.ring.count == 0:
+    def break_once(pipeline: Pipeline, spec: Any) -> Any:
+        gpu, count = gpu_of(pipeline), ring_of(pipeline).count
+        if ordinal is not None and count == 0:
             together.wait(60)
         with lock:
             mine = ordinal is None or (gpu is not None and gpu.ordinal == ordinal)
-            number = spec.display_index if ordinal is None and spec else self.executor.ring.count
+            number = spec.display_index if ordinal is None and spec else count
             if gpu is not None and mine and number == at and not broken:
                 broken.append(gpu)
                 break_for_good(gpu)
-        return encode(self, frame, spec, planes, ahead)
+        return spec
 
     def divided(*arguments: Any) -> Any:
         config = make_config(*arguments)
         return replace(config, split=(config.mb_height // 2, 1)) if config.device == "hybrid" else config
 
-    Pipeline._encode = encode_broken  # type: ignore[method-assign]
+    on_each_frame(setattr, break_once)
     encode_command.make_config = divided
     device.SMALLEST_FOR_CUDA = 1
     tuning_lookup.cache_file = lambda: Path("no tuning")
@@ -67,6 +68,7 @@ def install(at: int, ordinal: int | None) -> None:
 if __name__ == "__main__":
     from h264lite.__main__ import main
 
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     if os.environ.get("BROKEN_GPU") == "emulated":
         from cuda_emulator.driver import EmulatedDriver  # type: ignore[import-not-found]
 

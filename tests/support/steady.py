@@ -13,7 +13,7 @@ def steady(options: Mapping[str, object]) -> dict[str, object]:
 
 def steady_words(words: Iterable[object]) -> list[str]:
     """The same for the words of a command line."""
-    found = list(map(str, words))
-    said = {word.partition("=")[0] for word in found}
+    texts = list(map(str, words))
+    said = {word.partition("=")[0] for word in texts}
     rates = {f"--{name}" for name in _RATES} | set(_RATES.values())
-    return [*found, *(() if said & rates else ("--qp", "26")), *(() if said & {"--bframes", "-b"} else ("--bframes", "0"))]
+    return [*texts, *(() if said & rates else ("--qp", "26")), *(() if said & {"--bframes", "-b"} else ("--bframes", "0"))]

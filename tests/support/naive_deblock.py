@@ -35,12 +35,12 @@ def boundary_strength(state, mb_p, block_p, mb_q, block_q, mb_edge):
 
 def moved_in_lists(state, blocks, quadrant):
     """8.7.2.1 for B slices: whether references or vectors of two blocks differ."""
-    found = []  # of each block: (frame, vector) of each list that it uses
+    of_blocks = []  # of each block: (frame, vector) of each list that it uses
     for mb, block in blocks:
         refs = [int(state[name][mb, quadrant[block]]) for name in ("ref_idx", "ref_idx1")]
         vectors = [state[name][mb, block].astype(int).tolist() for name in ("mv", "mv1")]
-        found.append([(int(state["slots"][n][ref]), vectors[n]) for n, ref in enumerate(refs) if ref >= 0])
-    p, q = found
+        of_blocks.append([(int(state["slots"][n][ref]), vectors[n]) for n, ref in enumerate(refs) if ref >= 0])
+    p, q = of_blocks
     if sorted(frame for frame, _ in p) != sorted(frame for frame, _ in q):
         return True
     pairings = [list(zip(p, q)), list(zip(p, q[::-1]))]  # which vectors refer to the same frame

@@ -217,8 +217,8 @@ def pattern_search(source, reference, pad, centre, predictor, lam, merange, patt
     sixteen = sorted({(i * x, j * y) for x, y in quarter for i in signs for j in signs}, key=lambda v: v[::-1])
     lead = look([(0, 0), (-cx, -cy)])
     if pattern == "dia":
-        while (found := round_about(lead, diamond)) != lead:
-            lead = found
+        while (nearby := round_about(lead, diamond)) != lead:
+            lead = nearby
     if pattern == "umh":
         lead = round_about(lead, diamond)
     if pattern == "umh" and best[40][0] >= UMH_ENOUGH * lam:
@@ -227,10 +227,10 @@ def pattern_search(source, reference, pad, centre, predictor, lam, merange, patt
         lead = round_about(lead, square + ring)
         lead = round_about(lead, [(s * x, s * y) for s in range(1, merange // 4 + 1) for x, y in sixteen])
     if pattern != "dia":
-        found = round_about(lead, hexagon)
-        while found != lead:
-            n = hexagon.index((found[0] - lead[0], found[1] - lead[1]))
-            lead, found = found, round_about(found, [hexagon[(n + i) % 6] for i in (-1, 0, 1)])
+        nearby = round_about(lead, hexagon)
+        while nearby != lead:
+            n = hexagon.index((nearby[0] - lead[0], nearby[1] - lead[1]))
+            lead, nearby = nearby, round_about(nearby, [hexagon[(n + i) % 6] for i in (-1, 0, 1)])
         lead = round_about(lead, square)
     for k in range(32, 36):
         if best[k][1:] != lead:

@@ -1,6 +1,6 @@
 """Decodes broken versions of streams, in a process of its own: memory bounded, time bounded, the first failure named.
 
-    python tests/broken.py SEED PREFIX_STEP FLIPS UNITS RESILIENT STREAM...
+    python tests/support/broken.py SEED PREFIX_STEP FLIPS UNITS RESILIENT STREAM...
 
 Prints one JSON object: cases, frames, errors by cause. Exit code 1 with a traceback for any other end than frames or
 one BitstreamError with place and cause; FIRST_CASE in the environment skips the cases before a failure.

@@ -243,12 +243,12 @@ def _nc(state: State, mb: int, first_mb: int, plane: int, bx: int, by: int) -> i
     side = 2 if plane else 4
     base = (0, 16, 20)[plane]
     column, row = mb % state.mb_width, mb // state.mb_width
-    found = []
+    counts = []
     for x, y in ((column * side + bx - 1, row * side + by), (column * side + bx, row * side + by - 1)):
         n = y // side * state.mb_width + x // side
         if x >= 0 and y >= 0 and n >= first_mb:
-            found.append(int(state.total_coeff[n, base + y % side * side + x % side]))
-    return (sum(found) + 1) // 2 if len(found) == 2 else sum(found)
+            counts.append(int(state.total_coeff[n, base + y % side * side + x % side]))
+    return (sum(counts) + 1) // 2 if len(counts) == 2 else sum(counts)
 
 
 def _residual(state: State, mb: int, first_mb: int) -> str:
@@ -368,7 +368,7 @@ def slice_data(state: State, first_mb: int, end_mb: int, slice_qp: int, position
 
 def slices(state: State, rows: list[int], headers: list[int], slice_qp: int) -> list[str | None]:
     """Each slice, zeros for its header, up to the stop bit; None: a macroblock takes more than ENTRY_BYTES."""
-    found: list[str | None] = []
+    texts: list[str | None] = []
     for row0, row1, header in zip(rows, rows[1:], headers):
         first, end = row0 * state.mb_width, row1 * state.mb_width
         text, sizes = slice_data(state, first, end, slice_qp, header)
@@ -378,8 +378,8 @@ def slices(state: State, rows: list[int], headers: list[int], slice_qp: int) -> 
             if kind not in SKIPPED:
                 too_long |= size + (len(ue(skipped - 1)) if state.n_ref else 0) > 8 * ENTRY_BYTES
                 skipped = 0
-        found.append(None if too_long else "0" * header + text.rstrip("0"))
-    return found
+        texts.append(None if too_long else "0" * header + text.rstrip("0"))
+    return texts
 
 
 def written(
@@ -401,4 +401,4 @@ def written(
         data, sizes = data.get(), sizes.get()
     assert (data[height * pitch :] == 0xA5).all()
     bits = [np.unpackbits(data[row * pitch :][: -(-n // 8)])[:n] for row, n in zip(rows[:-1], sizes.tolist())]
-    return [None if n < 0 else "".join(map(str, own.tolist())) for own, n in zip(bits, sizes.tolist())]
+    return [None if n < 0 else "".join(map(str, bits_of_slice.tolist())) for bits_of_slice, n in zip(bits, sizes.tolist())]

@@ -24,7 +24,7 @@ def predicted_block(planes, pad, x, y, size, vector):
 
 def direct_motion(mb, still, motion, mb_width, first):
     """8.4.1.2.2 word by word: (reference, vectors of the quadrants) of both lists. motion: (ref_idx, mv) of both."""
-    found = []
+    of_lists = []
     for ref_idx, mv in motion:
         a, b, c = (naive.neighbour(mb, *at, ref_idx, mv, mb_width, first, (0, 0)) for at in ((-1, 0), (0, -1), (4, -1)))
         if c is None:
@@ -32,10 +32,10 @@ def direct_motion(mb, still, motion, mb_width, first):
         used = [n[0] for n in (a, b, c) if n is not None and n[0] >= 0]
         ref = min(used) if used else -1  # MinPositive of three
         vector = naive.predict_mv(mb, 0, 0, 4, 4, ref, ref_idx, mv, mb_width, first) if ref >= 0 else (0, 0)
-        found.append((ref, [(0, 0) if ref == 0 and still >> q & 1 else tuple(vector) for q in range(4)]))
-    if found[0][0] < 0 and found[1][0] < 0:
+        of_lists.append((ref, [(0, 0) if ref == 0 and still >> q & 1 else tuple(vector) for q in range(4)]))
+    if of_lists[0][0] < 0 and of_lists[1][0] < 0:
         return [(0, [(0, 0)] * 4)] * 2
-    return found
+    return of_lists
 
 
 def direct_luma(r, x0, y0, direct):
@@ -128,9 +128,9 @@ class DecisionB:
             cost, subs = int(extra[5]) + lam * (1 + naive.ue_bits(22)), []
             for q in range(4):
                 sub = 1 + self.kind(q)
-                value, own = self.part(q, *QUADRANTS[q], 2, 2) + lam * naive.ue_bits(sub), direct_costs[q] + lam
-                if own <= value:
-                    value, sub = own, 0
+                value, explicit = self.part(q, *QUADRANTS[q], 2, 2) + lam * naive.ue_bits(sub), direct_costs[q] + lam
+                if explicit <= value:
+                    value, sub = explicit, 0
                     self.put_direct(direct, q)
                 subs.append(sub)
                 cost += value

@@ -67,23 +67,23 @@ class Macroblock:
 
     def best_entry(self, side, k):
         """(cost, (ref, vector)), or None if the partition was not refined."""
-        count, found = (self.references.n_ref1 if side else self.references.n_ref), None
+        count, best = (self.references.n_ref1 if side else self.references.n_ref), None
         for ref in range(count):
             cost = int(self.searches.cost[self.entry(side, ref), self.mb, k]) + self.lam * reference_bits(ref, count)
-            if cost < COST_NOT_REFINED // 2 and (found is None or cost < found[0]):
-                found = cost, (ref, tuple(self.searches.mv[self.entry(side, ref), self.mb, k].tolist()))
-        return found
+            if cost < COST_NOT_REFINED // 2 and (best is None or cost < best[0]):
+                best = cost, (ref, tuple(self.searches.mv[self.entry(side, ref), self.mb, k].tolist()))
+        return best
 
     def pairs(self, entries):
         """All pairs in the order of the trials. entries: by partition, best_entry of both lists."""
         tried = []
         for k in (40, *range(32, 40)):
             if k in entries and None not in entries[k]:
-                tried.append(tuple(found for _, found in entries[k]))
+                tried.append(tuple(entry for _, entry in entries[k]))
         tried = [pair for pair in tried if self.legal(pair[0][1]) and self.legal(pair[1][1])]
         if not tried or self.subme < B_REFINED:
             return tried
-        of_lists = [found[0] if found else COST_NOT_REFINED // 2 for found in entries[40]]
+        of_lists = [best[0] if best else COST_NOT_REFINED // 2 for best in entries[40]]
         one = min(of_lists[0] + self.lam, of_lists[1] + 2 * self.lam)
         if min(self.both(pair, 40)[1] for pair in tried) + 3 * self.lam >= one:
             return tried
@@ -105,7 +105,7 @@ class Macroblock:
         wanted = [k for k in sizes if sizes[k] == 0 or partition_mask & sizes[k]]
         entries = {k: (self.best_entry(0, k), self.best_entry(1, k)) for k in wanted}
         tried = self.pairs(entries)
-        found = []
+        best_choices = []
         for k, kinds in [(k, (0, 1, 2)) for k in range(32, 40)] + [(40, (0,)), (40, (1,)), (40, (2,))]:
             options = []
             one0, one1 = entries.get(k, (None, None))
@@ -119,5 +119,5 @@ class Macroblock:
                 pair = min(tried, key=lambda pair: self.both(pair, k)[1])
                 value, cost = self.both(pair, k)
                 options.append((cost + 3 * self.lam, value, (pair[0][0], pair[1][0]), (pair[0][1], pair[1][1])))
-            found.append(min(options, key=lambda option: option[0])[1:] if options else NO_CHOICE)
-        return found
+            best_choices.append(min(options, key=lambda option: option[0])[1:] if options else NO_CHOICE)
+        return best_choices

@@ -51,7 +51,7 @@ def full(current, reference, size, reach, inside):
 
 def step(current, reference, size, distances, grid, inside):
     """The centre, then a grid about the best so far for each distance; the earlier one of equals."""
-    found = []
+    best_of_each = []
     for block in blocks_of(current.shape, size):
         best = sad_at(current, reference, *block, 0, 0, inside), 0, 0
         for apart in distances:
@@ -61,5 +61,5 @@ def step(current, reference, size, distances, grid, inside):
                 sad = sad_at(current, reference, *block, dx, dy, inside)
                 if sad is not None and sad < best[0]:
                     best = sad, dx, dy
-        found.append(best)
-    return np.array([f[1:] for f in found]), np.array([f[0] for f in found])
+        best_of_each.append(best)
+    return np.array([f[1:] for f in best_of_each]), np.array([f[0] for f in best_of_each])

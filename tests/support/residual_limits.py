@@ -25,19 +25,19 @@ def spoiled_frames(stream: bytes) -> set[int]:
     refer to them."""
     spoiled: set[int] = set()  # by decode_index
     decode_slice, reconstruct = picture_decoding.PictureDecoding.decode_slice, picture_decoding.reconstruct_slice
-    found = [False]
+    is_spoiled = [False]
 
     def measured(p, m, planes, motion, references, factors_4x4, factors_8x8, traces):  # type: ignore[no-untyped-def]
-        found[0] = found[0] or any(
+        is_spoiled[0] = is_spoiled[0] or any(
             leaves_range(m, mb, factors_4x4, factors_8x8) for mb in range(int(p[at.P_FIRST_MB]), int(p[at.P_END_MB]))
         )
         return reconstruct(p, m, planes, motion, references, factors_4x4, factors_8x8, traces)
 
     def by_picture(self, *arguments):  # type: ignore[no-untyped-def]
         if self.header.idr and not self.slices:
-            found[0] = False
+            is_spoiled[0] = False
         decode_slice(self, *arguments)
-        if found[0]:
+        if is_spoiled[0]:
             spoiled.add(self.picture.decode_index)
 
     with (

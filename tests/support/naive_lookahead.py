@@ -37,8 +37,8 @@ def half_size(luma):
 def block(planes, mx, my, x=0, y=0):
     """8x8 samples of macroblock (mx, my) moved by (x, y) source samples; None: not all within the borders."""
     top, left = PAD + 8 * my + (y >> 1), PAD + 8 * mx + (x >> 1)
-    found = planes[(y & 1) * 2 + (x & 1)][max(0, top) : top + 8, max(0, left) : left + 8]
-    return found if found.shape == (8, 8) and top >= 0 and left >= 0 else None
+    samples = planes[(y & 1) * 2 + (x & 1)][max(0, top) : top + 8, max(0, left) : left + 8]
+    return samples if samples.shape == (8, 8) and top >= 0 and left >= 0 else None
 
 
 def satd(a, b):
@@ -104,10 +104,10 @@ def second_round(current, reference, vectors, quick=False):
 
 def second_vector(current, reference, vectors, mx, my, quick):
     """(vector, cost) of a macroblock."""
-    here, own = block(current[0], mx, my), vectors[mx, my]
+    here, vector = block(current[0], mx, my), vectors[mx, my]
     still = satd(here, block(reference[0], mx, my))
-    if own == (0, 0) and still < 64:
-        return own, still + 4
+    if vector == (0, 0) and still < 64:
+        return vector, still + 4
     a, b, c = (vectors.get(at, (0, 0)) for at in ((mx - 1, my), (mx, my - 1), (mx + 1, my - 1)))
     px, py = (sorted(v)[1] for v in zip(a, b, c)) if my else a
 
@@ -116,7 +116,7 @@ def second_vector(current, reference, vectors, mx, my, quick):
 
     near = [vectors[mx + dx, my + dy] for dx, dy in (BEFORE if quick else AROUND) if (mx + dx, my + dy) in vectors]
     near = [v for v in near if block(reference[0], mx, my, *v) is not None]
-    x, y = min([(0, 0), own, *near], key=cost)
+    x, y = min([(0, 0), vector, *near], key=cost)
     around = [(x + dx, y + dy) for dx, dy in (BESIDE if quick else AROUND)]
     around = [v for v in around if block(reference[0], mx, my, *v) is not None]
     best = min([(x, y), *around], key=cost)

@@ -59,12 +59,12 @@ class BState(State):
 
     def parts(self, mb: int, k: int) -> Parts:
         """The partitions whose reference and vector in list k are in the bits."""
-        found = []
+        rectangles = []
         for x, y, w, h in _partitions(int(self.mb_type[mb])):
             q = y // 2 * 2 + x // 2
             if self.lists()[k][1][mb, q] >= 0 and not self.is_direct(mb, q):
-                found.append((x, y, w, h))
-        return found
+                rectangles.append((x, y, w, h))
+        return rectangles
 
     def mvd(self, mb: int, k: int, part: tuple[int, int, int, int], first_mb: int) -> np.ndarray:
         """7.4.5.1: the vector less its prediction."""
@@ -191,9 +191,9 @@ def derive_direct(b: BState, rows: list[int]) -> None:
             motion = []
             for _, ref_idx, mv in b.lists():
                 at = [(-1, 0), (0, -1), (4, -1), (-1, -1)]
-                found = [naive.neighbour(mb, x, y, ref_idx, mv, b.mb_width, first, (0, 0)) for x, y in at]
-                found[2:] = [found[3] if found[2] is None else found[2]]
-                ref = min((n[0] for n in found if n is not None and n[0] >= 0), default=-1)
+                neighbours = [naive.neighbour(mb, x, y, ref_idx, mv, b.mb_width, first, (0, 0)) for x, y in at]
+                neighbours[2:] = [neighbours[3] if neighbours[2] is None else neighbours[2]]
+                ref = min((n[0] for n in neighbours if n is not None and n[0] >= 0), default=-1)
                 vector = naive.predict_mv(mb, 0, 0, 4, 4, ref, ref_idx, mv, b.mb_width, first) if ref >= 0 else (0, 0)
                 motion.append((ref, vector))
             if motion[0][0] < 0 and motion[1][0] < 0:

@@ -2,7 +2,7 @@
 
 As a program it is the command line with this pipeline in place of the real one:
 
-    python fake_pipeline.py encode in.yuv out.264 ...
+    python tests/support/fake_pipeline.py encode in.yuv out.264 ...
 
 FAKE_DELAY: seconds a frame takes; FAKE_LAG: frames by which results are late. FAKE_READY:
 number of a file that gets a byte when the first frame begins.

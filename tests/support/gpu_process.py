@@ -1,7 +1,7 @@
 """A process that encodes on a GPU, for tests of several processes, of signals and of kernels of other libraries that fail:
 
-    python gpu_process.py encode OUT DEVICE       # says "begun" after the first frames, and waits for a line
-    python gpu_process.py fault OUT DEVICE WHEN   # PyTorch makes the GPU fail before the encoder, or between frames
+    python tests/support/gpu_process.py encode OUT DEVICE      # says "begun" after the first frames, and waits for a line
+    python tests/support/gpu_process.py fault OUT DEVICE WHEN  # PyTorch makes the GPU fail before or between frames
 
 It says what was raised in one line of JSON: {"error": name of the type or null, "text": message, "warnings": [...]}.
 """
@@ -57,11 +57,11 @@ if __name__ == "__main__":
     what, out, device, *more = sys.argv[1:]
     device_setting.SMALLEST_FOR_CUDA = 1  # `auto` takes the GPU
     tuning_lookup.cache_file = lambda: Path("no tuning")
-    found: dict[str, object] = {"error": None, "text": ""}
+    outcome: dict[str, object] = {"error": None, "text": ""}
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
             Path(out).write_bytes(encode(device, *more, nap=0.03 if what == "encode" else 0.0))
         except h264lite.Error as error:
-            found = {"error": type(error).__name__, "text": str(error)}
-    print(json.dumps({**found, "warnings": [str(w.message) for w in said if w.category is RuntimeWarning]}), flush=True)
+            outcome = {"error": type(error).__name__, "text": str(error)}
+    print(json.dumps({**outcome, "warnings": [str(w.message) for w in said if w.category is RuntimeWarning]}), flush=True)

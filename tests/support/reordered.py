@@ -67,9 +67,9 @@ def install(monkeypatch, types=Pairs):
         return replace(plain_set(config), pic_order_cnt_type=0)
 
     def with_number(self, spec):
-        made, lsb = plain_headers(self, spec), spec.pic_order_cnt % (1 << bits)  # the element after frame_num
-        numbers = [number | (lsb << shift) >> bits for number, shift in zip(made.numbers, made.shifts)]
-        return made._replace(numbers=tuple(numbers))
+        words, lsb = plain_headers(self, spec), spec.pic_order_cnt % (1 << bits)  # the element after frame_num
+        numbers = [number | (lsb << shift) >> bits for number, shift in zip(words.numbers, words.shifts)]
+        return words._replace(numbers=tuple(numbers))
 
     Pairs.instances = []
     monkeypatch.setattr("h264lite.encoder.decision_queue.FrameDecider", types)

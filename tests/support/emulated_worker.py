@@ -5,7 +5,7 @@ import os
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder.workers import worker
 
-from .cuda_emulator.driver import EmulatedDriver
+from ..cuda_emulator.driver import EmulatedDriver
 
 
 def main(descriptor: int, device: str) -> None:

@@ -54,8 +54,8 @@ def encode(clip: Iterable[Planes], width: int, height: int, **options: object) -
 def rows(clip: Iterable[Planes], width: int, height: int, **options: object) -> list[tuple[EncodedFrame, FrameRow]]:
     """The encoded frames with their statistics, of `steady` options."""
     with h264lite.Encoder(width, height, 30, **steady(options)) as encoder:
-        found = [pair for planes in clip for pair in encoder.push(tuple(planes))]
-        return found + encoder.drain()
+        pairs = [pair for planes in clip for pair in encoder.push(tuple(planes))]
+        return pairs + encoder.drain()
 
 
 def ffmpeg_frames(stream: bytes) -> list[Planes]:

@@ -1,0 +1,1 @@
+"""What tests share: plain definitions (naive*.py), clips, streams and their checks, stand-ins, programs that tests run."""
