@@ -86,8 +86,8 @@ def test_other_functions_have_no_address():
 
 SCRIPT = """
 import sys
-import test_calls
-test_calls.test_they_do_what_calls_from_python_do()
+import test_address_calls
+test_address_calls.test_they_do_what_calls_from_python_do()
 print("numba" in sys.modules)
 """
 
