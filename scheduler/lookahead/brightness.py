@@ -13,6 +13,7 @@ _SAMPLES = 4  # of a macroblock in a quarter-size frame, across and down
 _SHIFT = 10  # contrast between two frames in 1 / 1024
 _MOST_CONTRAST = 2  # and its inverse: a fade changes by no more from one frame to the next
 _SATD = 2  # of a half-size block whose samples differ by 1 / 16 all alike
+_LEAST = 12  # macroblocks: any two pictures of fewer agree by a suitable contrast
 _SHARE = 6  # the same picture differs by that part of the costs at most: noise by 1 / 10, other scenes by 1 / 4 and more
 _LEVELS_SHIFT = 6  # of levels_between: contrast in 1 / 64
 _MOST_LEVELS_CONTRAST = 4 << _LEVELS_SHIFT
@@ -37,6 +38,8 @@ def is_same_picture(reference: np.ndarray, frame: np.ndarray, cost: int) -> bool
     reference, frame: of `brightness`; cost: of the frame by intra prediction, a sum over the same macroblocks.
     """
     a, b, count = reference.reshape(-1), frame.reshape(-1), reference.size
+    if count < _LEAST:
+        return False
     deviations = a * count - int(a.sum())
     variance, common = int((deviations * a).sum()), int((deviations * b).sum())  # both times count squared
     one = 1 << _SHIFT
