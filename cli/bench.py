@@ -13,8 +13,8 @@ from ..encoder.compile_kernels import compile_for
 from ..encoder.errors import DeviceError, OptionError
 from ..encoder.files.output import ByteSink, check_distinct
 from ..encoder.files.video import Planes
+from ..encoder.settings.coding import planned
 from ..encoder.settings.config import Config
-from ..encoder.settings.device_prediction import planned
 from ..encoder.settings.tuning_lookup import find_tuning
 from ..encoder.warm_up import will_compile
 from ..scheduler.hybrid.tuning.tuning_file import Machine, now

@@ -44,7 +44,7 @@ from .progress import Progress
 
 if TYPE_CHECKING:
     from ..analysis.files import StreamArrays  # imports the decoder
-    from ..encoder.settings.device_prediction import Planned
+    from ..scheduler.hybrid.planner import Planned
     from .charts.rates import RatePlot
 
 _REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
@@ -265,7 +265,7 @@ def print_plan(run: Run, config: Config, verbose: bool) -> None:
     if config.tuning_note:
         run.warn(f"{config.tuning_note}; going on without")
     if verbose:
-        from ..encoder.settings.device_prediction import planned  # the planner
+        from ..encoder.settings.coding import planned  # the planner
 
         run.planned = planned(config)
         if run.planned is None:

@@ -70,7 +70,7 @@ class RayPipeline:
         self._least = least or CHUNK_FRAMES
         self.taken: list[EncodedFrame] = []  # see Pipeline
         self._stream = Stream(uuid.uuid4().hex)
-        self._decisions = DecisionQueue(config, warn)
+        self._decisions = DecisionQueue[np.ndarray | None](config, warn)
         self._frame_bytes = frame_bytes(config)
         self._starts = [] if config.first_pass is None else [part.start for part in parts_of(config.first_pass)]
         self._buffer: np.ndarray | None = None  # of the next frame

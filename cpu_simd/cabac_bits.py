@@ -10,11 +10,8 @@ from ..jit.kernel import helper
 from ..standard.cabac_contexts import (
     ABS_LEVEL_BASE,
     CODED_BLOCK_BASE,
-    CTX_CBP_CHROMA,
     CTX_CBP_LUMA,
-    CTX_MB_TYPE_P,
     CTX_REF_IDX,
-    CTX_SKIP_P,
     CTX_SUB_MB_TYPE_P,
     LAST_BASE,
     N_CONTEXTS,
@@ -22,7 +19,7 @@ from ..standard.cabac_contexts import (
     LAST_INC_8x8,
     SIGNIFICANT_INC_8x8,
 )
-from ..standard.macroblock import P_8x8, P_8x16, P_16x8, SUB_4x8, SUB_8x4, SUB_8x8
+from ..standard.macroblock import SUB_4x8, SUB_8x4, SUB_8x8
 from .cabac_typical import ONE_BIT, STATE_BITS, TYPICAL_M_N
 from .simd.lanes import bit_length
 
@@ -72,12 +69,6 @@ def _fill_significance(bits, category):
         bits[LAST[category] + i] = zeros + (0 if is_end else one + np.int64(bits[2 * last + 1]))
         bits[OTHER[category] + i] = 0 if is_end else one + np.int64(bits[2 * last]) - zero
         zeros += zero
-
-
-@helper
-def coded_block_flag_bits(bits, category, coded, inc):
-    """9.3.3.1.1.9: bits of coded_block_flag, which category 5 has not; inc: flag of the block to the left + 2 * above."""
-    return np.int64(bits[2 * (CODED_BLOCK_BASE[category] + inc) + coded])
 
 
 @helper
@@ -165,22 +156,6 @@ def ref_idx_bits(bits, ref, inc):
 
 
 @helper
-def skip_bits(bits, skipped, inc):
-    """9.3.3.1.1.1: bits of mb_skip_flag in a P slice; inc: how many of the neighbours A and B are not skipped."""
-    return np.int64(bits[2 * (CTX_SKIP_P + inc) + skipped])
-
-
-@helper
-def inter_type_bits(bits, mb_type):
-    """Table 9-37: bits of mb_type P_16x16, P_16x8, P_8x16, P_8x8 in a P slice."""
-    first = 2 * CTX_MB_TYPE_P
-    total = np.int64(bits[first])
-    if mb_type == P_16x8 or mb_type == P_8x16:
-        return total + np.int64(bits[first + 2 + 1]) + np.int64(bits[first + 6 + (1 if mb_type == P_16x8 else 0)])
-    return total + np.int64(bits[first + 2]) + np.int64(bits[first + 4 + (1 if mb_type == P_8x8 else 0)])
-
-
-@helper
 def sub_type_bits(bits, sub_mb_type):
     """Table 9-38: bits of sub_mb_type of a P macroblock."""
     first = 2 * CTX_SUB_MB_TYPE_P
@@ -190,20 +165,3 @@ def sub_type_bits(bits, sub_mb_type):
     if sub_mb_type == SUB_8x4:
         return total + np.int64(bits[first + 2])
     return total + np.int64(bits[first + 3]) + np.int64(bits[first + 4 + (1 if sub_mb_type == SUB_4x8 else 0)])
-
-
-@helper
-def coded_block_pattern_bits(bits, cbp, left, above):
-    """9.3.3.1.1.4: bits of coded_block_pattern; left, above: those of the neighbours A and B, 15 where there is none."""
-    total = np.int64(0)
-    for q in range(4):
-        coded_a = cbp >> (q - 1) & 1 if q & 1 else left >> (q + 1) & 1
-        coded_b = cbp >> (q - 2) & 1 if q & 2 else above >> (q + 2) & 1
-        total += np.int64(bits[2 * (CTX_CBP_LUMA + 1 - coded_a + 2 * (1 - coded_b)) + (cbp >> q & 1)])
-    chroma, chroma_a, chroma_b = cbp >> 4, left >> 4, above >> 4
-    inc = (1 if chroma_a else 0) + (2 if chroma_b else 0)
-    total += np.int64(bits[2 * (CTX_CBP_CHROMA + inc) + (1 if chroma else 0)])
-    if chroma:
-        inc = (1 if chroma_a == 2 else 0) + (2 if chroma_b == 2 else 0)
-        total += np.int64(bits[2 * (CTX_CBP_CHROMA + 4 + inc) + (1 if chroma == 2 else 0)])
-    return total

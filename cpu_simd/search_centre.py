@@ -38,11 +38,6 @@ _ROWS_AT_ONCE = 6  # of whole_motion, which then looks whether it has more than 
 _FIRST_LANES = np.array([255] * 32 + [0] * 32, np.uint8)  # masks of 0 to 32 lanes
 
 
-def coarse_shape(height, width):
-    """Shape of the coarse frame of a plane of height x width samples, borders included."""
-    return height // COARSE_SCALE + 2 * COARSE_PAD, width // COARSE_SCALE + 2 * COARSE_PAD
-
-
 @helper
 def column_sums(plane, at, stride):
     """u16x16: the column sums of four rows of sixteen samples."""

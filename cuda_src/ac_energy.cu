@@ -1,7 +1,6 @@
 // AC energy of the macroblocks of a source frame, for adaptive quantisation: twin of cpu_simd/ac_energy.py.
+#include "ac_energy_launch.cuh"
 #include "simd.cuh"
-
-constexpr int WARPS = 4;
 
 DEVICE void add4(unsigned samples, unsigned *sum, unsigned *squares) {
 #pragma unroll

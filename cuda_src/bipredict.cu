@@ -2,11 +2,11 @@
 //
 // One warp a macroblock. A lane each finds the best entry of a partition in one list; then the lower and the upper lanes measure a
 // pair of vectors each, a lane a 4x4 block, and keep the best for the four partitions from 8x8 on that hold the block.
+#include "bipredict_launch.cuh"
 #include "motion_compensation.cuh"
 #include "mv_prediction.cuh"
 #include "block_probe.cuh"
 
-constexpr int WARPS = 4;
 constexpr int PARTS = B_WHOLE + 1;             // partitions 32 to 40; in this file they count from 0
 constexpr int MOST_PAIRS = PARTS + 3 * 8;
 constexpr int ORDER = 6;                       // bits of a key below the cost: number of the pair

@@ -9,9 +9,8 @@
 // 4. write_bytes: carries, and the bytes. A carry beyond the next cell only passes cells in which all bits are 1.
 #include "cabac.cuh"
 
-constexpr int MAPPERS = 4 * SEGMENTS, MAP_ROUNDS = CHUNK / MAPPERS, RANGES = 256;
+constexpr int MAP_ROUNDS = CHUNK / MAPPERS;
 constexpr int LEAST_RANGE = 256;
-constexpr int COMPOSERS = 1024, ADDERS = 128, WRITERS = 256;
 constexpr int MOST_SHIFT = 7;             // of a bin
 constexpr int CHUNK_CELLS = CHUNK * MOST_SHIFT / 16 + 8;
 

@@ -4,16 +4,13 @@
 // from the first place on. After I_PCM they go on at the next chunk: a code word, from one start of the engine to the next,
 // begins at a chunk. Blocks of threads take the chunks of their slice in turn: the number is known on the GPU only.
 #pragma once
+#include "cabac_launch.cuh"
 #include "cabac_tables.cuh"
 #include "bit_positions.cuh"
 #include "tables.cuh"
 
-constexpr int CHUNK = 2048;                           // bins, at most
-constexpr int SEGMENT = 32, SEGMENTS = CHUNK / SEGMENT;  // bins from one possible start of a segment to the next
-constexpr int COLUMNS = 320;                          // contexts, without those of fields
-constexpr int PIECE = 32, WARM_UP = 10;               // bins whose states a thread finds; pieces before it that it reads
-constexpr int SORTED_CHUNKS = COLUMNS * PIECE / CHUNK;  // room of a slice for contexts that begin at a piece
-constexpr int CELLS = ENTRY_BYTES / 2, SPARE_CELLS = 8;  // of 16 bits: of an entry, and more of a slice
+constexpr int WARM_UP = 10;    // pieces before its own that a thread reads
+constexpr int CELLS = ENTRY_BYTES / 2;  // of 16 bits, of an entry
 constexpr int FIRST_RANGE = 510, REGISTER_BITS = 10;  // of codIRange and codILow
 constexpr int LAST_BITS = 3;    // of codILow, which end a code word; the last is 1 (9.3.4.5)
 constexpr int SPARE_BYTES = 8;  // of a slice's place that stay free, as on the CPU

@@ -17,10 +17,15 @@ KERNELS = (
     "code_bin_by_bin", "write_bytes",
 )  # fmt: skip
 
-# Sizes of cabac.cuh
-CHUNK, COLUMNS, PIECE, SEGMENTS, SORTED_CHUNKS, SPARE_CELLS = 2048, 320, 32, 64, 5, 8
+CHUNK = 2048  # bins, at most
+SEGMENT = 32  # bins from one possible start of a segment to the next
+SEGMENTS = CHUNK // SEGMENT
+COLUMNS = 320  # contexts, without those of fields
+PIECE = 32  # bins whose states a thread finds
+SORTED_CHUNKS = COLUMNS * PIECE // CHUNK  # room of a slice for contexts that begin at a piece
+SPARE_CELLS = 8  # of a slice, of 16 bits
 RANGES = 256
-THREADS, SUMMERS, WALKERS, MAPPERS, COMPOSERS, ADDERS, WRITERS = 256, 1024, 128, 256, 1024, 128, 256
+THREADS, SUMMERS, WALKERS, MAPPERS, COMPOSERS, ADDERS, WRITERS = 256, 1024, 128, 4 * SEGMENTS, 1024, 128, 256
 SMALL = 2048  # entries of a frame in which each has a chunk
 BLOCKS = 8  # a multiprocessor, of kernels whose blocks take what there is in turn
 WARPS, MOST_KEPT = 8, 256  # entries of a block of threads; bins of an entry that are kept

@@ -6,7 +6,6 @@
 #include "cabac_entry.cuh"
 #include "bit_positions.cuh"
 
-constexpr int WARPS = 8, SCAN = 1024, MOST_KEPT = 256;
 constexpr unsigned PCM = 1u << 31;  // of a count: the samples of I_PCM follow
 using BinAdvance = Advance<CHUNK>;
 
@@ -42,12 +41,12 @@ DEVICE void tell_chunks(const unsigned *counts, int first, int entry, int at, in
 
 #ifndef B_SLICES  // it serves all slices
 // The place of each entry, int32[entries], from the slice's first place on; and the chunks: see cabac.py. A block a slice
-extern "C" __global__ void __launch_bounds__(SCAN) place_bins(const int *slices, int mb_width, int entries_per_chunk,
+extern "C" __global__ void __launch_bounds__(SUMMERS) place_bins(const int *slices, int mb_width, int entries_per_chunk,
     const unsigned *counts, int *places, int *chunk_bins, int *chunk_begins, int2 *slice_chunks) {
   wait_for_the_kernel_before();
   SHARED(BinAdvance, warps, 32);
   const int slice = int(blockIdx.x), pitch = mb_width + 1, begin = slices[slice] * pitch, end = slices[slice + 1] * pitch;
-  const int each = (end - begin + SCAN - 1) / SCAN, first = begin + int(threadIdx.x) * each, last = min(first + each, end);
+  const int each = (end - begin + SUMMERS - 1) / SUMMERS, first = begin + int(threadIdx.x) * each, last = min(first + each, end);
   BinAdvance own = {0, -1};
   for (int e = first; e < last; e++) own = compose(own, advance_of(counts[e]));
   int all, at = apply_in_block(0, own, warps, all);

@@ -6,8 +6,7 @@
 // Bypass and terminating bins are not sorted.
 #include "cabac.cuh"
 
-constexpr int THREADS = 256, WARPS = THREADS / 32, ROUNDS = CHUNK / THREADS;
-constexpr int WALKERS = 128;
+constexpr int SORTERS = THREADS / 32, ROUNDS = CHUNK / THREADS;  // warps of a block of threads
 constexpr unsigned LOWEST = 62 << 1, HIGHEST = 62 << 1 | 1;  // states: pStateIdx << 1 | valMPS
 
 // Bins of each context in each chunk. counts: uint32[chunks, COLUMNS]
@@ -37,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_contexts(const int2 
 }
 
 // Sums of the counts over the chunks before, in place, and totals: uint32[slices, COLUMNS]. grid: COLUMNS / 32, slices
-extern "C" __global__ void __launch_bounds__(1024) sum_contexts(const int2 *slice_chunks, unsigned *counts,
+extern "C" __global__ void __launch_bounds__(SUMMERS) sum_contexts(const int2 *slice_chunks, unsigned *counts,
     unsigned *totals) {
   wait_for_the_kernel_before();
   SHARED(unsigned, sums, 32 * 32);
@@ -109,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_bins(const int2 *slic
   wait_for_the_kernel_before();
   SHARED(unsigned, begins, COLUMNS);
   SHARED(unsigned, base, COLUMNS);
-  SHARED(uint16_t, before, WARPS * COLUMNS);
+  SHARED(uint16_t, before, SORTERS * COLUMNS);
   const Chunks c = own_chunks(slice_chunks);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, tid = int(threadIdx.x);
   if (int(blockIdx.x) >= c.count) {
@@ -126,9 +125,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_bins(const int2 *slic
     for (int i = tid; i < COLUMNS; i += THREADS) context_begins[c.slice * COLUMNS + i] = begins[i];
   for (int k = int(blockIdx.x); k < c.count; k += int(gridDim.x)) {
     const size_t chunk = size_t(c.first + k);
-    const int end = chunk_bins[chunk], first = CHUNK / WARPS * warp + lane;
+    const int end = chunk_bins[chunk], first = CHUNK / SORTERS * warp + lane;
     for (int i = tid; i < COLUMNS; i += THREADS) base[i] = begins[i] + counts[chunk * COLUMNS + i];
-    for (int i = tid; i < WARPS * COLUMNS; i += THREADS) before[i] = 0;
+    for (int i = tid; i < SORTERS * COLUMNS; i += THREADS) before[i] = 0;
     __syncthreads();
     uint16_t *own = before + warp * COLUMNS;
     int columns[ROUNDS], rank[ROUNDS];  // columns: with binVal in the highest bit; -1: not sorted
@@ -152,7 +151,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_bins(const int2 *slic
     for (int i = tid; i < COLUMNS; i += THREADS) {
       unsigned sum = 0;
 #pragma unroll
-      for (int w = 0; w < WARPS; w++) {
+      for (int w = 0; w < SORTERS; w++) {
         const unsigned v = before[w * COLUMNS + i];
         before[w * COLUMNS + i] = uint16_t(sum);
         sum += v;

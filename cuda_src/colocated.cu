@@ -1,8 +1,7 @@
 // Motion of a decoded frame, kept for later frames, and colZeroFlag of its quadrants (8.4.1.2.2).
+#include "colocated_launch.cuh"
 #include "simd.cuh"
 #include "tables.cuh"
-
-constexpr int THREADS = 128;
 
 DEVICE bool small(short2 v) { return abs(int(v.x)) <= 1 && abs(int(v.y)) <= 1; }
 

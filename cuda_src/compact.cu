@@ -1,11 +1,11 @@
 // Packs the levels of a frame for the download: only blocks that have any, in order (not part of the standard).
 //
 // index: uint32[mb_height + 1] blocks before each row and in total, then uint32[n_mb] mask of the 27 blocks of a macroblock.
+#include "compact_launch.cuh"
 #include "simd.cuh"
 #include "tables.cuh"
 
-constexpr int THREADS = 256, WARPS = THREADS / 32;
-constexpr int SEGMENT = 32;  // macroblocks a block of threads copies
+constexpr int WARPS = THREADS / 32;
 
 DEVICE unsigned sum_of_block(unsigned v, unsigned *sums) {
   v = __reduce_add_sync(FULL_WARP, v);

@@ -7,10 +7,7 @@
 #include "simd.cuh"
 #include "tables.cuh"
 
-constexpr int BLOCK_TILES = 4;  // a block of threads
-constexpr int TILE = 2, NEAR = TILE + 2;  // macroblocks a side of a tile, and with those around
-constexpr int LUMA_STRIDE = 52, LUMA_ROWS = 50, LUMA_LEFT = 12, LUMA_TOP = 12;  // bytes; what the lines of a tile read
-constexpr int CHROMA_STRIDE = 28, CHROMA_ROWS = 20, CHROMA_LEFT = 4, CHROMA_TOP = 2;
+constexpr int NEAR = TILE + 2;  // macroblocks a side of a tile with those around
 constexpr int SAMPLES = LUMA_ROWS * LUMA_STRIDE + 2 * CHROMA_ROWS * CHROMA_STRIDE;
 
 // 8.7.2.2: alpha, beta and tC0 for bS 1..3 of an edge between QPs a and b, in one word: 8, 8, 3 x 5 bits

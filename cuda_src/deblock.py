@@ -13,12 +13,11 @@ import numpy as np
 from ..cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
 from .runtime.device import DeviceArray
 
-# Layout of a tile in shared memory, as in deblock.cu
-LUMA = (16, 52, 12, 12)  # samples a macroblock, stride, left, top
-CHROMA = (8, 28, 4, 2)
-CHROMA_PLANE = 20 * 28
+# What the lines of a tile read, in shared memory: bytes a row, rows, columns and rows before the tile
+LUMA_STRIDE, LUMA_ROWS, LUMA_LEFT, LUMA_TOP = 52, 50, 12, 12
+CHROMA_STRIDE, CHROMA_ROWS, CHROMA_LEFT, CHROMA_TOP = 28, 20, 4, 2
 TILE = 2  # macroblocks a side: a larger tile has less halo; 2x2 macroblocks fill the steps of a warp
-RECORD = 12
+RECORD = 12  # words a macroblock: 32 strengths of 4 bits, thresholds of six kinds of edges, 2 unused
 OF_LISTS = StrengthData._fields.index("n_ref")  # from this member on: what B frames need
 BLOCK_TILES = 4  # a block of threads; two warps each
 PITCH = 1 << 10  # stride of sample numbers: more than a row has
@@ -95,9 +94,11 @@ def steps_of(n: int, lines: list[Line]) -> list[list[Line]]:
 
 def _word(n: int, line: Line, plane: int = 0) -> int:
     mx, my, direction, edge, k = line
-    _, stride, left, top = LUMA if n == 16 else CHROMA
     y, x = _sample(n, line, 0)
-    place = (y + top) * stride + x + left + plane * CHROMA_PLANE
+    if n == 16:
+        place = (y + LUMA_TOP) * LUMA_STRIDE + x + LUMA_LEFT
+    else:
+        place = (y + CHROMA_TOP + plane * CHROMA_ROWS) * CHROMA_STRIDE + x + CHROMA_LEFT
     block, luma_edge = (k // 4, edge) if n == 16 else (k // 2, 2 * edge)
     return place | direction << 12 | block << 13 | luma_edge << 15 | ((TILE + 2) * (my + 1) + mx + 1) << 17
 

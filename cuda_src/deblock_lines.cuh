@@ -1,8 +1,7 @@
 // 8.7.2.3, 8.7.2.4: the deblocking filter of one line across an edge, and where its strength and thresholds stand.
 #pragma once
+#include "deblock_launch.cuh"
 #include "simd.cuh"
-
-constexpr int RECORD = 12;  // words a macroblock: 32 strengths of 4 bits, thresholds of six kinds of edges, 2 unused
 
 // 8.7.2.3, 8.7.2.4: one line across an edge; s is its q0, d the distance from sample to sample
 template <bool LUMA>

@@ -3,14 +3,14 @@
 // total_coeff, types and vectors of neighbours are known, so that only bit positions depend on earlier macroblocks. A row has
 // mb_width + 1 entries: its macroblocks, and the bits after the last one if a slice ends there. An entry has ROOM words; the
 // first bit is the highest of a word. `lengths` are in bits, with ALIGNED if the samples of I_PCM follow at the next byte.
+#include "entropy_launch.cuh"
 #include "b_macroblock.cuh"
 #include "cavlc.cuh"
 #include "macroblock_state.cuh"
 #include "bit_positions.cuh"
 #include "mv_prediction.cuh"
 
-constexpr int WARPS = 8, ROOM = ENTRY_BYTES / 4;
-constexpr int SCAN = 1024, PACK = 256;
+constexpr int ROOM = ENTRY_BYTES / 4;
 constexpr unsigned ALIGNED = 1u << 31;
 constexpr int SAMPLES = 8;  // the samples of I_PCM are in words from SAMPLES on
 constexpr int TOO_LONG = 1 << 16;

@@ -1,8 +1,7 @@
 // Direct macroblocks whose neighbours became I_PCM after the mode decision: their motion is written explicitly.
+#include "explicit_motion_launch.cuh"
 #include "mv_prediction.cuh"
 #include "simd.cuh"
-
-constexpr int THREADS = 128;
 
 struct Neighbours {
   Motion a, b, c;

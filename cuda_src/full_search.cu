@@ -6,16 +6,16 @@
 // rows that they load. The minimum is kept as one key, (SAD + motion cost) << 14 | position, so that ties go to the lower
 // position. Keys are built by multiply-add and folded two at a time: SAD and minimum fill one pipe, keys and sums the other.
 // Kernels for partitions from 8x8 on add SADs up in quadrants, and have registers for twice as many candidates at once.
+#include "full_search_launch.cuh"
 #include "bit_costs.cuh"
 
 constexpr int FIRST_LARGE = 32;     // first partition from 8x8 on
 constexpr int STRIP = 32;           // candidates across
-constexpr int RW = 12;              // words of a window row in a strip
 constexpr int MOST_CANDIDATES = 128;           // candidates down or across, at most
 constexpr unsigned COST_OUTSIDE = 0x60000000;  // a candidate outside the range: two of them and a SAD stay below 2^32
 
 // words between the copies: 8 mod 32 keeps the four copies on different banks
-DEVICE int copy_stride(int rows) { return rows * RW + (8 - rows * RW % 32 + 32) % 32; }
+DEVICE int copy_stride(int rows) { return rows * ACROSS + (8 - rows * ACROSS % 32 + 32) % 32; }
 
 // Four words of a window row from byte address p on, any alignment, and the word after them.
 DEVICE void load_words(const uint8_t *p, unsigned *a) {
@@ -64,7 +64,7 @@ DEVICE void sads(const unsigned *col, const unsigned (*c)[4], unsigned (*b)[NP])
   for (int y = 0; y < 16 + NP - 1; y++) {
     unsigned w[4];
 #pragma unroll
-    for (int k = 0; k < 4; k++) w[k] = col[y * RW + k];
+    for (int k = 0; k < 4; k++) w[k] = col[y * ACROSS + k];
 #pragma unroll
     for (int j = 0; j < NP; j++) {
       int r = y - j;
@@ -147,7 +147,7 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
                    int pad, const short2 *__restrict__ centre, const short2 *__restrict__ predictor, const uint8_t *__restrict__ qp,
                    int any_range, int row0, unsigned mul, int quiet, int *__restrict__ cost, short2 *__restrict__ mv) {
   constexpr bool large = FIRST == FIRST_LARGE;
-  constexpr int NT = 32 * WARPS, N = 41 - FIRST, NP = large ? 8 : 4;  // candidates of a thread at once
+  constexpr int NT = 32 * WARPS, N = 41 - FIRST, NP = large ? DOWN_LARGE : DOWN;  // candidates of a thread at once
   const int range = RANGE ? RANGE : any_range;  // a compile-time constant if RANGE > 0
   DYNAMIC_SHARED(unsigned, window);
   SHARED(unsigned, across, MOST_CANDIDATES);
@@ -189,7 +189,7 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
       unsigned a[5];
       if (inside) load_words(reference + size_t(y0 + y) * width + x + 16 * q, a);
       else load_words_clamped(reference, width, height, x + 16 * q, y0 + y, a);
-      uint4 *to = reinterpret_cast<uint4 *>(window + y * RW + 4 * q);
+      uint4 *to = reinterpret_cast<uint4 *>(window + y * ACROSS + 4 * q);
       *to = make_uint4(a[0], a[1], a[2], a[3]);
 #pragma unroll
       for (int k = 1; k < 4; k++)
@@ -197,10 +197,10 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
                                           unaligned(a[3], a[4], k));
     }
     __syncthreads();
-    const unsigned *col = window + (lane & 3) * stride + (lane >> 2) + top * RW;
+    const unsigned *col = window + (lane & 3) * stride + (lane >> 2) + top * ACROSS;
     const unsigned here = across[strip + lane];
 #pragma unroll 1
-    for (int dy = 0; dy < half; dy += NP, col += NP * RW) {
+    for (int dy = 0; dy < half; dy += NP, col += NP * ACROSS) {
       unsigned cc[NP];
 #pragma unroll
       for (int j = 0; j < NP; j++) cc[j] = here + down[top + dy + j];

@@ -6,8 +6,14 @@ from ..cpu_simd.bundles import SearchResult, SearchStart
 from ..cpu_simd.decisions import ALL_PARTITIONS, EVERY, QUICK, QUIET, SMALL_PARTITIONS
 from .runtime.device import DeviceArray
 
-ACROSS = 12  # RW of the kernel
-DOWN, DOWN_LARGE = 4, 8  # NP of the kernel, for all partitions and for those from 8x8 on
+ACROSS = 12  # words of a window row in a strip
+DOWN, DOWN_LARGE = 4, 8  # candidates of a thread at once, for all partitions and for those from 8x8 on
+# By whether partitions are those from 8x8 on and whether the range is 16, which is a tenth faster as a constant: kernel,
+# warps of a block, candidates of a thread at once
+KERNELS = {
+    (False, False): ("full_search", 2, DOWN), (False, True): ("full_search_16", 1, DOWN),
+    (True, False): ("full_search_large", 2, DOWN_LARGE), (True, True): ("full_search_large_16", 1, DOWN_LARGE),
+}  # fmt: skip
 
 
 def full_search(
@@ -28,11 +34,7 @@ def full_search(
     if not 1 <= merange <= 64:
         raise ValueError(f"merange {merange}: 1 to 64")
     height, width = reference.shape
-    large = not partition_mask & SMALL_PARTITIONS
-    down = DOWN_LARGE if large else DOWN
-    warps = 1 if merange == 16 else 2
-    # a kernel with constant range 16 is a tenth faster
-    kernel = "full_search" + "_large" * large + "_16" * (merange == 16)
+    kernel, warps, down = KERNELS[not partition_mask & SMALL_PARTITIONS, merange == 16]
     rows = -(-2 * merange // (down * warps)) * down * warps + 15
     words = rows * ACROSS + (8 - rows * ACROSS) % 32
     arguments = [source, source.shape[1], reference, width, height, pad, *start, qp, merange, row0, 1 << 14]

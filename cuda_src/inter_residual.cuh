@@ -5,12 +5,13 @@
 // transform (kernels with 8x8 in their names) a lane has a part of an 8x8 block's levels in place of a 4x4 block of luma. B
 // frames have kernels of their own, inter_residual_b.cu, so that those of P frames need no registers for list 1.
 #pragma once
+#include "inter_residual_launch.cuh"
 #include "quantise_8x8.cuh"
 #include "motion_compensation.cuh"
 #include "weighting.cuh"
 
 template <bool EITHER>
-constexpr int WARPS = EITHER ? 8 : 4;  // of a block, as in the launcher
+constexpr int WARPS = EITHER ? WARPS_OF_CHOICE : WARPS_OF_ONE;
 constexpr int WORST = 1 << 30;  // more than any cost
 constexpr int LAST_TURN = 3;    // of the levels that a macroblock is tried with
 constexpr int RESIDENT = 2;  // minimum blocks a multiprocessor with the choice of the transform

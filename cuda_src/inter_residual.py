@@ -5,12 +5,12 @@ from typing import Any
 from ..cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, References, Residual
 from ..cpu_simd.decisions import ROUNDING
 
-WARPS = 4, 8  # of a block, with one transform and with the choice of it
-DEAD_ZONE_BITS = 24  # as in transform.cuh
+WARPS_OF_ONE, WARPS_OF_CHOICE = 4, 8  # of a block, with one transform and with the choice of it
+DEAD_ZONE_BITS = 24  # of a dead zone as kernels have it
 
 
 def fraction(dead_zone: int) -> int:
-    """A dead zone in 1 / ROUNDING of a step as kernels have it."""
+    """A dead zone in 1 / ROUNDING of a step -> in 1 / 2^DEAD_ZONE_BITS."""
     return (dead_zone << DEAD_ZONE_BITS) // ROUNDING
 
 
@@ -32,7 +32,7 @@ def inter_residual(
     arguments = [*source, references.luma, references.chroma, references.slots, references.weights, references.pad]
     arguments += [mb_width, mb_height, row0, quantiser.chroma_offset, tools.trellis, fraction(tools.dead_zone_inter)]
     arguments += [motion.sub_mb_type, quantiser.qp, motion.mb_type, motion.ref_idx, motion.mv, *rec, *residual]
-    warps = WARPS[bool(tools.transform_8x8_mode)]
+    warps = WARPS_OF_CHOICE if tools.transform_8x8_mode else WARPS_OF_ONE
     grid = (-(-mb_width // warps), row1 - row0)
     module = "inter_residual_b" if references.n_ref1 else "inter_residual"
     if references.n_ref1:

@@ -2,9 +2,8 @@
 //
 // A thread walks down four columns with the last six rows of integer samples and of unrounded horizontal sums in
 // registers, so every sample is loaded from memory by two or three threads and filtered once in each direction.
+#include "interpolate_launch.cuh"
 #include "simd.cuh"
-
-constexpr int ROWS = 16;  // rows of a thread
 
 // 8.4.2.2.1: (1, -5, 20, 20, -5, 1), unrounded
 DEVICE int six(int a, int b, int c, int d, int e, int f) { return a + f - 5 * (b + e) + 20 * (c + d); }

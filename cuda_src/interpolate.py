@@ -4,7 +4,7 @@ from typing import Any
 
 from .runtime.device import DeviceArray
 
-THREADS, ROWS = 64, 16
+THREADS, ROWS = 64, 16  # of a block; rows of a thread
 
 
 def interpolate(luma: DeviceArray, pad: int, row0: int, row1: int, stream: Any = None) -> None:

@@ -19,9 +19,8 @@ constexpr int RESIDENT = 3;  // minimum blocks a multiprocessor: here four would
 constexpr int RESIDENT = 4;
 #endif
 template <bool GIVEN, bool LARGE>
-constexpr int THREADS = LARGE && !GIVEN ? 160 : 128;
-constexpr int PARTS = 8;  // as in the launcher
-constexpr int TURN = 1, ENDED = 2, PACKETS = 32;  // their words in `progress`
+constexpr int THREADS = LARGE && !GIVEN ? THREADS_OF_CHOICE : THREADS_OF_ONE;
+constexpr int TURN = 1, ENDED = 2;  // their words in `progress`
 struct Choice {
   bool four, pcm, eight;  // Intra_4x4, I_PCM, Intra_8x8; none: Intra_16x16
 };

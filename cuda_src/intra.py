@@ -9,15 +9,17 @@ from ..cpu_simd.decisions import BY_COST, BY_COST_INTRA
 from .inter_residual import fraction
 from .runtime.device import DeviceArray
 
-PARTS = 8
+PARTS = 8  # blocks of threads a row
+THREADS_OF_ONE, THREADS_OF_CHOICE = 128, 160  # of a block, with one transform and with the choice of it
 # By whether modes are given and whether Intra_8x8 may be chosen: the kernel and its threads
 KERNELS = {
-    (False, False): ("intra", 128),
-    (True, False): ("intra_fixed_modes", 128),
-    (False, True): ("intra_8x8", 160),
-    (True, True): ("intra_fixed_modes_8x8", 128),
+    (False, False): ("intra", THREADS_OF_ONE),
+    (True, False): ("intra_fixed_modes", THREADS_OF_ONE),
+    (False, True): ("intra_8x8", THREADS_OF_CHOICE),
+    (True, True): ("intra_fixed_modes_8x8", THREADS_OF_ONE),
 }
-PACKETS, PACKET = 32, 18  # 32-bit words of `progress` before the packets of macroblocks, and of each packet
+PACKETS = 32  # 32-bit words of `progress` before the packets of macroblocks
+PACKET = 9  # 64-bit words of a macroblock: the last row of luma, of Cb, of Cr, the last row of modes
 
 
 def intra(
@@ -38,7 +40,7 @@ def intra(
     device, (height, width) = source.y.device, source.y.shape
     mb_width, mb_height = width // 16, height // 16
     row0, rows = first_mb // mb_width, (end_mb - first_mb) // mb_width
-    progress = device.scratch("intra progress", (PACKETS + PACKET * mb_width * mb_height,), np.int32, stream, zeros=True)
+    progress = device.scratch("intra progress", (PACKETS + 2 * PACKET * mb_width * mb_height,), np.int32, stream, zeros=True)
     arguments = [*source, slice_order.first_mb, quantiser.chroma_offset, fraction(tools.dead_zone_intra), int(n_ref > 0)]
     arguments += [intra_modes, row0, mb_width, *intra_choice, quantiser.qp, *rec, *residual, progress]
     weighed = bool(tools.trellis and tools.cabac)

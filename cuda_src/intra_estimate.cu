@@ -3,9 +3,9 @@
 // Two macroblocks a warp, a lane a 4x4 block: it predicts the block in every Intra_4x4 and Intra_16x16 mode. Only which mode
 // is the predicted one depends on other blocks; that goes from lane to lane in seven diagonals. For Intra_8x8 (LARGE) the warp takes
 // one block after another, four lanes a mode.
+#include "intra_estimate_launch.cuh"
 #include "intra_8x8_modes.cuh"
 
-constexpr int WARPS = 4;
 constexpr int DC = 2;  // of Intra4x4PredMode and of Intra16x16PredMode
 // Places of the modes in the order in which they are tried: 2 0 3 7 1 8 4 5 6, the first wins a tie
 constexpr unsigned long long RANK = 0x538762041ull;

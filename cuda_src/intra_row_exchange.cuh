@@ -1,8 +1,7 @@
 // Words of samples and modes that macroblocks of `intra` publish for the row below, and the neighbours of a macroblock.
 #pragma once
+#include "intra_launch.cuh"
 #include "intra_coding.cuh"
-
-constexpr int PACKET = 9;              // words of a macroblock: the last row of luma, of Cb, of Cr, the last row of modes
 
 struct Picture {
   int width, mb_width, chroma_qp_offset, dead_zone, slice;  // slice: 0 I, 1 P

@@ -1,9 +1,10 @@
 // Mean and contrast of half-size frames: counts of their samples, and frames with other samples in their place.
+#include "levels_launch.cuh"
 #include "decisions.cuh"
 #include "simd.cuh"
 #include "tables.cuh"
 
-constexpr int THREADS = 256, VALUES = 256;
+constexpr int VALUES = 256;
 
 // Samples of plane G without its border, by their value; added to counts. A block a row of macroblocks.
 extern "C" __global__ void __launch_bounds__(THREADS) count_samples(const uint8_t *__restrict__ planes, int mb_width, int *counts) {

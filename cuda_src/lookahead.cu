@@ -1,16 +1,16 @@
 // Costs of the macroblocks of half-size frames, from earlier frames, later ones and both: twin of cpu_simd/lookahead.py, which
 // explains it. A macroblock is a block of 8x8 samples; four lanes have a 4x4 block each, so that a warp tries eight vectors at once.
+#include "lookahead_launch.cuh"
 #include "bit_costs.cuh"
 #include "lookahead_sums.cuh"
 #include "mv_prediction.cuh"
 #include "tables.cuh"
 
-constexpr int WARPS = 4;
 constexpr int NO_BITS = 2;  // what mvd_bits takes for a vector like its predictor
 constexpr int ORDER = 4;    // bits of a key below the cost: order of the trials
 constexpr int COST_MAX = 1 << 20;  // cost of a vector that may not be tried
-constexpr int CAMERA_WARPS = 8;  // of a candidate for the motion of the frame
-constexpr int ENDED = (2 * CAMERA_X + 1) * (2 * CAMERA_Y + 1) + 1;  // place in `totals`
+constexpr int CAMERA_WARPS = CAMERA_THREADS / 32;
+constexpr int ENDED = CAMERA_WORDS - 1;  // place in `totals`
 
 // One frame from another: a row of the table of the launcher, 8 bytes each. blockIdx.y is its number.
 struct MotionJob {

@@ -1,10 +1,11 @@
 // Cost of the macroblocks of half-size frames by intra prediction: twin of lookahead_intra in cpu_simd/lookahead.py. One warp a
 // macroblock; a lane predicts a 4x4 block in one mode and another block in a second one.
+#include "lookahead_launch.cuh"
 #include "intra_8x8_modes.cuh"
 #include "lookahead_sums.cuh"
 #include "tables.cuh"
 
-constexpr int WARPS = 4, MODES = N_MODES_8x8 + 1;  // the last one is plane prediction, of 8.3.4.4
+constexpr int MODES = N_MODES_8x8 + 1;  // the last one is plane prediction, of 8.3.4.4
 
 // Macroblock rows [row0, row1); sum: of the costs, added to
 extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_intra(const uint8_t *__restrict__ plane, int mb_width,

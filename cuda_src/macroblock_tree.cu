@@ -1,9 +1,10 @@
 // The macroblock tree: what frames owe to their references, and QP offsets. Twin of cpu_simd/macroblock_tree.py: sums are of
 // integers, so that the order of macroblocks and frames does not count. One macroblock a thread. Parts of frames are taken by
 // ticket in the order of jobs: a frame's turn comes when all frames that give to it have ended, which come before it.
+#include "macroblock_tree_launch.cuh"
 #include "simd.cuh"
 
-constexpr int THREADS = 128, AMOUNT_SHIFT = 12, COST_SHIFT = 4, SAVED_SHIFT = 2, SHARE_SHIFT = 12, WEIGHT_SHIFT = 6,
+constexpr int AMOUNT_SHIFT = 12, COST_SHIFT = 4, SAVED_SHIFT = 2, SHARE_SHIFT = 12, WEIGHT_SHIFT = 6,
               LOG2_SHIFT = 16, TABLE_BITS = 10;
 constexpr int WEIGHT_ONE_LOG2 = 24, SQUARE_SHIFT = 16;  // of worths and of their squares
 constexpr long long MOST_HIDDEN = (1 << 28) - 1;

@@ -10,7 +10,7 @@
 // that any number of resident blocks makes progress.
 #include "mode_choice.cuh"
 
-constexpr int WARPS = 8, WORKERS = WARPS - 1;  // as in the launcher; the last warp receives messages
+constexpr int WORKERS = WARPS - 1;  // the last warp receives messages
 constexpr unsigned RIGHT_COLUMN = 0x8888, BOTTOM_ROW = 0xf000, BOTTOM_LEFT = 0x1000, BOTTOM_RIGHT = 0x8000;
 constexpr int NOTHING = -1, OVER = -2;  // results of `take` that are no place
 // Words of a tile's inbox: by place, the number of messages from other tiles. Two places get none: [DONE] counts ended

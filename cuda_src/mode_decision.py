@@ -8,10 +8,12 @@ from ..cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, OtherCo
 from ..cpu_simd.decisions import BY_COST
 from .runtime.device import DeviceArray
 
-WARPS, THREADS = 8, 128
+WARPS = 8
+MARKING = 128  # threads of a block of mark_skipped
 TILE = 8  # macroblock columns of a tile
 TILE_ROWS = 1, 2, 4
-MV_CACHE_BYTES, CACHE_BYTES = 4 * 30 * 8, 1424  # sizes of the mv_caches and of MacroblockCache in mode_memory.cuh
+MV_CACHE = 30  # 5 rows of 6 blocks for the prediction, block at (by + 1, bx + 1): row above, left column, own blocks
+MV_CACHE_BYTES, CACHE_BYTES = 4 * MV_CACHE * 8, 1424  # of the mv_caches of a warp, of MacroblockCache in mode_memory.cuh
 FIXED_BYTES = 9 << 10  # static shared memory of the kernel, and the reserve of a block
 
 
@@ -62,5 +64,5 @@ def mark_skipped(
 ) -> None:
     """8.4.1.1: twin of cpu_simd.mode_decision.mark_skipped."""
     arguments = [slice_first_mb, ref_idx, mv, cbp, mb_width, row0 * mb_width, row1 * mb_width, mb_type]
-    grid = (-(-(row1 - row0) * mb_width // THREADS),)
-    mb_type.device.launch("mode_decision", "mark_skipped", grid, (THREADS,), arguments, stream)
+    grid = (-(-(row1 - row0) * mb_width // MARKING),)
+    mb_type.device.launch("mode_decision", "mark_skipped", grid, (MARKING,), arguments, stream)

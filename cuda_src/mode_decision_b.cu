@@ -7,11 +7,11 @@
 // take a lane a 4x4 block, list 0 in the lower lanes, list 1 in the upper ones; the bits of vectors take a lane a list of each
 // part, those of a quadrant for all that the quadrants before it may be predicted from. The row below gets motion as words that
 // are there or not, so that no fence delays the row.
+#include "mode_decision_b_launch.cuh"
 #include "mode_choice.cuh"
 
 constexpr int TICKETS = 0, ENDED = 1;  // words of `progress`: rows taken, rows ended
-constexpr int DIRECT_WARP = 0, BITS_WARP = 1, ERROR_WARP = 2, INPUTS_WARP = 3, THREADS = 128;
-constexpr int HANDED = 4;           // words of a macroblock for the row below: its lower quadrants in list 0, in list 1
+constexpr int DIRECT_WARP = 0, BITS_WARP = 1, ERROR_WARP = 2, INPUTS_WARP = 3;
 constexpr int HISTORIES = 15;       // of the quadrants: 1, 2, 4 and 8
 constexpr int PARTS = N_B_CHOICES - B_16x8_PART;  // of 16x8, of 8x16, the whole macroblock from list 0, list 1, both
 

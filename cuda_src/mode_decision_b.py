@@ -8,7 +8,8 @@ from ..cpu_simd.bundles import Candidates, DecisionSettingsB, Motion, OtherCosts
 from ..cpu_simd.decisions import BY_COST
 from .runtime.device import DeviceArray
 
-COUNTERS, HANDED, THREADS = 2, 4, 128  # words of `progress`; of a macroblock for the row below; threads of a row
+COUNTERS, THREADS = 2, 128  # words of `progress`; threads of a row
+HANDED = 4  # words of a macroblock for the row below: its lower quadrants in list 0, in list 1
 
 
 def mode_decision_b(

@@ -1,11 +1,11 @@
 // A tile of macroblocks in shared memory: inputs of mode decision for each macroblock, and costs of vectors already tried.
 #pragma once
+#include "mode_decision_launch.cuh"
 #include "mv_prediction.cuh"
 #include "block_probe.cuh"
 
 constexpr int COST_MAX = 0x3fffffff, ILLEGAL = 1 << 26;
 constexpr unsigned NOWHERE = 0x80008000u;
-constexpr int MV_CACHE = 30;  // 5 rows of 6 blocks for the prediction, block at (by + 1, bx + 1): row above, left column, own blocks
 
 struct Picture {  // the kernel's arguments, as the launcher says
   const uint8_t *source, *reference;
@@ -20,7 +20,7 @@ struct Picture {  // the kernel's arguments, as the launcher says
 
 // TILE columns of macroblocks by some rows, each row one macroblock further to the left than the row above: such tiles depend
 // only on tiles to the left and above
-constexpr int TILE = 8, MOST_IN_TILE = 32;  // macroblocks of a tile, a bit each
+constexpr int MOST_IN_TILE = 32;  // macroblocks of a tile, a bit each
 constexpr int TRIED = 8;            // vectors whose distortions are remembered
 struct Tile {
   int x, y, rows;  // its first macroblock; place 8 r + k is that at (x + k - r, y + r)
@@ -52,6 +52,7 @@ struct alignas(16) MacroblockCache {
   unsigned centre[2];
   int nearby[2][9];  // distortions about the centres, 3 * row + column
 };
+static_assert(sizeof(MacroblockCache) == CACHE_BYTES, "the launcher allots as much");
 struct Search {  // what the search found for the macroblock, [n_ref][41], and its lambda
   int *distortion;
   unsigned *mv;

@@ -4,6 +4,7 @@
 // pass between these lanes, so that a lane has one partition of each kind. A group of lanes keeps the best of its candidates as
 // cost << 16 | number of the candidate, so that of equal costs the earlier one counts; the groups meet at the end, and for 16x16
 // after each round, since the next one begins where that is best.
+#include "pattern_search_launch.cuh"
 #include "bit_costs.cuh"
 
 constexpr int N_KINDS = 8;  // 4x4, its lower neighbour, 8x4, 4x8, 8x8, 16x8, 8x16, 16x16
@@ -145,7 +146,6 @@ DEVICE int partition_of(int kind, int lane) {
 
 // source uint8[H, W]; reference uint8[H + 2 pad, width] with its border of `pad`; centre int16[n_mb, 2] integer samples; predictor
 // int16[n_mb, 2], cost int32[n_mb, 41], mv int16[n_mb, 41, 2] quarter samples; n_mb macroblocks from `first` on, WARPS a block.
-constexpr int WARPS = 4;
 extern "C" __global__ void __launch_bounds__(32 * WARPS) pattern_search(const uint8_t *__restrict__ source, int source_width,
     const uint8_t *__restrict__ reference, int width, int pad, const short2 *__restrict__ centre, const short2 *__restrict__ predictor,
     const uint8_t *__restrict__ qp, int range, int pattern, int large, int quiet, int first, int n_mb, int *__restrict__ cost,

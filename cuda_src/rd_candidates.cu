@@ -3,12 +3,12 @@
 //
 // One warp a macroblock. The searched partitions are weighed a lane each; then for each division that is near the best by
 // estimates, one lane a 4x4 block: 0..15 luma in raster order, 16..19 Cb, 20..23 Cr.
+#include "rd_candidates_launch.cuh"
 #include "bit_costs.cuh"
 #include "motion_compensation.cuh"
 #include "rd_cost.cuh"
 #include "weighting.cuh"
 
-constexpr int WARPS = 4;
 constexpr int COST_MAX = 1 << 30, WHOLE = 0, UPPER = 1, LEFT = 2, QUARTERS = 3;  // divisions: 16x16, 16x8, 8x16, 8x8
 
 // Of one macroblock, in shared memory

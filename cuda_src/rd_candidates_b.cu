@@ -2,11 +2,11 @@
 //
 // One warp a macroblock. The choices are weighed a lane each; then for direct prediction, and for each division that is near the
 // best by estimates, one lane a 4x4 block as in rd_cost.cuh.
+#include "rd_candidates_b_launch.cuh"
 #include "bi_prediction.cuh"
 #include "mv_prediction.cuh"
 #include "rd_cost.cuh"
 
-constexpr int WARPS = 4;
 constexpr int COST_MAX = 1 << 30, DIRECT = N_B_CHOICES;  // DIRECT: the estimated direct prediction among the choices
 
 // Of one macroblock, in shared memory

@@ -1,9 +1,10 @@
 // Centre of the search window of each macroblock (not part of the standard): makes coarse planes and searches them, a block of
 // threads for 4x4 macroblocks and a lane a column of candidates; then compares eleven centres a macroblock by SAD.
+#include "search_centre_launch.cuh"
 #include "bit_costs.cuh"
 #include "tables.cuh"
 
-constexpr int WARPS = 8, WIDE = 4, HIGH = 4, CENTRES = 11;
+constexpr int CENTRES = 11;
 // The 8x8 coarse samples about a macroblock are four cells of 4x4, shared with its neighbours: SADs are of cells
 constexpr int CELL_ROWS = 4 * (HIGH + 1);
 constexpr int PARTS = 4, PART = 2 * COARSE_Y / PARTS;         // rows of candidates; a warp has a part and two columns of macroblocks

@@ -1,8 +1,7 @@
 // The QP that a decoder has for each macroblock, where QP varies within frames (7.4.5).
+#include "settle_qp_launch.cuh"
 #include "simd.cuh"
 #include "tables.cuh"
-
-constexpr int THREADS = 1024;
 
 DEVICE bool has_delta(const uint8_t *mb_type, const uint8_t *cbp, int mb) {
   return mb_type[mb] == I_16x16 || (mb_type[mb] != I_PCM && cbp[mb]);

@@ -1,7 +1,6 @@
 // Squared error of one plane of the deblocked frame over the display area, by macroblock row (not part of the standard).
+#include "ssd_launch.cuh"
 #include "simd.cuh"
-
-constexpr int THREADS = 512;
 
 // Sum of the squared differences of four samples: a^2 + b^2 - 2 a b
 DEVICE unsigned squares4(unsigned a, unsigned b) { return __dp4a(a, a, __dp4a(b, b, 0u)) - 2 * __dp4a(a, b, 0u); }

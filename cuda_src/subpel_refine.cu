@@ -6,10 +6,10 @@
 // macroblocks that may still win, and its warps take eight of them at a time. Around any position the samples wanted lie in
 // four patches: C at the vector, H half a sample left and right, V above and below, D diagonal; the plane of each is that of C
 // with the bits of the half-sample directions turned over.
+#include "subpel_refine_launch.cuh"
 #include "bit_costs.cuh"
 #include "partition_layers.cuh"
 
-constexpr int NT = 256, MACROBLOCKS = 8;  // of a block
 constexpr int FIRST_LARGE = 4, UNITS = 4 * LAYERS;  // unit 4 * layer + quadrant
 
 // Rows of samples from any address on; the stride is whole words, so that all rows begin at the same place of a word
@@ -196,7 +196,7 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
   }
   const int large = counts[0], all = large + counts[1], lane = own & 31;
 #pragma unroll 1
-  for (int next = own >> 5 << 3; next < all; next += NT / 4) {
+  for (int next = own >> 5 << 3; next < all; next += THREADS / 4) {
     const int at = next + (lane >> 2);
     const bool live = at < all;
     const int place_in_list = live ? at : next;
@@ -230,7 +230,7 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
 // mv int16[n_mb, 41, 2] in place; quiet: see QUIET, 0 above subme QUICK. Grid: MACROBLOCKS across, rows.
 // blocks: minimum blocks a multiprocessor; for three the last kernel lacks a few registers, from sm_100 on the one before too.
 #define REFINE(name, blocks, ...)                                                                                       \
-  extern "C" __global__ void __launch_bounds__(NT, blocks) name(const uint8_t *__restrict__ source,                     \
+  extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(const uint8_t *__restrict__ source,                     \
       const uint8_t *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor,           \
       const uint8_t *__restrict__ qp, int partition_mask, int every, int quiet, int row0, int mb_width, int *cost,      \
       short2 *mv) {                                                                                                     \

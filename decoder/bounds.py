@@ -4,8 +4,6 @@ Sizes of arrays follow from the parameters; parameters that index arrays or tabl
 from the stream it checks itself.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ..standard.cabac_contexts import N_CONTEXTS
@@ -13,7 +11,7 @@ from . import layout as at
 from .bitreader import PADDING
 from .errors import StateError
 from .layout import References
-from .picture import Pool
+from .picture import Checked, Pool
 
 INT64_MAX = (1 << 63) - 1
 # Slice parameters and the least and greatest value that kernels take, but for those of a picture's size.
@@ -28,14 +26,6 @@ RANGES = {
     at.P_CHROMA_DENOM: (0, 7),
     at.P_CABAC_INIT: (0, 3),
 }
-
-
-class Checked(NamedTuple):
-    """The arrays of a pool that were found to be right, and what parameters of slices in it may be."""
-
-    arrays: tuple[object, ...]
-    low: np.ndarray  # int64[N_PARAMETERS]
-    span: np.ndarray  # uint64[N_PARAMETERS], greatest - least
 
 
 def check_slice_call(

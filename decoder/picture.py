@@ -1,7 +1,7 @@
 """Pictures: their place in the pool of samples and motion, what marks them, and the frames a decoder gives out."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,9 +10,6 @@ from ..standard.syntax import Pps, Sps
 from .intra_pred import DC
 from .layout import LEVELS_PER_MB, N_KINDS, NO_SLICE, Macroblocks, Motion, Planes, Traces
 from .scaling import residual_factors
-
-if TYPE_CHECKING:
-    from .bounds import Checked
 
 UNUSED, SHORT_TERM, LONG_TERM = range(3)  # "used for ... reference" (8.2.5)
 NO_SLOT = -1
@@ -93,6 +90,14 @@ class Frame:
         return self.y.tobytes() + self.u.tobytes() + self.v.tobytes()
 
 
+class Checked(NamedTuple):
+    """The arrays of a pool that bounds.py has found to be right, and what parameters of slices in it may be."""
+
+    arrays: tuple[object, ...]
+    low: np.ndarray  # int64[N_PARAMETERS]
+    span: np.ndarray  # uint64[N_PARAMETERS], greatest - least
+
+
 class Pool:
     """Arrays of all pictures of one sequence (layout.py says which), and the state of the picture at work."""
 
@@ -102,7 +107,7 @@ class Pool:
         height, width = 16 * mb_height, 16 * mb_width
         h4, w4, h8, w8 = height // 4, width // 4, height // 8, width // 8
         self.mb_width, self.mb_height, self.slots = mb_width, mb_height, slots
-        self.checked: Checked | None = None  # bounds.py
+        self.checked: Checked | None = None
         self._sps = sps
         self._factors: tuple[Pps, tuple[np.ndarray, np.ndarray]] | None = None  # for the last slice
         self.unused_levels = False  # mbs.levels holds what was parsed and not reconstructed

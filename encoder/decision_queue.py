@@ -4,7 +4,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from .errors import DeviceLost
 from .settings.config import Config
 from .settings.frame_requests import Request
 
+AnySource = TypeVar("AnySource")
 _SHARE = 32  # of the frames that are ready, this part leaves in addition to one: the tree makes ten ready at once
 
 
-class DecisionQueue:
+class DecisionQueue(Generic[AnySource]):
     """Gives each frame, as it comes, to FrameDecider, and keeps its source, of any kind, until the frame is coded.
 
     is_whole: false while frames are decided, and while those that leave are coded: after an exception in between a frame may
@@ -37,76 +38,82 @@ class DecisionQueue:
         self._planned = config.planned_frames
         self._ready: deque[tuple[FrameSpec, tuple[FrameSpec, ...]]] = deque()  # to be coded, with those ahead
         self._decider = FrameDecider(config, tuple(bands(config.mb_height, config.slices)), warn, copies, start)
-        self._sources: dict[int, Any] = {}  # by display index
+        self._sources: dict[int, AnySource] = {}  # by display index
         self._ended = False
         self.ahead: tuple[FrameSpec, ...] = ()  # what followed the last frame in coding order when plans took it
         self.count = 0  # frames entered
+        self._request: Request | None = None  # for the next frame
         # Set by the deciding thread, and by the coding thread. False while a call is inside: an exception then may lose a
         # frame
         self.is_decided = self._have_left = True
 
     @property
     def is_whole(self) -> bool:
-        """See above."""
+        """Whether frames that wait can still be coded."""
         return self.is_decided and self._have_left
 
     @property
     def reads_from(self) -> int:
-        """See FrameDecider."""
+        """Without copies: this frame in display order and later ones may still be read."""
         return self._decider.reads_from
 
     def __len__(self) -> int:
         return len(self._sources)
 
-    def enter(self, source: Any, planes: Sequence[np.ndarray] | GpuSource = ()) -> None:
+    def enter(self, source: AnySource, planes: Sequence[np.ndarray] | GpuSource = ()) -> None:
         """The next frame in display order.
 
         planes: Y, Cb, Cr, uint8 of display size, unchanged until the frame is coded, or a frame on a GPU; empty: unknown, if
         decisions need none.
         """
-        self._decider.check_next()
-        self.is_decided = False
-        self._sources[self.count] = source
+        self._decide(self.count, self._request, source, planes)
         self.count += 1
-        self._plan(self._decided(lambda: self._decider.add(planes)), self._planned)
-        self.is_decided = True
 
-    def expect(self, number: int, planes: Sequence[np.ndarray] | GpuSource) -> None:
-        """Frame `number`, with its planes, will enter: see FrameDecider."""
-        self._decider.expect(number, planes)
-
-    def leave(self, evenly: bool = False) -> Iterator[tuple[FrameSpec, Any]]:
-        """Yields the frames to be coded now, in coding order, each with its source.
+    def leave(self, evenly: bool = False) -> Iterator[tuple[FrameSpec, AnySource]]:
+        """The frames to be coded now, in coding order, each with its source.
 
         evenly: about as many as have entered since the last call, so that a GPU has work while others are decided.
         """
+        return self._left(evenly)
+
+    def _left(self, evenly: bool) -> Iterator[tuple[FrameSpec, AnySource]]:
         self._have_left = False
         for _ in range(min(len(self._ready), 1 + len(self._ready) // _SHARE) if evenly else len(self._ready)):
             spec, self.ahead = self._ready.popleft()
             yield spec, self._sources.pop(spec.display_index)
         self._have_left = True
 
-    def add(self, source: Any, planes: Sequence[np.ndarray] | GpuSource = ()) -> Iterator[tuple[FrameSpec, Any]]:
+    def add(self, source: AnySource, planes: Sequence[np.ndarray] | GpuSource = ()) -> Iterator[tuple[FrameSpec, AnySource]]:
         """`enter`, then `leave`."""
         self.enter(source, planes)
         yield from self.leave()
 
-    def end(self) -> Iterator[tuple[FrameSpec, Any]]:
-        """No frame follows: yields the others as `leave` does. At later calls, and after an exception, there are none."""
+    def end(self) -> Iterator[tuple[FrameSpec, AnySource]]:
+        """No frame follows: the others, as of `leave`. At later calls, and after an exception, there are none."""
         if self._ended or not self.is_whole:
             return
         self._ended, self.is_decided = True, False
         self._plan(self._decided(self._decider.flush), 0)
         self.is_decided = True
-        yield from self.leave()
+        yield from self._left(False)
 
     def request(self, request: Request | None) -> None:
-        """For the next frame; see Requests.of_caller."""
-        self._decider.requests.of_caller(request)
+        """For the next frame; None: nothing."""
+        self._request = request
 
     def close(self) -> None:
         """Release what decisions hold: no call follows."""
         self._decider.close()
+
+    def _decide(
+        self, number: int, request: Request | None, source: AnySource, planes: Sequence[np.ndarray] | GpuSource
+    ) -> None:
+        self._decider.check_next()
+        self.is_decided = False
+        self._decider.requests.of_caller(request)
+        self._sources[number] = source
+        self._plan(self._decided(lambda: self._decider.add(planes)), self._planned)
+        self.is_decided = True
 
     def _decided(self, decide: Callable[[], list[FrameSpec]]) -> list[FrameSpec]:
         """Errors of a device are those of the public interface."""

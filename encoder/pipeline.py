@@ -20,11 +20,10 @@ from ..scheduler.check import TwinDiffers
 from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost
 from ..scheduler.executor import bands
 from ..scheduler.frame_spec import FrameSpec
+from ..scheduler.frames.device_frame import GpuSource
 from ..scheduler.frames.frame import Frame, HostFrame, SourceBuffer
 from ..scheduler.frames.frame_executor import FrameExecutor
-from ..scheduler.frames.gpu_sources import GpuSource
 from ..scheduler.frames.host_rgb import RgbFrame
-from ..scheduler.frames.loop import LoopSettings
 from ..scheduler.threads.watchdog import LimitError, Stuck
 from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
@@ -33,6 +32,7 @@ from .decisions.size_feedback import RATE_LAG
 from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .frames.device_frame import DeviceFrame, check_device
 from .hrd_syntax import filler_data
+from .settings.coding import coding_settings
 from .settings.config import Config, with_bt709
 from .settings.frame_requests import Request
 from .slice_writer import SliceWriter
@@ -105,10 +105,11 @@ class Pipeline:
         self.frame_decider = FrameDecider(config, slices, warn)
         self._rate, self._control, self._weighting = _controls(config, warn)
         self._warned: set[str] = set()  # promises of the buffer that were not kept
-        settings = LoopSettings(config, slices)
         try:
             most_in_flight = _MOST_IN_FLIGHT if self._rate is None else RATE_LAG - 1
-            self.executor = FrameExecutor(settings, keep_reconstruction, most_in_flight, warn, trace)
+            self.executor: FrameExecutor[EncodedFrame] = FrameExecutor(
+                coding_settings(config, slices), keep_reconstruction, most_in_flight, warn, trace
+            )
         except FAILURES as error:
             error_type = DeviceError if isinstance(error, DeviceUnavailable) else Error
             raise (

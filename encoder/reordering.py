@@ -47,7 +47,7 @@ class ReorderingPipeline:
         cpu = self._pipeline.executor.threads_of_cpu
         if not self._pipeline.on_gpu:  # of a GPU that cannot be used, or by the plan: decisions are the CPU's, too
             config = replace(config, devices=("cpu",))
-        self._decisions: DecisionQueue | ThreadedDecisionQueue
+        self._decisions: DecisionQueue[SourceBuffer | DeviceFrame]
         if cpu is not None and config.decides_beside:
             self._decisions = ThreadedDecisionQueue(config, warn, cpu)
         else:

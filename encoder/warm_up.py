@@ -141,10 +141,11 @@ def load_writers(hybrid: bool = False) -> None:
 
     from ..scheduler.executor import Executor
     from ..scheduler.frames.frame import HostFrame
-    from ..scheduler.frames.loop import Arrays, LoopSettings
+    from ..scheduler.frames.loop_arrays import Arrays
     from ..scheduler.threads.copiers import Copiers, Target
     from ..scheduler.threads.readers import Readers
     from .decisions.frame_decider import FrameDecider
+    from .settings.coding import coding_settings
     from .slice_writer import SliceWriter
 
     frame = HostFrame(2, 2, np.zeros, ((32, 32), (16, 16), (16, 16)))
@@ -163,4 +164,4 @@ def load_writers(hybrid: bool = False) -> None:
     if hybrid:
         frame.levels_packed = True
         frame.unpack_levels()
-        Arrays(LoopSettings(config, frame.spec.slices), Executor(1, 2, [(0, 4)])).deferred_write(frame)()
+        Arrays.allocate(coding_settings(config, frame.spec.slices), Executor(1, 2, [(0, 4)])).deferred_write(frame)()

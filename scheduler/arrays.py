@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -186,7 +186,10 @@ def _half_blocks(size: Size) -> int:
     return -(-size.mb_width // 2) * -(-size.mb_height // 2)
 
 
-def _by_name(rows: Iterable[Any]) -> Any:
+Row = TypeVar("Row", "ArrayRow", "View")
+
+
+def _by_name(rows: Iterable[Row]) -> dict[str, Row]:
     return {row.name: row for row in rows}
 
 

@@ -4,9 +4,8 @@ Reads, writes, halos and copies are those of the members.
 """
 
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from operator import itemgetter
-from typing import Any
 
 from ..cpu_simd.bundles import (
     Candidates,
@@ -35,8 +34,9 @@ from ..cpu_simd.bundles import (
     SliceOrder,
     StrengthData,
 )
+from .arguments import State
 
-Getter = Callable[[Mapping[str, Any]], Any]
+Getter = Callable[[State], object]
 
 # A row: a name of the stage table, and what it means
 Bundle = namedtuple("Bundle", (

@@ -11,17 +11,19 @@ import os
 import pickle
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from ..cpu_simd.layout import COARSE_PAD
+from .arguments import State
 from .bundles import getters
-from .stages import CPU, Stage
+from .stages import CPU, Kernel, Stage
 
+Result = TypeVar("Result")
 _FOLDER = Path(__file__).resolve().parent.parent / CPU
 
 
@@ -29,13 +31,19 @@ class TwinDiffers(Exception):
     """A kernel and its portable twin differ."""
 
 
-def _freeze(value: Any) -> Any:
+def _freeze(value: object) -> object:
     """An argument for the other process: views keep their strides, because kernels are compiled by them."""
-    if hasattr(value, "_make"):  # a bundle
-        return value._make(map(_freeze, value))
+    if isinstance(value, tuple):
+        return _mapped(_freeze, value)
     if not isinstance(value, np.ndarray) or value.flags.c_contiguous:
         return value
     return _View(np.ascontiguousarray(value), value.strides)
+
+
+def _mapped(function: Callable[[object], object], values: tuple[object, ...]) -> tuple[object, ...]:
+    """A tuple, or a bundle of the same type, of the results."""
+    results = map(function, values)
+    return values._make(results) if hasattr(values, "_make") else tuple(results)
 
 
 class _View:
@@ -51,14 +59,14 @@ class _View:
         return view
 
 
-def _thaw(value: Any) -> Any:
+def _thaw(value: object) -> object:
     """The counterpart of _freeze."""
-    if hasattr(value, "_make"):  # a bundle
-        return value._make(map(_thaw, value))
+    if isinstance(value, tuple):
+        return _mapped(_thaw, value)
     return value.thaw() if isinstance(value, _View) else value
 
 
-def flat(arguments: Iterable[Any]) -> Iterator[Any]:
+def flat(arguments: Iterable[object]) -> Iterator[object]:
     """Arguments with the members of bundles in place of these."""
     for value in arguments:
         yield from value if isinstance(value, tuple) else (value,)
@@ -84,8 +92,8 @@ class Twin:
         self._lock = threading.Lock()
         atexit.register(self.close)
 
-    def call(self, where: str, function: str, names: Sequence[str], arguments: Sequence[Any], native: Callable[..., Any],
-             size: tuple[int, int], pad: int = 0) -> Any:  # fmt: skip
+    def call(self, where: str, function: str, names: Sequence[str], arguments: Sequence[object], native: Callable[[], Result],
+             size: tuple[int, int], pad: int = 0) -> Result:  # fmt: skip
         """Run file.function of cpu_simd/ in the twin and `native` here, and compare. Returns the result.
 
         names: of the arguments, members in place of bundles; size: (width, height) of the frame in macroblocks; pad: border
@@ -146,7 +154,9 @@ def twin() -> Twin | None:
 _the_twin = functools.cache(lambda process: Twin())  # a fork of the process has one of its own
 
 
-def compare(where: str, arguments: Iterable[tuple[str, Any]], after: Sequence[Any], size: tuple[int, int], pad: int) -> None:
+def compare(
+    where: str, arguments: Iterable[tuple[str, object]], after: Sequence[np.ndarray], size: tuple[int, int], pad: int
+) -> None:
     """Raise TwinDiffers at the first difference between arrays and those of the twin, `after`.
 
     arguments: names and values; a number may come twice, in two bundles.
@@ -172,7 +182,7 @@ def macroblock_row(index: tuple[int, ...], shape: tuple[int, ...], size: tuple[i
     return None
 
 
-def compared(other: Twin, stage: Stage, state: Mapping[str, Any], call: Callable[..., Any]) -> Callable[..., Any]:
+def compared(other: Twin, stage: Stage, state: State, call: Kernel) -> Kernel:
     """`call`, a stage as a function of its span, compared with its twin."""
     size = int(state["mb_width"]), len(state["slice_first_mb"])
 

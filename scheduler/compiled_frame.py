@@ -6,20 +6,20 @@ picture buffer, the workspace; the words of each group are made once, and those 
 """
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from ..jit.address_calls import MOST_WORDS, address_of, calls_of, run_calls, words_of
+from .arguments import GroupKey, MakeGroup, State
 from .stages import Stage
 from .threads.parallel_steps import CompiledSteps
 from .trace import HOST, Trace
 
-State = dict[str, Any]  # arguments of stages by name
-GroupKey = tuple[Hashable, ...]
-MakeGroup = tuple[GroupKey, Callable[[], State]]  # what the arrays of a group depend on, and the function that makes it
-Call = tuple[Stage, tuple[int, ...], Mapping[str, Any]]  # a stage, its span, its arguments
+Call = tuple[Stage, tuple[int, ...], State]  # a stage, its span, its arguments
+Steps = Sequence[Sequence[Sequence[Call]]]  # each in parts, which may run concurrently
+MakeSteps = Callable[[Sequence[State]], Steps]  # by the states of the groups of a frame
 
 
 class ArgumentGroup(NamedTuple):
@@ -30,7 +30,10 @@ class ArgumentGroup(NamedTuple):
 
 
 class ArgumentGroups:
-    """The groups that were made, by key. They keep their arrays."""
+    """The groups that were made, by key. They keep their arrays.
+
+    Threads share the dict without a lock: those that miss a key at once make equal groups, of which the last one stays.
+    """
 
     def __init__(self) -> None:
         self._made: dict[GroupKey, ArgumentGroup] = {}
@@ -57,10 +60,8 @@ def merged(makers: Iterable[MakeGroup]) -> State:
 class CompiledFrame:
     """The calls of a kind of frame: in steps, whose parts may run concurrently."""
 
-    def __init__(
-        self, make_steps: Callable[[Sequence[State]], Sequence[Sequence[Sequence[Call]]]], groups: Sequence[ArgumentGroup]
-    ) -> None:
-        """make_steps: the steps of a frame, in parts, by the states of its `groups`. ValueError if it cannot be called so."""
+    def __init__(self, make_steps: MakeSteps, groups: Sequence[ArgumentGroup]) -> None:
+        """make_steps: the steps of a frame by the states of its `groups`. ValueError if it cannot be called so."""
         # views of their own: an array may be in several groups of this frame, and not of the next one
         views = [{name: value[...] if isinstance(value, np.ndarray) else value for name, value in group.state.items()}
                  for group in groups]  # fmt: skip
@@ -69,7 +70,7 @@ class CompiledFrame:
         self._places: dict[int, Sequence[int]] = {}  # of arrays and tuples by their identity
         self._numbers: dict[int, Sequence[int]] = {}
         # arguments around the span, and addresses of the calls, by stage and identity of the state
-        self._given: dict[tuple[str, int], tuple[list[Any], list[Any], list[int]]] = {}
+        self._given: dict[tuple[str, int], tuple[list[object], list[object], list[int]]] = {}
         at = 0
         for array in self._arrays:
             self._places[id(array)] = range(at, at + 5 + 2 * array.ndim)
@@ -77,7 +78,7 @@ class CompiledFrame:
         self._first_constant, self._constants = at, [0]
         self._names: list[str] = []
         self._index: list[int] = []
-        self._kept_values: list[Any] = []  # what `_places` knows by identity
+        self._kept_values: list[object] = []  # what `_places` knows by identity
         rows: list[tuple[int, int]] = []
         steps = [[self._add(part, rows) for part in parts] for parts in make_steps(views)]
         self._part_ends = np.array([0, *(end for parts in steps for _, end in parts)], np.int64)
@@ -103,7 +104,7 @@ class CompiledFrame:
                     raise ValueError(f"stage {stage.name} has too many arguments")
         return first, len(rows)
 
-    def _calls(self, stage: Stage, span: tuple[int, ...], state: Mapping[str, Any]) -> Iterable[tuple[int, tuple[Any, ...]]]:
+    def _calls(self, stage: Stage, span: tuple[int, ...], state: State) -> Iterable[tuple[int, tuple[object, ...]]]:
         """Addresses and arguments; the spans of a state have the same addresses."""
         key = stage.name, id(state)
         if key not in self._given:
@@ -116,7 +117,7 @@ class CompiledFrame:
                 raise ValueError(f"stage {stage.name} has no address")
         return zip(addresses, [arguments for _, arguments in calls], strict=True)
 
-    def _places_of(self, value: Any) -> Sequence[int]:
+    def _places_of(self, value: object) -> Sequence[int]:
         if type(value) is int:
             places = self._numbers.get(value)
             if places is None:
@@ -132,7 +133,7 @@ class CompiledFrame:
             self._places[id(value)] = places
         return places
 
-    def _constant_place(self, value: Any) -> Sequence[int]:
+    def _constant_place(self, value: object) -> Sequence[int]:
         if isinstance(value, np.ndarray):
             assert value.base is None or id(value.base) not in self._owners, "a part of an array of the frame"
         words, at = words_of(value), self._first_constant + len(self._constants)

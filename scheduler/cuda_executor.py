@@ -5,16 +5,19 @@ Arrays of `frames_on_device` frames lie on the GPU: one frame is uploaded and on
 one more in the loop of each stream for B frames. The arrays of a frame are reused after its download.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from ..cuda_src.runtime.array import Event
 from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ..cuda_src.runtime.idle import keep
 from ..cuda_src.runtime.recording import HostBuffers, Recording
+from .arguments import State
 from .executor import Step
+from .frames.device_frame import DeviceFrame
 from .frames.stream_schedule import FrameWaits
 from .gpu_memory import GpuMemory
 from .stages import (
@@ -38,9 +41,7 @@ from .threads.copy_kernels import READY
 from .threads.lazy_task import LazyTask, Task
 from .trace import GpuClock, Trace
 
-if TYPE_CHECKING:
-    from ..encoder.frames.device_frame import DeviceFrame
-
+Result = TypeVar("Result")
 _NOT_TIMED = nullcontext()
 B_FRAME_STREAMS = 2  # streams for B frames that are no references, each with a workspace; 0: none
 EVENTS = 5  # of a frame, which its host buffers follow
@@ -91,7 +92,7 @@ class CudaExecutor(GpuMemory):
             self._waits: set[tuple[str, str]] = set()  # of this run: (stream, stage) that already have a wait
             self._clock = GpuClock(gpu, trace, self.streams[MAIN]) if trace is not None and trace.gpu else None
             self._number = 0  # of the current frame
-            self._download_events: dict[Hashable, Any] = {}  # download events that the host waits for, by slot
+            self._download_events: dict[Hashable, Event] = {}  # download events that the host waits for, by slot
             self._host_buffers: dict[tuple[Hashable, int], HostBuffers] = {}  # by slot, and index of the frame's events
             self._recordings: dict[Hashable, Recording] = {}  # by kind
             for event in (*self._ended.values(), *self._uploaded, *self._coded, *self._downloaded):
@@ -108,7 +109,7 @@ class CudaExecutor(GpuMemory):
         return self.gpu
 
     def upload_frame(
-        self, number: int, pairs: Pairs, step: Step, state: Mapping[str, Any], upload_fence: np.ndarray | None = None,
+        self, number: int, pairs: Pairs, step: Step, state: State, upload_fence: np.ndarray | None = None,
         later: Pairs = (),
     ) -> None:  # fmt: skip
         """Start frame `number` while the frame before is in the loop.
@@ -159,7 +160,7 @@ class CudaExecutor(GpuMemory):
         return self._main if stage.stream == MAIN else stage.stream
 
     def import_device_frame(
-        self, number: int, source: "DeviceFrame", pairs: Pairs, state: Mapping[str, Any], later: Pairs = ()
+        self, number: int, source: DeviceFrame, pairs: Pairs, state: State, later: Pairs = ()
     ) -> None:
         """As `upload_frame`, for a frame that is already on the GPU.
 
@@ -177,14 +178,14 @@ class CudaExecutor(GpuMemory):
         self._start_when_uploaded(number)
         self.end_read(upload, source, self._uploaded[k])
 
-    def run(self, steps: Sequence[Step], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
+    def run(self, steps: Sequence[Step], state: State, seconds: dict[str, float]) -> None:
         """Start steps over the whole frame, on their streams; see Executor."""
         self._waits.clear()
         for names, more in steps:
             for name in names:
                 self._start(STAGES[name], {**state, **more} if more else state)
 
-    def _start(self, stage: Stage, state: Mapping[str, Any]) -> None:
+    def _start(self, stage: Stage, state: State) -> None:
         gpu, track = self.gpu, self._track(stage)
         stream = self.streams[track]
         self._wait_for_stages(track, stage.after.split())
@@ -213,7 +214,7 @@ class CudaExecutor(GpuMemory):
         gpu.record(self._downloaded[k], download)
         gpu.record(self._event(slot), download)
 
-    def _event(self, slot: Hashable) -> Any:
+    def _event(self, slot: Hashable) -> Event:
         """The download event of a slot."""
         if slot not in self._download_events:
             self._download_events[slot] = self.gpu.event()
@@ -278,13 +279,14 @@ class CudaExecutor(GpuMemory):
         """Around the calls of one span of a stream; timed if there is a trace."""
         return self._timed(self._clock, track, name) if self._clock else _NOT_TIMED
 
-    def submit(self, ready: "Download", function: Callable[..., Any], *args: Any) -> LazyTask:
+    def submit(self, ready: Callable[[], None], function: Callable[..., Result], *args: object) -> LazyTask[Result]:
         """See Executor: the task runs in the thread that asks for its result."""
+        assert isinstance(ready, Download)
         return LazyTask(ready.is_done, function, *args)
 
-    def result(self, future: Task) -> Any:
+    def result(self, task: Task[Result]) -> Result:
         """See Executor."""
-        return future.result()
+        return task.result()
 
     def finish(self) -> None:
         """See GpuMemory. Recordings are dropped, because they hold kernels of modules that are unloaded."""
@@ -313,7 +315,7 @@ class FramePlace(NamedTuple):
 class Download:
     """Waits for the download of a frame."""
 
-    def __init__(self, gpu: Device, event: Any, clock: GpuClock | None) -> None:
+    def __init__(self, gpu: Device, event: Event, clock: GpuClock | None) -> None:
         self._gpu, self._event, self._clock = gpu, event, clock
         self._spans = clock.take() if clock else []
         self._over = False  # seen to be over: the driver need not be asked again

@@ -7,27 +7,31 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..jit.compiling import clock
+from .arguments import State
 from .check import compared, twin
 from .compiled_frame import ArgumentGroup as Arguments
 from .compiled_frame import CompiledFrame
-from .stages import CPU, EVEN, FRAME, ROWS, SLICE_TICKETS, SLICES, STAGES, TICKETS, Stage, deferred_stages
+from .stages import CPU, EVEN, FRAME, ROWS, SLICE_TICKETS, SLICES, STAGES, TICKETS, Kernel, Stage, deferred_stages
 from .threads.dependent_task import DependentTask
 from .threads.lazy_task import Task
 from .threads.pool import Part, WorkerPool
 from .trace import HOST, Trace
 
+Result = TypeVar("Result")
 LEAST_BAND = 40  # macroblocks: a smaller band costs more in the call than it gains
 WAITING = 2  # frames beyond one a thread that are in flight at once, so that threads find work
 # frames in flight at once, for memory: each takes a slot of the decoded picture buffer
 MOST_BESIDE, MOST_MACROBLOCKS, MOST_LARGE = 28, 140_000, 12  # at most; of so many macroblocks; of the largest frames
 SMALL = 4000  # macroblocks of a frame whose stages, in one thread, are one call: an interrupt waits for its end
 EVEN_BAND = 1000  # macroblocks a thread that justify a second band for it in EVEN stages
-Step = tuple[Sequence[str], Mapping[str, Any]]  # stages, and state for these stages only
+Step = tuple[Sequence[str], State]  # stages, and state for these stages only
+Spans = Mapping[str, Sequence[tuple[int, ...]]]  # parts of the frame by kind of split
 Span = tuple[str, tuple[int, ...]]  # a stage, and the part of the frame that a call does
 
 
@@ -90,7 +94,7 @@ class Executor:
         executor._at_once = True  # its thread is no caller, which an interrupt would reach
         return executor
 
-    def _parts_of(self, row0: int, row1: int) -> dict[str, list[Any]]:
+    def _parts_of(self, row0: int, row1: int) -> Spans:
         """Parts of stages by kind of split, for macroblock rows [row0, row1); slices: those of the frame."""
         n_rows, threads = row1 - row0, self.threads
         n_mb = n_rows * self._mb_width
@@ -106,27 +110,27 @@ class Executor:
         """Rows of a slice that may be coded at once: each two macroblocks behind the one above."""
         return min((end_mb - first_mb) // self._mb_width, (self._mb_width + 1) // 2)
 
-    def zeros(self, shape: Sequence[int], dtype: Any) -> Any:
+    def zeros(self, shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:
         """An array of zeros in the memory of the stages."""
         return np.zeros(shape, dtype)
 
-    def host_zeros(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+    def host_zeros(self, shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:
         """A host array of zeros, for uploads and downloads."""
         return np.zeros(shape, dtype)
 
-    def constant(self, values: np.ndarray) -> Any:
+    def constant(self, values: np.ndarray) -> np.ndarray:
         """An array that is never written."""
         return values
 
-    def interior(self, plane: Any, border: int) -> Any:
+    def interior(self, plane: np.ndarray, border: int) -> np.ndarray:
         """The output of `deblock` in a plane with a border."""
         return plane[border:-border, border:-border]
 
-    def fill(self, array: Any, value: int) -> None:
+    def fill(self, array: np.ndarray, value: int) -> None:
         """Set all elements of an array of `zeros`, in order with the stages."""
         array.fill(value)
 
-    def at_work(self) -> AbstractContextManager[Any]:
+    def at_work(self) -> AbstractContextManager[object]:
         """Around the work of the loop for one frame."""
         return nullcontext()
 
@@ -134,7 +138,7 @@ class Executor:
         """See GpuMemory: a pointer belongs to no device of this executor."""
         return None, -1
 
-    def download_results(self, number: int, pairs: Iterable[tuple[Any, np.ndarray]], slot: Hashable) -> None:
+    def download_results(self, number: int, pairs: Iterable[tuple[np.ndarray, np.ndarray]], slot: Hashable) -> None:
         """End frame `number`: pairs: (array of the stages, host array) to copy; slot: identifies the host arrays."""
         for source, target in pairs:
             target[...] = source
@@ -143,7 +147,7 @@ class Executor:
         """A function that waits for the last download (`download_results`) of a slot."""
         return lambda: None
 
-    def run(self, steps: Sequence[Step], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
+    def run(self, steps: Sequence[Step], state: State, seconds: dict[str, float]) -> None:
         """Run steps over the whole frame, in sequence, and return when they are done.
 
         A band goes through all stages of a step that split by rows, so that each stage may read only rows of other stages
@@ -165,17 +169,17 @@ class Executor:
         """Run functions concurrently, and return when they are done."""
         self._worker_pool.run([parts])
 
-    def parts(self, names: Sequence[str], spans: Mapping[str, list[Any]] | None = None) -> list[list[Span]]:
+    def parts(self, names: Sequence[str], spans: Spans | None = None) -> list[list[Span]]:
         """The parts of a step, over the whole frame or `spans`: its stages with their spans in order."""
         spans = spans or self._parts
-        whole_frame = [[(name, ())] for name in names if STAGES[name].split == FRAME]
+        whole_frame: list[list[Span]] = [[(name, ())] for name in names if STAGES[name].split == FRAME]
         chain = [name for name in names if STAGES[name].split != FRAME]
         banded = [[(name, span) for name in chain] for span in spans[STAGES[chain[0]].split]] if chain else []
         return [*whole_frame, *banded]
 
     def _split(
-        self, names: Sequence[str], state: Mapping[str, Any], times: list[tuple[str, float]],
-        spans: Mapping[str, list[Any]] | None = None,
+        self, names: Sequence[str], state: State, times: list[tuple[str, float]],
+        spans: Spans | None = None,
     ) -> list[Part]:  # fmt: skip
         """The parts of a step as functions; see `parts`."""
         calls = {name: self._around(STAGES[name], state, STAGES[name].bind(state)) for name in names}
@@ -187,11 +191,11 @@ class Executor:
         """Whether kernels are compared with their twins (check.py)."""
         return self._twin is not None
 
-    def _around(self, stage: Stage, state: Mapping[str, Any], call: Callable[..., Any]) -> Callable[..., Any]:
+    def _around(self, stage: Stage, state: State, call: Kernel) -> Kernel:
         """The stage as a function of its span, with the comparison of check.py if that is on."""
         return call if self._twin is None else compared(self._twin, stage, state, call)
 
-    def submit(self, ready: Callable[[], None], function: Callable[..., Any], *args: Any) -> Task:
+    def submit(self, ready: Callable[[], None], function: Callable[..., Result], *args: object) -> Task[Result]:
         """Start a task that runs concurrently with later work; ready: see `download_of`, for which the task waits itself."""
         if not isinstance(ready, DependentTask):
             return self._worker_pool.submit(function, *args)
@@ -206,16 +210,16 @@ class Executor:
         """A `ready` for `submit`: a function that runs when others have run; urgent: others wait for it."""
         return DependentTask(function, others, self._worker_pool.wake, urgent)
 
-    def result(self, future: Task) -> Any:
+    def result(self, task: Task[Result]) -> Result:
         """Wait for a task and return its result."""
-        return self._worker_pool.result(future)
+        return self._worker_pool.result(task)
 
     def close(self, keep_host: bool = False) -> None:
         """Wait for running tasks and end the threads; keep_host: arrays of `host_zeros` stay in use."""
         self._worker_pool.close()
 
 
-def deferred_call(name: str, state: Mapping[str, Any]) -> Callable[[], None]:
+def deferred_call(name: str, state: State) -> Callable[[], None]:
     """A deferred stage as a function, for a task that runs once the frame's other results are on the host."""
     stage, other = STAGES[name], twin()
     call = stage.bind(state)
@@ -223,7 +227,7 @@ def deferred_call(name: str, state: Mapping[str, Any]) -> Callable[[], None]:
 
 
 def _part(
-    chain: Sequence[tuple[str, Callable[..., Any], tuple[int, ...]]], times: list[tuple[str, float]], trace: Trace | None
+    chain: Sequence[tuple[str, Kernel, tuple[int, ...]]], times: list[tuple[str, float]], trace: Trace | None
 ) -> Part:
     """A part: bound stages, each on its span."""
 

@@ -2,23 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from ..cuda_src.runtime.array import Event, Stream
 from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ..cuda_src.runtime.foreign import Foreign
 from ..cuda_src.runtime.idle import take
+from .frames.device_frame import DeviceFrame
 from .stages import CUDA, MAIN, files
-
-if TYPE_CHECKING:
-    from ..encoder.frames.device_frame import DeviceFrame
 
 
 class GpuMemory:
     """Arrays on a GPU, and the streams of one user of it; several users of one GPU take turns (`order_after`)."""
 
-    streams: dict[str, Any]
+    streams: dict[str, Stream]
     tickets, parallel_b_frames = False, 0  # see Executor
 
     def __init__(self, gpu: Device, has_b_frames: bool = False) -> None:
@@ -26,16 +25,16 @@ class GpuMemory:
         self.gpu, self.has_b_frames = gpu, has_b_frames
         self._foreign: Foreign | None = None
         self._constants: dict[tuple[str, tuple[int, ...], bytes], DeviceArray] = {}
-        self._ends: dict[str, Any] = {}  # events at the ends of the streams, for the next user of the GPU
+        self._ends: dict[str, Event] = {}  # events at the ends of the streams, for the next user of the GPU
         with gpu:
             gpu.load(files(CUDA, has_b_frames))
 
-    def zeros(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
+    def zeros(self, shape: Sequence[int], dtype: DTypeLike) -> DeviceArray:
         """See Executor."""
         with self.gpu:
             return self.gpu.zeros(shape, dtype)
 
-    def host_zeros(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+    def host_zeros(self, shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:
         """See Executor: page-locked."""
         with self.gpu:
             return self.gpu.pinned(shape, dtype)
@@ -70,14 +69,14 @@ class GpuMemory:
         """Samples of other libraries on this GPU as arguments of a stage that converts them."""
         return {name: DeviceArray(self.gpu, pointer, (1,), np.uint8) for name, pointer in pointers.items()}
 
-    def begin_read(self, stream: Any, source: "DeviceFrame") -> None:
+    def begin_read(self, stream: Stream, source: DeviceFrame) -> None:
         """Order later work of a stream after that which writes a frame on this GPU. The context must be current."""
         if source.buffered is not None:
             self.gpu.wait(stream, source.buffered.buffer.made)
         elif source.order.after is not None:
             self.foreign().after(stream, source.order.after)
 
-    def end_read(self, stream: Any, source: "DeviceFrame", read: Any) -> None:
+    def end_read(self, stream: Stream, source: DeviceFrame, read: Event) -> None:
         """The frame may be overwritten once the work issued to the stream has ended; read: an event behind that work."""
         if source.buffered is not None:
             self.gpu.record(source.buffered.buffer.read, stream)

@@ -15,13 +15,16 @@ stages of one stream run in order. Frame n starts when frame n - 2 has been down
 extend_luma, the last stage of MAIN, although deblock would suffice: an event between two kernels of MAIN delays the second.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 
+from ..cuda_src.runtime.array import Stream
 from ..forks import cached_property
+from .arguments import State
 from .bundles import Getter, getters, members
+
+Kernel = Callable[..., None]  # with the arguments of a stage
 
 # EVEN: all rows take equally long. TICKETS: all threads call the stage with all rows, and take rows by ticket; SLICE_TICKETS:
 # for each slice
@@ -75,16 +78,16 @@ class Stage:
         return tuple(name for name in self.names if name not in (*self.written, *self.span))
 
     @cached_property
-    def cpu_function(self) -> Callable[..., Any]:
+    def cpu_function(self) -> Kernel:
         """The CPU kernel, imported at the first use."""
         return self._import(CPU)
 
     @cached_property
-    def cuda_function(self) -> Callable[..., Any]:
+    def cuda_function(self) -> Kernel:
         """The CUDA launcher, which also takes `stream`."""
         return self._import(CUDA)
 
-    def _import(self, folder: str) -> Callable[..., Any]:
+    def _import(self, folder: str) -> Kernel:
         file, function = self.function.split(".")
         return getattr(import_module(f"..{folder}.{file}", __package__), function)
 
@@ -95,17 +98,17 @@ class Stage:
         at = names.index(span[0]) if span else len(names)
         return getters(names[:at]), getters(names[at + len(span) :])
 
-    def around_span(self, state: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+    def around_span(self, state: State) -> tuple[list[object], list[object]]:
         """The arguments before and after the span, from the state by their names."""
         first, last = self._getters_around_span
         return [get(state) for get in first], [get(state) for get in last]
 
-    def bind(self, state: Mapping[str, Any]) -> Callable[..., Any]:
+    def bind(self, state: State) -> Kernel:
         """The CPU function with all arguments bound to the state of their names, except the span."""
         function, (before, after) = self.cpu_function, self.around_span(state)
         return lambda *part: function(*before, *part, *after)
 
-    def launch(self, state: Mapping[str, Any], part: tuple[int, ...], stream: Any) -> None:
+    def launch(self, state: State, part: tuple[int, ...], stream: Stream) -> None:
         """Start the stage on the GPU for one span (`part`)."""
         before, after = self.around_span(state)
         self.cuda_function(*before, *part, *after, stream=stream)

@@ -3,7 +3,11 @@
 import json
 import time
 from collections import defaultdict
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ..cuda_src.runtime.array import Event, Stream
+    from ..cuda_src.runtime.device import Device
 
 GPU, HOST = 1, 2  # process numbers of the format
 
@@ -14,18 +18,19 @@ class Trace:
     gpu: GPU stages are timed too, by events, which costs host time.
     """
 
-    def __init__(self, gpu: bool = True) -> None:
-        self.gpu = gpu
-        self.start = time.perf_counter()
-        self.spans: list[tuple[int, str, str, float, float, int]] = []
+    def __init__(self, gpu: bool = True, whole: "Trace | None" = None, prefix: str = "") -> None:
+        """whole: the timeline that this one adds to; prefix: of its tracks there."""
+        self.gpu, self._prefix = gpu, prefix
+        self.start: float = time.perf_counter() if whole is None else whole.start
+        self.spans: list[tuple[int, str, str, float, float, int]] = [] if whole is None else whole.spans
 
     def add(self, process: int, track: str, name: str, begin: float, seconds: float, frame: int = -1) -> None:
         """One span on a track (a stream, a thread) of the GPU or the host."""
-        self.spans.append((process, track, name, begin, seconds, frame))
+        self.spans.append((process, self._prefix + track, name, begin, seconds, frame))
 
     def part(self, prefix: str) -> "Trace":
         """A view of this timeline whose tracks get a prefix, for one of several lanes."""
-        return _Part(self, prefix)
+        return Trace(self.gpu, self, prefix)
 
     def seconds(self, process: int = GPU) -> dict[str, list[float]]:
         """Durations by name."""
@@ -35,16 +40,16 @@ class Trace:
                 by_name[name].append(seconds)
         return dict(by_name)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """The document of the file; times in microseconds from the start."""
         tracks: dict[tuple[int, str], int] = {}
-        events: list[dict[str, Any]] = []
+        events: list[dict[str, object]] = []
         for process, track, name, begin, seconds, frame in sorted(self.spans, key=lambda span: span[3]):
             number = tracks.setdefault((process, track), len(tracks))
             event = {"name": name, "ph": "X", "pid": process, "tid": number}
             event |= {"ts": round(1e6 * (begin - self.start), 3), "dur": round(1e6 * seconds, 3)}
             events.append(event | ({"args": {"frame": frame}} if frame >= 0 else {}))
-        names: list[dict[str, Any]] = [
+        names: list[dict[str, object]] = [
             {"name": "process_name", "ph": "M", "pid": number, "args": {"name": name}}
             for number, name in ((GPU, "gpu"), (HOST, "host"))
         ]
@@ -57,45 +62,43 @@ class Trace:
         return json.dumps(self.document()).encode()
 
 
-class _Part(Trace):
-    """Tracks with a prefix in another timeline."""
+class TimedSpan(NamedTuple):
+    """A span between two events of a stream."""
 
-    def __init__(self, trace: Trace, prefix: str) -> None:
-        vars(self).update(vars(trace))
-        self._prefix = prefix
-
-    def add(self, process: int, track: str, name: str, begin: float, seconds: float, frame: int = -1) -> None:
-        """See Trace."""
-        super().add(process, self._prefix + track, name, begin, seconds, frame)
+    track: str
+    name: str
+    before: "Event"
+    after: "Event"
+    frame: int
 
 
 class GpuClock:
     """Spans of GPU streams from reused timing events, converted to host time by one base event that the host waited for."""
 
-    def __init__(self, gpu: Any, trace: Trace, stream: Any) -> None:
+    def __init__(self, gpu: "Device", trace: Trace, stream: "Stream") -> None:
         self.gpu, self.trace = gpu, trace
-        self.free: list[Any] = []
-        self.open: list[tuple[str, str, Any, Any, int]] = []  # spans of the current frame
+        self.free: list[Event] = []
+        self.open: list[TimedSpan] = []  # spans of the current frame
         self.base = gpu.event(timing=True)
         gpu.record(self.base, stream)
         gpu.synchronize(self.base)
         self.base_time = time.perf_counter()
 
-    def begin(self, stream: Any) -> Any:
+    def begin(self, stream: "Stream") -> "Event":
         """Record and return the event before a span."""
         event = self.free.pop() if self.free else self.gpu.event(timing=True)
         return self.gpu.record(event, stream)
 
-    def end(self, track: str, name: str, before: Any, stream: Any, frame: int) -> None:
+    def end(self, track: str, name: str, before: "Event", stream: "Stream", frame: int) -> None:
         """Record the event after a span."""
-        self.open.append((track, name, before, self.begin(stream), frame))
+        self.open.append(TimedSpan(track, name, before, self.begin(stream), frame))
 
-    def take(self) -> list[tuple[str, str, Any, Any, int]]:
+    def take(self) -> list[TimedSpan]:
         """Spans since the last call, for `resolve` once they have ended."""
         taken, self.open = self.open, []
         return taken
 
-    def resolve(self, spans: list[tuple[str, str, Any, Any, int]]) -> None:
+    def resolve(self, spans: list[TimedSpan]) -> None:
         """Add ended spans to the trace and free their events."""
         for track, name, before, after, frame in spans:
             begin = self.base_time + self.gpu.seconds(self.base, before)

@@ -206,10 +206,6 @@ class BitReader(SyntaxElements):
         code = self.get_ue()
         return (code + 1) // 2 if code & 1 else -(code // 2)
 
-    def get_te(self, largest: int) -> int:
-        """9.1: te(v) with range 0..largest."""
-        return self.get_ue() if largest > 1 else 1 - self.get_u(1)
-
     def byte_aligned(self) -> bool:
         """7.2: byte_aligned()."""
         return self.position % 8 == 0

@@ -59,11 +59,6 @@ class PicTiming:
     clocks: list[ClockTimestamp] = field(default_factory=list)
 
 
-def delays_present(sps: Sps) -> bool:
-    """CpbDpbDelaysPresentFlag (D.2.2), as the VUI says it."""
-    return bool(sps.vui.nal_hrd_parameters_present_flag or sps.vui.vcl_hrd_parameters_present_flag)
-
-
 def _hrds(sps: Sps) -> list[tuple[str, Hrd]]:
     """The HRD parameters of the VUI, with the name of their delays in BufferingPeriod."""
     vui = sps.vui

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from h264lite.scheduler.frames.frame_executor import FrameExecutor
     from h264lite.scheduler.frames.loop import FrameLoop
     from h264lite.scheduler.frames.ring import FrameRing
-    from h264lite.scheduler.hybrid_executor import HybridExecutor
+    from h264lite.scheduler.hybrid.executor import HybridExecutor
     from h264lite.scheduler.threads.copiers import Copiers
 
 Owner: TypeAlias = "Encoder | ReorderingPipeline | Pipeline"  # of one device

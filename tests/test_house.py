@@ -130,12 +130,10 @@ def test_longer_functions_have_docstrings():
 
 
 def imported(name):
-    """(line, dotted path as parts) of everything of ours that a file imports; not what only types need."""
-    package, module = name.split("/")[:-1], tree(name)
-    types = [node for node in ast.walk(module) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    for_types = {id(inner) for node in types for inner in ast.walk(node)}
-    for node in ast.walk(module):
-        if isinstance(node, ast.ImportFrom) and node.level and id(node) not in for_types:
+    """(line, dotted path as parts) of everything of ours that a file imports, what only types need too."""
+    package = name.split("/")[:-1]
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.ImportFrom) and node.level:
             base = [*package[: len(package) + 1 - node.level], *(node.module.split(".") if node.module else [])]
             yield from ((node.lineno, [*base, alias.name]) for alias in node.names)
         dynamic = isinstance(node, ast.Call) and ast.unparse(node.func) == "import_module"

@@ -2,12 +2,43 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from .device import Device
+Stream = object  # of the driver, only passed on; None: the default stream
+Event = object  # of the driver, only passed on
+
+
+class Gpu(Protocol):
+    """What arrays and their launchers ask of their GPU: see Device."""
+
+    tile_rows: int
+    shared_limit: int
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Call the driver."""
+
+    def synchronize(self, what: Stream | Event = None) -> None:
+        """Wait on the host."""
+
+    def scratch(self, name: str, shape: Sequence[int], dtype: Any, stream: Stream, zeros: bool = False) -> "DeviceArray":
+        """An intermediate array of a stage."""
+
+    def event(self) -> Event:
+        """An event."""
+
+    def record(self, event: Event, stream: Stream = None) -> Event:
+        """Record the event behind the stream's work."""
+
+    def wait(self, stream: Stream, event: Event) -> None:
+        """Order later work of the stream after the event."""
+
+    def launch(
+        self, module: str, name: str, grid: tuple[int, ...], block: tuple[int, ...], arguments: Sequence[object],
+        stream: Stream = None, shared: int = 0,
+    ) -> None:  # fmt: skip
+        """Start a kernel."""
 
 
 class DeviceArray:
@@ -15,7 +46,7 @@ class DeviceArray:
 
     __slots__ = ("base", "device", "dtype", "ptr", "shape")
 
-    def __init__(self, device: "Device", ptr: int, shape: Sequence[int], dtype: Any, base: Any = None) -> None:
+    def __init__(self, device: Gpu, ptr: int, shape: Sequence[int], dtype: Any, base: Any = None) -> None:
         self.device, self.ptr, self.base = device, ptr, base
         self.shape, self.dtype = tuple(int(n) for n in shape), np.dtype(dtype)
 
@@ -61,14 +92,14 @@ class DeviceArray:
         last = self.shape[-1] * self.dtype.itemsize // kind.itemsize
         return DeviceArray(self.device, self.ptr, (*self.shape[:-1], last), kind, self.base or self)
 
-    def put(self, host: np.ndarray, stream: Any = None) -> "DeviceArray":
+    def put(self, host: np.ndarray, stream: Stream = None) -> "DeviceArray":
         """Upload; asynchronous if `host` is page-locked."""
         if host.shape != self.shape or host.dtype != self.dtype or not host.flags.c_contiguous:
             raise ValueError(f"array {host.shape} {host.dtype} does not match {self.shape} {self.dtype} on the GPU")
         self.device.call("memcpy_htod_async", self.ptr, host, stream)
         return self
 
-    def get(self, host: np.ndarray | None = None, stream: Any = None) -> np.ndarray:
+    def get(self, host: np.ndarray | None = None, stream: Stream = None) -> np.ndarray:
         """Download. Without `host` into a new array, and waits; with a page-locked `host` the caller must wait."""
         target = np.empty(self.shape, self.dtype) if host is None else host
         if target.shape != self.shape or target.dtype != self.dtype or not target.flags.c_contiguous:
@@ -78,6 +109,6 @@ class DeviceArray:
             self.device.synchronize(stream)
         return target
 
-    def fill(self, byte: int, stream: Any = None) -> "DeviceArray":
+    def fill(self, byte: int, stream: Stream = None) -> "DeviceArray":
         self.device.call("memset_d8_async", self.ptr, byte, self.nbytes, stream)
         return self

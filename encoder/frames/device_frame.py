@@ -1,41 +1,15 @@
-"""Input frames on a GPU, as the arguments of the stage that reads them."""
+"""Makes the source frames of callers' arrays on a GPU, which are checked here."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...scheduler.frames.gpu_sources import GpuSource
+from ...scheduler.frames.device_frame import DeviceFrame, Order
 from ...scheduler.frames.host_rgb import scale
 from ..errors import InputError
-from .producer import Order
 from .samples import Samples
 
 MOST_BYTES = 2**31 - 1  # from row to row: kernels take 32-bit numbers
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class DeviceFrame:
-    """A frame on the GPU, as the arguments of the stage that reads it.
-
-    stage: load_i420 or load_rgb; pointers: input_y and so on; numbers: distances in bytes and the like. frame: the user's
-    object, kept so that its library does not reuse the memory. first: of its array, so that its place is checked. checked:
-    the samples must be of the range of values. buffered: the encoder's buffer that it lies in.
-    """
-
-    stage: str
-    pointers: dict[str, int]
-    numbers: dict[str, Any]
-    order: Order
-    frame: Any
-    first: bool = True
-    checked: bool = False
-    buffered: GpuSource | None = None
-
-    @property
-    def is_rgb(self) -> bool:
-        """Whether it is converted to BT.709."""
-        return self.stage == "load_rgb"
 
 
 def check_device(name: str, found: int | None, encoder_gpu: int) -> None:
@@ -54,7 +28,7 @@ def of_planes(planes: tuple[Samples, ...], order: Order, frame: Any, first: bool
             raise InputError(f"plane uv with strides {uv.strides}: Cb and Cr must be neighbours")
         pitch = uv.strides[0] if len(uv.shape) == 3 else rows(uv)
         pointers = {"input_y": y.pointer, "input_u": uv.pointer, "input_v": uv.pointer + 1}
-        numbers = {"pitch": rows(y), "chroma_pitch": pitch, "chroma_step": 2}
+        numbers: dict[str, int | str] = {"pitch": rows(y), "chroma_pitch": pitch, "chroma_step": 2}
         return DeviceFrame("load_i420", pointers, numbers, order, frame, first)
     pitches = [rows(plane) for plane in planes]
     if pitches[1] != pitches[2]:
@@ -73,7 +47,8 @@ def of_rgb(
     if max(abs(places[3]), abs(places[4])) > MOST_BYTES:
         raise InputError(f"{samples.name}: rows or columns more than {MOST_BYTES} bytes apart: copy it")
     bits = [int(number.view(np.int32)) for number in (np.float32(values[0]), scale(*values))]
-    numbers = dict(zip(("rgb_kind", "rgb_step", "rgb_pitch", "rgb_low", "rgb_scale"), (samples.kind, *places[3:], *bits)))
+    names = "rgb_kind", "rgb_step", "rgb_pitch", "rgb_low", "rgb_scale"
+    numbers: dict[str, int | str] = dict(zip(names, (samples.kind, *places[3:], *bits)))
     pointers = dict(zip(("input_red", "input_green", "input_blue"), places))
     return DeviceFrame("load_rgb", pointers, numbers, order, samples.owner, first, checked)
 

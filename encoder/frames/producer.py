@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from ...scheduler.frames.device_frame import Order
 from ..errors import InputError
 
 LEGACY_STREAM = 1  # the default stream, which synchronises with the other streams of a context
@@ -20,16 +21,6 @@ class Producer(NamedTuple):
 
 
 COMPLETE = Producer(None)
-
-
-class Order(NamedTuple):
-    """How a frame is read. after: the stream to be ordered after, before: the stream that waits until the frame is read, each
-    None for none; host_waits: the host waits until then.
-    """
-
-    after: int | None
-    before: int | None
-    host_waits: bool
 
 
 def order_of(producer: Producer, first: bool, last: bool) -> Order:

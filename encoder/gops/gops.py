@@ -97,7 +97,7 @@ class Gops:
         ahead = -(-FRAMES_AHEAD * len(config.devices) // longest)
         self.queue = GopQueue(lanes, lanes * longest, frame_bytes(config), [part.start for part in parts], ahead)
         self.taken: list[EncodedFrame] = []  # see Pipeline
-        self._decisions = DecisionQueue(config, warn)
+        self._decisions = DecisionQueue[np.ndarray | Read](config, warn)
         self._buffer: Any = None  # of the next frame
         self.lanes: list[Pipeline] = []
         self._threads: list[threading.Thread] = []

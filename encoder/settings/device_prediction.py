@@ -1,10 +1,8 @@
 """Applies a tuning file to an encode: compares devices, plans, predicts times. Imports the planner."""
 
-from typing import TYPE_CHECKING
-
 from ...scheduler.arrays import Size
 from ...scheduler.hybrid.plan import SPLITTING, WHOLE, Plan
-from ...scheduler.hybrid.planner import Planned, complete, make_plan
+from ...scheduler.hybrid.planner import complete, make_plan
 from ...scheduler.hybrid.route import FrameKind
 from ...scheduler.hybrid.simulate import Prediction, predict
 from ...scheduler.hybrid.start import FEWER_TRIES
@@ -12,9 +10,6 @@ from ...scheduler.hybrid.tuning.models import CPU, Models, filled
 from ...scheduler.hybrid.tuning.tuning_file import Tuning
 from ...scheduler.stages import CPU as CPU_ONLY
 from ...scheduler.stages import STAGES
-
-if TYPE_CHECKING:
-    from .config import Config
 
 MOST_HYBRID_TIME = 0.87  # of the better device's predicted time: `auto` uses hybrid only below that
 
@@ -63,18 +58,3 @@ def faster(tuning: Tuning, frame_kind: FrameKind, hybrid: bool = True, gpu: str 
             seconds["hybrid"], best_name = both.prediction.seconds, "hybrid"
     rates = ", ".join(f"{device} {1 / spent:.0f} fps" for device, spent in seconds.items())
     return best_name, f"tuned, predicted {rates}"
-
-
-def planned(config: "Config", devices: tuple[str, ...] | None = None) -> Planned | None:
-    """The plan for this encode, with predicted times; None without a tuning file for its devices."""
-    if config.tuning is None:
-        return None
-    frame_kind = frame_kind_of(
-        config.mb_width, config.mb_height, config.ref, config.me, config.pad, config.subme, config.cabac, config.bframes
-    )
-    devices = devices or ((CPU, f"cuda:{config.ordinal}") if config.device == "hybrid" else config.devices)
-    try:
-        models = filled(config.tuning.models.with_threads(config.threads), optional=True)
-        return make_plan(devices, frame_kind, models, config.tuning.pins)
-    except ValueError:
-        return None

@@ -5,8 +5,8 @@ order. QPs are in 1 / 256.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 from zlib import crc32
 
 import numpy as np
@@ -19,9 +19,6 @@ from ..errors import Error, OptionError
 from .frame_requests import IDR
 from .option_types import lines_of, read_option_file
 from .pyramid import coding_order
-
-if TYPE_CHECKING:
-    from .config import Config
 
 _FORMAT = "h264lite-statistics 1"
 # qp: mean of the macroblocks; over: what it is above the rate factor before any control of sizes; asked: by the user
@@ -48,6 +45,34 @@ class FirstPass(NamedTuple):
     headers: np.ndarray  # bits, with all that are no vectors or levels
     vectors: np.ndarray
     levels: np.ndarray
+
+
+class PassSettings(Protocol):
+    """The used fields of Config, besides those that _SETTINGS names."""
+
+    @property
+    def stats(self) -> str:
+        """The file's name."""
+
+    @property
+    def requests(self) -> Sequence[object]:
+        """Of --qpfile."""
+
+    @property
+    def zones(self) -> Sequence[object]:
+        """Of --zones."""
+
+    @property
+    def bframes(self) -> int:
+        """Most B frames between two others."""
+
+    @property
+    def b_pyramid(self) -> str:
+        """See pyramid.py."""
+
+    @property
+    def first_pass(self) -> FirstPass | None:
+        """What the file says, in the second pass."""
 
 
 class CodedFrame(Protocol):
@@ -78,7 +103,7 @@ def check_pass(values: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
         raise OptionError(f"{number}: QPs are constant: it contradicts --qp", "pass")
 
 
-def read_pass(config: "Config") -> FirstPass:
+def read_pass(config: PassSettings) -> FirstPass:
     """The statistics for an encode; OptionError that says why they do not belong to it."""
     name = config.stats
     text = read_option_file(name, "stats", _LARGEST, "ascii", "no statistics of a first pass")
@@ -94,13 +119,13 @@ def read_pass(config: "Config") -> FirstPass:
         raise OptionError(f"{name}: {error}", "stats") from None
 
 
-def check_frames(config: "Config", frames: int | None) -> None:
+def check_frames(config: PassSettings, frames: int | None) -> None:
     """OptionError if statistics are of another number of frames than come, as far as that is known."""
     if config.first_pass is not None and frames not in (None, len(config.first_pass.types)):
         raise OptionError(f"{config.stats}: of {len(config.first_pass.types)} frames, and there are {frames}", "stats")
 
 
-def _first_line(config: "Config", frames: int) -> str:
+def _first_line(config: PassSettings, frames: int) -> str:
     requests = f"{crc32(repr((config.zones, config.requests)).encode()):08x}"  # --zones and --qpfile
     settings = [f"{name}={getattr(config, name)}" for name in _SETTINGS]
     return " ".join([_FORMAT, f"encoder={__version__}", *settings, f"requests={requests}", f"frames={frames}"])
@@ -171,7 +196,7 @@ def _coding_places(types: Iterable[str], bframes: int, pyramid: str) -> list[tup
 class PassFile:
     """Writes the statistics of an encode: the file changes when all frames are coded."""
 
-    def __init__(self, config: "Config") -> None:
+    def __init__(self, config: PassSettings) -> None:
         """Error if no file of this name can be made."""
         self._config, self._lines, self._is_done = config, [" ".join(_COLUMNS)], False
         try:

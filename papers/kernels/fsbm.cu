@@ -1,10 +1,10 @@
 // Full search and step search of 32x32 blocks, kernel by kernel as papers 000 and 002 built them up: a launch a candidate, a
 // thread a candidate, a CUDA block a candidate with threads in z. `block` uint8[32, 32] and `area` uint8[stride, stride] are cut
 // from the frames; candidate (dx, dy) begins at area[dy][dx]; a block at the picture's end has `columns` x `rows` samples.
+#include "papers/fsbm_launch.cuh"
 #include "simd.cuh"
 
 constexpr int B = 32;
-constexpr int COST_OUTSIDE = 9999999;  // of a candidate that leaves the picture, the figure of Algorithm 1
 
 DEVICE int difference(const uint8_t *a, const uint8_t *b) { return abs(int(*a) - int(*b)); }
 

@@ -11,7 +11,7 @@ from . import scalar
 
 MODULE = "papers/fsbm"
 SIZE = 32
-COST_OUTSIDE = 9999999  # as the kernels
+COST_OUTSIDE = 9999999  # of a candidate that leaves the picture, the figure of Algorithm 1
 Finish = Callable[[], tuple[int, int, int]]
 
 

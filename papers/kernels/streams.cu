@@ -1,9 +1,8 @@
 // Paper 001: a CUDA block of 32x32 threads for every 4x4 block of the picture, a thread a candidate. The 4x4 block and a window of
 // 32x32 samples about it lie in shared memory; SADs of 8x4, 4x8 and 8x8 blocks come by addition, only in CUDA blocks of even
 // column, even row, or both; the lowest by a reduction in two dimensions. Candidates whose block leaves the window are left out.
+#include "papers/streams_launch.cuh"
 #include "frames.cuh"
-
-constexpr int SIDE = 32, BEFORE = 14;  // the window begins 14 samples left of and above the block
 
 template <class Frames>
 DEVICE void search(const Frames &current, const Frames &reference, int width, int height, unsigned *best) {

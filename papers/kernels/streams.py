@@ -18,7 +18,7 @@ SCENARIOS = {
     "scenario-3": "no streams: frames into textures one by one, under a lock",
 }
 MODES = ((4, 4), (8, 4), (4, 8), (8, 8))  # width, height, in the order of the results
-SIDE, BEFORE = 32, 14  # the window, as the kernel has it
+SIDE, BEFORE = 32, 14  # of the window; samples of it left of and above the block
 
 
 class Scenarios:

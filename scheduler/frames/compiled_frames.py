@@ -1,33 +1,38 @@
 """The frames of a loop on a CPU as compiled calls: all stages of a frame in compiled code (scheduler/compiled_frame.py)."""
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
 
-from ..compiled_frame import ArgumentGroup, ArgumentGroups, Call, CompiledFrame, MakeGroup, State
+from ..arguments import MakeGroup, State
+from ..coding_settings import CodingSettings
+from ..compiled_frame import ArgumentGroup, ArgumentGroups, CompiledFrame, MakeSteps, Steps
+from ..cuda_executor import CudaExecutor
 from ..executor import Executor
 from ..frame_spec import FrameSpec
 from ..stages import ENTROPY_STAGE, STAGES, frame_steps
 from .frame import Frame, HostFrame
 
-if TYPE_CHECKING:
-    from ...encoder.settings.config import Config
-
 MOST_KINDS = 64  # of frames: they differ by numbers of entries, weights, slices
 
 
 class CompiledFrames:
-    """The compiled frames of a loop, by kind of frame."""
+    """The compiled frames of a loop, by kind of frame.
 
-    def __init__(self, config: "Config") -> None:
-        self._config = config
+    Threads of the pool share them without a lock: each reads or writes a dict in one step, and those that miss a kind at the
+    same time make equal frames, of which the last one stays.
+    """
+
+    def __init__(self, settings: CodingSettings) -> None:
+        self._settings = settings
         self._compiled_frames: dict[Hashable, CompiledFrame | None] = {}  # None: stages of the kind cannot be called so
         self._groups = ArgumentGroups()
 
     def bind(
-        self, executor: Any, frame: Frame, wanted: Sequence[Sequence[MakeGroup]], entropy: Sequence[MakeGroup]
-    ) -> Callable[[], None] | None:
+        self, executor: Executor | CudaExecutor, frame: Frame, wanted: Sequence[Sequence[MakeGroup]],
+        entropy: Sequence[MakeGroup],
+    ) -> Callable[[], None] | None:  # fmt: skip
         """A function that runs all stages of a frame but the entropy stage, which `write_slices` becomes. None if its stages
         are compared, or cannot be called without the interpreter.
 
@@ -47,20 +52,23 @@ class CompiledFrames:
         return partial(executor.run_compiled, stages, groups, frame.stage_seconds)
 
     def _of(
-        self, launch_key: Hashable, make_steps: Callable[..., Any], groups: Sequence[ArgumentGroup]
+        self, launch_key: Hashable, make_steps: MakeSteps, groups: Sequence[ArgumentGroup]
     ) -> CompiledFrame | None:
-        if launch_key not in self._compiled_frames:
-            if len(self._compiled_frames) >= MOST_KINDS:
-                self._compiled_frames.clear()
-            try:
-                self._compiled_frames[launch_key] = CompiledFrame(make_steps, groups)
-            except ValueError:
-                self._compiled_frames[launch_key] = None
-        return self._compiled_frames[launch_key]
+        try:
+            return self._compiled_frames[launch_key]
+        except KeyError:
+            pass
+        compiled = None
+        with suppress(ValueError):
+            compiled = CompiledFrame(make_steps, groups)
+        if len(self._compiled_frames) >= MOST_KINDS:
+            self._compiled_frames.clear()
+        self._compiled_frames[launch_key] = compiled
+        return compiled
 
     def _make_steps(
         self, executor: Executor, frame: Frame, wanted: Sequence[Sequence[MakeGroup]], states: Sequence[State]
-    ) -> list[list[list[Call]]]:
+    ) -> Steps:
         """See CompiledFrame. states: of the groups `wanted`."""
         left = iter(states)
         state, *entry_states = [
@@ -70,17 +78,19 @@ class CompiledFrames:
         return [
             [[(STAGES[name], span, of_entry[ref] if ref >= 0 else state) for name, span in part]
              for part in executor.parts(names)]
-            for names, ref in steps_of(self._config, frame.spec)
+            for names, ref in steps_of(self._settings, frame.spec)
         ]  # fmt: skip
 
 
-def steps_of(config: "Config", spec: FrameSpec, for_download: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], int]]:
+def steps_of(
+    settings: CodingSettings, spec: FrameSpec, for_download: tuple[str, ...] = ()
+) -> list[tuple[tuple[str, ...], int]]:
     """See frame_steps."""
-    options = config.me, for_download, config.subme, config.cabac, spec.luma_weighted
-    return frame_steps(spec.n_ref, *options, spec.n_ref1, spec.is_reference, config.has_b_frames, bool(spec.mb_qp))
+    options = settings.me, for_download, settings.subme, settings.cabac, spec.luma_weighted
+    return frame_steps(spec.n_ref, *options, spec.n_ref1, spec.is_reference, settings.has_b_frames, bool(spec.mb_qp))
 
 
-def _entropy_steps(states: Sequence[State]) -> list[list[list[Call]]]:
+def _entropy_steps(states: Sequence[State]) -> Steps:
     """The entropy stage alone."""
     state: State = {}
     for more in states:

@@ -1,15 +1,19 @@
 """The coding loop on a GPU: upload of the source, all stages, the bits of the slices, download of the results."""
 
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from ...cuda_src.runtime.array import DeviceArray
+from ..arguments import State
+from ..coding_settings import CodingSettings
 from ..cuda_executor import CudaExecutor, FramePlace
 from .dpb import DecodedPictureBuffer
-from .frame import Frame, HostFrame, Zeros, nothing, split_planes, split_upload, upload_shape
-from .loop import Arrays, FrameBinding, Loop, LoopSettings, PreviousFrame
-from .placeholders import DECODED, FIRST_ENTRY, Placeholders
+from .frame import Frame, FrameArrays, HostFrame, References, Zeros, nothing, split_planes, split_upload, upload_shape
+from .loop import Loop
+from .loop_arrays import Arrays, FrameBinding
+from .placeholders import DECODED, FIRST_ENTRY, GpuFrame, Placeholders
 from .stream_schedule import StreamSchedule
 
 
@@ -19,30 +23,28 @@ class CudaLoop(Loop):
     executor: CudaExecutor
 
     def __init__(
-        self, settings: LoopSettings, executor: CudaExecutor, arrays: Arrays | None = None,
-        dpb: DecodedPictureBuffer | None = None, frames_on_device: list[Frame] | None = None,
+        self, settings: CodingSettings, executor: CudaExecutor, arrays: Arrays | None = None,
+        dpb: DecodedPictureBuffer | None = None, frames_on_device: list[GpuFrame] | None = None,
     ) -> None:  # fmt: skip
         """arrays, dpb, frames_on_device: shared with a loop that alternates with this one."""
         super().__init__(settings, executor, arrays, dpb)
-        config, zeros = settings.config, executor.zeros
-        self.frames_on_device = frames_on_device or [
-            Frame(config.mb_width, config.mb_height, zeros, config.has_b_frames) for _ in range(executor.frames_on_device)
-        ]
+        zeros = executor.zeros
+
+        def make_frame(zeros: Zeros[DeviceArray]) -> GpuFrame:
+            return FrameArrays(settings.mb_width, settings.mb_height, zeros, settings.has_b_frames)
+
+        self.frames_on_device = frames_on_device or [make_frame(zeros) for _ in range(executor.frames_on_device)]
         self.inputs = [_input(settings, zeros) for _ in self.frames_on_device]
-        self.placeholders = Placeholders(
-            self.arrays, list(zip(self.frames_on_device, self.inputs)),
-            lambda placeholder_zeros: Frame(config.mb_width, config.mb_height, placeholder_zeros, config.has_b_frames),
-            partial(_input, settings),
-        )  # fmt: skip
+        references = self.arrays.references
+        assert isinstance(references, References)
+        frames = list(zip(self.frames_on_device, self.inputs))
+        self.placeholders = Placeholders(executor.gpu, references, frames, make_frame, partial(_input, settings))
         self._stream_schedule = StreamSchedule(executor.parallel_b_frames, len(self.frames_on_device))
         arrays_b = [self.arrays.with_own_workspace() for _ in range(executor.parallel_b_frames)]
         self._arrays_of = [self.arrays, *arrays_b]  # by stream
-        self._placeholders_of = [
-            self.placeholders,
-            *(self.placeholders.with_workspace(arrays.workspace) for arrays in arrays_b),
-        ]
+        self._recorded_arrays_of = [replace(arrays, references=self.placeholders.references) for arrays in self._arrays_of]
 
-    def _code(self, frame: Frame, slot: int, list_slots: tuple[int, ...], previous: PreviousFrame | None) -> Frame:
+    def _code(self, frame: Frame, binding: FrameBinding) -> GpuFrame:
         """See Loop."""
         assert isinstance(frame, HostFrame)
         frame.levels_packed, frame.write_slices = False, nothing
@@ -50,6 +52,7 @@ class CudaLoop(Loop):
             frame.mark_levels_dirty()
         executor, k, source = self.executor, frame.index % len(self.frames_on_device), frame.device_source
         device_frame, spec = self.frames_on_device[k], frame.spec
+        slot, list_slots = binding.slot, binding.list_slots
         is_disposable = bool(spec.n_ref1) and not spec.is_reference
         stream, waits = self._stream_schedule.enter(frame.index, slot, list_slots, is_disposable)
         executor.enter(stream, waits)
@@ -61,27 +64,26 @@ class CudaLoop(Loop):
             qps = _qps(frame, device_frame)
             executor.import_device_frame(frame.index, source, pairs, state, qps)
         if not executor.records:
-            params = self.inputs[k]["frame_params"]
-            self._issue(
-                frame, FrameBinding(self._arrays_of[stream], device_frame, params, slot, list_slots, previous), self.inputs[k]
-            )
+            inputs = self.inputs[k]
+            on_gpu = binding._replace(arrays=self._arrays_of[stream], frame=device_frame, params=inputs["frame_params"])
+            self._issue(frame, on_gpu, inputs)
             return device_frame
-        placeholders = self._placeholders_of[stream]
+        placeholders = self.placeholders
         recording_key = (
             stream, spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp),
             source is None, frame.keep_reconstruction, frame.pending_fence is None,
         )  # fmt: skip
         place = FramePlace(frame.index, frame.ring_slot, frame.upload, frame.host_buffers)
-        addresses = placeholders.addresses(k, slot, list_slots, previous, spec.n_ref)
+        addresses = placeholders.addresses(k, slot, list_slots, binding.previous, spec.n_ref)
         if not executor.replay(recording_key, place, addresses):
             with executor.record(recording_key, place, addresses):
                 entries = tuple(range(FIRST_ENTRY, FIRST_ENTRY - len(list_slots), -1))
-                params = placeholders.input["frame_params"]
-                binding = FrameBinding(placeholders, placeholders.frame, params, DECODED, entries, placeholders.previous)
-                self._issue(frame, binding, placeholders.input)
+                arrays, params = self._recorded_arrays_of[stream], placeholders.input["frame_params"]
+                recorded = FrameBinding(arrays, placeholders.frame, params, DECODED, entries, placeholders.previous)
+                self._issue(frame, recorded, placeholders.input)
         return device_frame
 
-    def _issue(self, frame: HostFrame, binding: FrameBinding, inputs: dict[str, Any]) -> None:
+    def _issue(self, frame: HostFrame, binding: FrameBinding, inputs: State) -> None:
         """Start all work of a frame, without the import of a source that is on the GPU. inputs: its upload target."""
         executor, device_frame = self.executor, binding.frame
         if frame.device_source is None:
@@ -90,23 +92,22 @@ class CudaLoop(Loop):
             qps = _qps(frame, device_frame)
             executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, frame.pending_fence, qps)
         entropy_state = {"frame_params": inputs["frame_params"], "slice_data": executor.mapped(frame.slice_data)}
-        self._stages(frame, binding, entropy_state)
+        self._stages(executor, frame, binding, entropy_state)
         results = [(device_frame.block, frame.block), *self._decoded(frame, binding)]
         if frame.with_levels:
             results.append((device_frame.levels, frame.levels))
         executor.download_results(frame.index, results, frame.ring_slot)
 
 
-def _qps(frame: HostFrame, device_frame: Frame) -> list[tuple[np.ndarray, Any]]:
+def _qps(frame: HostFrame, device_frame: GpuFrame) -> list[tuple[np.ndarray, DeviceArray]]:
     """What to copy after the conversion of the source, which fills qp."""
     return [(frame.mb_qp, device_frame.qp)] if frame.spec.mb_qp else []
 
 
-def _input(settings: LoopSettings, zeros: Zeros) -> dict[str, Any]:
+def _input(settings: CodingSettings, zeros: Zeros[DeviceArray]) -> State:
     """The upload target of a frame of display size on a GPU, with its parameters, planes and pitches by name."""
-    config = settings.config
-    upload = zeros(upload_shape(config.mb_height, config.display), np.uint8)
-    source, params = split_upload(upload, config.mb_height, config.display)
-    y, u, v = split_planes(source, config.display)
-    pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2, "chroma_step": 1}
+    upload = zeros(upload_shape(settings.mb_height, settings.display), np.uint8)
+    source, params = split_upload(upload, settings.mb_height, settings.display)
+    y, u, v = split_planes(source, settings.display)
+    pitches = {"pitch": settings.width, "chroma_pitch": (settings.width + 1) // 2, "chroma_step": 1}
     return {"upload": upload, "frame_params": params, "input_y": y, "input_u": u, "input_v": v, **pitches}

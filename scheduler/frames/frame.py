@@ -7,11 +7,13 @@ import math
 import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...cpu_simd.layout import DISTANCES, HEADER_BITS, N_LEVEL_BLOCKS
+from ...cuda_src.runtime.array import DeviceArray
 from ...forks import cached_property
 from ..arrays import (
     ALL_REFS,
@@ -34,13 +36,11 @@ from ..arrays import (
 )
 from ..frame_spec import FrameSpec, SliceHeaders
 from ..threads.copiers import Copiers, Target
+from .device_frame import DeviceFrame
 from .host_rgb import RgbFrame
 
-if TYPE_CHECKING:
-    from ...encoder.frames.device_frame import DeviceFrame
-
-Array = Any  # np.ndarray, or a GPU array
-Zeros = Callable[[tuple[int, ...], Any], Array]
+A = TypeVar("A", np.ndarray, DeviceArray)
+Zeros = Callable[[tuple[int, ...], DTypeLike], A]
 Run = Callable[[Sequence[Callable[[], None]]], None]  # runs functions concurrently
 HELPERS = 3  # threads that help to copy a frame to its upload buffer: one copies 5 to 7 GB/s
 LEAST_SHARED_BYTES = 1 << 20  # bytes of a frame: smaller ones are copied by the caller alone
@@ -48,30 +48,26 @@ LAZY = 1 << 16  # bytes of an array for which a mapping of its own is worth its 
 _ALIGNED = 256  # bytes: alignment of GPU memory
 
 
-class Frame:
-    """A frame in the pipeline, reused for later frames.
+class FrameArrays(Generic[A]):
+    """The arrays of a frame in the memory of a device, reused for later frames.
 
-    zeros(shape, dtype) allocates its arrays. The results of the loop, except the levels, share one block of memory, so that
-    one copy downloads them from a GPU.
+    The results of the loop, except the levels, share one block of memory, so that one copy downloads them from a GPU.
     """
-
-    spec: FrameSpec  # set when the frame enters the loop
-    headers: SliceHeaders
-    sei: bytes = b""  # the RBSP with the times of the frame, or empty
 
     if TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Array:
+        def __getattr__(self, name: str) -> A:
             """A result, by its name in scheduler/arrays.py."""
 
-    def __init__(self, mb_width: int, mb_height: int, zeros: Zeros = np.zeros, has_b_frames: bool = False) -> None:
+    def __init__(self, mb_width: int, mb_height: int, zeros: Zeros[A], has_b_frames: bool = False) -> None:
+        """zeros(shape, dtype) allocates an array."""
         size = Size(mb_width, mb_height, has_b_frames=has_b_frames)
-        self.planes: tuple[Array, ...] = tuple(_allocate(name, size, zeros) for name in SOURCES)
-        self.results: dict[str, Array] = {}
+        self.planes: tuple[A, ...] = tuple(_allocate(name, size, zeros) for name in SOURCES)
+        self.results: dict[str, A] = {}
         names = of_roles(RESULT, SECOND_LIST, GPU_RESULT)
         layout = [(name, ARRAYS[name].shape(size), np.dtype(ARRAYS[name].dtype)) for name in names]
         sizes = [_aligned(math.prod(shape) * dtype.itemsize) for _, shape, dtype in layout]
-        self.block = zeros((sum(sizes),), np.uint8)
+        self.block: A = zeros((sum(sizes),), np.uint8)
         at = 0
         for (name, shape, dtype), room in zip(layout, sizes):
             used = math.prod(shape) * dtype.itemsize
@@ -79,10 +75,32 @@ class Frame:
             at += room
         self.results |= {name: _allocate(name, size, zeros) for name in of_roles(LEVELS)}
         vars(self).update(self.results)
+
+    @cached_property
+    def arrays(self) -> dict[str, A]:
+        """The arrays by the names that the stage table uses."""
+        return self.results | dict(zip(SOURCES, self.planes))
+
+
+AnyFrame = FrameArrays[Any]  # in the memory of any device
+
+
+class Frame(FrameArrays[np.ndarray]):
+    """A frame in the pipeline, with its arrays on the host, reused for later frames."""
+
+    spec: FrameSpec  # set when the frame enters the loop
+    headers: SliceHeaders
+    sei: bytes = b""  # the RBSP with the times of the frame, or empty
+
+    def __init__(
+        self, mb_width: int, mb_height: int, zeros: Zeros[np.ndarray] = np.zeros, has_b_frames: bool = False
+    ) -> None:
+        super().__init__(mb_width, mb_height, zeros, has_b_frames)
+        size = Size(mb_width, mb_height)
         self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if downloaded
         self.keep_reconstruction = True  # whether `decoded` of this frame is downloaded
         self.levels_packed = False  # the loop ran on GPUs: `levels` were downloaded packed (cuda_src/compact.py)
-        self.slice_data: Array = _allocate("slice_data", size, np.zeros)  # pages exist once written
+        self.slice_data: np.ndarray = _allocate("slice_data", size, np.zeros)  # pages exist once written
         self.frame_params = np.zeros(HEADER_BITS + mb_height, np.int32)
         self.write_slices: Callable[[], None] = nothing  # the entropy stage, if the loop leaves it to a task
         self._params: tuple[tuple[int, ...], tuple[int, ...]] = (), ()  # as written
@@ -90,11 +108,6 @@ class Frame:
         self.index = 0  # number of frames that entered before it
         self.ring_slot = 0  # index in the ring of frames
         self.stage_seconds: dict[str, float] = {}
-
-    @cached_property
-    def arrays(self) -> dict[str, Array]:
-        """The arrays by the names that the stage table uses."""
-        return self.results | dict(zip(SOURCES, self.planes))
 
     def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, copiers: Copiers | None = None) -> None:
         """Copy in a frame of display size; repeat its last column and row up to the coded size."""
@@ -109,11 +122,11 @@ class Frame:
         self._pad(source.display)
         return outside
 
-    def display_planes(self, display: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
+    def display_planes(self, display: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...]:
         """Y, Cb, Cr of the loaded source in display size; display: (height, width) of the planes."""
         return tuple(plane[:height, :width] for plane, (height, width) in zip(self.planes, display))
 
-    def wide_planes(self) -> tuple[Array, ...]:
+    def wide_planes(self) -> tuple[np.ndarray, ...]:
         """The source planes in coded width, with or without the rows that repeat the last one; contiguous."""
         return self.planes
 
@@ -147,7 +160,7 @@ class Frame:
     def unpack_levels(self) -> None:
         """Unpack downloaded levels; nothing to do here."""
 
-    def samples(self) -> tuple[Array, ...]:
+    def samples(self) -> tuple[np.ndarray, ...]:
         """The source planes in coded size; I_PCM takes its samples from them."""
         return self.planes
 
@@ -155,7 +168,7 @@ class Frame:
 class SourceBuffer:
     """Memory of a source of display size and of frame_params, from which one copy uploads both; see HostFrame."""
 
-    def __init__(self, mb_height: int, display: Sequence[tuple[int, int]], zeros: Zeros) -> None:
+    def __init__(self, mb_height: int, display: Sequence[tuple[int, int]], zeros: Zeros[np.ndarray]) -> None:
         self.upload = zeros(upload_shape(mb_height, display), np.uint8)
         self.source, self.frame_params = split_upload(self.upload, mb_height, display)
         self.planes = split_planes(self.source, display)
@@ -176,8 +189,8 @@ class HostFrame(Frame):
     """
 
     def __init__(
-        self, mb_width: int, mb_height: int, zeros: Zeros, display: Sequence[tuple[int, int]], by_rows: bool = False,
-        with_levels: bool = False, has_b_frames: bool = False,
+        self, mb_width: int, mb_height: int, zeros: Zeros[np.ndarray], display: Sequence[tuple[int, int]],
+        by_rows: bool = False, with_levels: bool = False, has_b_frames: bool = False,
     ) -> None:  # fmt: skip
         """by_rows: any rows of any array may be copied to or from a GPU; else planes stay on the host, and levels unless
         with_levels.
@@ -249,11 +262,11 @@ class HostFrame(Frame):
         self._padded = False
         self.device_source = None
 
-    def display_planes(self, display: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
+    def display_planes(self, display: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...]:
         """See Frame."""
         return self.input_planes
 
-    def wide_planes(self) -> tuple[Array, ...]:
+    def wide_planes(self) -> tuple[np.ndarray, ...]:
         """See Frame: the upload buffer, if nothing is repeated at the right."""
         if self._padded or self.input_planes[0].shape[1] % 16:
             return self.samples()
@@ -279,7 +292,7 @@ class HostFrame(Frame):
             self._copying.end(self.upload_fence)
             self._copying = None
 
-    def load_from_gpu(self, source: "DeviceFrame") -> None:
+    def load_from_gpu(self, source: DeviceFrame) -> None:
         """The source is on the GPU; with by_rows its planes are downloaded with the results (I_PCM needs the samples)."""
         self.complete()
         self.device_source = source
@@ -299,11 +312,12 @@ class HostFrame(Frame):
             return False
         return bool((self.outside if source.buffered is None else source.buffered.outside)[0])
 
-    def samples(self) -> tuple[Array, ...]:
+    def samples(self) -> tuple[np.ndarray, ...]:
         """See Frame; padded at the first call."""
         self.complete()
         if not self._padded:
-            super().load(*self.input_planes)
+            y, u, v = self.input_planes
+            super().load(y, u, v)
             self._padded = True
         return self.planes
 
@@ -327,7 +341,7 @@ def nothing() -> None:
     """The deferred part of the entropy stage if the loop has run it."""
 
 
-def lazy_zeros(shape: Sequence[int], dtype: Any) -> np.ndarray:
+def lazy_zeros(shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:
     """As np.zeros, for arrays that most frames never use: their pages exist once written.
 
     np.zeros may take memory that was freed before, and clears it.
@@ -350,58 +364,66 @@ def upload_shape(mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[in
     return (_aligned(sum(height * width for height, width in display)) + _aligned(4 * (HEADER_BITS + mb_height)),)
 
 
-def split_upload(upload: Array, mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[Array, Array]:
+def split_upload(upload: A, mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[A, A]:
     """Views of an upload buffer: the samples of the source, uint8[n], and frame_params int32[>= HEADER_BITS + mb_height]."""
     samples = sum(height * width for height, width in display)
     return upload[:samples], upload[_aligned(samples) :].view(np.dtype(np.int32))
 
 
-def split_planes(source: Array, display: Sequence[tuple[int, int]]) -> tuple[Array, ...]:
+def split_planes(source: A, display: Sequence[tuple[int, int]]) -> tuple[A, ...]:
     """Views of the consecutive planes in `source`, uint8[n]; display: (height, width) of each."""
     cuts = np.cumsum([0, *(height * width for height, width in display)]).tolist()
     return tuple(source[a:b].reshape(*shape) for a, b, shape in zip(cuts, cuts[1:], display))
 
 
-def _allocate(name: str, size: Size, zeros: Zeros) -> Array:
-    """An array of the table."""
-    return zeros(ARRAYS[name].shape(size), ARRAYS[name].dtype)
+def _allocate(name: str, size: Size, zeros: Zeros[A], more: tuple[int, ...] = ()) -> A:
+    """An array of the table; more: sizes of axes before its own."""
+    return zeros(more + ARRAYS[name].shape(size), ARRAYS[name].dtype)
 
 
-@dataclass
-class References:
+@dataclass(eq=False)
+class References(Generic[A]):
     """The decoded picture buffer: deblocked frames with borders, and their motion for B frames, by slot.
 
     luma    uint8[n_slots, 4, H + 2 pad, W + 2 pad]   integer samples G and half samples b, h, j (Figure 8-4)
     chroma  uint8[n_slots, 2, H/2 + pad, W/2 + pad]   Cb, Cr; both by POOLS of scheduler/arrays.py
     """
 
-    luma: Array
-    chroma: Array
-    kept: list[dict[str, Array]]  # arrays of role KEPT, by slot and name
+    luma: A
+    chroma: A
+    kept: list[dict[str, A]]  # arrays of role KEPT, by slot and name
 
     @classmethod
-    def allocate(cls, n_slots: int, size: Size, zeros: Zeros = np.zeros) -> "References":
+    def allocate(cls, n_slots: int, size: Size, zeros: Zeros[A]) -> "References[A]":
         """`n_slots` frames."""
         kept = [{name: _allocate(name, size, zeros) for name in of_roles(KEPT)} for _ in range(n_slots)]
         return cls(kept=kept, **{pool: zeros(pool_shape(pool, n_slots, size), np.uint8) for pool in POOLS})
 
+    def planes(self, slot: int) -> tuple[A, A]:
+        """Luma and chroma of a slot."""
+        return self.luma[slot], self.chroma[slot]
 
-class Workspace:
+    def motion(self, slot: int) -> dict[str, A]:
+        """Motion of the frame in a slot, by name."""
+        return self.kept[slot]
+
+
+class Workspace(Generic[A]):
     """Intermediate arrays between the stages of a frame; one set, since one frame at a time is in the loop."""
 
-    def __init__(self, size: Size, n_ref: int, zeros: Zeros = np.zeros) -> None:
-        self._arrays = {name: _allocate(name, size, zeros) for name in of_roles(WORKSPACE, TICKETS, BIPREDICTION)}
-        searches = [(name, ARRAYS[name]) for name in of_roles(SEARCH)]
-        self._searches = {name: zeros((n_ref, *array.shape(size)), array.dtype) for name, array in searches}
+    def __init__(self, size: Size, n_ref: int, zeros: Zeros[A]) -> None:
+        names = of_roles(WORKSPACE, TICKETS, BIPREDICTION)
+        self._arrays: dict[str, A] = {name: _allocate(name, size, zeros) for name in names}
+        self._searches: dict[str, A] = {name: _allocate(name, size, zeros, (n_ref,)) for name in of_roles(SEARCH)}
         for view in VIEWS.values():
             (name, number), *_ = view.of
             if number == ALL_REFS and name in self._searches:
                 self._arrays[view.name] = self._searches[name]
 
-    def arrays(self) -> dict[str, Array]:
+    def arrays(self) -> dict[str, A]:
         """The arrays by the names that the stage table uses; those of one reference are in `of_reference`."""
         return self._arrays
 
-    def of_reference(self, ref: int) -> dict[str, Array]:
+    def of_reference(self, ref: int) -> dict[str, A]:
         """The arrays of the search in RefPicList0[ref]."""
         return {name: array[ref] for name, array in self._searches.items()}

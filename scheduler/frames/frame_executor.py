@@ -3,51 +3,52 @@
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from ..arrays import Size
 from ..check import TwinDiffers
+from ..coding_settings import CodingSettings
 from ..cuda_executor import CudaExecutor
 from ..devices import DeviceMemoryError, DeviceUnavailable, GpuLost, OneDevice, make_executor
 from ..executor import Executor
 from ..frame_spec import FrameSpec
+from ..gpu_memory import GpuMemory
 from ..threads.lazy_task import Task
 from ..threads.watchdog import Stuck
 from ..trace import HOST, Trace
 from .cuda_loop import CudaLoop
+from .device_frame import DeviceFrame
 from .frame import Frame, HostFrame
 from .gpu_sources import GpuSourcePool
-from .loop import FrameLoop, Loop, LoopSettings
+from .loop import FrameLoop, Loop
 from .ring import FrameRing
 
 if TYPE_CHECKING:
-    from ...encoder.frames.device_frame import DeviceFrame
     from ..hybrid.executor import HybridExecutor
     from ..hybrid.start import Hybrid
 
-Finish = Callable[[Frame], Any]
+Result = TypeVar("Result")  # of a frame
 
 
-class Handle:
+class Handle(Generic[Result]):
     """A frame in flight. finish(frame) makes its result of the frame's arrays, in any thread."""
 
     __slots__ = ("_owner", "finish", "frame", "ready", "task")
 
-    def __init__(self, owner: "FrameExecutor", frame: Frame, finish: Finish) -> None:
+    def __init__(self, owner: "FrameExecutor[Result]", frame: Frame, finish: Callable[[Frame], Result]) -> None:
         self._owner, self.frame, self.finish = owner, frame, finish
         self.ready: Callable[[], None] | None = None
-        self.task: Task | None = None  # None: its loop has not run
+        self.task: Task[Result] | None = None  # None: its loop has not run
 
     def done(self) -> bool:
         """Whether the result can be had without waiting for other work."""
         return self.task is not None and self.task.done()
 
-    def result(self) -> Any:
+    def result(self) -> Result:
         """The result; blocks until it exists. After an exception that is none of the device, it can be asked for again."""
         return self._owner.result(self)
 
 
-class FrameExecutor:
+class FrameExecutor(Generic[Result]):
     """The device of an encode, with the frames in flight.
 
     Below it lie uploads, recordings, downloads and the recovery from a lost GPU. An encode that chose its device itself
@@ -56,13 +57,13 @@ class FrameExecutor:
     """
 
     def __init__(
-        self, settings: LoopSettings, keep_decoded: bool, most_in_flight: int, warn: Callable[[str], None],
+        self, settings: CodingSettings, keep_decoded: bool, most_in_flight: int, warn: Callable[[str], None],
         trace: Trace | None = None,
     ) -> None:  # fmt: skip
         """keep_decoded: `frame.decoded` is wanted; warn: called with a sentence when the device changes."""
-        self.settings, self.config, self.warn, self.trace = settings, settings.config, warn, trace
+        self.settings, self.warn, self.trace = settings, warn, trace
         self._keep_decoded, self._most_in_flight = keep_decoded, most_in_flight
-        self.in_flight: deque[Handle] = deque()
+        self.in_flight: deque[Handle[Result]] = deque()
         self._gpu_sources: GpuSourcePool | None = None
         self.loop, self.ring = self._start()
 
@@ -78,7 +79,7 @@ class FrameExecutor:
         return executor if isinstance(executor, Executor) and executor.has_threads else None
 
     # ---- frames
-    def encode(self, spec: FrameSpec, frame: Frame, finish: Finish) -> Handle:
+    def encode(self, spec: FrameSpec, frame: Frame, finish: Callable[[Frame], Result]) -> Handle[Result]:
         """Start a frame whose source is loaded (`ring.next`), in coding order. Its handle is the last of `in_flight`, from
         which the caller removes it when it has the result.
         """
@@ -92,7 +93,7 @@ class FrameExecutor:
             self._continue_on_the_cpu(lost, handle)
         return handle
 
-    def result(self, handle: Handle) -> Any:
+    def result(self, handle: Handle[Result]) -> Result:
         """See Handle."""
         assert handle.task is not None
         try:
@@ -126,20 +127,22 @@ class FrameExecutor:
         except (DeviceMemoryError, GpuLost):  # a lost GPU is reported with the first frame
             return False
 
-    def check_device(self, source: "DeviceFrame", check: Callable[[str, int | None, int], None]) -> None:
+    def check_device(self, source: DeviceFrame, check: Callable[[str, int | None, int], None]) -> None:
         """Call check(name, GPU of the array or None, GPU of this encode) for the arrays of a frame on a GPU: RGB is one."""
         pointers = list(source.pointers.items())[: 1 if source.is_rgb else None]
         for name, pointer in pointers if source.first else ():
             check(name.removeprefix("input_"), *self.loop.executor.ordinal_of(pointer))
 
-    def hold(self, source: "DeviceFrame") -> "DeviceFrame":
+    def hold(self, source: DeviceFrame) -> DeviceFrame:
         """A frame on the GPU (`check_device`) copied to a buffer there; GpuLost, DeviceMemoryError. See GpuSourcePool."""
         if self._gpu_sources is None:
-            executor: Any = self.loop.executor
-            self._gpu_sources = GpuSourcePool(executor.gpu_worker if executor.by_rows else executor, self.config)
+            executor = self.loop.executor
+            memory = executor if isinstance(executor, GpuMemory) else cast("HybridExecutor", executor).gpu_worker
+            assert memory is not None
+            self._gpu_sources = GpuSourcePool(memory, self.settings)
         return self._gpu_sources.hold(source)
 
-    def release(self, source: "DeviceFrame") -> None:
+    def release(self, source: DeviceFrame) -> None:
         """A frame that lay in a buffer on the GPU has entered."""
         assert self._gpu_sources is not None and source.buffered is not None
         self._gpu_sources.release(source.buffered)
@@ -156,7 +159,7 @@ class FrameExecutor:
         self.ring.close()
         self.loop.executor.close()
 
-    def _run(self, handle: Handle) -> None:
+    def _run(self, handle: Handle[Result]) -> None:
         """Run the loop of a frame; its result is made when the arrays are on the host."""
         frame = handle.frame
         frame.stage_seconds = {}
@@ -171,7 +174,7 @@ class FrameExecutor:
             self.trace.add(HOST, "loop", "loop", start, time.perf_counter() - start, frame.spec.display_index)
         self._submit(handle)
 
-    def _submit(self, handle: Handle) -> None:
+    def _submit(self, handle: Handle[Result]) -> None:
         assert handle.ready is not None
         handle.task = self.loop.executor.submit(handle.ready, _finish, handle.ready, handle.frame, handle.finish)
 
@@ -180,39 +183,38 @@ class FrameExecutor:
         """The loop on the configured device, or on the CPU if that device fails and was not named by the user."""
         loop = None
         try:
-            loop = self._make_loop(self.config.device)
+            loop = self._make_loop(self.settings.device)
             return loop, self._make_ring(loop)
         except (DeviceUnavailable, DeviceMemoryError, GpuLost) as error:
             if loop is not None:
                 loop.executor.close()
-            if not self.config.may_change_device:
+            if not self.settings.may_change_device:
                 raise
             self.warn(f"{error}; encoding on the CPU")
         loop = self._make_loop("cpu")
         return loop, self._make_ring(loop)
 
     def _make_ring(self, loop: FrameLoop) -> FrameRing:
-        return FrameRing(self.config, loop, self._keep_decoded, self._most_in_flight)
+        return FrameRing(self.settings, loop, self._keep_decoded, self._most_in_flight)
 
     def _make_loop(self, device: str) -> FrameLoop:
-        config, slices, tuning = self.config, self.settings.slices, self.config.tuning
-        width, height = config.mb_width, config.mb_height
+        settings, width = self.settings, self.settings.mb_width
         hybrid = self._hybrid() if device == "hybrid" else None
-        choices = tuning.choices if tuning is not None and config.gpu_choices is None else config.gpu_choices
-        threads = config.stage_threads if device == "cpu" else config.threads
-        macroblocks = [(width * row0, width * row1) for row0, row1 in slices]
+        threads = settings.stage_threads if device == "cpu" else settings.threads
+        macroblocks = [(width * row0, width * row1) for row0, row1 in settings.slices]
         # else no frame beside another
-        has_b_frames = config.has_b_frames and not (device == "cpu" and config.waits_for_packets)
+        has_b_frames = settings.has_b_frames and not (device == "cpu" and settings.waits_for_packets)
         executor = make_executor(
-            device, threads, height, macroblocks, self.trace, config.ordinal, hybrid, choices, has_b_frames, config.team
-        )
+            device, threads, settings.mb_height, macroblocks, self.trace, settings.ordinal, hybrid, settings.gpu_choices,
+            has_b_frames, settings.team,
+        )  # fmt: skip
         try:
             if executor.by_rows:
                 from ..hybrid.loop import HybridLoop
 
-                return HybridLoop(self.settings, cast("HybridExecutor", executor))
+                return HybridLoop(settings, cast("HybridExecutor", executor))
             executor = cast(OneDevice, executor)
-            return (CudaLoop if isinstance(executor, CudaExecutor) else Loop)(self.settings, executor)  # type: ignore[arg-type]
+            return CudaLoop(settings, executor) if isinstance(executor, CudaExecutor) else Loop(settings, executor)
         except BaseException:
             executor.close()
             raise
@@ -222,13 +224,13 @@ class FrameExecutor:
         from ..hybrid.route import FrameKind
         from ..hybrid.start import Hybrid
 
-        config, tuning = self.config, self.config.tuning
+        settings, tuning = self.settings, self.settings.tuning
         models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
-        size = Size(config.mb_width, config.mb_height, config.pad, config.has_b_frames)
-        frame_kind = FrameKind.typical(size, config.ref, config.me, config.subme, config.cabac, config.bframes)
-        return Hybrid(frame_kind, config.split, self.warn, models, pins)
+        tools = settings.me, settings.subme, settings.cabac
+        frame_kind = FrameKind.typical(settings.size, settings.ref, *tools, settings.bframes)
+        return Hybrid(frame_kind, settings.split, self.warn, models, pins)
 
-    def _continue_on_the_cpu(self, lost: Exception, entering: Handle | None = None) -> None:
+    def _continue_on_the_cpu(self, lost: Exception, entering: Handle[Result] | None = None) -> None:
         """Redo on the CPU the first frame whose results were not downloaded, and all later ones.
 
         Raises `lost` if the GPU was named by the user: frames that are finished stay in flight, the others leave.
@@ -239,7 +241,7 @@ class FrameExecutor:
         to_redo = [*list(self.in_flight)[first:], *([entering] if entering is not None else [])]
         while len(self.in_flight) > first:
             self.in_flight.pop()
-        if not self.config.may_change_device:
+        if not self.settings.may_change_device:
             raise lost from None
         at = self._with_references(to_redo[0].frame)
         redone = [self.ring.at(index) for index in range(at.index, to_redo[0].frame.index)]  # for their reconstructions
@@ -276,7 +278,7 @@ class FrameExecutor:
         return [self.ring.at(first + index) for index in references]
 
 
-def _finish(ready: Callable[[], None], frame: Frame, finish: Finish) -> Any:
+def _finish(ready: Callable[[], None], frame: Frame, finish: Callable[[Frame], Result]) -> Result:
     """Wait for the arrays of a frame, and make its result."""
     ready()
     frame.unpack_levels()

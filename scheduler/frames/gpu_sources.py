@@ -2,98 +2,42 @@
 
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...cpu_simd.bundles import Planes
 from ...cuda_src.ac_energy import ac_energies
-from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
-from ..arrays import ARRAYS, SOURCES, Size
+from ...cuda_src.runtime.array import Event
+from ...cuda_src.runtime.device import GpuLost
+from ..arguments import State
+from ..arrays import ARRAYS, SOURCES
+from ..coding_settings import CodingSettings
 from ..gpu_memory import GpuMemory
 from ..stages import STAGES
-
-if TYPE_CHECKING:
-    from ...encoder.frames.device_frame import DeviceFrame
-    from ...encoder.settings.config import Config
+from .device_frame import Buffer, DeviceFrame, GpuSource
 
 _STREAM = "held"
 _FLAGS = 4096  # more than the frames that are between their arrival and their end
 _WHAT = "frames that wait for later ones"
 
 
-class Buffer(NamedTuple):
-    """Memory for a frame, used again once it is read; sums, energies: page-locked, of what is measured.
-
-    Events: made, behind the measurements; seen, behind the lookahead's read; read, behind the copy to the loop's arrays.
-    """
-
-    planes: tuple[DeviceArray, ...]  # Y, Cb, Cr, uint8 of coded size
-    energy: DeviceArray  # int32[n_mb]
-    sums: np.ndarray  # int32[2, n], block_sums in scheduler/arrays.py
-    energies: np.ndarray  # int32[n_mb]
-    made: Any
-    seen: Any
-    read: Any
-
-
-class GpuSource:
-    """A frame in a buffer. outside: int32[1], page-locked, as HostFrame.outside; valid when the frame is coded."""
-
-    def __init__(self, gpu: Device, buffer: Buffer, outside: np.ndarray) -> None:
-        self._gpu, self.buffer, self.outside = gpu, buffer, outside
-
-    def sums(self) -> np.ndarray:
-        """int32[2, n]: sums of blocks, and of squares, as long as the frame waits; GpuLost."""
-        self._wait()
-        return self.buffer.sums
-
-    def energies(self) -> np.ndarray:
-        """int32[n_mb], as cpu_simd.ac_energy, as long as the frame waits; GpuLost."""
-        self._wait()
-        return self.buffer.energies
-
-    def luma_on(self, gpu: Device, stream: Any) -> DeviceArray:
-        """uint8[H, W] of coded size for later work of another user's stream, whose context is current: see `seen_on`."""
-        gpu.wait(stream, self.buffer.made)
-        luma = self.buffer.planes[0]
-        return DeviceArray(gpu, luma.ptr, luma.shape, luma.dtype)
-
-    def seen_on(self, gpu: Device, stream: Any) -> None:
-        """The work issued to the stream has been the last that reads `luma_on`."""
-        gpu.record(self.buffer.seen, stream)
-
-    def host_luma(self) -> np.ndarray:
-        """uint8[H, W] of coded size, downloaded; GpuLost."""
-        self._wait()
-        with self._gpu:
-            return self.buffer.planes[0].get()
-
-    def _wait(self) -> None:
-        try:
-            with self._gpu:
-                self._gpu.synchronize(self.buffer.made)
-        except GpuLost as lost:
-            raise GpuLost(f"{lost}; source frames on it are lost too") from None
-
-
 class GpuSourcePool:
     """The buffers of an encode, at most as many as frames wait at the same time, on a stream of their own."""
 
-    def __init__(self, memory: GpuMemory, config: "Config") -> None:
-        self._memory, self._size = memory, Size(config.mb_width, config.mb_height)
-        self._with_sums, self._with_energies = config.weightp > 0, config.aq_mode > 0
+    def __init__(self, memory: GpuMemory, settings: CodingSettings) -> None:
+        self._memory, self._size = memory, settings.size
+        self._with_sums, self._with_energies = settings.weighted_copies > 0, settings.measures_energies
         self._free: list[Buffer] = []
-        self._owners: deque[tuple[Any, Any]] = deque()  # (event, object of the user) of frames that may still be converted
+        self._owners: deque[tuple[Event, object]] = deque()  # (event, the user's object) of frames that may still be read
         self._count = 0
         self._flags = memory.host_zeros((_FLAGS,), np.int32)
         dtypes = {"frame_params": np.int32, "qp": np.uint8}
-        self._state: dict[str, Any] = {name: memory.zeros((self._size.n_mb,), dtype) for name, dtype in dtypes.items()}
-        self._state |= {"width": config.width, "height": config.height}
+        self._state: State = {name: memory.zeros((self._size.n_mb,), dtype) for name, dtype in dtypes.items()}
+        self._state |= {"width": settings.width, "height": settings.height}
         with memory.gpu:
             self._stream = memory.streams.setdefault(_STREAM, memory.gpu.urgent_stream())
 
-    def hold(self, source: "DeviceFrame") -> "DeviceFrame":
+    def hold(self, source: DeviceFrame) -> DeviceFrame:
         """Copy a frame to a buffer, which becomes the source; GpuLost, DeviceMemoryError.
 
         Later work of the producer is ordered behind that copy.
@@ -130,7 +74,7 @@ class GpuSourcePool:
         """The frame's copy to the loop's arrays is issued, and its numbers are read."""
         self._free.append(source.buffer)
 
-    def _measure(self, buffer: Buffer, state: dict[str, Any]) -> None:
+    def _measure(self, buffer: Buffer, state: State) -> None:
         if self._with_sums:
             STAGES["source_sums"].launch({**state, "block_sums": self._memory.mapped(buffer.sums)}, (), self._stream)
         if self._with_energies:

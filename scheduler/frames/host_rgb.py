@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class RgbFrame(NamedTuple):
     places: tuple[int, int, int, int, int]
     low: float  # the value of black
     high: float  # the value of white
-    owner: Any  # keeps the memory
+    owner: object  # keeps the memory
 
     def convert(
         self, planes: Sequence[np.ndarray], run: Callable[[Sequence[Part]], None] | None = None, threads: int = 1
@@ -58,6 +58,6 @@ class RgbFrame(NamedTuple):
         return planes, self.convert(planes)
 
 
-def scale(low: float, high: float) -> Any:
+def scale(low: float, high: float) -> np.float32:
     """float32: 255 / (high - low), by which samples are multiplied."""
     return np.float32(255 / (high - low))

@@ -1,7 +1,6 @@
 """frame_params: numbers of a frame that kernels read from one block of memory, so that launches of frames are alike."""
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,9 @@ from ...cpu_simd.layout import (
     SLOTS,
     WEIGHTS,
 )
+from ..arguments import Array
 from ..frame_spec import implicit_weights
 
-Array = Any  # np.ndarray, or a GPU array
 Numbers = tuple[int, ...]
 
 

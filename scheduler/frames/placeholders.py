@@ -1,76 +1,90 @@
 """Placeholders for the arrays that differ between frames of a kind, with which a GPU's work is recorded (recording.py)."""
 
 from collections.abc import Callable, Sequence
-from copy import copy
-from typing import Any
+from dataclasses import dataclass
+
+from numpy.typing import DTypeLike
 
 from ...cuda_src.runtime.array import DeviceArray
+from ...cuda_src.runtime.device import Device
 from ...cuda_src.runtime.recording import placeholder_address
+from ..arguments import State
 from ..arrays import KEPT, LEVELS, of_roles
-from .frame import Frame, Workspace, Zeros
-from .loop import Arrays, PreviousFrame
+from .frame import FrameArrays, References, Zeros
+from .loop_arrays import PreviousFrame
 
 DECODED, FIRST_ENTRY = -1, -2  # slots of the decoded frame and, downwards, of the entries of both lists
 Addresses = tuple[int, ...]
+GpuFrame = FrameArrays[DeviceArray]
 
 
-class Placeholders(Arrays):
-    """Arrays of which the decoded frame, the entries of both lists, and the frame that is continued are stand-ins.
+@dataclass(frozen=True, eq=False, repr=False)
+class ReferencePlaceholders:
+    """As References: slots from DECODED downwards are those of placeholders."""
 
-    Slots from DECODED downwards are those of stand-ins.
-    """
+    references: References[DeviceArray]
+    decoded: tuple[DeviceArray, DeviceArray]  # luma and chroma
+    kept: dict[str, DeviceArray]  # of the decoded frame
+    colocated: dict[str, DeviceArray]  # of the first entry of list 1: what direct prediction reads
+    entry: Callable[[int], DeviceArray]  # luma of an entry
+
+    @property
+    def luma(self) -> DeviceArray:
+        """Of all slots."""
+        return self.references.luma
+
+    @property
+    def chroma(self) -> DeviceArray:
+        """Of all slots."""
+        return self.references.chroma
+
+    def planes(self, slot: int) -> tuple[DeviceArray, DeviceArray | None]:
+        """See References: of an entry only luma."""
+        if slot > DECODED:
+            return self.references.planes(slot)
+        return self.decoded if slot == DECODED else (self.entry(FIRST_ENTRY - slot), None)
+
+    def motion(self, slot: int) -> dict[str, DeviceArray]:
+        """See References: of the decoded frame, or of the first entry of list 1."""
+        return self.kept if slot == DECODED else self.colocated
+
+
+class Placeholders:
+    """Stand-ins for a frame's own arrays, the decoded frame, the entries of both lists, and the frame that is continued."""
 
     def __init__(
-        self, arrays: Arrays, frames: Sequence[tuple[Frame, dict[str, Any]]], make_frame: Callable[[Zeros], Frame],
-        make_input: Callable[[Zeros], dict[str, Any]],
+        self, gpu: Device, references: References[DeviceArray], frames: Sequence[tuple[GpuFrame, State]],
+        make_frame: Callable[[Zeros[DeviceArray]], GpuFrame], make_input: Callable[[Zeros[DeviceArray]], State],
     ) -> None:  # fmt: skip
         """frames: each frame's own arrays on the GPU, and its upload target; make_frame, make_input: make such."""
-        vars(self).update(vars(arrays))
-        self._n_made, references = 0, arrays.references
+        self._gpu, self._n_made = gpu, 0
         self.frame, self.input = make_frame(self._next), make_input(self._next)
         own_arrays = _own_arrays(self.frame, self.input)
         assert [array.ptr for array in own_arrays] == [placeholder_address(k) for k in range(len(own_arrays))]
         self._of_frame = [tuple(array.ptr for array in _own_arrays(*frame)) for frame in frames]
-        luma, chroma = references.luma[0], references.chroma[0]
-        self._decoded = self._like(luma), self._like(chroma)
+        (luma, chroma), motion = references.planes(0), references.motion(0)
+        decoded = self._like(luma), self._like(chroma)
         names = of_roles(KEPT)
-        self._kept = {name: self._like(references.kept[0][name]) for name in names}
+        kept = {name: self._like(motion[name]) for name in names}
         self._of_slot = [
-            (references.luma[slot].ptr, references.chroma[slot].ptr, *(references.kept[slot][name].ptr for name in names))
-            for slot in range(arrays.slots)
+            (*(plane.ptr for plane in references.planes(slot)), *(references.motion(slot)[name].ptr for name in names))
+            for slot in range(len(references.kept))
         ]
-        frame = self.frame
-        self.previous = PreviousFrame(self._like(frame.ref_idx), self._like(frame.mv), ())
-        self._colocated = {"kept_still": self._like(references.kept[0]["kept_still"])}
-        self._first_entry = self._n_made
+        self.previous = PreviousFrame(self._like(self.frame.ref_idx), self._like(self.frame.mv), ())
+        colocated = {"kept_still": self._like(motion["kept_still"])}
+        first = self._n_made
 
-    def with_workspace(self, workspace: Workspace) -> "Placeholders":
-        """The same, with another workspace."""
-        other = copy(self)
-        other.workspace = workspace
-        return other
+        def entry(number: int) -> DeviceArray:
+            return DeviceArray(gpu, placeholder_address(first + number), luma.shape, luma.dtype)
 
-    def _next(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
+        self.references = ReferencePlaceholders(references, decoded, kept, colocated, entry)
+
+    def _next(self, shape: Sequence[int], dtype: DTypeLike) -> DeviceArray:
         self._n_made += 1
-        return DeviceArray(self.executor.gpu, placeholder_address(self._n_made - 1), shape, dtype)
+        return DeviceArray(self._gpu, placeholder_address(self._n_made - 1), shape, dtype)
 
     def _like(self, array: DeviceArray) -> DeviceArray:
         return self._next(array.shape, array.dtype)
-
-    def planes(self, slot: int) -> tuple[Any, Any]:
-        """See Arrays: of an entry only luma."""
-        if slot > DECODED:
-            return super().planes(slot)
-        if slot == DECODED:
-            return self._decoded
-        luma = self._decoded[0]
-        return DeviceArray(
-            self.executor.gpu, placeholder_address(self._first_entry + FIRST_ENTRY - slot), luma.shape, luma.dtype
-        ), None
-
-    def kept(self, slot: int) -> dict[str, Any]:
-        """See Arrays: of an entry, which is the first of list 1, only what direct prediction reads."""
-        return self._kept if slot == DECODED else self._colocated
 
     def addresses(
         self, k: int, slot: int, list_slots: tuple[int, ...], previous: PreviousFrame | None, n_ref: int
@@ -86,6 +100,6 @@ class Placeholders(Arrays):
         return (*frame_addresses, *of_slot[slot], *continued, colocated, *[of_slot[entry][0] for entry in list_slots])
 
 
-def _own_arrays(frame: Frame, upload_target: dict[str, Any]) -> list[Any]:
+def _own_arrays(frame: GpuFrame, upload_target: State) -> list[DeviceArray]:
     """All memory of a frame on a GPU, in the order in which it is allocated."""
     return [*frame.planes, frame.block, *(frame.results[name] for name in of_roles(LEVELS)), upload_target["upload"]]

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..coding_settings import CodingSettings
 from ..cuda_executor import CudaExecutor
 from ..devices import DeviceMemoryError, GpuLost
 from ..executor import Executor
@@ -13,10 +13,7 @@ from ..threads.copiers import Copiers, Target
 from ..threads.copy_kernels import READY
 from .frame import HELPERS, LEAST_SHARED_BYTES, Frame, HostFrame, SourceBuffer
 from .host_rgb import RgbFrame
-from .loop import FrameLoop
-
-if TYPE_CHECKING:
-    from ...encoder.settings.config import Config
+from .loop import FrameDevice, FrameLoop
 
 READ_AHEAD_FRAMES = 7  # frames that are read into the ring while earlier ones are encoded
 DOWNLOAD_CYCLE = 6  # frames: the last references of each cycle are downloaded, for use if the GPU is lost
@@ -26,25 +23,25 @@ IN_FLIGHT_ON_GPU = 4  # frames in flight when a GPU writes the bits: little work
 class FrameRing:
     """Frames by the order in which they enter, coding order; their arrays fit the first loop."""
 
-    def __init__(self, config: "Config", loop: FrameLoop, keep_decoded: bool, most_in_flight: int) -> None:
+    def __init__(self, settings: CodingSettings, loop: FrameLoop, keep_decoded: bool, most_in_flight: int) -> None:
         """keep_decoded: reconstructions are downloaded; most_in_flight: limit of `in_flight`."""
-        self._config, self._loop = config, loop
+        self._settings, self._loop = settings, loop
         executor = loop.executor
         self.count = 0  # frames entered
-        self.in_flight = config.stage_threads if config.device == "cpu" else config.threads
+        self.in_flight = settings.stage_threads if settings.device == "cpu" else settings.threads
         if isinstance(executor, CudaExecutor):
-            self.in_flight = min(config.threads, IN_FLIGHT_ON_GPU) + executor.parallel_b_frames
+            self.in_flight = min(settings.threads, IN_FLIGHT_ON_GPU) + executor.parallel_b_frames
         elif executor.parallel_b_frames:
             self.in_flight = executor.parallel_b_frames
         self.in_flight = min(self.in_flight, most_in_flight)
-        self._replaceable = config.may_change_device and executor.frames_on_device > 0
+        self._replaceable = settings.may_change_device and executor.frames_on_device > 0
         self._keeps_some = self._replaceable and not executor.by_rows and not keep_decoded
         self._decoded, self._keep_decoded = self._replaceable or keep_decoded, keep_decoded
         self._reads_ahead = False
         self.frames: list[Frame] = []
         self._add(self._length())
         copies = isinstance(self.frames[0], HostFrame)
-        self._copiers = Copiers(min(HELPERS, config.threads - 1)) if copies else None
+        self._copiers = Copiers(min(HELPERS, settings.threads - 1)) if copies else None
 
     def next(self) -> Frame:
         """The frame that enters next."""
@@ -65,7 +62,7 @@ class FrameRing:
 
     def source_buffer(self) -> SourceBuffer:
         """A new buffer for an exchange: page-locked as long as the GPU gives such memory."""
-        size = self._config.mb_height, self._config.display
+        size = self._settings.mb_height, self._settings.display
         try:
             return SourceBuffer(*size, self._loop.executor.host_zeros)
         except (DeviceMemoryError, GpuLost):
@@ -95,7 +92,7 @@ class FrameRing:
 
     def enter(self, frame: Frame) -> None:
         """The loaded frame enters; it has its spec."""
-        frame.index, last = self.count, DOWNLOAD_CYCLE - self._config.frames_back
+        frame.index, last = self.count, DOWNLOAD_CYCLE - self._settings.frames_back
         needed = frame.index % DOWNLOAD_CYCLE >= last or not self._keeps_some
         frame.keep_reconstruction = self._keep_decoded or (frame.spec.is_reference and needed)
         self.count += 1
@@ -125,13 +122,13 @@ class FrameRing:
         only among that many last frames of every DOWNLOAD_CYCLE. Shortly before the first lost frame the ring then holds a
         frame whose references are on the host, and all sources from it on.
         """
-        back = self._config.frames_back
+        back = self._settings.frames_back
         length = self.in_flight + 1 + self._replaceable * back
         return length + (self._keeps_some and back < DOWNLOAD_CYCLE) * (DOWNLOAD_CYCLE - 1)
 
     def _add(self, count: int) -> None:
         """Add `count` frames."""
-        config, executor = self._config, self._loop.executor
+        settings, executor = self._settings, self._loop.executor
         frames = [self._make(executor) for _ in range(count)]
         if isinstance(executor, CudaExecutor) and executor.upload_fences:
             for frame in frames:
@@ -139,18 +136,18 @@ class FrameRing:
                 frame.upload_fence = executor.host_zeros((1,), np.int64)
                 frame.upload_fence[0] = READY
         if self._decoded:
-            luma = (config.coded_height + 2 * config.pad, config.coded_width + 2 * config.pad)
-            chroma = (2, config.coded_height // 2 + config.pad, config.coded_width // 2 + config.pad)
+            luma = (16 * settings.mb_height + 2 * settings.pad, 16 * settings.mb_width + 2 * settings.pad)
+            chroma = (2, 8 * settings.mb_height + settings.pad, 8 * settings.mb_width + settings.pad)
             for frame in frames:
                 frame.decoded = executor.host_zeros(luma, np.uint8), executor.host_zeros(chroma, np.uint8)
         self.frames += frames
         for ring_slot, frame in enumerate(self.frames):
             frame.ring_slot = ring_slot
 
-    def _make(self, executor: Any) -> Frame:
-        config = self._config
-        size = config.mb_width, config.mb_height
+    def _make(self, executor: FrameDevice) -> Frame:
+        settings = self._settings
+        size = settings.mb_width, settings.mb_height
         if not executor.frames_on_device:
-            return Frame(*size, has_b_frames=config.has_b_frames)
-        by_rows, with_levels = executor.by_rows, config.bits_by_kind
-        return HostFrame(*size, executor.host_zeros, config.display, by_rows, with_levels, config.has_b_frames)
+            return Frame(*size, has_b_frames=settings.has_b_frames)
+        by_rows, with_levels = executor.by_rows, settings.downloads_levels
+        return HostFrame(*size, executor.host_zeros, settings.display, by_rows, with_levels, settings.has_b_frames)

@@ -8,13 +8,15 @@ executor of that device does whole frames until a plan divides frames again. The
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from ...cuda_src.runtime.array import Event
 from ..cuda_executor import CudaExecutor
 from ..gpu_memory import GpuMemory
 from ..stages import D2H
@@ -25,21 +27,13 @@ from .issue_order import IssueOrder
 from .plan import HOST, Plan, is_gpu, memory_of
 from .probing import Probing
 from .residency import NOTHING, Residency, resident_in
-from .route import Copy, FrameKind, Run, all_resident_in, route
-from .workers import FRAMES_ON_DEVICE, CpuWorker, GpuWorker
+from .route import FrameKind, Run, all_resident_in, route
+from .tuning.models import Models
+from .workers import FRAMES_ON_DEVICE, CpuWorker, GpuWorker, Work
 
+Result = TypeVar("Result")
 CLOCKED_EVERY = 8  # GPU operations are timed until all have been measured, then in one of CLOCKED_EVERY frames
 MAX_CACHED_ORDERS = 256
-
-
-class Work(Protocol):
-    """The arrays of a frame, by device."""
-
-    def state(self, device: str, reference: int) -> Mapping[str, Any]:
-        """The arguments of stages, by name, in a step for one reference."""
-
-    def pairs(self, gpu: str, op: Copy) -> Sequence[tuple[Any, np.ndarray]]:
-        """(GPU array, host array) of the rows of a copy."""
 
 
 @dataclass
@@ -50,9 +44,9 @@ class InFlightFrame:
     order: IssueOrder
     work: Work
     done: list[bool]  # by operation: whether a CPU worker has done it
-    events: dict[int, Any] = field(default_factory=dict)  # by operation of the GPU that another operation needs: its event
+    events: dict[int, Event] = field(default_factory=dict)  # by operation of the GPU that another operation needs: its event
     at: list[int] = field(default_factory=list)  # of each queue: the next operation to issue
-    refs_copied: Any = None
+    refs_copied: Event = None
     error: BaseException | None = None
 
 
@@ -66,8 +60,8 @@ class HybridExecutor:
     tickets = by_rows = True
 
     def __init__(
-        self, plan: Plan, workers: Sequence[CpuWorker | GpuWorker], watchdog: Watchdog, models: Any = None,
-        replan: Callable[[Any], Plan] | None = None, may_switch: bool | None = None, serial: bool = False,
+        self, plan: Plan, workers: Sequence[CpuWorker | GpuWorker], watchdog: Watchdog, models: Models | None = None,
+        replan: Callable[[Models], Plan] | None = None, may_switch: bool | None = None, serial: bool = False,
         probing: Probing | None = None,
     ) -> None:  # fmt: skip
         self.workers = {worker.device: worker for worker in workers}
@@ -90,10 +84,10 @@ class HybridExecutor:
         self._orders: dict[int, IssueOrder] = {}
         self._lock = threading.RLock()
         self._last: InFlightFrame | None = None
-        self._events: list[Any] = []  # free events of ended frames
+        self._events: list[Event] = []  # free events of ended frames
 
     # ---- memory
-    def zeros(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+    def zeros(self, shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:
         """An array of the host; page-locked if there is a GPU."""
         if self.gpu_worker is None:
             return np.zeros(shape, dtype)
@@ -114,7 +108,7 @@ class HybridExecutor:
         """See Executor."""
         array.fill(value)
 
-    def at_work(self, memory: str) -> AbstractContextManager[Any]:
+    def at_work(self, memory: str) -> AbstractContextManager[object]:
         """Around the use of arrays of a memory: makes its GPU context, if any, current in this thread."""
         return nullcontext() if self.gpu_worker is None or memory == HOST else self.gpu_worker.gpu
 
@@ -190,7 +184,7 @@ class HybridExecutor:
 
     def run_frame(
         self, number: int, frame_kind: FrameKind, work: Work, seconds: dict[str, float]
-    ) -> tuple[InFlightFrame, Any]:
+    ) -> tuple[InFlightFrame, Callable[[], None]]:
         """Do or issue all operations of a frame. Returns it, and a function that waits for its downloads."""
         self._valid_before = self._valid
         ops, self._valid = route(self.adaptation.this, frame_kind, self._valid)
@@ -362,13 +356,13 @@ class HybridExecutor:
         return wait
 
     # ---- tasks
-    def submit(self, ready: Any, function: Callable[..., Any], *args: Any) -> Task:
+    def submit(self, ready: Callable[[], None], function: Callable[..., Result], *args: object) -> Task[Result]:
         """See Executor."""
         return (self.single_device_executor or self.cpus[0]).submit(ready, function, *args)
 
-    def result(self, future: Task) -> Any:
+    def result(self, task: Task[Result]) -> Result:
         """See Executor; for tasks of every executor."""
-        return self.cpus[0].result(future)
+        return self.cpus[0].result(task)
 
     def close(self, keep_host: bool = False) -> None:
         """End the threads and free memory; keep_host: see Executor.close."""

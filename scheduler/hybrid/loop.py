@@ -1,20 +1,23 @@
 """The coding loop on several devices: the state in each memory, and the arrays and copies of a frame for its route."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
 from ...cpu_simd.layout import HEADER_BITS, WEIGHTS
 from ...cuda_src.runtime.device import DeviceMemoryError
-from ..arrays import CURRENT, KEPT_ARRAYS, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key, Size, byte_span, pool_planes
+from ..arguments import Array, State
+from ..arrays import CURRENT, KEPT_ARRAYS, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key, byte_span, pool_planes
+from ..coding_settings import CodingSettings
 from ..cuda_executor import CudaExecutor
 from ..frame_spec import FrameSpec
 from ..frames.cuda_loop import CudaLoop
 from ..frames.dpb import DecodedPictureBuffer
-from ..frames.frame import Frame, HostFrame
-from ..frames.loop import Arrays, Loop, LoopSettings, PreviousFrame
+from ..frames.frame import AnyFrame, Frame, FrameArrays, HostFrame
+from ..frames.loop import Loop
+from ..frames.loop_arrays import Arrays, PreviousFrame
 from ..frames.params import decision_params
+from ..frames.placeholders import GpuFrame
 from ..stages import MAIN
 from ..threads.dependent_task import ComputeOnce
 from .executor import HybridExecutor, InFlightFrame
@@ -26,33 +29,32 @@ from .workers import FRAMES_ON_DEVICE
 class HybridLoop:
     """See FrameLoop; the executor holds plans and devices."""
 
-    def __init__(self, settings: LoopSettings, executor: HybridExecutor) -> None:
-        config = settings.config
-        self.settings, self.config, self.executor = settings, config, executor
+    def __init__(self, settings: CodingSettings, executor: HybridExecutor) -> None:
+        self.settings, self.executor = settings, executor
         self.single_device_loops: dict[str, Loop] = {}  # loops of devices that encoded whole frames
-        self.arrays: dict[str, Arrays] = {HOST: Arrays(settings, executor)}
-        self.frames_on_device: list[Frame] = []
+        self.arrays: dict[str, Arrays] = {HOST: Arrays.allocate(settings, executor)}
+        self.frames_on_device: list[GpuFrame] = []
         gpu_worker = executor.gpu_worker
         if gpu_worker is not None:
-            self.arrays[gpu_worker.device] = Arrays(settings, gpu_worker)
+            self.arrays[gpu_worker.device] = Arrays.allocate(settings, gpu_worker)
             self.frames_on_device = [
-                Frame(config.mb_width, config.mb_height, gpu_worker.zeros, config.has_b_frames)
+                FrameArrays(settings.mb_width, settings.mb_height, gpu_worker.zeros, settings.has_b_frames)
                 for _ in range(FRAMES_ON_DEVICE)
             ]
             self.params_on_device = [gpu_worker.zeros((HEADER_BITS - WEIGHTS,), np.int32) for _ in range(FRAMES_ON_DEVICE)]
             self.qps_on_device = [gpu_worker.zeros((1,), np.int32) for _ in range(FRAMES_ON_DEVICE)]
-        executor.adaptation.mb_width = config.mb_width
-        self.size = Size(config.mb_width, config.mb_height, config.pad, config.has_b_frames)
+        executor.adaptation.mb_width = settings.mb_width
+        self.size = settings.size
         self.references = self.arrays[HOST].references
         self.dpb = DecodedPictureBuffer(self.arrays[HOST].slots)  # of all loops: all memories use the same slots
-        self.previous: dict[str, Frame] = {}
+        self.previous: dict[str, AnyFrame] = {}
         self.previous_distances: tuple[int, ...] = ()  # of the last frame
-        self._before: tuple[dict[str, Frame], tuple[int, ...]] = {}, ()  # these two before the last frame
+        self._before: tuple[dict[str, AnyFrame], tuple[int, ...]] = {}, ()  # these two before the last frame
         self._pending_download: Callable[[], None] | None = None  # completes the download of the previous decoded frame
 
     def run(self, frame: Frame) -> Callable[[], None]:
         """See FrameLoop."""
-        executor, config, spec = self.executor, self.config, frame.spec
+        executor, settings, spec = self.executor, self.settings, frame.spec
         if self._pending_download is not None:
             self._pending_download()
             self._pending_download = None
@@ -86,14 +88,14 @@ class HybridLoop:
                 executor.gpu_worker.import_device_frame(source, state)
         wanted = frame.decoded is not None and frame.keep_reconstruction
         frame_kind = FrameKind(
-            self.size, spec.n_ref - spec.duplicates, config.ref, config.me, source_memory, wanted, spec.is_idr, config.subme,
-            config.cabac, spec.duplicates, spec.luma_weighted, spec.n_ref1, spec.is_reference, entries, after,
-            bool(spec.mb_qp),
+            self.size, spec.n_ref - spec.duplicates, settings.ref, settings.me, source_memory, wanted, spec.is_idr,
+            settings.subme, settings.cabac, spec.duplicates, spec.luma_weighted, spec.n_ref1, spec.is_reference, entries,
+            after, bool(spec.mb_qp),
         )  # fmt: skip
         in_flight, downloaded = executor.run_frame(frame.index, frame_kind, work, frame.stage_seconds)
         if isinstance(frame, HostFrame):
             frame.levels_packed = in_flight.order.compacts
-            for rows in in_flight.order.levels if frame.levels_packed else [(0, config.mb_height)]:
+            for rows in in_flight.order.levels if frame.levels_packed else [(0, settings.mb_height)]:
                 frame.mark_levels_dirty(*rows)
         frame.write_slices = self.arrays[HOST].deferred_write(frame)
         self.dpb.end(frame.spec, slot)
@@ -128,25 +130,25 @@ class HybridLoop:
         frame = self.previous.get(memory)
         return None if frame is None else PreviousFrame.of(frame, self.previous_distances)
 
-    def params(self, frame: Frame, memory: str) -> Any:
+    def params(self, frame: Frame, memory: str) -> Array:
         """`decision_params` of a frame in a memory."""
         gpu_worker, block = self.executor.gpu_worker, decision_params(frame.frame_params)
         if gpu_worker is None or memory == HOST:
             return block
-        if not frame.spec.weights and not self.config.has_b_frames:
+        if not frame.spec.weights and not self.settings.has_b_frames:
             return gpu_worker.constant(block)  # few frames differ
         params = self.params_on_device[frame.index % FRAMES_ON_DEVICE]
         params.put(block, gpu_worker.streams[MAIN])  # before the kernels that read it
         return params
 
-    def qp_on_device(self, frame: Frame) -> Any:
+    def qp_on_device(self, frame: Frame) -> Array:
         """The first of `frame_params` on the GPU."""
         gpu_worker, qp = self.executor.gpu_worker, self.qps_on_device[frame.index % FRAMES_ON_DEVICE]
         assert gpu_worker is not None
         qp.put(frame.frame_params[:1], gpu_worker.streams[MAIN])
         return qp
 
-    def _frame_by_memory(self, frame: Frame) -> dict[str, Frame]:
+    def _frame_by_memory(self, frame: Frame) -> dict[str, AnyFrame]:
         """The arrays of a frame in each memory."""
         gpu_worker = self.executor.gpu_worker
         if gpu_worker is None:
@@ -167,7 +169,7 @@ class HybridLoop:
                 return None
         loop = self.single_device_loops[device]
         if executor.single_device_executor is not loop.executor:
-            loop.previous = self.previous_in(memory_of(device))
+            loop.history.previous = self.previous_in(memory_of(device))
             executor.switch_to(device)
         return loop
 
@@ -181,7 +183,7 @@ class HybridLoop:
         """Encode a frame on one device."""
         ready = loop.run(frame)
         self.previous, self.previous_distances = self._frame_by_memory(frame), frame.spec.distances
-        self.executor.finished_on_single_device(len(frame.spec.references_after), self.config.has_b_frames)
+        self.executor.finished_on_single_device(len(frame.spec.references_after), self.settings.has_b_frames)
         return ready
 
     def _decoded(self, in_flight: InFlightFrame, frame: Frame, slot: int) -> None:
@@ -189,14 +191,15 @@ class HybridLoop:
         self.executor.wait_for_downloads(in_flight)
         assert frame.decoded is not None
         luma, chroma = frame.decoded
-        luma[...], chroma[...] = self.references.luma[slot][0], self.references.chroma[slot]
+        decoded_luma, decoded_chroma = self.references.planes(slot)
+        luma[...], chroma[...] = decoded_luma[0], decoded_chroma
 
 
 class _FrameWork:
     """A Work of the executor: the arrays of one frame in each memory."""
 
     def __init__(
-        self, loop: HybridLoop, frame: Frame, frame_by_memory: Mapping[str, Frame], slot: int, list_slots: tuple[int, ...],
+        self, loop: HybridLoop, frame: Frame, frame_by_memory: Mapping[str, AnyFrame], slot: int, list_slots: tuple[int, ...],
         entries: tuple[int, ...],
     ) -> None:  # fmt: skip
         """list_slots: slots of both lists; entries: see FrameKind."""
@@ -204,10 +207,10 @@ class _FrameWork:
         self.slot, self.list_slots = slot, list_slots
         self.slots = {CURRENT: slot, **dict(zip(entries, list_slots))}  # by number of the reference
         self.previous, self.previous_in = dict(loop.previous), {memory: loop.previous_in(memory) for memory in loop.previous}
-        self._states: dict[tuple[str, int], dict[str, Any]] = {}
-        self._blocks: dict[str, Any] = {}  # `decision_params`, by memory
+        self._states: dict[tuple[str, int], State] = {}
+        self._blocks: State = {}  # `decision_params`, by memory
 
-    def state(self, device: str, reference: int) -> Mapping[str, Any]:
+    def state(self, device: str, reference: int) -> State:
         """See Work."""
         if (device, reference) not in self._states:
             arrays = self.loop.arrays[device]
@@ -227,22 +230,22 @@ class _FrameWork:
             self._states[device, reference] = state
         return self._states[device, reference]
 
-    def _block(self, memory: str) -> Any:
+    def _block(self, memory: str) -> Array:
         if memory not in self._blocks:
             self._blocks[memory] = self.loop.params(self.frame, memory)
         return self._blocks[memory]
 
-    def pairs(self, gpu: str, op: Copy) -> list[tuple[Any, np.ndarray]]:
+    def pairs(self, gpu: str, op: Copy) -> list[tuple[Array, np.ndarray]]:
         """See Work."""
         begin, end = byte_span(op.array[0], op.row0, op.row1, self.loop.size)
         pairs = zip(self._planes(gpu, op.array), self._planes(HOST, op.array))
         return [(device_array[begin:end], host_array[begin:end]) for device_array, host_array in pairs]
 
-    def _planes(self, memory: str, key: Key) -> list[Any]:
+    def _planes(self, memory: str, key: Key) -> list[Array]:
         """The planes of an array as uint8[n]."""
         (name, number), arrays = key, self.loop.arrays[memory]
         if name in KEPT_ARRAYS:
-            return [_flat(arrays.references.kept[self.slots[number]][name])]
+            return [_flat(arrays.references.motion(self.slots[number])[name])]
         if name in REFERENCE_ARRAYS:
             pool, planes = pool_planes(name)
             return [_flat(getattr(arrays.references, pool)[self.slots[number]][k]) for k in planes]
@@ -253,6 +256,6 @@ class _FrameWork:
         return [_flat(self.state(memory, -1)[name])]
 
 
-def _flat(array: Any) -> Any:
+def _flat(array: Array) -> Array:
     """The bytes of an array, uint8[n]."""
     return array.reshape(array.size).view(np.uint8)

@@ -21,7 +21,7 @@ FEWER_TRIES = 16  # plans that are simulated when frames wait for a plan
 
 @dataclass(frozen=True)
 class Hybrid:
-    """Input of the plan of device "hybrid". frame_kind: a typical frame; split: see Config."""
+    """Input of the plan of device "hybrid". frame_kind: a typical frame; split: see CodingSettings."""
 
     frame_kind: FrameKind
     split: tuple[int, int] | None = None

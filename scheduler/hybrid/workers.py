@@ -4,22 +4,34 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
+import numpy as np
+
+from ...cuda_src.runtime.array import DeviceArray, Event
 from ...cuda_src.runtime.device import Device
+from ..arguments import State
 from ..arrays import SOURCES
-from ..executor import Executor
+from ..executor import Executor, Spans
+from ..frames.device_frame import DeviceFrame
 from ..gpu_memory import GpuMemory
 from ..stages import D2H, EVEN, FRAME, H2D, MAIN, ROWS, SLICE_TICKETS, SLICES, STAGES, TICKETS
-from ..trace import GpuClock, Trace
+from ..trace import GpuClock, TimedSpan, Trace
 from .plan import HOST
 from .route import Copy, Op, Run
 
-if TYPE_CHECKING:
-    from ...encoder.frames.device_frame import DeviceFrame
-
 FRAMES_ON_DEVICE = 3  # frames whose arrays a GPU holds: one uploaded, one in the loop, one downloaded
 Seconds = list[tuple[str, float]]  # by stage
+
+
+class Work(Protocol):
+    """The arrays of a frame, by device."""
+
+    def state(self, device: str, reference: int) -> State:
+        """The arguments of stages, by name, in a step for one reference."""
+
+    def pairs(self, gpu: str, op: Copy) -> Sequence[tuple[DeviceArray, np.ndarray]]:
+        """(GPU array, host array) of the rows of a copy."""
 
 
 class CpuWorker(Executor):
@@ -32,11 +44,11 @@ class CpuWorker(Executor):
         self.device = device
         self.doing = ""  # the stages of the last call, for messages
         self.abandoned = False  # its threads hang and cannot be ended
-        self._spans: dict[tuple[int, int], dict[str, list[Any]]] = {}
+        self._spans: dict[tuple[int, int], Spans] = {}
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def work(self, names: Sequence[str], row0: int, row1: int, state: Mapping[str, Any]) -> Seconds:
+    def work(self, names: Sequence[str], row0: int, row1: int, state: State) -> Seconds:
         """Run one step of stages on rows [row0, row1). Returns the wall seconds of each."""
         if (row0, row1) not in self._spans:
             self._spans[row0, row1] = self._parts_of(row0, row1)
@@ -89,10 +101,10 @@ class GpuWorker(GpuMemory):
         super().__init__(gpu, has_b_frames)
         self.device = device
         self._slices = (0, slices[-1][1])
-        self._pool: list[Any] = []  # events recorded after operations, by index of the operation
+        self._pool: list[Event] = []  # events recorded after operations, by index of the operation
         self._timed: list[Op] = []  # operations of the frame that is being issued, in the order of the clock's spans
         self.clocked, self.traced, self.trace = False, trace is not None, trace
-        self._late_upload: Any = None
+        self._late_upload: Event = None
         with gpu:
             self.streams = {name: gpu.stream() for name in (MAIN, H2D, D2H)}
             self._clock = GpuClock(gpu, trace or Trace(), self.streams[MAIN])
@@ -118,7 +130,7 @@ class GpuWorker(GpuMemory):
         for name in (MAIN, H2D):
             gpu.wait(self.streams[D2H], before[name])
 
-    def issue(self, op: Op, number: int, events: Mapping[int, Any], work: Any) -> None:
+    def issue(self, op: Op, number: int, events: Mapping[int, Event], work: Work) -> None:
         """Issue an operation to its stream, after the operations of other streams that it needs (`events`)."""
         gpu = self.gpu
         track = MAIN if isinstance(op, Run) else H2D if op.target == self.device else D2H
@@ -146,18 +158,18 @@ class GpuWorker(GpuMemory):
             self._clock.end(track, op.stage if isinstance(op, Run) else op.array[0], before, stream, number)
             self._timed.append(op)
 
-    def mark(self, index: int, op: Op) -> Any:
+    def mark(self, index: int, op: Op) -> Event:
         """Record an event after an operation that was just issued."""
         while len(self._pool) <= index:
             self._pool.append(self.gpu.event())
         track = MAIN if isinstance(op, Run) else H2D if op.target == self.device else D2H
         return self.gpu.record(self._pool[index], self.streams[track])
 
-    def record_refs_copied(self, number: int) -> Any:
+    def record_refs_copied(self, number: int) -> Event:
         """Record the event after the downloads that the host waits for before the next frame."""
         return self.gpu.record(self._refs_copied[number % FRAMES_ON_DEVICE], self.streams[D2H])
 
-    def end(self, number: int, downloaded: Any) -> tuple[Any, list[Any], list[Op]]:
+    def end(self, number: int, downloaded: Event) -> tuple[Event, list[TimedSpan], list[Op]]:
         """After the last operation. Returns `downloaded`, recorded after all downloads, the spans and the timed
         operations."""
         gpu, ends = self.gpu, self._frame_ends[number % FRAMES_ON_DEVICE]
@@ -169,11 +181,11 @@ class GpuWorker(GpuMemory):
         spans, timed, self._timed = self._clock.take(), self._timed, []
         return downloaded, spans, timed
 
-    def uploaded(self, number: int) -> Any:
+    def uploaded(self, number: int) -> Event:
         """The event after the last upload of a frame."""
         return self._frame_ends[number % FRAMES_ON_DEVICE][H2D]
 
-    def seconds(self, spans: list[Any], timed: list[Op]) -> list[tuple[Op, float]]:
+    def seconds(self, spans: list[TimedSpan], timed: list[Op]) -> list[tuple[Op, float]]:
         """Seconds of timed operations that have ended."""
         timed_ops = [(op, self.gpu.seconds(before, after)) for op, (_, _, before, after, _) in zip(timed, spans)]
         if self.traced:
@@ -183,7 +195,7 @@ class GpuWorker(GpuMemory):
         return timed_ops
 
     # ---- frames that are already on the GPU
-    def import_device_frame(self, source: "DeviceFrame", state: Mapping[str, Any]) -> None:
+    def import_device_frame(self, source: DeviceFrame, state: State) -> None:
         """See CudaExecutor.import_device_frame."""
         gpu, up = self.gpu, self.streams[H2D]
         self.begin_read(up, source)

@@ -7,9 +7,10 @@ for none unless it is told to. It has a Device of its own: another thread may re
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...cpu_simd.bundles import HalfSize
 from ...cpu_simd.decisions import LOOK_PAD
@@ -468,5 +469,5 @@ class GpuCosts:
         vector = self._array((self._mb_height * self._mb_width, 2), np.int16)
         return SearchMemory(self._array((CAMERA_WORDS,), np.int32).fill(0, self._stream), self._array((2,), np.int16), vector)
 
-    def _array(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
+    def _array(self, shape: Sequence[int], dtype: DTypeLike) -> DeviceArray:
         return self._gpu.array(shape, dtype, "the lookahead")

@@ -4,13 +4,15 @@ One launch goes through all frames: first those that none depends on, then their
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...cpu_simd.macroblock_tree import TREE_LOG2
 from ...cuda_src.lookahead import WORDS, Motion, Used, lookahead_both
 from ...cuda_src.macroblock_tree import AFTER, AMOUNT, GIFTS, OFFSETS, tree_job, tree_offsets, tree_propagate
+from ...cuda_src.runtime.array import Stream
 from ...cuda_src.runtime.device import Device, DeviceArray
 from .costs import CostPending, CostQuery, TreeFrame
 
@@ -38,7 +40,7 @@ class Memory(NamedTuple):
 class GpuTree:
     """One propagation at a time. The context is current in all calls; they raise GpuLost, `start` DeviceMemoryError too."""
 
-    def __init__(self, gpu: Device, mb_width: int, mb_height: int, stream: Any) -> None:
+    def __init__(self, gpu: Device, mb_width: int, mb_height: int, stream: Stream) -> None:
         """stream: that of the lookahead, whose work so far is complete before that of the tree."""
         self._gpu, self._size, self._stream = gpu, (mb_width, mb_height), stream
         self._states: dict[CostQuery, TreeState] = {}
@@ -136,7 +138,7 @@ class GpuTree:
             )  # fmt: skip
         return self._memory
 
-    def _array(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
+    def _array(self, shape: Sequence[int], dtype: DTypeLike) -> DeviceArray:
         return self._gpu.array(shape, dtype, "the macroblock tree")
 
 

@@ -2,29 +2,31 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Generic, TypeAlias, TypeVar
+
+Result = TypeVar("Result")
 
 
-class LazyTask:
+class LazyTask(Generic[Result]):
     """A task that runs in the thread that asks for its result. Only one thread may ask.
 
     Another thread would not be faster: its waking and its wait for the interpreter's lock take longer than the task.
     """
 
     __slots__ = ("_args", "_error", "_function", "_ready", "_value")
+    _value: Result  # once it exists
 
-    def __init__(self, ready: Callable[[], bool], function: Callable[..., Any], *args: Any) -> None:
+    def __init__(self, ready: Callable[[], bool], function: Callable[..., Result], *args: object) -> None:
         """ready: whether the task can run without waiting."""
         self._ready, self._args = ready, args
-        self._function: Callable[..., Any] | None = function
-        self._value: Any = None
+        self._function: Callable[..., Result] | None = function
         self._error: Exception | None = None
 
     def done(self) -> bool:
         """Whether the result exists, or can be computed without waiting."""
         return self._function is None or self._ready()
 
-    def result(self) -> Any:
+    def result(self) -> Result:
         """Run the task if it is not done. Returns its result or raises its error."""
         if error := self.exception():
             raise error
@@ -41,7 +43,7 @@ class LazyTask:
         return self._error
 
 
-class QueuedTask:
+class QueuedTask(Generic[Result]):
     """A task that a thread of a WorkerPool runs. Only one thread may ask for its result.
 
     Not concurrent.futures.Future: its Condition is Python code, where an interrupt of the asking thread can leave a lock
@@ -49,11 +51,11 @@ class QueuedTask:
     """
 
     __slots__ = ("_args", "_done", "_error", "_function", "_over", "_value", "by_asker", "may_run")
+    _value: Result  # once it exists
 
-    def __init__(self, function: Callable[..., Any], *args: Any, may_run: Callable[[], bool] | None = None) -> None:
+    def __init__(self, function: Callable[..., Result], *args: object, may_run: Callable[[], bool] | None = None) -> None:
         """may_run: whether a thread may take it from the queue; a thread that asks for the result does so when it may run."""
         self._function, self._args, self.may_run = function, args, may_run
-        self._value: Any = None
         self._error: BaseException | None = None
         self._done = False
         self.by_asker = False  # run by the asking thread, and again after an interrupt
@@ -85,7 +87,7 @@ class QueuedTask:
         """Whether the task has ended."""
         return self._done
 
-    def result(self) -> Any:
+    def result(self) -> Result:
         """Wait for the task. Returns its result or raises its error."""
         if error := self.exception():
             raise error
@@ -100,4 +102,4 @@ class QueuedTask:
         return self._error
 
 
-Task: TypeAlias = QueuedTask | LazyTask  # run by a thread of a WorkerPool, or by the thread that asks
+Task: TypeAlias = QueuedTask[Result] | LazyTask[Result]  # run by a thread of a WorkerPool, or by the thread that asks

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from ...jit.atomics import take, wait_until
 from ...process import start_threads
 from .lazy_task import LazyTask, QueuedTask, Task
 from .parallel_steps import LINE, NAP, PATIENCE, ROUNDS, CompiledSteps, arrive
+
+Result = TypeVar("Result")
 
 BRIEFLY = 0.0002  # the same where all work is tasks, which take milliseconds: threads that poll delay those that work
 
@@ -78,8 +80,8 @@ class _Shared:
         self.caller_works = caller_works
         self.steps: PythonSteps | CompiledSteps | None = None
         self.posted = np.zeros(1, np.int64)  # step lists and tasks so far
-        self.tasks: deque[QueuedTask] = deque()
-        self.urgent: deque[QueuedTask] = deque()
+        self.tasks: deque[QueuedTask[Any]] = deque()
+        self.urgent: deque[QueuedTask[Any]] = deque()
         self.asleep = 0
         self.lock = threading.RLock()
         self.wake = threading.Condition(self.lock)
@@ -107,7 +109,7 @@ class _Shared:
         task.run()
         return True
 
-    def _runnable(self, tasks: deque[QueuedTask], by_asker: bool) -> QueuedTask | None:
+    def _runnable(self, tasks: deque[QueuedTask[Any]], by_asker: bool) -> QueuedTask[Any] | None:
         """The first task that may run, out of its queue; None: there is none."""
         for task in tuple(tasks):  # others may be appended without the lock
             if task.may_run is None or task.may_run():
@@ -207,8 +209,8 @@ class WorkerPool:
         return bool(self._threads)
 
     def submit(
-        self, function: Callable[..., Any], *args: Any, may_run: Callable[[], bool] | None = None, urgent: bool = False
-    ) -> Task:
+        self, function: Callable[..., Result], *args: object, may_run: Callable[[], bool] | None = None, urgent: bool = False
+    ) -> Task[Result]:
         """Start a task that runs concurrently; with one thread it runs when its result is asked for.
 
         may_run: see QueuedTask; `wake` follows when it changes. urgent: before the others.
@@ -227,7 +229,7 @@ class WorkerPool:
         if ready := sum(task.may_run is None or task.may_run() for task in waiting):
             self._shared.post(ready)
 
-    def result(self, task: Task) -> Any:
+    def result(self, task: Task[Result]) -> Result:
         """The result of a task. A caller that works runs queued tasks while it waits."""
         while self._caller_works and not task.done() and self._shared.run_task(by_asker=True):
             pass

@@ -21,7 +21,7 @@ from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder import warm_up as first_run
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
 from h264lite.encoder.gops.gops import count_lanes
-from h264lite.encoder.settings import device_prediction, tuning_lookup
+from h264lite.encoder.settings import coding, device_prediction, tuning_lookup
 from h264lite.encoder.settings.config import Config
 from h264lite.jit import cache_folder as kernel_place
 from h264lite.jit import kernel_files
@@ -110,7 +110,7 @@ def quick(monkeypatch):
         1: 10.0, 2: 19.5}.get(lanes, 19.8))
     monkeypatch.setattr(tune_command, "measure_link", lambda k: {(CPU, f"cuda:{k}"): Link(8e-6, 5e10),
                                                                  (f"cuda:{k}", CPU): Link(9e-6, 4e10)})
-    monkeypatch.setattr("h264lite.scheduler.hybrid.tuning_file.cores", lambda: THREADS)
+    monkeypatch.setattr("h264lite.scheduler.hybrid.tuning.tuning_file.cores", lambda: THREADS)
     return seen
 
 
@@ -318,7 +318,7 @@ def test_tune_writes_to_a_pipe_a_device_and_through_a_link(quick, tmp_path, capf
 
 
 def test_tune_reads_back_what_it_wrote_of_a_clip_of_any_name_and_of_many_cores(quick, tmp_path, monkeypatch):
-    monkeypatch.setattr("h264lite.scheduler.hybrid.tuning_file.cores", lambda: 384)
+    monkeypatch.setattr("h264lite.scheduler.hybrid.tuning.tuning_file.cores", lambda: 384)
     monkeypatch.setattr(tune_command, "gop_rate", lambda device, pictures, threads, lanes, *_: float(lanes))
     clip, path = a_clip(tmp_path, "a\nb\x1b\udcff_64x48.yuv"), tmp_path / "t.toml"
     assert cli.main(["tune", "--seconds", "5", "--clip", str(clip), "--out", str(path)]) == 0
@@ -481,7 +481,7 @@ def test_auto_takes_both_where_that_is_worth_it(gpu):
     save(tuning, cache_file())
     config = Config.from_options(width=1920, height=1080, qp=26, bframes=0)
     assert config.device == "hybrid" and "hybrid" in config.device_reason
-    planned = device_prediction.planned(config)
+    planned = coding.planned(config)
     assert planned.plan.devices == (CPU, "cuda:0") and planned.plan.single is None
     assert planned.prediction.seconds < min(planned.single_device_seconds.values())
 

@@ -6,7 +6,6 @@ from h264lite.cpu_simd import cabac_bits
 from h264lite.cpu_simd.cabac_bits import B_SLICE, EMPTY, I_SLICE, N_BITS, ONE_BIT, P_SLICE, STATE_BITS, fill_bits
 from h264lite.cpu_simd.cabac_typical import TYPICAL_M_N
 from h264lite.standard import cabac_contexts as tables
-from h264lite.standard.macroblock import P_8x8, P_8x16, P_16x8, P_16x16
 
 from ..support.naive_cabac_bits import bits_of_bins, residual_bins, suffix_bins
 
@@ -62,20 +61,11 @@ def test_mvd_bits(bits):
             assert cabac_bits.mvd_bits(bits, tables.CTX_MVD_Y, value, around) == bits_of_bins(bins, bits)
 
 
-def test_bits_of_types(bits):
-    # Table 9-37: bins and their contexts
-    plain = {P_16x16: ((14, 0), (15, 0), (16, 0)), P_8x8: ((14, 0), (15, 0), (16, 1)),
-             P_16x8: ((14, 0), (15, 1), (17, 1)), P_8x16: ((14, 0), (15, 1), (17, 0))}  # fmt: skip
-    for kind, bins in plain.items():
-        assert cabac_bits.inter_type_bits(bits, kind) == bits_of_bins(bins, bits)
+def test_bits_of_sub_types(bits):
+    # Table 9-38: bins and their contexts
     for sub, bins in enumerate((((21, 1),), ((21, 0), (22, 0)), ((21, 0), (22, 1), (23, 1)), ((21, 0), (22, 1), (23, 0)))):
         assert cabac_bits.sub_type_bits(bits, sub) == bits_of_bins(bins, bits)
 
 
-def test_bits_of_flags_and_references(bits):
-    assert cabac_bits.skip_bits(bits, 1, 2) == bits[2 * 13 + 1]
-    assert cabac_bits.coded_block_flag_bits(bits, 2, 0, 3) == bits[2 * 96]
+def test_bits_of_references(bits):
     assert cabac_bits.ref_idx_bits(bits, 3, 2) == bits_of_bins(((56, 1), (58, 1), (59, 1), (59, 0)), bits)
-    # quadrants 0 and 3, chroma 2; to the left 1 without chroma, above 15 with chroma 1
-    bins = ((73, 1), (73, 0), (74, 0), (73 + 3, 1), (77 + 2, 1), (81, 1))
-    assert cabac_bits.coded_block_pattern_bits(bits, 0b101001, 0b0010, 0b011111) == bits_of_bins(bins, bits)

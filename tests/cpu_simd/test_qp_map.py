@@ -20,10 +20,11 @@ from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.interpolate import interpolate
 from h264lite.cpu_simd.intra_estimate import intra_estimate
 from h264lite.cpu_simd.rd_decision import rd_decision
-from h264lite.cpu_simd.search_centre import coarse_shape, search_centre, subsample
+from h264lite.cpu_simd.search_centre import search_centre, subsample
 from h264lite.cpu_simd.step_search import step_search
 from h264lite.cpu_simd.subpel_refine import subpel_refine
 
+from ..support.bundles import coarse_shape
 from ..support.cuda_cases import padded, plane, shifted
 from ..support.quantiser import varying
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import Coarse, PreviousMotion, SearchStart
 from h264lite.cpu_simd.decisions import LAMBDA
-from h264lite.cpu_simd.search_centre import coarse_shape, search_centre, subsample
+from h264lite.cpu_simd.search_centre import search_centre, subsample
 
 from ..support import naive
+from ..support.bundles import coarse_shape
 from ..support.cuda_cases import textured
 from ..support.quantiser import constant
 

@@ -41,7 +41,7 @@ def build(name: str) -> Path:
         with tempfile.TemporaryDirectory() as scratch:
             output = Path(scratch) / "kernel.so"
             command = [os.environ.get("CXX", "g++"), *FLAGS, "-include", str(HERE / "cuda_emulator.h")]
-            command += ["-I", str(compiler.write_tables(folder)), "-I", str(compiler.HERE), "-x", "c++"]
+            command += ["-I", str(compiler.write_headers(folder)), "-I", str(compiler.HERE), "-x", "c++"]
             command += [str(compiler.source_path(name)), "-o", str(output)]
             result = subprocess.run(command, capture_output=True, text=True, timeout=300)
             if result.returncode:

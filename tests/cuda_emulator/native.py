@@ -89,6 +89,10 @@ class EmulatedCalls(DriverCalls):
             "wait": self._callback(lambda stream, event, flags: self._check_recorded(event), 3),
         }  # fmt: skip
 
+    def detach(self, context: Any) -> None:
+        """See DriverCalls."""
+        context.detach()
+
     def _callback(self, function: Callable[..., Any], count: int) -> int:
         @ctypes.CFUNCTYPE(ctypes.c_int, *[WORD] * count)
         def call(*arguments: int) -> int:

@@ -30,7 +30,7 @@ def find_no_compiler(monkeypatch):
 
 def report(name, architecture, folder):
     """{kernel: (registers, bytes spilled, bytes of shared memory)}"""
-    include = compiler.write_tables(folder)
+    include = compiler.write_headers(folder)
     target = ["-cubin", f"-arch=sm_{architecture}"]
     output = folder / f"{name.replace('/', '-')}.cubin"
     return resources(compiler.run_nvcc(name, target, output, include, ("-Xptxas", "-v")))

@@ -1,6 +1,5 @@
 """The GPU's wrapper on the stand-in: messages, pools, a lost GPU; and that importing costs no CUDA."""
 
-import re
 import subprocess
 import sys
 import threading
@@ -8,7 +7,6 @@ import threading
 import numpy as np
 import pytest
 from h264lite.cuda_src.interpolate import extend_borders
-from h264lite.cuda_src.runtime import compiler
 from h264lite.cuda_src.runtime import device as device_module
 
 from ..cuda_emulator.driver import Context, EmulatedDriver, Error
@@ -141,17 +139,3 @@ def test_a_context_may_tell_of_a_kernel_that_failed(driver, monkeypatch):
     monkeypatch.setattr(Context, "push", failing)
     with pytest.raises(device_module.GpuLost, match=r"failed in a push of its context: .*an illegal"), gpu:
         pass
-
-
-def test_tables_are_generated():
-    text = compiler.tables_header()
-    assert "ALPHA[52]" in text and "constexpr int P_SKIP = 8;" in text and "ZIGZAG_4x4_DIGITS" in text
-
-
-def test_decisions_are_generated():
-    """And typed in no file of the GPU again."""
-    names = re.findall(r"constexpr int (\w+) = ", compiler.decisions_header())
-    assert {"BITS_INTRA", "REFINE_MARGIN_8x4", "RDO_BIT", "COARSE_SCALE"} <= set(names)
-    typed = re.compile(rf"constexpr [^;]*\b({'|'.join(names)}) = |^(?:\w+, )*({'|'.join(names)})(?:, \w+)* = ", re.MULTILINE)
-    for path in [*compiler.HERE.glob("*.cu*"), *compiler.HERE.glob("*.py")]:
-        assert not typed.search(path.read_text()), path

@@ -7,7 +7,7 @@ from h264lite.cpu_simd.bundles import Coarse, PreviousMotion, SearchStart
 from h264lite.cuda_src.search_centre import search_centre, subsample
 
 from ..cuda_emulator.fixtures import device  # noqa: F401
-from ..support.bundles import blank, uploaded
+from ..support.bundles import blank, coarse_shape, uploaded
 from ..support.cuda_cases import KINDS, SEED, padded, plane, shifted
 from ..support.quantiser import constant, varying
 
@@ -27,7 +27,7 @@ def test_twin(device, kind, merange):  # noqa: F811
         distances = np.array([1, 1 + width // 16 % 3, (17, -1)[width // 16 % 2]], np.int32)
         moved = 4 * rng.integers((-12, -6), (13, 7)).astype(np.int16)
         previous = PreviousMotion(previous_ref, previous_mv, np.array([step - 3], np.int32), distances, moved)
-        coarse = Coarse(*(np.zeros(cpu.coarse_shape(height, width), np.uint8) for _ in range(2)))
+        coarse = Coarse(*(np.zeros(coarse_shape(height, width), np.uint8) for _ in range(2)))
         start = SearchStart(*(np.zeros((n_mb, 2), np.int16) for _ in range(2)))
         gpu_in = [device.upload(a) for a in (source, reference)]
         gpu_previous, gpu_coarse, gpu_start = uploaded(device, previous), blank(device, coarse), blank(device, start)

@@ -2,7 +2,7 @@
 
 import pytest
 from h264lite.cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
-from h264lite.scheduler.frames import loop
+from h264lite.scheduler.frames import constants
 
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..support import round_trip
@@ -25,8 +25,8 @@ def test_streams(profile, name, default):
 
 
 def test_numbers_of_kernels():
-    assert loop._dead_zone(21, 21, DEAD_ZONE_INTER) * 6 == loop._dead_zone(11, 11, DEAD_ZONE_INTRA) * 3 == ROUNDING
-    values = [loop._dead_zone(option, 21, DEAD_ZONE_INTER) for option in range(33)]
+    assert constants._dead_zone(21, 21, DEAD_ZONE_INTER) * 6 == constants._dead_zone(11, 11, DEAD_ZONE_INTRA) * 3 == ROUNDING
+    values = [constants._dead_zone(option, 21, DEAD_ZONE_INTER) for option in range(33)]
     assert values == sorted(values, reverse=True) and values[0] * 2 == ROUNDING and values[32] == 0
 
 

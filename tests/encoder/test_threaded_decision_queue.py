@@ -2,52 +2,48 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from h264lite.encoder import threaded_decision_queue
-from h264lite.encoder.decision_queue import DecisionQueue
+from h264lite.encoder import decision_queue, threaded_decision_queue
+from h264lite.encoder.settings.config import Config
 from h264lite.encoder.threaded_decision_queue import ThreadedDecisionQueue
 from h264lite.scheduler.executor import Executor
 from h264lite.scheduler.lookahead.host_costs import FrameCosts
 
+CONFIG = Config.from_options(width=16, height=16, device="cpu", threads=1)
 
-class Held(DecisionQueue):
-    """Decides about a frame when three later ones are there."""
 
-    def __init__(self, config, warn=None, start=None):
-        self.is_decided = self._have_left = True
-        self.log, self.at_once, self.lock, self.fails_at = [], 0, threading.Lock(), config
-        self._waiting, self._free, self.expected = [], [], []
+class Decider:
+    """In place of FrameDecider: decides about a frame when three later ones are there."""
 
-    def request(self, request):
-        self.log.append(("request", request))
+    fails_at = None
 
-    def enter(self, source, planes=()):
-        self.is_decided = False
+    def __init__(self, *_):
+        self.log, self.lock, self.expected, self.count = [], threading.Lock(), [], 0
+        self.requests = SimpleNamespace(of_caller=lambda request: self.log.append(request))
+
+    def check_next(self):
+        pass
+
+    def add(self, planes):
         assert self.lock.acquire(blocking=False), "two decisions at once"
         time.sleep(0.001)
-        if source == self.fails_at:
-            self.lock.release()
-            raise MemoryError(source)
-        self._waiting.append(source)
-        self._free += self._waiting[:-3]
-        self._waiting = self._waiting[-3:]
         self.lock.release()
-        self.is_decided = True
+        if self.count == self.fails_at:
+            raise MemoryError(self.count)
+        self.count += 1
+        return [self.spec(self.count - 4)] if self.count > 3 else []
+
+    def flush(self):
+        return [self.spec(k) for k in range(max(0, self.count - 3), self.count)]
+
+    def spec(self, index):
+        return SimpleNamespace(display_index=index)
 
     def expect(self, number, planes):
         self.expected.append(number)
-
-    def leave(self, evenly=False):
-        free, self._free = self._free, []
-        return iter(free)
-
-    def end(self):
-        return iter([*self._free, *self._waiting] if self.is_whole else [])
-
-    def close(self):
-        self.log.append("closed")
 
 
 @pytest.fixture(params=((2, False), (4, True)), ids=str)
@@ -59,40 +55,45 @@ def executor(request):
 
 
 @pytest.fixture(autouse=True)
-def _held(monkeypatch):
-    monkeypatch.setattr(threaded_decision_queue, "DecisionQueue", Held)
+def _decider(monkeypatch):
+    monkeypatch.setattr(decision_queue, "FrameDecider", Decider)
+
+
+def sources(frames):
+    return [source for _, source in frames]
 
 
 def test_frames_leave_in_order(executor):
-    held, left = ThreadedDecisionQueue(None, None, executor), []
+    queue, found = ThreadedDecisionQueue(CONFIG, None, executor), []
     for k in range(50):
-        held.request(k if k % 10 == 4 else None)
-        held.enter(k)
-        assert held.count == k + 1 and len(held._pending) <= threaded_decision_queue._MOST_PENDING
-        left += held.leave()
-    left += held.end()
-    assert left == list(range(50)) == held._decisions.expected and held.is_whole
-    assert [request for name, request in held._decisions.log if request is not None] == [4, 14, 24, 34, 44]
+        queue.request(k if k % 10 == 4 else None)
+        queue.enter(k)
+        assert queue.count == k + 1 and len(queue._pending) <= threaded_decision_queue._MOST_PENDING
+        found += sources(queue.leave())
+    found += sources(queue.end())
+    assert found == list(range(50)) == queue._decider.expected and queue.is_whole
+    assert [request for request in queue._decider.log if request is not None] == [4, 14, 24, 34, 44]
 
 
-def test_an_error_comes_later_and_ends_the_stream(executor):
-    held, entered = ThreadedDecisionQueue(20, None, executor), 0
+def test_an_error_comes_later_and_ends_the_stream(executor, monkeypatch):
+    monkeypatch.setattr(Decider, "fails_at", 20)
+    queue, entered = ThreadedDecisionQueue(CONFIG, None, executor), 0
     with pytest.raises(MemoryError):
         for k in range(50):
-            held.enter(k)
+            queue.enter(k)
             entered += 1
-            list(held.leave())
+            list(queue.leave())
     assert 20 <= entered <= 20 + threaded_decision_queue._MOST_PENDING + 1
-    assert not held.is_whole
+    assert not queue.is_whole
 
 
 def test_no_decision_follows_one_that_was_interrupted(executor):
-    held = ThreadedDecisionQueue(None, None, executor)
-    held.enter(0)
-    assert held.is_whole
-    held._decisions.is_decided = False  # as an interrupt leaves it
-    held.enter(1)
-    assert not held.is_whole and held._decisions._waiting == [0]
+    queue = ThreadedDecisionQueue(CONFIG, None, executor)
+    queue.enter(0)
+    assert queue.is_whole
+    queue.is_decided = False  # as an interrupt leaves it
+    queue.enter(1)
+    assert not queue.is_whole and queue._decider.count == 1
 
 
 @pytest.mark.parametrize("start", (lambda work: work(), lambda work: None, "threads"), ids=("at once", "never", "threads"))

@@ -14,7 +14,7 @@ import numpy as np
 from h264lite.encoder import slice_writer
 from h264lite.encoder.settings.options import ALL, API, OPTIONS, Option
 from h264lite.scheduler import executor
-from h264lite.scheduler.frames import frame, loop
+from h264lite.scheduler.frames import constants, frame
 
 from .guard import GuardedNumpy
 from .kinds import Result
@@ -116,7 +116,7 @@ def material() -> None:
 
 def modules() -> tuple[ModuleType, ...]:
     """All that make arrays which kernels of the encoder get."""
-    return executor, frame, loop, slice_writer
+    return constants, executor, frame, slice_writer
 
 
 def warm(given: None) -> None:
@@ -234,7 +234,6 @@ def run(case: Case, numpy: GuardedNumpy) -> Result:
 def guard_frames(numpy: GuardedNumpy) -> None:
     """Arrays of frames by the stand-in for NumPy: defaults were bound before it was."""
     frame.Frame.__init__.__defaults__ = (numpy.zeros, *frame.Frame.__init__.__defaults__[1:])
-    frame.References.allocate.__func__.__defaults__ = (numpy.zeros,)
 
 
 def _open(case: Case) -> h264lite.Encoder:

@@ -71,7 +71,7 @@ def _value(rng: random.Random) -> object:
 
 def warm() -> None:
     """Load LLVM before the limit of memory: values of `tuning` need it, and it takes hundreds of MiB of addresses."""
-    import_module("h264lite.scheduler.hybrid.tuning_file")
+    import_module("h264lite.scheduler.hybrid.tuning.tuning_file")
 
 
 def build(rng: random.Random) -> Case:

@@ -114,12 +114,12 @@ def allocated():
     """The arrays of one frame, one slot and one reference, by their names in the table."""
     size = SIZE.mb_width, HEIGHT
     host = HostFrame(*size, np.zeros, ((16 * HEIGHT, 80), (8 * HEIGHT, 40), (8 * HEIGHT, 40)), True)
-    work, references = Workspace(SIZE, 2), References.allocate(2, SIZE)
+    work, references = Workspace(SIZE, 2, np.zeros), References.allocate(2, SIZE, np.zeros)
     arrays = {**host.arrays, **work.arrays(), **work.of_reference(1), **references.kept[1]}
     arrays |= {name: getattr(host, name) for name in ("slice_data", "level_blocks")}
     memory = SimpleNamespace(host_zeros=np.zeros, zeros=np.zeros, streams={}, gpu=MagicMock(pinned=np.zeros))
-    config = SimpleNamespace(mb_width=5, mb_height=HEIGHT, width=80, height=16 * HEIGHT, weightp=1, aq_mode=1)
-    arrays["block_sums"] = GpuSourcePool(memory, config)._make().sums
+    settings = SimpleNamespace(size=SIZE, width=80, height=16 * HEIGHT, weighted_copies=1, measures_energies=True)
+    arrays["block_sums"] = GpuSourcePool(memory, settings)._make().sums
     for name in of_roles(REFERENCE):
         pool, planes = pool_planes(name)
         whole = getattr(references, pool)[1]
@@ -132,7 +132,7 @@ def test_everything_is_allocated_as_the_table_says():
     assert arrays.keys() == ARRAYS.keys()
     for name, array in arrays.items():
         assert array.shape == ARRAYS[name].shape(SIZE) and array.dtype == ARRAYS[name].dtype, name
-    references = References.allocate(3, SIZE)
+    references = References.allocate(3, SIZE, np.zeros)
     assert references.luma.shape == (3, 4, 16 * HEIGHT + 96, 176) and references.chroma.shape == (3, 2, 8 * HEIGHT + 48, 88)
     assert {name for names in POOLS.values() for name in names} == set(of_roles(REFERENCE))
 
@@ -182,6 +182,6 @@ def test_a_new_array_is_one_row(monkeypatch):
     frame = Frame(SIZE.mb_width, HEIGHT)
     assert frame.activity.shape == (35, 2) and frame.arrays["activity"] is frame.activity
     assert np.may_share_memory(frame.activity, frame.block)
-    assert Workspace(SIZE, 1).arrays()["row_sums"].shape == (HEIGHT,)
+    assert Workspace(SIZE, 1, np.zeros).arrays()["row_sums"].shape == (HEIGHT,)
     check_stages([stage("source_y row0 row1 activity row_sums", "activity row_sums")])
     assert byte_span("activity", 1, 2, SIZE) == (40, 80)

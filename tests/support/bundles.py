@@ -1,6 +1,8 @@
-"""Bundles of arrays for calls of stages: by name, and on a GPU."""
+"""Bundles of arrays for calls of stages: by name, and on a GPU; the shape of coarse frames."""
 
 import numpy as np
+from h264lite.cpu_simd.decisions import COARSE_SCALE
+from h264lite.cpu_simd.layout import COARSE_PAD
 
 
 def named(kind, state):
@@ -16,3 +18,8 @@ def uploaded(device, bundle):
 def blank(device, bundle):
     """A bundle of arrays like these on the device, filled with bytes 0xEE."""
     return bundle._make(device.array(value.shape, value.dtype).fill(0xEE) for value in bundle)
+
+
+def coarse_shape(height, width):
+    """Shape of the coarse frame of a plane of height x width samples, borders included."""
+    return height // COARSE_SCALE + 2 * COARSE_PAD, width // COARSE_SCALE + 2 * COARSE_PAD

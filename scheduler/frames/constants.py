@@ -1,0 +1,66 @@
+"""The arguments of stages that are the same for all frames of an encode."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, DIA, HEX, ROUNDING, UMH
+from ...cpu_simd.scaling import scaling_table
+from ..arguments import Array, State
+from ..coding_settings import CodingSettings
+
+PATTERNS = {"dia": DIA, "hex": HEX, "umh": UMH}  # by --me
+BY_DEFAULT = 21, 11  # deadzone_inter, deadzone_intra
+MASK_16x16, MASK_16x8, MASK_8x8, MASK_8x4, MASK_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
+
+
+def constants(settings: CodingSettings, constant: Callable[[np.ndarray], Array]) -> State:
+    """By name; constant: makes an array that is never written, in the memory of the stages."""
+    rows = [*(row0 for row0, _ in settings.slices), settings.mb_height]
+    beyond_baseline = settings.cabac or settings.transform_8x8_mode or settings.has_b_frames
+    return {
+        "pad": settings.pad, "chroma_pad": settings.pad // 2, "luma_unit": 16, "chroma_unit": 8,
+        "width": settings.width, "height": settings.height,
+        "chroma_width": (settings.width + 1) // 2, "chroma_height": (settings.height + 1) // 2,
+        "merange": settings.merange, "pattern": (PATTERNS.get(settings.me, DIA), settings.merange),
+        "step_grid": settings.step_grid, "max_mv_y": settings.max_mv_y, "subme": settings.subme,
+        "mb_width": settings.mb_width, "partition_mask": _partition_mask(settings.partitions, settings.max_mvs_per_2mb),
+        "chroma_qp_offset": settings.chroma_qp_offset, "has_scaling_lists": 1 if settings.has_scaling_lists else None,
+        "trellis": settings.trellis,
+        "transform_8x8_mode": int(settings.transform_8x8_mode) if beyond_baseline else None,
+        "cabac": int(settings.cabac) if beyond_baseline else None,
+        "dead_zone_inter": _dead_zone(settings.deadzone_inter, BY_DEFAULT[0], DEAD_ZONE_INTER),
+        "dead_zone_intra": _dead_zone(settings.deadzone_intra, BY_DEFAULT[1], DEAD_ZONE_INTRA),
+        "intra_8x8": int("i8x8" in settings.partitions), "psy_rd": round(256 * settings.psy_rd),
+        "alpha_offset": 2 * settings.deblock_alpha, "beta_offset": 2 * settings.deblock_beta,
+        "disable_idc": settings.disable_deblocking_idc,
+        "slice_first_mb": constant(_slice_first_mb(settings)), "slice_rows": constant(np.array(rows, np.int32)),
+        "scaling": constant(_scaling(settings)),
+    }  # fmt: skip
+
+
+def _partition_mask(partitions: frozenset[str], max_mvs_per_2mb: int) -> int:
+    """The bit mask of decisions.ALL_PARTITIONS.
+
+    Table A-1: 8x4 and 4x8 make at most 8 vectors a macroblock, 4x4 16; a limit of 16 for two macroblocks excludes 4x4.
+    """
+    unlimited = max_mvs_per_2mb in (0, 32)
+    small = (MASK_8x4 | MASK_4x4) if unlimited else MASK_8x4
+    return MASK_16x16 | ("p8x8" in partitions) * (MASK_16x8 | MASK_8x8) | ("p4x4" in partitions) * small
+
+
+def _slice_first_mb(settings: CodingSettings) -> np.ndarray:
+    """int32[mb_height]: address of the first macroblock of the slice that holds the row."""
+    mb_width = settings.mb_width
+    return np.array([row0 * mb_width for row0, row1 in settings.slices for _ in range(row0, row1)], np.int32)
+
+
+def _scaling(settings: CodingSettings) -> np.ndarray:
+    """int16[SCALING_SIZE]: the table of the scaling lists."""
+    lists = settings.scaling_lists
+    return scaling_table(np.array(lists[:6], np.int32), np.array(lists[6:], np.int32))
+
+
+def _dead_zone(option: int, default: int, of_default: int) -> int:
+    """The kernels' number for a dead zone in 1 / 64 of a step on both sides of 0; the default stands for a sixth, a third."""
+    return of_default if option == default else ROUNDING * (32 - option) // 64

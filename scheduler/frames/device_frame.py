@@ -1,0 +1,98 @@
+"""A source frame on a GPU, as the arguments of the stage that reads it, and the encoder's buffer that it may lie in."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ...cuda_src.runtime.array import Event, Stream
+from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
+
+
+class Order(NamedTuple):
+    """How a frame is read. after: the stream to be ordered after, before: the stream that waits until the frame is read, each
+    None for none; host_waits: the host waits until then.
+    """
+
+    after: int | None
+    before: int | None
+    host_waits: bool
+
+
+class Buffer(NamedTuple):
+    """Memory for a frame, used again once it is read; sums, energies: page-locked, of what is measured.
+
+    Events: made, behind the measurements; seen, behind the lookahead's read; read, behind the copy to the loop's arrays.
+    """
+
+    planes: tuple[DeviceArray, ...]  # Y, Cb, Cr, uint8 of coded size
+    energy: DeviceArray  # int32[n_mb]
+    sums: np.ndarray  # int32[2, n], block_sums in scheduler/arrays.py
+    energies: np.ndarray  # int32[n_mb]
+    made: Event
+    seen: Event
+    read: Event
+
+
+class GpuSource:
+    """A frame in a buffer. outside: int32[1], page-locked, as HostFrame.outside; valid when the frame is coded."""
+
+    def __init__(self, gpu: Device, buffer: Buffer, outside: np.ndarray) -> None:
+        self._gpu, self.buffer, self.outside = gpu, buffer, outside
+
+    def sums(self) -> np.ndarray:
+        """int32[2, n]: sums of blocks, and of squares, as long as the frame waits; GpuLost."""
+        self._wait()
+        return self.buffer.sums
+
+    def energies(self) -> np.ndarray:
+        """int32[n_mb], as cpu_simd.ac_energy, as long as the frame waits; GpuLost."""
+        self._wait()
+        return self.buffer.energies
+
+    def luma_on(self, gpu: Device, stream: Stream) -> DeviceArray:
+        """uint8[H, W] of coded size for later work of another user's stream, whose context is current: see `seen_on`."""
+        gpu.wait(stream, self.buffer.made)
+        luma = self.buffer.planes[0]
+        return DeviceArray(gpu, luma.ptr, luma.shape, luma.dtype)
+
+    def seen_on(self, gpu: Device, stream: Stream) -> None:
+        """The work issued to the stream has been the last that reads `luma_on`."""
+        gpu.record(self.buffer.seen, stream)
+
+    def host_luma(self) -> np.ndarray:
+        """uint8[H, W] of coded size, downloaded; GpuLost."""
+        self._wait()
+        with self._gpu:
+            return self.buffer.planes[0].get()
+
+    def _wait(self) -> None:
+        try:
+            with self._gpu:
+                self._gpu.synchronize(self.buffer.made)
+        except GpuLost as lost:
+            raise GpuLost(f"{lost}; source frames on it are lost too") from None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DeviceFrame:
+    """A frame on the GPU, as the arguments of the stage that reads it.
+
+    stage: load_i420 or load_rgb; pointers: input_y and so on; numbers: distances in bytes and the like. frame: the user's
+    object, kept so that its library does not reuse the memory. first: of its array, so that its place is checked. checked:
+    the samples must be of the range of values. buffered: the encoder's buffer that it lies in.
+    """
+
+    stage: str
+    pointers: dict[str, int]
+    numbers: dict[str, int | str]
+    order: Order
+    frame: object
+    first: bool = True
+    checked: bool = False
+    buffered: GpuSource | None = None
+
+    @property
+    def is_rgb(self) -> bool:
+        """Whether it is converted to BT.709."""
+        return self.stage == "load_rgb"

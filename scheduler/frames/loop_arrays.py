@@ -1,0 +1,268 @@
+"""The arrays of a loop in the memory of its device, as arguments of stages by name."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ...cpu_simd.decisions import SMALL_PARTITIONS
+from ..arguments import Array, MakeGroup, State
+from ..arrays import INTRA_FILL, SECOND_FILL
+from ..coding_settings import CodingSettings
+from ..compiled_frame import merged
+from ..executor import deferred_call
+from ..frame_spec import MOST_ENTRIES, FrameSpec
+from ..stages import ENTROPY_STAGE
+from .constants import constants
+from .dpb import DecodedPictureBuffer
+from .frame import AnyFrame, Frame, References, Workspace
+from .params import decision_params, list_numbers, list_state, reference_params
+
+
+class ArrayMemory(Protocol):
+    """What arrays need of an executor, or of a worker of one: see Executor."""
+
+    frames_on_device: int
+    parallel_b_frames: int
+    tickets: bool
+
+    def zeros(self, shape: Sequence[int], dtype: DTypeLike) -> Array:
+        """An array of zeros in the memory of the stages."""
+
+    def constant(self, values: np.ndarray) -> Array:
+        """An array that is never written."""
+
+    def interior(self, plane: Array, border: int) -> Array:
+        """The output of `deblock` in a plane with a border."""
+
+    def fill(self, array: Array, value: int) -> None:
+        """Set all elements, in order with the stages."""
+
+
+class Slots(Protocol):
+    """The decoded picture buffer by slots, as References; of a recording some are placeholders (placeholders.py)."""
+
+    @property
+    def luma(self) -> Array:
+        """Of all slots."""
+
+    @property
+    def chroma(self) -> Array:
+        """Of all slots."""
+
+    def planes(self, slot: int) -> tuple[Array, Array]:
+        """Luma and chroma of a slot."""
+
+    def motion(self, slot: int) -> State:
+        """Motion of the frame in a slot, by name."""
+
+
+class PreviousFrame(NamedTuple):
+    """Motion of a frame that search centres continue: list 0, with the distances of its entries (FrameSpec)."""
+
+    ref_idx: Array
+    mv: Array
+    distances: tuple[int, ...]
+
+    @classmethod
+    def of(cls, frame: AnyFrame, distances: tuple[int, ...]) -> "PreviousFrame":
+        """distances: as in FrameSpec. Numbers follow that no block refers to, so that frames with fewer entries are alike."""
+        last = distances[-1] if distances else 0
+        return cls(frame.ref_idx, frame.mv, (*distances, *range(last + 1, last + 1 + MOST_ENTRIES - len(distances))))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Arrays:
+    """The arrays of one memory: reference frames, workspace, constants; as arguments of stages by name.
+
+    Frames that run at once share all but the workspace; loops of one memory all but the executor.
+    """
+
+    settings: CodingSettings
+    executor: ArrayMemory
+    slots: int  # of the decoded picture buffer, besides weighted copies, which follow
+    references: Slots
+    workspace: Workspace
+    constants: State
+
+    @classmethod
+    def allocate(cls, settings: CodingSettings, executor: ArrayMemory) -> "Arrays":
+        """The arrays of an encode."""
+        # frames that are no references may still be read, or coded, while the next ones are coded
+        extra_slots = executor.parallel_b_frames + (
+            settings.has_b_frames and (executor.frames_on_device > 0 or executor.parallel_b_frames > 0)
+        )
+        slots = settings.dpb_frames + 1 + extra_slots
+        references = References.allocate(slots + settings.weighted_copies, settings.size, executor.zeros)
+        workspace = Workspace(settings.size, settings.most_searches, executor.zeros)
+        return cls(settings, executor, slots, references, workspace, constants(settings, executor.constant))
+
+    def for_executor(self, executor: ArrayMemory) -> "Arrays":
+        """The same arrays, for another executor of the same memory."""
+        return replace(self, executor=executor)
+
+    def with_own_workspace(self) -> "Arrays":
+        """The same arrays with a workspace of their own, for a frame that runs while others do."""
+        workspace = Workspace(self.settings.size, self.settings.most_searches, self.executor.zeros)
+        return replace(self, workspace=workspace)
+
+    def state(
+        self, spec: FrameSpec, device_frame: AnyFrame, slot: int, list_slots: tuple[int, ...], previous: PreviousFrame | None,
+        block: Array,
+    ) -> State:
+        """Arguments of the stages by name; `device_frame`: the frame's arrays in this memory; `slot`: of the decoded
+        frame; list_slots: slots of both lists; block: `decision_params` in this memory.
+        """
+        return merged(self.argument_groups(spec, device_frame, slot, list_slots, previous, block))
+
+    def argument_groups(
+        self, spec: FrameSpec, device_frame: AnyFrame, slot: int, list_slots: tuple[int, ...], previous: PreviousFrame | None,
+        block: Array,
+    ) -> list[MakeGroup]:  # fmt: skip
+        """The arguments of `state` in groups, by what their arrays depend on; in streams with B frames motion of references
+        comes from the decoded picture buffer.
+        """
+        previous = previous or PreviousFrame.of(device_frame, ())
+        motion = {"previous_ref_idx": previous.ref_idx, "previous_mv": previous.mv}
+        frame_arrays, workspace, with_b = device_frame.arrays, self.workspace.arrays(), self.settings.has_b_frames
+        numbers: State = {
+            "n_ref": spec.n_ref, "n_ref1": spec.n_ref1 if with_b else None, "duplicates": spec.duplicates,
+            "ref_luma": self.references.luma, "ref_chroma": self.references.chroma,
+        }  # fmt: skip
+        if with_b and spec.n_ref1:  # no part of a B macroblock is smaller than 8x8 (bipredict)
+            numbers["partition_mask"] = self.constants["partition_mask"] & ~SMALL_PARTITIONS
+        groups: list[MakeGroup] = [
+            (("constants",), lambda: self.constants),
+            (("frame", id(frame_arrays)), lambda: frame_arrays),
+            (("workspace", id(workspace)), lambda: workspace),
+            (("decoded", slot), lambda: self.decoded_state(slot)),
+            (("pools", spec.n_ref, spec.n_ref1, spec.duplicates), lambda: numbers),
+            (("motion", id(previous.mv)), lambda: motion),
+            (("lists", id(frame_arrays), spec.n_ref, spec.n_ref1), lambda: list_state(block, spec.n_ref, spec.n_ref1)),
+        ]  # fmt: skip
+        if with_b:
+            groups.append((("kept", slot), lambda: self.references.motion(slot)))
+        if with_b and spec.n_ref1:
+            colocated = list_slots[spec.n_ref]
+            motion_of = self.references.motion
+            groups.append((("colocated", colocated), lambda: {"colocated_still": motion_of(colocated)["kept_still"]}))
+        return groups
+
+    def list_numbers(self, spec: FrameSpec, list_slots: tuple[int, ...], previous: PreviousFrame | None) -> np.ndarray:
+        """See params.list_numbers."""
+        distances = previous.distances if previous else ()
+        weighted = self._searched(spec, list_slots) if spec.weights else list_slots
+        return list_numbers(spec.distances, len(spec.list0), spec.is_weighted, distances, list_slots, weighted)
+
+    def continued(self, spec: FrameSpec, list_slots: tuple[int, ...], dpb: DecodedPictureBuffer) -> PreviousFrame | None:
+        """The frame whose motion the search continues in streams with B frames: the first of list 1, else of list 0, whatever
+        frames were coded since; else None.
+        """
+        if not self.settings.has_b_frames or not list_slots:
+            return None
+        slot = list_slots[spec.n_ref if spec.n_ref1 else 0]
+        kept = self.references.motion(slot)
+        return PreviousFrame(kept["kept_ref_idx"], kept["kept_mv"], dpb.distances[slot])
+
+    def _searched(self, spec: FrameSpec, list_slots: tuple[int, ...]) -> tuple[int, ...]:
+        """The slots of both lists as the search sees them: weighted copies follow the slots of frames."""
+        copies = {k: self.slots + n for n, k in enumerate(spec.luma_weighted)}
+        return tuple([copies.get(k, slot) for k, slot in enumerate(list_slots)]) if copies else list_slots
+
+    def deferred_write(self, frame: Frame) -> Callable[[], None]:
+        """The entropy stage as a function for a task; `frame` lies on the host, its planes are padded (`samples`)."""
+        return deferred_call(ENTROPY_STAGE, merged(self.entropy_groups(frame)))
+
+    def entropy_groups(self, frame: Frame) -> list[MakeGroup]:
+        """The arguments of the entropy stage in groups, as `argument_groups`."""
+        spec, frame_arrays = frame.spec, frame.arrays
+        more = {
+            "n_ref": spec.n_ref, "n_ref1": spec.n_ref1 if self.settings.has_b_frames else None,
+            "frame_params": frame.frame_params, "slice_data": frame.slice_data,
+        }  # fmt: skip
+        return [
+            (("constants",), lambda: self.constants), (("frame", id(frame_arrays)), lambda: frame_arrays),
+            (("data", id(frame_arrays), spec.n_ref, spec.n_ref1), lambda: more),
+        ]  # fmt: skip
+
+    def decoded_state(self, slot: int) -> State:
+        """The arguments for the decoded frame in `slot`."""
+        (luma, chroma), pad = self.references.planes(slot), self.settings.pad
+        y, cb, cr = luma[0], chroma[0], chroma[1]
+        interior = self.executor.interior
+        return {
+            "pad": pad, "decoded_luma": luma, "decoded_half": luma[1:], "decoded_y": y, "decoded_u": cb, "decoded_v": cr,
+            "out_y": interior(y, pad), "out_u": interior(cb, pad // 2), "out_v": interior(cr, pad // 2),
+        }  # fmt: skip
+
+    def reference_state(self, ref: int, spec: FrameSpec, list_slots: tuple[int, ...], block: Array) -> State:
+        """The arguments of the search in entry `ref` of both lists; list_slots: their slots; block: as in `state`."""
+        return merged(self.reference_groups(ref, spec, list_slots, block))
+
+    def reference_groups(
+        self, ref: int, spec: FrameSpec, list_slots: tuple[int, ...], block: Array, frame: AnyFrame | None = None
+    ) -> list[MakeGroup]:
+        """The same in groups, as `argument_groups`; frame: whose `block` it is."""
+        weighted, searched, workspace = ref in spec.luma_weighted, self._searched(spec, list_slots)[ref], self.workspace
+        groups: list[MakeGroup] = [
+            (("reference", searched), lambda: _reference(self.references.planes(searched)[0])),
+            (("distance", frame and id(frame.arrays), ref, weighted), lambda: reference_params(block, ref, weighted)),
+            (("search", id(workspace.arrays()), ref), lambda: workspace.of_reference(ref)),
+        ]
+        if weighted:
+            slot = list_slots[ref]
+            groups.append((("unweighted", slot), lambda: {"unweighted_luma": self.references.planes(slot)[0]}))
+        return groups
+
+    def fill(self, frame: Frame, device_frame: AnyFrame, qp: bool = True) -> None:
+        """Initial values of all macroblocks; qp: whether to fill qp too (stages load_* fill it)."""
+        fill = self.executor.fill
+        if qp and frame.spec.mb_qp:
+            device_frame.qp[:] = np.frombuffer(frame.spec.mb_qp, np.uint8)
+        elif qp:
+            fill(device_frame.qp, frame.spec.qp)
+        if self.executor.tickets:
+            fill(self.workspace.arrays()["progress"], 0)
+            fill(self.workspace.arrays()["intra_progress"], 0)
+        if not frame.spec.n_ref:
+            for name, value in INTRA_FILL.items():
+                fill(device_frame.results[name], value)
+        if self.settings.has_b_frames and not frame.spec.n_ref1:
+            for name, value in SECOND_FILL.items():
+                fill(device_frame.results[name], value)
+
+
+def _reference(luma: Array) -> State:
+    return {"reference_luma": luma, "reference_y": luma[0]}
+
+
+class FrameBinding(NamedTuple):
+    """Where the arrays of a frame lie in the memory of its device."""
+
+    arrays: Arrays
+    frame: AnyFrame  # its own arrays
+    params: Array  # frame_params
+    slot: int  # of the decoded frame
+    list_slots: tuple[int, ...]  # slots of both lists
+    previous: PreviousFrame | None  # the frame whose motion is continued
+
+    def state(self, spec: FrameSpec) -> State:
+        """Arguments of the stages by name."""
+        _, frame, params, slot, list_slots, previous = self
+        state = self.arrays.state(spec, frame, slot, list_slots, previous, decision_params(params))
+        return state | {"frame_params": params}
+
+    def reference_states(self, spec: FrameSpec) -> list[State]:
+        """The same of the search in each entry of both lists."""
+        block = decision_params(self.params)
+        return [self.arrays.reference_state(ref, spec, self.list_slots, block) for ref in range(len(self.list_slots))]
+
+    def argument_groups(self, spec: FrameSpec) -> list[list[MakeGroup]]:
+        """Both in groups: first those of `state`, then those of each entry."""
+        arrays, frame, params, slot, list_slots, previous = self
+        block, frame_arrays = decision_params(params), frame.arrays
+        first = arrays.argument_groups(spec, frame, slot, list_slots, previous, block)
+        of_entries = [arrays.reference_groups(ref, spec, list_slots, block, frame) for ref in range(len(list_slots))]
+        return [[*first, (("params", id(frame_arrays)), lambda: {"frame_params": params})], *of_entries]

@@ -1,0 +1,75 @@
+"""Parts of the coding loop: the settings it is given, what it remembers of frames, arrays of frames that run at once."""
+
+from dataclasses import FrozenInstanceError, fields
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from h264lite.encoder.settings.coding import coding_settings
+from h264lite.encoder.settings.config import Config
+from h264lite.scheduler.coding_settings import CodingSettings
+from h264lite.scheduler.executor import Executor
+from h264lite.scheduler.frames import compiled_frames
+from h264lite.scheduler.frames.compiled_frames import CompiledFrames
+from h264lite.scheduler.frames.loop import ArraysPool, FrameHistory
+from h264lite.scheduler.frames.loop_arrays import Arrays
+from h264lite.scheduler.threads.dependent_task import DependentTask
+
+
+def settings(**options):
+    config = Config.from_options(width=50, height=34, device="cpu", threads=3, **options)
+    return config, coding_settings(config, ((0, config.mb_height),))
+
+
+@pytest.mark.parametrize("options", [{"qp": 26, "bframes": 0, "preset": "superfast"}, {"bframes": 3, "ref": 2}])
+def test_settings_are_those_of_config(options):
+    config, given = settings(**options)
+    for name in ("mb_width", "mb_height", "has_b_frames", "display"):
+        assert getattr(given, name) == getattr(config, name), name
+    shared = {row.name for row in fields(CodingSettings)} & {row.name for row in fields(Config)} - {"gpu_choices", "slices"}
+    assert len(shared) > 25 and {name: getattr(given, name) for name in shared} == {
+        name: getattr(config, name) for name in shared}  # fmt: skip
+    assert given.gpu_choices == {} and (given.size.pad, given.size.n_mb) == (config.pad, 12)
+    with pytest.raises(FrozenInstanceError):
+        given.width = 3
+
+
+def test_arrays_of_frames_that_run_at_once():
+    """Each has a workspace, which is used again; all else is shared."""
+    _, given = settings(bframes=2)
+    arrays = Arrays.allocate(given, Executor(1, 3, [(0, 12)]))
+    pool = ArraysPool(arrays)
+    with pool.borrowed() as one, pool.borrowed() as other:
+        workspaces = {id(found.workspace) for found in (arrays, one, other)}
+        assert len(workspaces) == 3 and one.references is other.references is arrays.references
+    with pytest.raises(KeyError), pool.borrowed() as again:
+        assert id(again.workspace) in workspaces
+        raise KeyError
+    assert len(pool._idle) == 2, "given back after an error too"
+    assert arrays.for_executor(pool).executor is pool and arrays.executor is not pool
+
+
+def test_what_is_remembered_of_frames():
+    history = FrameHistory()
+    first, second = (DependentTask(lambda: None, [], lambda: None, True) for _ in range(2))
+    history.enter("first")
+    history.add(first, 0, True)
+    history.enter("second")
+    history.add(second, 1, False)
+    assert history.awaited((1,), False) == [second] and history.awaited((1,), True) == [second, first]
+    assert history.awaited((2,), False) == [] and history.previous == "second"
+    history.rewind()
+    assert history.previous == "first"
+
+
+def test_kinds_of_frames_that_another_thread_forgets(monkeypatch):
+    """The least number of kinds: each one that is made takes the place of the one before."""
+    monkeypatch.setattr(compiled_frames, "MOST_KINDS", 1)
+    frames, group = CompiledFrames(SimpleNamespace()), SimpleNamespace(state={"array": np.zeros(3)})
+    made = [frames._of((kind,), lambda states: [], [group]) for kind in (0, 1, 0)]
+    assert len({*map(id, made)}) == 3 and frames._of((0,), lambda states: [], [group]) is made[2]
+
+    def failing(states):
+        raise ValueError("no address")
+
+    assert frames._of((2,), failing, [group]) is None and frames._of((2,), failing, [group]) is None
