@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..cpu_simd.bundles import Candidates, DecisionSettings, LumaReferences, Searches
-from ..cpu_simd.decisions import B_REFINED
+from ..cpu_simd.decisions.decide import B_REFINED
 from .runtime.device import DeviceArray
 
 WARPS = 4

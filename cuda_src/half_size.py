@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..cpu_simd.bundles import HalfSize
-from ..cpu_simd.decisions import LOOK_PAD
+from ..cpu_simd.decisions.lookahead import LOOK_PAD
 from ..cpu_simd.layout import COARSE_PAD
 from .runtime.device import DeviceArray
 

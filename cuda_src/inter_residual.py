@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, References, Residual
-from ..cpu_simd.decisions import ROUNDING
+from ..cpu_simd.decisions.quantise import ROUNDING
 
 WARPS_OF_ONE, WARPS_OF_CHOICE = 4, 8  # of a block, with one transform and with the choice of it
 DEAD_ZONE_BITS = 24  # of a dead zone as kernels have it

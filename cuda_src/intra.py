@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual, SliceOrder
-from ..cpu_simd.decisions import BY_COST, BY_COST_INTRA
+from ..cpu_simd.decisions.common import BY_COST, BY_COST_INTRA
 from .inter_residual import fraction
 from .runtime.device import DeviceArray
 

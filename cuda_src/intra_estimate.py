@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..cpu_simd.bundles import CodingTools
-from ..cpu_simd.decisions import QUICK, QUIET
+from ..cpu_simd.decisions.common import QUICK, QUIET
 from .runtime.device import DeviceArray
 
 WARPS = 4

@@ -6,7 +6,7 @@ What a launch does is said in a table on the GPU, int64[n, WORDS], a row a job: 
 from typing import Any, NamedTuple
 
 from ..cpu_simd.bundles import HalfSize
-from ..cpu_simd.decisions import CAMERA_X, CAMERA_Y
+from ..cpu_simd.decisions.lookahead import CAMERA_X, CAMERA_Y
 from .runtime.device import DeviceArray
 
 WARPS = 4

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, OtherCosts, Searches
-from ..cpu_simd.decisions import BY_COST
+from ..cpu_simd.decisions.common import BY_COST
 from .runtime.device import DeviceArray
 
 WARPS = 8

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..cpu_simd.bundles import Candidates, DecisionSettingsB, Motion, OtherCosts, Planes, References
-from ..cpu_simd.decisions import BY_COST
+from ..cpu_simd.decisions.common import BY_COST
 from .runtime.device import DeviceArray
 
 COUNTERS, THREADS = 2, 128  # words of `progress`; threads of a row

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..cpu_simd.bundles import SearchResult
-from ..cpu_simd.decisions import ALL_PARTITIONS, SMALL_PARTITIONS
+from ..cpu_simd.decisions.search import ALL_PARTITIONS, SMALL_PARTITIONS
 from .runtime.device import DeviceArray
 
 WARPS, THREADS = 4, 128

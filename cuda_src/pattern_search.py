@@ -3,7 +3,8 @@
 from typing import Any
 
 from ..cpu_simd.bundles import SearchResult, SearchStart
-from ..cpu_simd.decisions import ALL_PARTITIONS, EVERY, QUICK, QUIET, SMALL_PARTITIONS
+from ..cpu_simd.decisions.common import QUICK, QUIET
+from ..cpu_simd.decisions.search import ALL_PARTITIONS, EVERY, SMALL_PARTITIONS
 from .runtime.device import DeviceArray
 
 WARPS = 4  # of the kernel

@@ -3,7 +3,8 @@
 from typing import Any
 
 from ..cpu_simd.bundles import SearchResult
-from ..cpu_simd.decisions import ALL_PARTITIONS, EVERY, QUICK, QUIET
+from ..cpu_simd.decisions.common import QUICK, QUIET
+from ..cpu_simd.decisions.search import ALL_PARTITIONS, EVERY
 from .runtime.device import DeviceArray
 
 THREADS, MACROBLOCKS = 256, 8  # of a block

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, DIA, HEX, ROUNDING, SMALL_PARTITIONS, UMH
+from ...cpu_simd.decisions.quantise import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
+from ...cpu_simd.decisions.search import DIA, HEX, SMALL_PARTITIONS, UMH
 from ...cpu_simd.layout import N_WEIGHTS
 from ...cpu_simd.scaling import scaling_table
 from ..arrays import INTRA_FILL, SECOND_FILL, Size

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...cpu_simd.bundles import HalfSize
-from ...cpu_simd.decisions import LOOK_PAD
+from ...cpu_simd.decisions.lookahead import LOOK_PAD
 from ...cpu_simd.layout import COARSE_PAD
 from ...cuda_src.half_size import half_size
 from ...cuda_src.levels import count_samples, replace_samples
