@@ -31,6 +31,7 @@ from ...cuda_src.lookahead import (
     lookahead_search,
     motion_job,
 )
+from ...cuda_src.runtime.array import Stream
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ...cuda_src.runtime.recording import HostBuffers, Recording, placeholder_address
 from ..frames.gpu_sources import GpuSource
@@ -120,7 +121,7 @@ class GpuCosts:
         self.first = self.count = 0  # frames that are kept: from `first` on, before `count`
         with gpu:
             gpu.load(KERNELS)
-            self._stream = gpu.urgent_stream()
+            self._stream: Stream | None = gpu.urgent_stream()
             self._luma = gpu.array(self._shape, np.uint8, "the lookahead")
 
     # ---- frames
