@@ -126,7 +126,7 @@ def traffic(stage: str, state: dict[str, Any]) -> int:
         return 0
     row, total = STAGES[stage], 0
     if stage.startswith("extend"):  # only the border
-        plane = state[row.writes]
+        plane = state[row.written[0]]
         border = state["pad"] if stage == "extend_luma" else state["chroma_pad"]
         return int(plane.nbytes - plane[border:-border, border:-border].size)
     for name in row.names:

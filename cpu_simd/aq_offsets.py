@@ -6,6 +6,7 @@ The formulas are x264's, in fixed point: integers, the same on every machine.
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
+from .decisions.lookahead import MOST_WEIGHT_LOG2
 from .logarithms import LOG2_SHIFT, QP_SHIFT, exp2, log2
 
 OFF, BY_VARIANCE, BY_FRAME, DARK_FINER = range(4)  # --aq-mode
@@ -14,7 +15,6 @@ _ONE = 1 << LOG2_SHIFT
 _SLOPE, _NEUTRAL = round(1.0397 * _ONE), round(14.427 * _ONE)
 _NEUTRAL_SQUARE = 14
 _STEP = 6  # QPs that double the quantiser step
-MOST_WEIGHT_LOG2 = 8  # of a worth, or of its inverse
 
 
 @helper

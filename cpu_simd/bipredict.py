@@ -12,18 +12,9 @@ from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits, ref_idx_bits
 from .block_costs import Layers, average_layers, fill_layers, predict_layers, sads_of_octets, satds, stored_layers
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets
-from .decisions import (
-    B_BITS_BI,
-    B_BITS_L0,
-    B_BITS_L1,
-    B_NOT_ALLOWED,
-    B_REFINED,
-    COST_NOT_REFINED,
-    LAMBDA,
-    SAD,
-    SATD,
-)
-from .layout import B_QUADRANT, B_WHOLE, N_B_EXTRAS, B_16x8_PART
+from .decisions.common import COST_NOT_REFINED, LAMBDA, SAD, SATD
+from .decisions.decide import B_BITS_BI, B_BITS_L0, B_BITS_L1, B_NOT_ALLOWED, B_REFINED, MOST_PAIRS, NONE
+from .layout import AVERAGE, B_QUADRANT, B_WHOLE, N_B_EXTRAS, B_16x8_PART
 from .mv_cache import Area, inside
 from .simd.block_rows import splat_u16x64, weighted_sum
 from .simd.blocks import load_i32x16, splat_i32x16
@@ -32,9 +23,6 @@ from .simd.vector import add, aligned, clip_to_u8, mul, plus, shift_right_s, sto
 from .subpel_refine import LARGE, NEIGHBOURS, sums_of_large, sums_of_middle, sums_of_octets
 
 # Vectors with their entry are one integer, see _packed; entries run over list 0, then list 1.
-NONE = -1  # no vector
-AVERAGE = 32  # implicit weight of 64 (8.4.2.3.1): both predictions count alike
-MOST_PAIRS = B_WHOLE + 1 + 3 * 8  # those of the partitions, and three times those of _refine
 WHOLE_LANE = 15  # of sums_of_large
 
 # What all macroblocks share.

@@ -1,6 +1,6 @@
 """Bits of syntax elements in decisions, by CAVLC: codes are counted or estimated here, and nowhere else in decisions.
 
-Constant estimates (BITS_*) are in decisions.py. The twin for GPUs is cuda_src/bit_costs.cuh.
+Constant estimates (BITS_*) are in decisions/. The twin for GPUs is cuda_src/bit_costs.cuh.
 """
 
 import numpy as np

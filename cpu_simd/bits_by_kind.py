@@ -15,6 +15,7 @@ from ..standard.cabac_contexts import (
     CTX_MVD_X,
     CTX_SUB_MB_TYPE_B,
     CTX_SUB_MB_TYPE_P,
+    FIRST_RANGE,
     LAST_BASE,
     LOG2,
     SIGNIFICANT_BASE,
@@ -31,7 +32,6 @@ from .macroblock_syntax import b_mb_type, skip_type
 from .simd.lanes import bit_length
 
 OTHER, VECTORS, LUMA, CHROMA, N_KINDS = range(5)  # kinds of bits
-FIRST_RANGE = 510  # 9.3.1.2: codIRange
 
 
 def _kinds():

@@ -8,7 +8,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from .decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA
+from .decisions.quantise import DEAD_ZONE_INTER, DEAD_ZONE_INTRA
 from .scaling import FLAT_SCALING
 
 # Motion of list 1, and implicit weights, of streams without B frames
@@ -105,7 +105,7 @@ DecisionSettings = namedtuple("DecisionSettings", (
     "subme",  # the option
     "trellis",  # the option
     "max_mv_y",  # limit of vertical vectors, luma samples (Table A-1)
-    "partition_mask",  # sizes of partitions, see ALL_PARTITIONS in decisions.py
+    "partition_mask",  # sizes of partitions, see ALL_PARTITIONS in decisions/search.py
     "psy_rd",  # the option in 1 / 256: weight of differences of AC energy in true costs
 ), defaults=(0,))  # fmt: skip
 
@@ -202,7 +202,7 @@ CodingTools = namedtuple("CodingTools", (
     "trellis",  # the option
     "transform_8x8_mode",  # transform_8x8_mode_flag
     "cabac",  # entropy_coding_mode_flag
-    "dead_zone_inter",  # of luma levels that are not chosen by bits, see ROUNDING in decisions.py
+    "dead_zone_inter",  # of luma levels that are not chosen by bits, see ROUNDING in decisions/quantise.py
     "dead_zone_intra",
     "intra_8x8",  # whether Intra_8x8 may be chosen, where transform_8x8_mode is 1
     "subme",  # the option

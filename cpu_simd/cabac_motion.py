@@ -6,13 +6,11 @@ As in cabac_macroblock.py. Differences of vectors and their bins are those of B 
 import numpy as np
 
 from ..jit.kernel import helper
-from ..standard.cabac_contexts import CTX_MVD_X, CTX_MVD_Y, CTX_REF_IDX, CTX_SUB_MB_TYPE_P
+from ..standard.cabac_contexts import CTX_MVD_X, CTX_MVD_Y, CTX_REF_IDX, CTX_SUB_MB_TYPE_P, MVD_PREFIX
 from ..standard.macroblock import LAST_INTRA, P_SKIP, P_8x8, SUB_4x4, SUB_8x4, SUB_8x8
 from .cabac_residual import put_bin, put_bypass, put_exp_golomb
 from .macroblock_syntax import partition_size, sub_partition_size
 from .mv_prediction import predict_mv
-
-MVD_PREFIX = 9  # uCoff of mvd (Table 9-34)
 
 
 @helper

@@ -6,9 +6,16 @@ from ..jit.intrinsics import inlined, outlined
 from ..jit.kernel import helper
 from ..standard.cabac_contexts import (
     ABS_LEVEL_BASE,
+    CAT_CHROMA_AC,
+    CAT_CHROMA_DC,
+    CAT_LUMA_AC,
+    CAT_LUMA_DC,
     CODED_BLOCK_BASE,
     LAST_BASE,
+    LEVEL_PREFIX,
     SIGNIFICANT_BASE,
+    CAT_LUMA_4x4,
+    CAT_LUMA_8x8,
     LAST_INC_8x8,
     SIGNIFICANT_INC_8x8,
 )
@@ -20,8 +27,6 @@ from .simd.lanes import bit_count, bit_length
 from .simd.vector import add, load_like, splat_u16x8, splat_u16x16, store
 
 # ctxBlockCat (Table 9-42)
-CAT_LUMA_DC, CAT_LUMA_AC, CAT_LUMA_4x4, CAT_CHROMA_DC, CAT_CHROMA_AC, CAT_LUMA_8x8 = range(6)
-LEVEL_PREFIX = 14  # uCoff of coeff_abs_level_minus1 (Table 9-34)
 
 # Flags of blocks in and around a macroblock: block (bx, by) is bit 9 + bx + 8 by of an integer, so that its left and its
 # upper neighbour lie 1 and 8 bits below.

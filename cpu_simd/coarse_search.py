@@ -6,7 +6,7 @@ import numpy as np
 
 from ..jit.kernel import helper
 from .bit_costs import mvd_bits
-from .decisions import COARSE_X, COARSE_Y
+from .decisions.search import COARSE_X, COARSE_Y
 from .layout import COARSE_PAD
 from .simd.lanes import first_where, smallest
 from .simd.search import quarter_sads, where_below, window_of

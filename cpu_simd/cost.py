@@ -5,7 +5,7 @@ from collections import namedtuple
 import numpy as np
 
 from ..jit.kernel import helper
-from .decisions import SATD
+from .decisions.common import SATD
 from .simd.lanes import hadamard_rows
 from .simd.vector import absolute, add, average, load_u8x16, load_u16x16, max_s, sub, widen
 

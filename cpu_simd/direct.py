@@ -4,12 +4,11 @@ import numpy as np
 
 from ..jit.kernel import helper
 from .cost import strip_16
+from .layout import AVERAGE
 from .mv_cache import fill_mv_cache, predict
 from .simd.blocks import low_8
 from .simd.lanes import sums_of_4
 from .simd.vector import add, average, clip_to_u8, load_u8x16, mul, plus, shift_right_s, splat_u16x16, store, widen
-
-AVERAGE = 32  # an implicit weight, of 64: the prediction is the rounded average
 
 
 @helper

@@ -9,7 +9,8 @@ from ..jit.intrinsics import inlined
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import se_bits
 from .block_costs import load_layers
-from .decisions import ALL_PARTITIONS, COST_NOT_REFINED, EVERY, LAMBDA, QUICK, QUIET, SMALL_PARTITIONS
+from .decisions.common import COST_NOT_REFINED, LAMBDA, QUICK, QUIET
+from .decisions.search import ALL_PARTITIONS, EVERY, FIRST_LARGE, SMALL_PARTITIONS
 from .layout import PARTITIONS
 from .search_centre import macroblock_sad
 from .search_windows import COST_OUTSIDE, Shape, arrange_windows, candidate, column_keys, first_column, motion_keys
@@ -32,8 +33,6 @@ from .simd.vector import (
     splat_like,
     store,
 )
-
-FIRST_LARGE = 32  # the first partition of 8x8 and larger
 
 # The best candidates so far of the 41 partitions.
 Smallest = namedtuple("Smallest", (

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from .bundles import HalfSize
-from .decisions import LOOK_PAD
+from .decisions.lookahead import LOOK_PAD
 from .layout import COARSE_PAD
 from .search_centre import mean_of_16
 from .simd.lanes import make_shuffle

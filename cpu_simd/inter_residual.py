@@ -5,7 +5,7 @@ import numpy as np
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import B_SKIP, I_PCM, LAST_INTRA, P_SKIP, RASTER_TO_BLOCK
 from .cabac_bits import B_SLICE, P_SLICE, LUMA_4x4
-from .decisions import (
+from .decisions.quantise import (
     CHOICE_NEAR,
     DEAD_ZONE_INTER,
     THRESHOLD_CHROMA,

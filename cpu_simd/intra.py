@@ -10,14 +10,14 @@ from ..standard.tables import ZIGZAG_4x4
 from .bit_costs import i_frame_mode_bits, mode_4x4_bits
 from .cabac_bits import I_SLICE, P_SLICE, LUMA_AC_16x16, LUMA_DC_16x16
 from .cost import strip_satd
-from .decisions import BY_COST, BY_COST_INTRA, DEAD_ZONE_INTRA, LAMBDA, TRELLIS_INTRA, AS_8x8, AS_16x16, BITS_4x4
+from .decisions.common import BY_COST, BY_COST_INTRA, LAMBDA
+from .decisions.intra import ABOVE_RIGHT_INSIDE, AS_8x8, AS_16x16, BITS_4x4, N_MODES_4x4
+from .decisions.quantise import DEAD_ZONE_INTRA, TRELLIS_INTRA
 from .intra_8x8 import KEPT, code_8x8, keep_luma, restore_luma
 from .intra_by_cost import best_4x4, best_8x8, best_chroma
 from .intra_cost import Scale, cost_16x16, error_16x16
 from .intra_prediction import (
-    ABOVE_RIGHT_INSIDE,
     Around,
-    N_MODES_4x4,
     Predictions,
     predict_4x4,
     predict_16x16,

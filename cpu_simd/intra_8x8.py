@@ -4,8 +4,8 @@ import numpy as np
 
 from ..jit.kernel import helper
 from .bit_costs import mode_4x4_bits
-from .decisions import LAMBDA, AS_8x8, BITS_INTRA_8x8
-from .intra_prediction import N_MODES_4x4
+from .decisions.common import LAMBDA
+from .decisions.intra import AS_8x8, BITS_INTRA_8x8, N_MODES_4x4
 from .intra_prediction_8x8 import mode_satds_8x8, predict_8x8
 from .layout import N_LEVEL_BLOCKS
 from .macroblock_coding import HALF

@@ -11,7 +11,8 @@ from ..standard.cabac_contexts import CODED_BLOCK_BASE
 from ..standard.macroblock import BLOCK_TO_RASTER
 from .bit_costs import mode_4x4_bits
 from .cabac_bits import LUMA_4x4
-from .decisions import INTRA_TRIALS, LAMBDA
+from .decisions.common import LAMBDA
+from .decisions.intra import ABOVE_RIGHT_INSIDE, INTRA_TRIALS, N_MODES_4x4
 from .intra_8x8 import code_quadrant
 from .intra_cost import (
     COST_MAX,
@@ -27,7 +28,7 @@ from .intra_cost import (
     pattern_bits,
     type_bits,
 )
-from .intra_prediction import ABOVE_RIGHT_INSIDE, N_MODES_4x4, predict_4x4
+from .intra_prediction import predict_4x4
 from .intra_prediction_8x8 import mode_satds_8x8, predict_8x8
 from .layout import CB_AC, LUMA_DC, N_LEVEL_BLOCKS
 from .macroblock_coding import code_block, code_chroma

@@ -18,7 +18,8 @@ from ..standard.cabac_contexts import (
     CTX_REM_INTRA_MODE,
 )
 from .cabac_bits import CHROMA_AC, CHROMA_DC, LUMA_4x4, LUMA_AC_16x16, LUMA_DC_16x16, levels_bits
-from .decisions import INTRA_ERROR, INTRA_TYPE_CONTEXTS, RD_MOST
+from .decisions.common import RD_MOST
+from .decisions.intra import INTRA_ERROR, INTRA_TYPE_CONTEXTS
 from .layout import CB_AC, CB_DC, LUMA_DC
 from .simd.blocks import join
 from .simd.lanes import nonzero_lanes, squares_of_pairs, sum_of_lanes

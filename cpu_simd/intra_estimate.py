@@ -6,19 +6,9 @@ from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER
 from .bit_costs import intra_4x4_type_bits, intra_16x16_type_bits, mode_4x4_bits
 from .cost import strip_satd
-from .decisions import (
-    BITS_INTRA,
-    INTER_IS_CHEAPER,
-    LAMBDA,
-    QUICK,
-    QUIET,
-    AS_8x8,
-    AS_16x16,
-    BITS_ESTIMATED_4x4,
-    BITS_ESTIMATED_8x8,
-)
+from .decisions.common import BITS_INTRA, INTER_IS_CHEAPER, LAMBDA, QUICK, QUIET
+from .decisions.intra import MODE_DC, AS_8x8, AS_16x16, BITS_ESTIMATED_4x4, BITS_ESTIMATED_8x8, N_MODES_4x4
 from .intra_8x8 import best_mode_8x8
-from .intra_prediction import N_MODES_4x4
 from .intra_prediction_8x8 import EDGE_8x8, predict_8x8
 from .simd.block_modes import columns_of_blocks, left_of_blocks, load_4_u8x16, mode_satds
 from .simd.block_rows import load_layer
@@ -37,8 +27,6 @@ from .simd.vector import (
     sub,
     widen,
 )
-
-DC = 2  # of Intra4x4PredMode and of Intra16x16PredMode
 
 LEAST, LEAST_MODE, COSTS_4x4 = 144, 160, 176
 UNUSABLE = 32767
@@ -79,8 +67,8 @@ def _satds_4x4(source, x0, y0, mb_top, costs):
     dc = where_bits(has_left, shift_right_s(plus(left, 2), 2), dc)
     dc = where_bits(has_left & has_top, shift_right_s(plus(add(left, top), 4), 3), dc)
     found = mode_satds(samples, (l3, l3, l2, l1, l0, corner, t0, t1, t2, t3, t4, t5, t6, t7, t7), dc)
-    least, modes = found[DC], splat_u16x16(DC)
-    store(costs, 16 * DC, least)
+    least, modes = found[MODE_DC], splat_u16x16(MODE_DC)
+    store(costs, 16 * MODE_DC, least)
     least, modes = _weigh(found[0], 0, has_top, least, modes, costs)
     least, modes = _weigh(found[3], 3, has_top, least, modes, costs)
     least, modes = _weigh(found[7], 7, has_top, least, modes, costs)
@@ -205,8 +193,8 @@ def _macroblock_16x16(source, x0, y0, top, lam, limit, current, edges):
             total += edges[1, 1 + i]
     count = 16 * left + 16 * top
     dc = (total + (count >> 1)) // count if count else 128
-    bits = lam * intra_16x16_type_bits(DC)
-    mode, cost = DC, min(limit, _satd_16x16(current, 32 * dc, 0, 0, limit - bits) + bits)
+    bits = lam * intra_16x16_type_bits(MODE_DC)
+    mode, cost = MODE_DC, min(limit, _satd_16x16(current, 32 * dc, 0, 0, limit - bits) + bits)
     if top:
         above = widen(load_u8x16(source, (y0 - 1) * source.shape[1] + x0))
         bits = lam * intra_16x16_type_bits(0)
@@ -259,7 +247,7 @@ def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, 
     int32[mb_height]; tools: CodingTools, I_8x8 needs transform_8x8_mode and intra_8x8; [row0, row1): macroblock rows; writes
     intra_cost: int32[n_mb], SATD + lam * bits, and intra_modes: uint8[n_mb, 16], used by `intra` if mode decision chooses
     intra: sixteen Intra4x4PredModes in raster order, or AS_8x8 + Intra8x8PredMode of the quadrant of each 4x4 block, or
-    sixteen times AS_16x16 + Intra16x16PredMode. They are INTER_IS_CHEAPER and AS_16x16 + DC unless intra_cost + lam *
+    sixteen times AS_16x16 + Intra16x16PredMode. They are INTER_IS_CHEAPER and AS_16x16 + MODE_DC unless intra_cost + lam *
     BITS_INTRA is below the cost of the undivided macroblock in its best reference, and where that is below lam * (QUIET +
     BITS_INTRA), up to subme QUICK. Neighbouring samples are those of the source, so macroblocks are independent; only modes
     whose samples are available for Intra prediction in coding (6.4.11, 8.3.1.2) are considered.
@@ -279,7 +267,7 @@ def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, 
         for r in range(n_ref):
             limit = min(limit, np.int64(search_cost[r, mb, 40]) - lam * BITS_INTRA)
         if tools.subme <= QUICK and limit < QUIET * lam:
-            intra_cost[mb], intra_modes[mb] = INTER_IS_CHEAPER, AS_16x16 + DC
+            intra_cost[mb], intra_modes[mb] = INTER_IS_CHEAPER, AS_16x16 + MODE_DC
             continue
         for y in range(16):
             row = load_u8x16(source, (y0 + y) * source.shape[1] + x0)
@@ -298,4 +286,4 @@ def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, 
         is_cheaper = cost < limit
         intra_cost[mb] = cost if is_cheaper else INTER_IS_CHEAPER
         for k in range(16):
-            intra_modes[mb, k] = modes[k] if is_cheaper else AS_16x16 + DC
+            intra_modes[mb, k] = modes[k] if is_cheaper else AS_16x16 + MODE_DC

@@ -5,6 +5,7 @@ from collections import namedtuple
 import numpy as np
 
 from ..jit.kernel import helper
+from .decisions.intra import MEAN, NEEDS_ALL, NEEDS_LEFT, NEEDS_TOP
 from .simd.blocks import join, splat_u8x16
 from .simd.lanes import lane_numbers, make_shuffle
 from .simd.vector import (
@@ -40,8 +41,6 @@ Predictions = namedtuple("Predictions", (
 # Order of the edge: 0 = copy of sample 1, 1..4 = left column from bottom to top, 5 = corner, 6..13 = the row above and
 # above right, 14 = copy of sample 13.
 CORNER, TOP = 5, 6
-MEAN = 16  # index MEAN + i: mean of edge samples i and i + 1; index i: filtered sample i
-N_MODES_4x4 = 9
 
 
 def _place(mode: int, x: int, y: int) -> int:
@@ -73,12 +72,6 @@ _vertical = make_shuffle([TOP + p % 4 for p in range(16)])
 _horizontal = make_shuffle([4 - p // 4 for p in range(16)])
 _3, _4, _5, _6, _7, _8 = (make_shuffle([_place(mode, p % 4, p // 4) for p in range(16)]) for mode in range(3, 9))
 
-# Bits of the modes that need the left column, the row above, and both with the corner (Table 8-2; 8.3.1.2).
-NEEDS_LEFT = 1 << 1 | 1 << 8
-NEEDS_TOP = 1 << 0 | 1 << 3 | 1 << 7
-NEEDS_ALL = 1 << 4 | 1 << 5 | 1 << 6
-# 8.3.1.2: bit mask (raster order) of the 4x4 blocks whose neighbour above right is in this macroblock and decoded earlier.
-ABOVE_RIGHT_INSIDE = sum(1 << (by * 4 + bx) for bx, by in ((0, 1), (2, 1), (0, 2), (1, 2), (2, 2), (0, 3), (2, 3)))
 
 
 @helper

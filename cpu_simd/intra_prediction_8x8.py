@@ -8,7 +8,7 @@ of a line made of the (1, 2, 1) filter at edge samples and of the means of two.
 import numpy as np
 
 from ..jit.kernel import helper
-from .intra_prediction import NEEDS_ALL, NEEDS_LEFT, NEEDS_TOP
+from .decisions.intra import NEEDS_ALL, NEEDS_LEFT, NEEDS_TOP
 from .simd.block_modes import join_edge, load_4_u8x8, sums_of_fours
 from .simd.block_rows import sums_of_pairs
 from .simd.blocks import splat_u8x8, transpose_8x8

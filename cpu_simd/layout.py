@@ -38,6 +38,7 @@ WEIGHTS, DISTANCES = 2, 2 + MOST_WEIGHTED * N_WEIGHTS
 PREVIOUS_DISTANCES, SLOTS, SEARCHED_SLOTS, BI_WEIGHTS = (DISTANCES + k * MOST_LISTED for k in range(1, 5))
 HEADER_BITS = BI_WEIGHTS + (MOST_LISTED // 2) ** 2
 LUMA_WEIGHTED, CHROMA_WEIGHTED = 1, 2
+AVERAGE = 32  # implicit weight of list 1, of 64, where both predictions count alike (8.4.2.3.1): the rounded average
 # Sums of the source for the weights: of blocks of SUM_BLOCK columns and lines, one of SUM_LINES lines counts.
 SUM_BLOCK, SUM_LINES = 16, 4
 

@@ -11,15 +11,8 @@ from .bit_costs import mvd_bits
 from .block_costs import Layers, fill_8x8_layers, satds_8x8
 from .coarse_search import VECTORS, coarse_vector, make_quads, vector_costs
 from .cost import strip_satd
-from .decisions import (
-    CAMERA_SCALE,
-    COARSE_SCALE,
-    LOOK_BLOCK,
-    LOOK_INTRA,
-    LOOK_PAD,
-    LOOK_STILL,
-    LOOK_VECTOR,
-)
+from .decisions.lookahead import CAMERA_SCALE, LOOK_BLOCK, LOOK_INTRA, LOOK_PAD, LOOK_STILL, LOOK_VECTOR, NO_BITS
+from .decisions.search import COARSE_SCALE
 from .intra_prediction_8x8 import EDGE_8x8, predict_8x8
 from .mv_prediction import median
 from .search_centre import MEANS_SLACK, clamp, whole_motion
@@ -28,7 +21,6 @@ from .simd.lanes import equal_lanes, sum_of_lanes, where_bits
 from .simd.vector import aligned, average, load_u8x8, sub, widen
 from .subpel_refine import NEIGHBOURS
 
-_NO_BITS = 2  # what mvd_bits takes for a vector like its predictor
 # In the order in which they are tried; in a quick search _BESIDE a vector, and the vectors of the macroblocks _BEFORE
 _AROUND = NEIGHBOURS[1:].copy()
 _BESIDE, _BEFORE = NEIGHBOURS[[2, 4, 5, 7]], NEIGHBOURS[[2, 4]]
@@ -150,7 +142,7 @@ def lookahead_search(current, reference, camera, row0, row1, vector, quick=False
         block = _block(planes, origin, stride)
         best_x, best_y, least = np.int64(0), np.int64(0), np.int64(_satd(block, others, origin, stride))
         if least >= LOOK_STILL:
-            least += _NO_BITS
+            least += NO_BITS
             # the macroblock stays within the frame there, so that the search stays within the borders
             cx, cy = clamp(camera[0], -4 * mx, 4 * (mb_width - 1 - mx)), clamp(camera[1], -4 * my, 4 * (mb_height - 1 - my))
             x, y = coarse_vector(current.coarse, reference.coarse, mx, my, cost, quads, cx, cy)
@@ -255,7 +247,7 @@ def lookahead_refine(current, reference, vector, row0, row1, mv, cost, quick=Fal
                 value = np.int64(sums[4 * (n & 3)]) + mvd_bits(2 * x, 2 * y, 2 * px, 2 * py)
                 if value < least:
                     best_x, best_y, least = x, y, value
-            least += (LOOK_VECTOR if best_x != 0 or best_y != 0 else 0) - _NO_BITS
+            least += (LOOK_VECTOR if best_x != 0 or best_y != 0 else 0) - NO_BITS
         mv[mb, 0], mv[mb, 1] = best_x, best_y
         cost[mb] = least + LOOK_BLOCK
 

@@ -8,7 +8,7 @@ from ..jit.kernel import helper
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.macroblock import I_PCM, RASTER_TO_BLOCK
 from .cabac_bits import CHROMA_AC, CHROMA_DC, LUMA_4x4
-from .decisions import FEW_LEVELS, PCM_BITS
+from .decisions.quantise import FEW_LEVELS, PCM_BITS
 from .layout import CB_DC, LUMA_DC, N_LEVEL_BLOCKS
 from .rdo_quant import HALF, weigh_8x8, weigh_blocks
 from .simd.blocks import count_nonzero, high_8, join, less, load_block, low_8, nonzero_groups, zigzag
@@ -60,7 +60,7 @@ DECIMATE_MOST = 9  # score of a level above one: more than any threshold
 # How levels are chosen, and their steps.
 Rounding = namedtuple("Rounding", (
     "kind",  # AS_ROUNDED: by the dead zone alone; BY_CAVLC: by distortion and bits, see rdo_quant; BY_CABAC: see trellis
-    "dead_zone",  # of luma, where AS_ROUNDED, see ROUNDING in decisions.py
+    "dead_zone",  # of luma, where AS_ROUNDED, see ROUNDING in decisions/quantise.py
     "chroma_dead_zone",
     "factor",  # cost of distortion, see trellis
     "bits",  # int32[N_BITS], of cabac_bits.fill_bits

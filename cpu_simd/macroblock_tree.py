@@ -11,17 +11,18 @@ from math import log2
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
+from .decisions.lookahead import (
+    COST_SHIFT,
+    SAVED_SHIFT,
+    SHARE_SHIFT,
+    TREE_LOG2_SHIFT,
+    TREE_TABLE_BITS,
+    WEIGHT_SHIFT,
+)
 
-AMOUNT_SHIFT = 12  # of amounts: 1 is what a macroblock without adaptive quantisation is worth
-COST_SHIFT = 4  # of `hidden`
-_SAVED_SHIFT = 2  # a saved cost hides a quarter as much
-_SHARE_SHIFT = 12  # of shares
-TREE_LOG2_SHIFT = 16  # of logarithms
-_WEIGHT_SHIFT = 6  # of the weight of list 1
 _MB_SHIFT = 4  # of source samples in macroblocks
-_TABLE_BITS = 10
 # log2(1 + i / 1024) in 1 / 65536; none is so near the middle between two integers that machines could differ
-TREE_LOG2 = np.array([round(log2(1 + i / 1024) * (1 << TREE_LOG2_SHIFT)) for i in range(1 << _TABLE_BITS)], np.int32)
+TREE_LOG2 = np.array([round(log2(1 + i / 1024) * (1 << TREE_LOG2_SHIFT)) for i in range(1 << TREE_TABLE_BITS)], np.int32)
 
 
 @helper
@@ -59,10 +60,10 @@ def tree_propagate(intra, own, hidden, used, weight1, mb_width, amount, gifts0, 
         saved = np.int64(intra[mb]) - np.int64(cost[mb])
         if saved <= 0:
             continue
-        left_out = hidden[mb] + (saved << (COST_SHIFT - _SAVED_SHIFT))
-        share = (left_out << _SHARE_SHIFT) // (left_out + (np.int64(cost[mb]) << COST_SHIFT))
-        owed = ((own[mb] + amount[mb]) * share) >> _SHARE_SHIFT
-        second = owed if lists[mb] == 2 else (owed * weight1) >> _WEIGHT_SHIFT if lists[mb] == 3 else 0
+        left_out = hidden[mb] + (saved << (COST_SHIFT - SAVED_SHIFT))
+        share = (left_out << SHARE_SHIFT) // (left_out + (np.int64(cost[mb]) << COST_SHIFT))
+        owed = ((own[mb] + amount[mb]) * share) >> SHARE_SHIFT
+        second = owed if lists[mb] == 2 else (owed * weight1) >> WEIGHT_SHIFT if lists[mb] == 3 else 0
         if lists[mb] != 2:
             _give(owed - second, mb, np.int64(vectors[mb, 0]), np.int64(vectors[mb, 1]), mb_width, mb_height, gifts0)
         if lists[mb] != 1:
@@ -78,8 +79,8 @@ def _log2(value):
         if value >> (exponent + step):
             exponent += step
         step >>= 1
-    mantissa = value >> (exponent - _TABLE_BITS) if exponent >= _TABLE_BITS else value << (_TABLE_BITS - exponent)
-    return (exponent << TREE_LOG2_SHIFT) + np.int64(TREE_LOG2[mantissa - (1 << _TABLE_BITS)])
+    mantissa = value >> (exponent - TREE_TABLE_BITS) if exponent >= TREE_TABLE_BITS else value << (TREE_TABLE_BITS - exponent)
+    return (exponent << TREE_LOG2_SHIFT) + np.int64(TREE_LOG2[mantissa - (1 << TREE_TABLE_BITS)])
 
 
 @closed_kernel

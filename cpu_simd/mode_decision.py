@@ -29,21 +29,8 @@ from ..standard.tables import QUANT_MF
 from .bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
 from .block_costs import Layers, fill_layers, predict_layers, sads_of_octets, satds
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets, row_16
-from .decisions import (
-    BITS_INTRA,
-    BITS_LEAST,
-    BITS_SKIP,
-    BY_COST,
-    LAMBDA,
-    PSY_ERROR,
-    RD_SKIP_WEIGHT,
-    SAD,
-    SATD,
-    BITS_8x8,
-    BITS_8x16,
-    BITS_16x8,
-    BITS_16x16,
-)
+from .decisions.common import BITS_INTRA, BY_COST, LAMBDA, SAD, SATD
+from .decisions.decide import BITS_LEAST, BITS_SKIP, PSY_ERROR, RD_SKIP_WEIGHT, BITS_8x8, BITS_8x16, BITS_16x8, BITS_16x16
 from .mv_cache import Area, commit_motion, fill_mv_cache, inside, load_mv_cache, predict
 from .mv_prediction import predict_skip_mv
 from .psy import predicted_difference

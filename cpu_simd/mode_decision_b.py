@@ -15,17 +15,14 @@ from ..standard.macroblock import B_DIRECT, B_SKIP, B_SUB_DIRECT, B_SUB_L0, B_8x
 from ..standard.tables import QUANT_MF
 from .bit_costs import mvd_bits, ref_idx_bits
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets
-from .decisions import (
+from .decisions.common import BY_COST, LAMBDA, SAD, SATD
+from .decisions.decide import (
     BITS_B_DIRECT,
     BITS_B_INTRA,
     BITS_B_SUB,
     BITS_SKIP,
-    BY_COST,
-    LAMBDA,
     PSY_ERROR,
     RD_SKIP_WEIGHT,
-    SAD,
-    SATD,
     BITS_B_8x8,
     BITS_B_8x16,
     BITS_B_16x8,

@@ -5,6 +5,7 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.macroblock import P_8x8, P_8x16, P_16x8
 from ..standard.tables import QUARTER_SAMPLE_PAIRS
+from .layout import AVERAGE
 from .simd.blocks import high_8, join, low_2, low_4, low_8
 from .simd.vector import (
     add,
@@ -22,8 +23,6 @@ from .simd.vector import (
     widen,
 )
 from .weighting import any_weights, weigh_prediction
-
-AVERAGE = 32  # implicit weight of list 1, of 64, where both predictions count alike (8.4.2.3.1)
 
 
 @helper

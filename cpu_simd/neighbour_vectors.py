@@ -12,8 +12,9 @@ from .bit_costs import mvd_bits
 from .block_costs import Layers, fill_layers, predict_layers, satds
 from .bundles import SearchResult
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets
-from .decisions import ALL_PARTITIONS, LAMBDA
-from .full_search import FIRST_LARGE, large_alone
+from .decisions.common import LAMBDA
+from .decisions.search import ALL_PARTITIONS, FIRST_LARGE, N_VECTORS
+from .full_search import large_alone
 from .mv_cache import Area, inside
 from .mv_prediction import median
 from .simd.blocks import load_i32x16, splat_i32x16
@@ -22,7 +23,6 @@ from .simd.vector import add, aligned, store
 from .subpel_refine import LARGE, NEIGHBOURS, sums_of_large, sums_of_middle
 
 ALL_LARGE = (1 << 9) - 1  # lanes LARGE to 15
-N_VECTORS = 18  # at most: the predictor, eight neighbours' vectors, those of the macroblock's partitions 32 to 40
 
 
 @helper

@@ -6,7 +6,8 @@ import numpy as np
 
 from ..jit.address_calls import Prepared
 from ..jit.kernel import closed_kernel, helper
-from .decisions import (
+from .decisions.common import COST_NOT_REFINED, LAMBDA, QUICK, QUIET
+from .decisions.search import (
     ALL_PARTITIONS,
     AT_ACROSS,
     AT_DIAMOND,
@@ -14,17 +15,14 @@ from .decisions import (
     AT_HEXAGON,
     AT_MULTI_HEXAGON,
     AT_SQUARE,
-    COST_NOT_REFINED,
     DIA,
     EVERY,
-    LAMBDA,
-    QUICK,
-    QUIET,
+    FIRST_LARGE,
     SEARCH_POINTS,
     UMH,
     UMH_ENOUGH,
 )
-from .full_search import FIRST_LARGE, Costs, Smallest, is_quiet, large_alone, motion_costs, search_weight
+from .full_search import Costs, Smallest, is_quiet, large_alone, motion_costs, search_weight
 from .simd.blocks import splat_i32x16
 from .simd.lanes import make_shuffle
 from .simd.search import keep_smallest, octet_sads, octet_sads_portable, pack_sums

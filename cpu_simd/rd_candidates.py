@@ -11,13 +11,16 @@ from ..standard.macroblock import P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4
 from .bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
 from .bundles import Motion
 from .cabac_bits import ONE_BIT, P_SLICE
-from .decisions import (
-    INTER_IS_CHEAPER,
-    LAMBDA,
+from .decisions.common import INTER_IS_CHEAPER, LAMBDA, RD_MOST
+from .decisions.decide import (
+    LEFT,
+    QUARTERS,
     RD_BITS_INTRA,
+    RD_COST_MAX,
     RD_GATE,
-    RD_MOST,
     RD_VECTORS,
+    UPPER,
+    WHOLE,
     BITS_8x8,
     BITS_8x16,
     BITS_16x8,
@@ -32,9 +35,6 @@ from .psy import luma_energy
 from .rd_cost import Residue, chroma_of, luma_of
 from .transform import ScalingLists, chroma_qp
 from .transform_choice import N_CHOICE_BITS, N_QPS, table_of_qp
-
-COST_MAX = 1 << 30
-WHOLE, UPPER, LEFT, QUARTERS = range(4)  # divisions: 16x16, 16x8, 8x16, 8x8
 
 
 @helper
@@ -58,7 +58,7 @@ def _distortion(mb, k, ref, lam, searches):
 @helper
 def _best_reference(mb, k, n_ref, lam, searches):
     """The reference of the least estimated cost of partition k, and that cost."""
-    best, ref = np.int64(COST_MAX), 0
+    best, ref = np.int64(RD_COST_MAX), 0
     for r in range(n_ref):
         cost = np.int64(searches.cost[r, mb, k]) + lam * ref_idx_bits(r, n_ref)
         if cost < best:
@@ -233,7 +233,7 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
         load_macroblock(source, x0, y0, residue.source)
         if settings.psy_rd:
             luma_energy(residue.source, residue.energy)
-        best, least = 0, np.int64(COST_MAX)
+        best, least = 0, np.int64(RD_COST_MAX)
         for shape in range(shapes):
             estimates[shape], satds[shape] = _set_division(mb, shape, n_ref, lam, partition_mask, searches, motion)
             if estimates[shape] < estimates[best]:
@@ -248,12 +248,12 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
                 if shape == WHOLE:
                     skip_limit[mb] = extras[WHOLE] - without
             else:
-                extras[shape] = COST_MAX
+                extras[shape] = RD_COST_MAX
         if settings.subme >= RD_VECTORS and extras[WHOLE] + estimates[WHOLE] == least:
             whole = extras[WHOLE] + satds[WHOLE]
             _refine(mb, x0, y0, whole, extras[WHOLE], references, area, searches, motion, residue, scale)
         for shape in range(1, shapes):
-            extra = extras[best if extras[shape] == COST_MAX else shape] - extras[WHOLE]
+            extra = extras[best if extras[shape] == RD_COST_MAX else shape] - extras[WHOLE]
             _add_to_search(mb, shape, extra, n_ref, searches.cost)
         if intra_cost[mb] < INTER_IS_CHEAPER:
             intra_cost[mb] += extras[best] - extras[WHOLE] + lam * RD_BITS_INTRA

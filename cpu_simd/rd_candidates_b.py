@@ -13,7 +13,8 @@ from .bit_costs import mvd_bits, ref_idx_bits
 from .bundles import Motion
 from .cabac_bits import B_SLICE, ONE_BIT
 from .cost import strip_satd
-from .decisions import INTER_IS_CHEAPER, LAMBDA, RD_B_BITS, RD_B_BOTH, RD_B_SKIP, RD_BITS_INTRA, RD_GATE, RD_MOST
+from .decisions.common import INTER_IS_CHEAPER, LAMBDA, RD_MOST
+from .decisions.decide import RD_B_BITS, RD_B_BOTH, RD_B_SKIP, RD_BITS_INTRA, RD_COST_MAX, RD_GATE
 from .layout import (
     B_EXTRA_DIRECT,
     B_QUADRANT,
@@ -31,7 +32,7 @@ from .macroblock_coding import load_macroblock
 from .motion_compensation import predict_inter
 from .mv_prediction import choose_predictor
 from .psy import luma_energy
-from .rd_candidates import COST_MAX, residual_cost
+from .rd_candidates import residual_cost
 from .rd_cost import Residue, chroma_of
 from .simd.lanes import sum_of_lanes
 from .simd.vector import load_u8x16, sub, widen
@@ -61,7 +62,7 @@ def _satd(source, predicted):
 @helper
 def _best_whole(mb, lam, candidates):
     """The undivided choice of macroblock mb with the least SATD and bits of its kind; the first where mb is NOWHERE."""
-    best, chosen = np.int64(COST_MAX), B_WHOLE
+    best, chosen = np.int64(RD_COST_MAX), B_WHOLE
     if mb != NOWHERE:
         for k in range(B_WHOLE, B_WHOLE + 3):
             cost = np.int64(candidates.cost[mb, k]) + lam * RD_B_BITS[k - B_WHOLE]
@@ -231,7 +232,7 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
         satds[best] = _satd(residue.source, residue.predicted)
         estimates[best] = satds[best] + lam * RD_B_BITS[best]
         for shape in range(B_EXTRA_DIRECT):
-            estimates[shape] = COST_MAX
+            estimates[shape] = RD_COST_MAX
             if shape < B_EXTRA_16x8 or partition_mask & (4 if shape == B_EXTRA_8x8 else 2):
                 satds[shape], estimated_bits = _estimate(mb, shape, n_ref, n_ref1, candidates, direct)
                 estimates[shape] = satds[shape] + lam * estimated_bits
@@ -241,7 +242,7 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
         for n in range(N_B_EXTRAS):
             shape = B_EXTRA_DIRECT if n == 0 else n - 1  # direct first: it is predicted
             is_near = shape == best or estimates[shape] < limit
-            extras[shape] = COST_MAX
+            extras[shape] = RD_COST_MAX
             if n > 0 and is_near:
                 _set_division(mb, shape, candidates, motion)
                 predict_inter(0, x0, y0, references, motion, residue.predicted)
@@ -254,6 +255,6 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
             if n == 0:
                 skip_limit[mb] = without - lam * RD_B_SKIP
         for shape in range(N_B_EXTRAS):
-            candidates.extra[mb, shape] = extras[best if extras[shape] == COST_MAX else shape]
+            candidates.extra[mb, shape] = extras[best if extras[shape] == RD_COST_MAX else shape]
         if intra_cost[mb] < INTER_IS_CHEAPER:
             intra_cost[mb] += extras[best] + lam * RD_BITS_INTRA

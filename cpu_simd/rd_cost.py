@@ -10,7 +10,9 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_CHROMA
 from .cabac_bits import CHROMA_AC, CHROMA_DC, levels_bits
-from .decisions import CHOICE_DISTORTION, CHOICE_MOST_RATIO, DEAD_ZONE_INTER, PSY_BITS, RD_CHROMA_LEAST, RD_CHROMA_WEIGHT
+from .decisions.common import RD_CHROMA_LEAST, RD_CHROMA_WEIGHT
+from .decisions.decide import PSY_BITS
+from .decisions.quantise import CHOICE_DISTORTION, CHOICE_MOST_RATIO, DEAD_ZONE_INTER
 from .inter_residual import BLOCKS_OF_QUADRANT, clear_quadrants
 from .psy import energy_difference
 from .simd.blocks import load_block, zigzag

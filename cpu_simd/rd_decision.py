@@ -16,7 +16,9 @@ from .block_costs import Layers, fill_layers
 from .bundles import CodingTools
 from .cabac_bits import N_BITS
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets
-from .decisions import BITS_INTRA, DEAD_ZONE_INTER, LAMBDA, SATD, TRELLIS_INTER, BITS_8x8, BITS_8x16, BITS_16x8
+from .decisions.common import BITS_INTRA, LAMBDA, SATD
+from .decisions.decide import BITS_8x8, BITS_8x16, BITS_16x8
+from .decisions.quantise import DEAD_ZONE_INTER, TRELLIS_INTER
 from .inter_residual import code_inter
 from .layout import SCALING_FINER, SCALING_SET
 from .macroblock_coding import BY_CAVLC, Buffers, Rounding, load_macroblock, rounding_kind

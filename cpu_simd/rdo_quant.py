@@ -9,7 +9,15 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.cavlc import COEFF_TOKEN_BITS, NC_CLASS, RUN_BEFORE_BITS, TOTAL_ZEROS_BITS
 from ..standard.tables import ZIGZAG_4x4
-from .decisions import DEAD_ZONE_NEAREST, RDO_BIT, RDO_MANY_LEVELS, RDO_ONE, RDO_SURE_RATIO, RDO_SURE_RATIO_OF_MANY, RDO_UP
+from .decisions.quantise import (
+    DEAD_ZONE_NEAREST,
+    RDO_BIT,
+    RDO_MANY_LEVELS,
+    RDO_ONE,
+    RDO_SURE_RATIO,
+    RDO_SURE_RATIO_OF_MANY,
+    RDO_UP,
+)
 from .simd.blocks import load_block, zigzag
 from .simd.lanes import bit_count, bit_length, nonzero_lanes
 from .simd.vector import store

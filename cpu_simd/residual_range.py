@@ -6,7 +6,7 @@ from ..jit.intrinsics import outlined
 from ..jit.kernel import helper
 from ..standard.macroblock import RASTER_TO_BLOCK
 from ..standard.tables import ZIGZAG_4x4
-from .decisions import MOST_RESIDUAL, RANGE_QP
+from .decisions.quantise import MOST_RESIDUAL, RANGE_QP
 from .layout import CB_DC, CR_DC, LUMA_DC, N_LEVEL_BLOCKS
 from .rdo_quant import OFFSET
 from .simd.lanes import sums_of_4

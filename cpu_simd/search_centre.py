@@ -8,15 +8,9 @@ from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
 from .block_costs import load_layers, octets_of
 from .coarse_search import VECTORS, coarse_vector, make_quads, vector_costs
-from .decisions import (
-    CAMERA_SCALE,
-    CAMERA_X,
-    CAMERA_Y,
-    COARSE_SCALE,
-    LAMBDA,
-    MOST_DISTANCE,
-    SMALLEST_WINDOW,
-)
+from .decisions.common import LAMBDA
+from .decisions.lookahead import CAMERA_SCALE, CAMERA_X, CAMERA_Y
+from .decisions.search import COARSE_SCALE, MOST_DISTANCE, SMALLEST_WINDOW
 from .layout import COARSE_PAD
 from .simd.blocks import bit_and, narrow
 from .simd.lanes import sum_of_lanes, sums_of_lanes

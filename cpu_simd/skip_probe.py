@@ -4,7 +4,7 @@ import numpy as np
 
 from ..jit.kernel import helper
 from .cost import row_16
-from .decisions import BUDGET, DEAD_ZONE_INTER, ROUNDING
+from .decisions.quantise import BUDGET, DEAD_ZONE_INTER, ROUNDING
 from .simd.lanes import dct_rows, sums_of_4, where_above
 from .simd.vector import absolute, add, load_u16x16, splat_u16x16, sub
 

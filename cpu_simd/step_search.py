@@ -4,7 +4,7 @@ import numpy as np
 
 from ..jit.address_calls import Prepared
 from ..jit.kernel import closed_kernel, helper
-from .decisions import LAMBDA
+from .decisions.common import LAMBDA
 from .full_search import Costs, Smallest, motion_costs, search_weight
 from .layout import PARTITIONS
 from .simd.blocks import join

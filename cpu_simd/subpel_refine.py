@@ -10,16 +10,11 @@ from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
 from .block_costs import Layers, fill_layers, half_satds, predict_layers, sads, sads_of_octets, satds
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets
-from .decisions import (
+from .decisions.common import COST_NOT_REFINED, LAMBDA, QUICK, QUIET, SAD, SATD
+from .decisions.search import (
     ALL_PARTITIONS,
-    COST_NOT_REFINED,
     EVERY,
-    LAMBDA,
-    QUICK,
-    QUIET,
     REFINE_MARGIN_HALVES,
-    SAD,
-    SATD,
     REFINE_MARGIN_4x4,
     REFINE_MARGIN_8x4,
     REFINE_MARGIN_8x8,

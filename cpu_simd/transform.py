@@ -12,7 +12,7 @@ from ..jit.intrinsics import outlined
 from ..jit.kernel import helper
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.tables import QP_CHROMA
-from .decisions import MOST_RESIDUAL, ROUNDING
+from .decisions.quantise import MOST_RESIDUAL, ROUNDING
 from .layout import (
     SCALING_FACTORS,
     SCALING_FACTORS_BLOCK,

@@ -13,7 +13,7 @@ from ..jit.kernel import helper
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.macroblock import BLOCK_TO_RASTER
 from ..standard.tables import ZIGZAG_8x8
-from .decisions import ROUNDING
+from .decisions.quantise import ROUNDING
 from .layout import SCALING_FACTORS_8x8, SCALING_MF_8x8
 from .simd.blocks import (
     load_u16x8,

@@ -11,7 +11,7 @@ from ..jit.kernel import helper
 from ..standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_LUMA
 from ..standard.macroblock import BLOCK_TO_RASTER
 from .cabac_bits import N_BITS, LUMA_4x4, LUMA_8x8, fill_bits, levels_bits
-from .decisions import CHOICE_DISTORTION, CHOICE_MOST_RATIO
+from .decisions.quantise import CHOICE_DISTORTION, CHOICE_MOST_RATIO
 from .simd.block_rows import load_u16x32
 from .simd.blocks import load_block, splat_i32x16, zigzag
 from .simd.lanes import bit_length, make_shuffle, nonzero_lanes, squares_of_pairs

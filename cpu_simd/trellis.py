@@ -15,7 +15,8 @@ from ..standard.cabac_contexts import ABS_LEVEL_BASE
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.tables import ZIGZAG_4x4
 from .cabac_bits import CHROMA_AC, CHROMA_DC, EMPTY, LAST, ONE_BIT, OTHER, TABLE_QP, LUMA_8x8
-from .decisions import RD_CHROMA_LEAST, RD_CHROMA_WEIGHT, RDO_ONE, TRELLIS_MOST, TRELLIS_8x8
+from .decisions.common import RD_CHROMA_LEAST, RD_CHROMA_WEIGHT
+from .decisions.quantise import LARGEST_RATIO, RDO_ONE, TRELLIS_MOST, UNREACHABLE, TRELLIS_8x8
 from .layout import SCALING_WEIGHTS, WEIGHTS_SET, WEIGHTS_8x8
 from .rdo_quant import OFFSET
 from .simd.blocks import less, load_block, nonzero_groups, zigzag
@@ -26,8 +27,6 @@ from .transform_8x8 import PLACE_8x8, QUADRANT_8x8, SCAN_8x8, nonzero_8x8
 
 LONGEST = 64  # coefficients of a block; in choose_levels' buffer the place of the ratios
 AS_SENT = np.arange(16, dtype=np.int32)  # the scan of chroma DC: raster
-LARGEST_RATIO = 32767  # this and all larger ones
-UNREACHABLE = 1 << 29  # cost of a node that no choice reaches
 
 
 @helper

@@ -1,9 +1,8 @@
 """AC energy of source macroblocks on the GPU, for adaptive quantisation: launches ac_energy.cu."""
 
-from typing import Any
 
 from ..cpu_simd.bundles import Planes
-from .runtime.device import DeviceArray
+from .runtime.array import DeviceArray, Stream
 
 WARPS = 4
 
@@ -11,7 +10,7 @@ WARPS = 4
 def ac_energies(
     source: Planes,  # of coded size
     energy: DeviceArray,  # int32[n_mb]
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.ac_energy.ac_energies."""
     height, width = source.y.shape

@@ -3,15 +3,15 @@
 // One warp a macroblock. A lane each finds the best entry of a partition in one list; then the lower and the upper lanes measure a
 // pair of vectors each, a lane a 4x4 block, and keep the best for the four partitions from 8x8 on that hold the block.
 #include "bipredict_launch.cuh"
+#include "decisions/common.cuh"
+#include "decisions/decide.cuh"
 #include "motion_compensation.cuh"
 #include "mv_prediction.cuh"
 #include "block_probe.cuh"
 
 constexpr int PARTS = B_WHOLE + 1;             // partitions 32 to 40; in this file they count from 0
-constexpr int MOST_PAIRS = PARTS + 3 * 8;
 constexpr int ORDER = 6;                       // bits of a key below the cost: number of the pair
 constexpr int NO_PAIR = 0x7fffffff;            // key of a partition without a pair
-constexpr int NONE = -1, AVERAGE = 32;
 static_assert(MOST_PAIRS < 1 << ORDER, "a pair's number fits into a key");
 
 // Tried in both lists, their entries (list 1 counted from 0), and lam * bits of both

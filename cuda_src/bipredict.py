@@ -1,10 +1,9 @@
 """Choices of B macroblocks in one or both lists on the GPU: launches bipredict.cu."""
 
-from typing import Any
 
 from ..cpu_simd.bundles import Candidates, DecisionSettings, LumaReferences, Searches
-from ..cpu_simd.decisions import B_REFINED
-from .runtime.device import DeviceArray
+from ..cpu_simd.decisions.decide import B_REFINED
+from .runtime.array import DeviceArray, Stream
 
 WARPS = 4
 
@@ -18,7 +17,7 @@ def bipredict(
     row0: int,
     row1: int,
     candidates: Candidates,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.bipredict.bipredict."""
     height, width = source.shape

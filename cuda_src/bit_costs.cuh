@@ -1,6 +1,6 @@
-// Bits of syntax elements in decisions, by CAVLC: twin of cpu_simd/bit_costs.py. Constant estimates (BITS_*): decisions.cuh.
+// Bits of syntax elements in decisions, by CAVLC: twin of cpu_simd/bit_costs.py. Constant estimates (BITS_*): decisions/.
 #pragma once
-#include "decisions.cuh"
+#include "decisions/common.cuh"
 #include "simd.cuh"
 
 // Lambda of macroblock mb. qp: uint8[n_mb], QP_Y

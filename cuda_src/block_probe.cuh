@@ -1,5 +1,6 @@
 // Prediction of one 4x4 block in a thread at any vector: its distortion, and the worth of its levels.
 #pragma once
+#include "decisions/quantise.cuh"
 #include "transform.cuh"
 
 // The 4x4 blocks of a macroblock's source, prepared for distortions and levels

@@ -11,7 +11,7 @@
 
 constexpr int WARM_UP = 10;    // pieces before its own that a thread reads
 constexpr int CELLS = ENTRY_BYTES / 2;  // of 16 bits, of an entry
-constexpr int FIRST_RANGE = 510, REGISTER_BITS = 10;  // of codIRange and codILow
+constexpr int REGISTER_BITS = 10;  // of codILow
 constexpr int LAST_BITS = 3;    // of codILow, which end a code word; the last is 1 (9.3.4.5)
 constexpr int SPARE_BYTES = 8;  // of a slice's place that stay free, as on the CPU
 constexpr int MARK = 24;        // from this bit of a cell on: 1 + the place of a bit to be set

@@ -2,13 +2,13 @@
 
 from collections import namedtuple
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from ..cpu_simd.bundles import Macroblocks, Planes
 from ..cpu_simd.layout import ENTRY_BYTES, MOST_BINS
 from ..standard.cabac_contexts import INITIAL_M_N, NEXT_LPS, RANGE_LPS
+from .runtime.array import DType, Stream
 from .runtime.device import Device, DeviceArray
 
 KERNELS = (
@@ -88,7 +88,7 @@ def _entries_per_chunk(slices: Slices) -> int:
     return 1 if _entries(slices) <= SMALL else 2
 
 
-def _entry_arguments(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int) -> list[Any]:
+def _entry_arguments(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int) -> list[object]:
     """The first arguments of kernels that make bins."""
     frame = [slices.first_mb, slices.frame_params, slices.n_ref, slices.mb_width]
     list1 = [slices.n_ref1, macroblocks.ref_idx1, macroblocks.mv1] if slices.n_ref1 else []
@@ -100,7 +100,7 @@ def _module(slices: Slices) -> str:
     return "cabac_bins_b" if slices.n_ref1 else "cabac_bins"
 
 
-def make_bins(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int, stream: Any = None) -> Bins:
+def make_bins(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int, stream: Stream | None = None) -> Bins:
     """7.3.4, 7.3.5, 9.3.2: the bins of all macroblocks, as cpu_simd/cabac_macroblock.py has them. In scratch memory."""
     device, mb_height, n, entries = slices.rows.device, slices.first_mb.shape[0], slices.rows.shape[0] - 1, _entries(slices)
     shared = _entries_per_chunk(slices)
@@ -123,16 +123,16 @@ def make_bins(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int,
     return bins
 
 
-def code_bins(slices: Slices, bins: Bins, source: Planes, sizes: Sizes, stream: Any = None) -> DeviceArray:
+def code_bins(slices: Slices, bins: Bins, source: Planes, sizes: Sizes, stream: Stream | None = None) -> DeviceArray:
     """9.3.4: codes all slices whose bins have room. Returns cells: see cabac.cu."""
     device, mb_height, n, entries = slices.rows.device, slices.first_mb.shape[0], slices.rows.shape[0] - 1, _entries(slices)
     chunks = bins.symbols.shape[0]
     n_sorted = chunks + SORTED_CHUNKS * mb_height
 
-    def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> DeviceArray:
+    def scratch(name: str, shape: tuple[int, ...], dtype: DType) -> DeviceArray:
         return device.scratch(f"cabac {name}", shape, dtype, stream)
 
-    def launch(module: str, kernel: str, blocks: int, threads: int, *arguments: Any) -> None:
+    def launch(module: str, kernel: str, blocks: int, threads: int, *arguments: object) -> None:
         device.launch(module, kernel, (blocks, n), (threads,), arguments, stream)
 
     counts, totals = scratch("counts", (chunks, COLUMNS), np.uint32), scratch("totals", (mb_height, COLUMNS), np.uint32)
@@ -163,7 +163,9 @@ def code_bins(slices: Slices, bins: Bins, source: Planes, sizes: Sizes, stream: 
     return cells
 
 
-def write_bytes(slices: Slices, cells: DeviceArray, sizes: Sizes, slice_data: DeviceArray, stream: Any = None) -> None:
+def write_bytes(
+    slices: Slices, cells: DeviceArray, sizes: Sizes, slice_data: DeviceArray, stream: Stream | None = None
+) -> None:
     """The bytes of all slices; slice_data: uint8[mb_height (mb_width + 1) ENTRY_BYTES], may be the host's memory."""
     n = slices.rows.shape[0] - 1
     grid = max(1, 4 * _entries(slices) // WORDS // n), n
@@ -178,7 +180,7 @@ def write_cabac_slices(
     transform_8x8_mode: int,
     slice_data: DeviceArray,  # uint8[mb_height (mb_width + 1) ENTRY_BYTES]; may be the host's memory
     sizes: Sizes,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """7.3.4: slices with CABAC: see cuda_src.entropy.write_slices. Those with more bins than places are coded bin by bin."""
     device, mb_height, n = slices.rows.device, slices.first_mb.shape[0], slices.rows.shape[0] - 1

@@ -19,8 +19,6 @@ struct StoredBins {
 
 // Lanes of the part before residual()
 constexpr int TYPE_LANE = 0, REF_LANES = 1, BLOCK_LANES = 5, PATTERN_LANE = 21;
-constexpr int MVD_PREFIX = 9, LEVEL_PREFIX = 14;  // uCoff (Table 9-34)
-constexpr int CAT_LUMA_DC = 0, CAT_LUMA_AC = 1, CAT_LUMA_4x4 = 2, CAT_CHROMA_DC = 3, CAT_CHROMA_AC = 4, CAT_LUMA_8x8 = 5;
 
 // mb_qp_delta of a macroblock, and whether that of the macroblock before in coding order is not 0
 struct QpDelta {

@@ -1,10 +1,9 @@
 """Packs the levels of coded 4x4 blocks for the download: launches compact.cu. cpu_simd/expand.py unpacks them."""
 
-from typing import Any
 
 import numpy as np
 
-from .runtime.device import DeviceArray
+from .runtime.array import DeviceArray, Stream
 
 THREADS, SEGMENT = 256, 32
 
@@ -22,7 +21,7 @@ def compact(
     mb_width: int,
     index: DeviceArray,  # uint32[index_length]
     blocks: DeviceArray,  # int16[27 n_mb, 16]: room for all; the first index[mb_height] are written
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: a mask of the blocks that may have levels, and these blocks packed.
 

@@ -15,10 +15,9 @@ R, G, B of floating-point samples v, in float32 where each operation rounds to n
 Grey samples are RGB with equal colours.
 """
 
-from typing import Any
 
 from ..cpu_simd.bundles import InputPlanes, InputRgb, Planes
-from .runtime.device import DeviceArray
+from .runtime.array import DeviceArray, Stream
 
 COLUMNS, ROWS = 32, 8  # threads
 
@@ -30,7 +29,7 @@ def load_i420(
     frame_params: DeviceArray,  # int32[>= 1]: QP_Y of all macroblocks first
     out: Planes,  # of coded size
     qp: DeviceArray,  # uint8[n_mb]
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: I420 or NV12 of display size to planes of coded size; sets qp."""
     coded_height, coded_width = out.y.shape
@@ -46,7 +45,7 @@ def load_rgb(
     frame_params: DeviceArray,
     out: Planes,
     qp: DeviceArray,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: RGB to BT.709 limited range as the file's docstring says, planes of coded size; sets qp."""
     coded_height, coded_width = out.y.shape

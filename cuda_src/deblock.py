@@ -6,12 +6,11 @@ one step neither read nor write what another line of the step writes.
 """
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from ..cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
-from .runtime.device import DeviceArray
+from .runtime.array import DeviceArray, Stream
 
 # What the lines of a tile read, in shared memory: bytes a row, rows, columns and rows before the tile
 LUMA_STRIDE, LUMA_ROWS, LUMA_LEFT, LUMA_TOP = 52, 50, 12, 12
@@ -123,7 +122,7 @@ def strengths(
     mb_width: int,
     row0: int,
     row1: int,
-    stream: Any,
+    stream: Stream | None,
 ) -> DeviceArray:
     """8.7.2.1, 8.7.2.2: uint32[n_mb, 12]: bS of all edges and the thresholds of each kind of edge."""
     device = strength_data.mb_type.device
@@ -146,7 +145,7 @@ def deblock(
     row0: int,
     row1: int,
     out: Planes,  # with borders, also of 0 samples: the interior is written
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """8.7: twin of cpu_simd.deblock.deblock."""
     device = rec.y.device
@@ -161,7 +160,7 @@ def deblock(
     device.launch("deblock", "deblock_tiles", grid, (64 * BLOCK_TILES,), arguments, stream)
 
 
-def interiors(out: Planes, width: int) -> list[Any]:
+def interiors(out: Planes, width: int) -> list[object]:
     """Arguments of a kernel that writes frames with any border: Y from its first sample, its stride, U, V, their stride."""
     (y, y_stride), (u, c_stride), (v, _) = (
         _interior(plane, samples) for plane, samples in ((out.y, width), (out.u, width // 2), (out.v, width // 2))

@@ -1,13 +1,12 @@
 """Slice data on the GPU: launches entropy.cu, or cabac.py with CABAC."""
 
-from typing import Any
 
 import numpy as np
 
 from ..cpu_simd.bundles import CodingTools, Entries, Macroblocks, Planes
 from ..cpu_simd.layout import ENTRY_BYTES
 from .cabac import Sizes, Slices, write_cabac_slices
-from .runtime.device import DeviceArray
+from .runtime.array import DeviceArray, Stream
 
 WARPS, SCAN, PACK = 8, 1024, 256
 WORDS = 512  # approximate words of a slice that a block of threads writes
@@ -25,7 +24,7 @@ def write_slices(
     slice_data: DeviceArray,  # uint8[mb_height (mb_width + 1) ENTRY_BYTES]; may be the host's memory
     slice_sizes: DeviceArray,  # int32[>= n]: bits of each slice with its header, without emulation prevention; -1: too many
     slice_bins: DeviceArray,  # int32[>= n]: bins of each slice, with CABAC only
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """7.3.4: twin of cpu_simd.entropy.write_slices: all slices, each from its first row's place in slice_data on.
 

@@ -1,16 +1,15 @@
 """Motion of direct macroblocks beside I_PCM on the GPU, written explicitly: launches explicit_motion.cu."""
 
-from typing import Any
 
 from ..cpu_simd.bundles import Motion
-from .runtime.array import DeviceArray
+from .runtime.array import DeviceArray, Stream
 
 THREADS = 128
 
 
 def explicit_motion(
     motion: Motion, colocated_still: DeviceArray, slice_first_mb: DeviceArray, mb_width: int, row0: int, row1: int,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:  # fmt: skip
     """8.4.1.2.2: twin of cpu_simd.explicit_motion.explicit_motion."""
     arguments = [*motion, colocated_still, slice_first_mb, mb_width, row0 * mb_width, row1 * mb_width]

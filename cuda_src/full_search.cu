@@ -7,9 +7,10 @@
 // position. Keys are built by multiply-add and folded two at a time: SAD and minimum fill one pipe, keys and sums the other.
 // Kernels for partitions from 8x8 on add SADs up in quadrants, and have registers for twice as many candidates at once.
 #include "full_search_launch.cuh"
+#include "decisions/common.cuh"
+#include "decisions/search.cuh"
 #include "bit_costs.cuh"
 
-constexpr int FIRST_LARGE = 32;     // first partition from 8x8 on
 constexpr int STRIP = 32;           // candidates across
 constexpr int MOST_CANDIDATES = 128;           // candidates down or across, at most
 constexpr unsigned COST_OUTSIDE = 0x60000000;  // a candidate outside the range: two of them and a SAD stay below 2^32

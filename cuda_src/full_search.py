@@ -1,10 +1,10 @@
 """Full search on the GPU: launches full_search.cu."""
 
-from typing import Any
 
 from ..cpu_simd.bundles import SearchResult, SearchStart
-from ..cpu_simd.decisions import ALL_PARTITIONS, EVERY, QUICK, QUIET, SMALL_PARTITIONS
-from .runtime.device import DeviceArray
+from ..cpu_simd.decisions.common import QUICK, QUIET
+from ..cpu_simd.decisions.search import ALL_PARTITIONS, EVERY, SMALL_PARTITIONS
+from .runtime.array import DeviceArray, Stream
 
 ACROSS = 12  # words of a window row in a strip
 DOWN, DOWN_LARGE = 4, 8  # candidates of a thread at once, for all partitions and for those from 8x8 on
@@ -28,7 +28,7 @@ def full_search(
     search_result: SearchResult,
     partition_mask: int = ALL_PARTITIONS,
     subme: int = EVERY,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.full_search.full_search, but for sizes not wanted."""
     if not 1 <= merange <= 64:

@@ -1,6 +1,6 @@
 // Source frames in half the width and height, in a quarter and in a sixteenth, for the lookahead: twin of cpu_simd/half_size.py,
 // which explains it.
-#include "decisions.cuh"
+#include "decisions/lookahead.cuh"
 #include "simd.cuh"
 #include "tables.cuh"
 

@@ -1,11 +1,10 @@
 """Half-size source frames on the GPU: launches half_size.cu."""
 
-from typing import Any
 
 from ..cpu_simd.bundles import HalfSize
-from ..cpu_simd.decisions import LOOK_PAD
+from ..cpu_simd.decisions.lookahead import LOOK_PAD
 from ..cpu_simd.layout import COARSE_PAD
-from .runtime.device import DeviceArray
+from .runtime.array import DeviceArray, Stream
 
 WORDS, ROWS = 32, 8  # of a block of threads
 
@@ -15,7 +14,7 @@ def half_size(
     row0: int,
     row1: int,
     out: HalfSize,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.half_size.half_size."""
     mb_height, mb_width = out.tiny.shape

@@ -6,6 +6,7 @@
 // frames have kernels of their own, inter_residual_b.cu, so that those of P frames need no registers for list 1.
 #pragma once
 #include "inter_residual_launch.cuh"
+#include "decisions/quantise.cuh"
 #include "quantise_8x8.cuh"
 #include "motion_compensation.cuh"
 #include "weighting.cuh"

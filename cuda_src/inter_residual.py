@@ -1,9 +1,9 @@
 """Inter macroblocks on the GPU, prediction to reconstruction: launches inter_residual.cu, in B frames inter_residual_b.cu."""
 
-from typing import Any
 
 from ..cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, References, Residual
-from ..cpu_simd.decisions import ROUNDING
+from ..cpu_simd.decisions.quantise import ROUNDING
+from .runtime.array import Stream
 
 WARPS_OF_ONE, WARPS_OF_CHOICE = 4, 8  # of a block, with one transform and with the choice of it
 DEAD_ZONE_BITS = 24  # of a dead zone as kernels have it
@@ -24,7 +24,7 @@ def inter_residual(
     row1: int,
     rec: Planes,
     residual: Residual,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """8.4, 8.5: twin of cpu_simd.inter_residual.inter_residual."""
     height, width = source.y.shape

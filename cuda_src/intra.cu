@@ -9,6 +9,9 @@
 // modes, one warp codes luma, one prepares the next macroblock, one codes chroma, and the last writes the macroblock before.
 // By true cost, P pictures are coded as I pictures.
 // With the 8x8 transform (LARGE) macroblocks may be Intra_8x8; in an I picture a fifth warp chooses and codes this.
+#include "decisions/common.cuh"
+#include "decisions/intra.cuh"
+#include "decisions/quantise.cuh"
 #include "intra_by_cost.cuh"
 #include "intra_fixed_modes.cuh"
 #include "intra_row_exchange.cuh"

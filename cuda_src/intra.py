@@ -1,13 +1,12 @@
 """Intra macroblocks on the GPU, coding and reconstruction: launches intra.cu."""
 
-from typing import Any
 
 import numpy as np
 
 from ..cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual, SliceOrder
-from ..cpu_simd.decisions import BY_COST, BY_COST_INTRA
+from ..cpu_simd.decisions.common import BY_COST, BY_COST_INTRA
 from .inter_residual import fraction
-from .runtime.device import DeviceArray
+from .runtime.array import DeviceArray, Stream
 
 PARTS = 8  # blocks of threads a row
 THREADS_OF_ONE, THREADS_OF_CHOICE = 128, 160  # of a block, with one transform and with the choice of it
@@ -34,7 +33,7 @@ def intra(
     tools: CodingTools,
     rec: Planes,
     residual: Residual,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """8.3, 8.5: twin of cpu_simd.intra.intra."""
     device, (height, width) = source.y.device, source.y.shape

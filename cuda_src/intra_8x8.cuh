@@ -2,6 +2,9 @@
 //
 // Eight lanes code a block, a column each and a row each by turns. While modes are tried, four lanes have a mode.
 #pragma once
+#include "decisions/common.cuh"
+#include "decisions/intra.cuh"
+#include "decisions/quantise.cuh"
 #include "intra_8x8_modes.cuh"
 #include "intra_coding.cuh"
 

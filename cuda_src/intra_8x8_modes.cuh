@@ -3,6 +3,7 @@
 // All samples that a block may be predicted from, the filtered reference samples, their (1, 2, 1) filter and the means of
 // neighbours, are 75 bytes; in each mode a sample is one of them.
 #pragma once
+#include "decisions/intra.cuh"
 #include "bit_costs.cuh"
 #include "intra_prediction.cuh"
 #include "transform_8x8.cuh"
@@ -10,7 +11,7 @@
 constexpr int REFERENCES = 25;  // along the edge: the left column from bottom to top, the corner in 8, above and above right from 9 on
 constexpr int FILTERED_8x8 = 32, MEAN_8x8 = 64, DC_8x8 = 96;  // from 0 on the references themselves; DC: their mean
 constexpr int VALUES = DC_8x8 + 16;  // bytes of a block's values
-constexpr int N_MODES_8x8 = 9, MODE_DC = 2;
+constexpr int N_MODES_8x8 = 9;
 
 // 8.3.2.2.2 - 8.3.2.2.10: which value a sample takes
 constexpr int value_8x8(int mode, int x, int y) {

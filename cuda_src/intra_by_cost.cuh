@@ -3,6 +3,9 @@
 // One warp chooses and codes Intra_4x4, half a warp a block; one Intra_8x8, eight lanes the block in a mode; one chroma, eight lanes
 // a mode. The two likeliest modes of a luma block are coded at once, all of chroma. Scaling lists are flat. Costs are in units of 1 / 256 bit.
 #pragma once
+#include "decisions/common.cuh"
+#include "decisions/intra.cuh"
+#include "decisions/quantise.cuh"
 #include "intra_8x8.cuh"
 #include "transform_choice.cuh"
 

@@ -1,5 +1,8 @@
 // 8.3, 8.5: one warp chooses the modes of an intra macroblock and codes it: as Intra_4x4, as Intra_16x16, its chroma.
 #pragma once
+#include "decisions/common.cuh"
+#include "decisions/intra.cuh"
+#include "decisions/quantise.cuh"
 #include "bit_costs.cuh"
 #include "intra_prediction.cuh"
 #include "trellis.cuh"

@@ -4,9 +4,10 @@
 // is the predicted one depends on other blocks; that goes from lane to lane in seven diagonals. For Intra_8x8 (LARGE) the warp takes
 // one block after another, four lanes a mode.
 #include "intra_estimate_launch.cuh"
+#include "decisions/common.cuh"
+#include "decisions/intra.cuh"
 #include "intra_8x8_modes.cuh"
 
-constexpr int DC = 2;  // of Intra4x4PredMode and of Intra16x16PredMode
 // Places of the modes in the order in which they are tried: 2 0 3 7 1 8 4 5 6, the first wins a tie
 constexpr unsigned long long RANK = 0x538762041ull;
 
@@ -127,7 +128,7 @@ DEVICE void estimate(const uint8_t *__restrict__ source, int mb_width, const uin
   const int t = mb_top ? __ldg(origin - width + k) : 0, l = mb_left ? __ldg(origin + size_t(k) * width - 1) : 0;
   const int mean = mean_16x16(mb_left, mb_top, l, t);
   unsigned row[4] = {splat4(mean), splat4(mean), splat4(mean), splat4(mean)};
-  unsigned cost = unsigned(sum_16(int(satd_4x4(own, row))) + lam * intra_16x16_type_bits(DC)) << 4 | 0 << 2 | DC;
+  unsigned cost = unsigned(sum_16(int(satd_4x4(own, row))) + lam * intra_16x16_type_bits(MODE_DC)) << 4 | 0 << 2 | MODE_DC;
   if (__any_sync(FULL_WARP, mb_top)) {
     const unsigned word = mb_top ? __ldg(reinterpret_cast<const unsigned *>(origin - width) + bx) : 0;
     row[0] = row[1] = row[2] = row[3] = word;
@@ -154,7 +155,7 @@ DEVICE void estimate(const uint8_t *__restrict__ source, int mb_width, const uin
   if (LARGE && large.cost < cost_16x16) mode = AS_8x8 + unsigned(byte_of(large.modes, (by & 2) | bx >> 1));
   if (cost_4x4 < other) mode = best & 15;
   const bool is_cheaper = limit >= quiet * lam && least < limit;
-  intra_modes[16 * size_t(mb) + k] = uint8_t(is_cheaper ? mode : AS_16x16 + DC);
+  intra_modes[16 * size_t(mb) + k] = uint8_t(is_cheaper ? mode : AS_16x16 + MODE_DC);
   if (k == 0) intra_cost[mb] = is_cheaper ? least : INTER_IS_CHEAPER;
 }
 

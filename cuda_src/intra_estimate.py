@@ -1,10 +1,9 @@
 """Estimates the best intra modes of macroblocks and their cost on the GPU: launches intra_estimate.cu."""
 
-from typing import Any
 
 from ..cpu_simd.bundles import CodingTools
-from ..cpu_simd.decisions import QUICK, QUIET
-from .runtime.device import DeviceArray
+from ..cpu_simd.decisions.common import QUICK, QUIET
+from .runtime.array import DeviceArray, Stream
 
 WARPS = 4
 
@@ -20,7 +19,7 @@ def intra_estimate(
     row1: int,
     intra_cost: DeviceArray,  # int32[n_mb]
     intra_modes: DeviceArray,  # uint8[n_mb, 16]
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.intra_estimate.intra_estimate."""
     mb_width = source.shape[1] // 16

@@ -3,10 +3,12 @@
 // Optimised for latency: a block of Intra_4x4 waits for earlier blocks, so another warp prepares, one macroblock ahead, all that
 // does not depend on their samples: the positions that each sample is predicted from, and the source's coefficients.
 #pragma once
+#include "decisions/intra.cuh"
+#include "decisions/quantise.cuh"
 #include "intra_coding.cuh"
 
 constexpr int STEPS = 10, PLAN = 32 * STEPS;  // words of four words of a macroblock, see plan_4x4
-constexpr int DC = 2, DOWN_LEFT = 3, VERTICAL_LEFT = 7, N_MODES_4x4 = 9;
+constexpr int DOWN_LEFT = 3, VERTICAL_LEFT = 7;
 
 // In all modes but DC a sample is (a + 2 b + c + 2) >> 2 of three samples round the block: a byte each says where they lie,
 // from the block's first sample on. After the modes: variants without the samples above right.
@@ -18,7 +20,7 @@ constexpr int place(int i, int last) {
   const int at = i < 1 ? 1 : i > last ? last : i;
   return at < 5 ? (4 - at) * TILE - 1 : at - 6 - TILE;
 }
-constexpr int FILTERED = 0, MEAN = 16, SAME = 32;
+constexpr int FILTERED = 0, SAME = 32;
 // 8.3.1.2.1 - 8.3.1.2.9: sample i, filtered, or the mean of i and i + 1, or itself
 constexpr int edge_sample(int mode, int x, int y) {
   const int right = 2 * x - y, down = 2 * y - x;
@@ -63,7 +65,7 @@ DEVICE void plan_4x4(Macroblock &m, uint8_t *origin, const Around &around, int m
     const int a = first + static_cast<signed char>(places), b = first + static_cast<signed char>(places >> 8);
     const int c = first + static_cast<signed char>(places >> 16), above = first - TILE;
     const int one = left ? column : top ? above : grey, other = top ? above : left ? column : grey;
-    const int coefficient = 2 * m.coefficients[16 * k + (lane & 15)] + (of == DC), to = first + own.y * TILE + own.x;
+    const int coefficient = 2 * m.coefficients[16 * k + (lane & 15)] + (of == MODE_DC), to = first + own.y * TILE + own.x;
     plan[32 * step + lane] = make_uint4(unsigned(a | b << 16), unsigned(c | one << 16), unsigned(other | coefficient << 16),
                                         unsigned(to | (own.x == 3 ? column + SIDE + own.y : to) << 16));
   }

@@ -6,11 +6,6 @@
 #pragma once
 #include "simd.cuh"
 
-// Bits of the modes that need the left column, the row above, and both with the corner (Table 8-2)
-constexpr int NEEDS_LEFT = 1 << 1 | 1 << 8, NEEDS_TOP = 1 << 0 | 1 << 3 | 1 << 7, NEEDS_ALL = 1 << 4 | 1 << 5 | 1 << 6;
-// The 4x4 blocks (raster bits) whose block above right is decoded before them, given the macroblocks around
-constexpr int ABOVE_RIGHT_INSIDE = 0x5750;
-
 DEVICE unsigned splat4(int v) { return unsigned(v) * 0x01010101u; }
 // four rounded-down averages
 DEVICE unsigned average4_down(unsigned a, unsigned b) { return (a & b) + (((a ^ b) >> 1) & 0x7f7f7f7fu); }

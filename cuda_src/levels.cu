@@ -1,6 +1,6 @@
 // Mean and contrast of half-size frames: counts of their samples, and frames with other samples in their place.
 #include "levels_launch.cuh"
-#include "decisions.cuh"
+#include "decisions/lookahead.cuh"
 #include "simd.cuh"
 #include "tables.cuh"
 

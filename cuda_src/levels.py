@@ -1,9 +1,8 @@
 """Mean and contrast of half-size frames on the GPU: launches levels.cu."""
 
-from typing import Any
 
 from ..cpu_simd.bundles import HalfSize
-from .runtime.device import DeviceArray
+from .runtime.array import DeviceArray, Stream
 
 THREADS = 256
 
@@ -11,7 +10,7 @@ THREADS = 256
 def count_samples(
     frame: HalfSize,
     counts: DeviceArray,  # int32[256], added to
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: samples of the half-size frame by their value, without the border."""
     mb_height, mb_width = frame.tiny.shape
@@ -22,7 +21,7 @@ def replace_samples(
     frame: HalfSize,
     levels: DeviceArray,  # uint8[256]: by value, what takes its place
     out: HalfSize,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: the frame with other levels -> out."""
     for samples, target in zip(frame, out):

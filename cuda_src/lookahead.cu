@@ -1,12 +1,13 @@
 // Costs of the macroblocks of half-size frames, from earlier frames, later ones and both: twin of cpu_simd/lookahead.py, which
 // explains it. A macroblock is a block of 8x8 samples; four lanes have a 4x4 block each, so that a warp tries eight vectors at once.
 #include "lookahead_launch.cuh"
+#include "decisions/lookahead.cuh"
+#include "decisions/search.cuh"
 #include "bit_costs.cuh"
 #include "lookahead_sums.cuh"
 #include "mv_prediction.cuh"
 #include "tables.cuh"
 
-constexpr int NO_BITS = 2;  // what mvd_bits takes for a vector like its predictor
 constexpr int ORDER = 4;    // bits of a key below the cost: order of the trials
 constexpr int COST_MAX = 1 << 20;  // cost of a vector that may not be tried
 constexpr int CAMERA_WARPS = CAMERA_THREADS / 32;

@@ -3,11 +3,11 @@
 What a launch does is said in a table on the GPU, int64[n, WORDS], a row a job: pointers, and a sum, to which the kernels add.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..cpu_simd.bundles import HalfSize
-from ..cpu_simd.decisions import CAMERA_X, CAMERA_Y
-from .runtime.device import DeviceArray
+from ..cpu_simd.decisions.lookahead import CAMERA_X, CAMERA_Y
+from .runtime.array import DeviceArray, Stream
 
 WARPS = 4
 CAMERA_THREADS = 256
@@ -69,7 +69,9 @@ def _row(words: list[int]) -> list[int]:
     return words + [0] * (WORDS - len(words))
 
 
-def find_motion(here: DeviceArray, there: DeviceArray, totals: DeviceArray, camera: DeviceArray, stream: Any = None) -> None:
+def find_motion(
+    here: DeviceArray, there: DeviceArray, totals: DeviceArray, camera: DeviceArray, stream: Stream | None = None
+) -> None:
     """Twin of cpu_simd.search_centre.whole_motion in coarse samples; here, there: uint8[h, w].
 
     totals: int32[CAMERA_WORDS], zeros, scratch; camera: int16[2].
@@ -79,27 +81,29 @@ def find_motion(here: DeviceArray, there: DeviceArray, totals: DeviceArray, came
     camera.device.launch("lookahead", "camera", grid, (CAMERA_THREADS,), arguments, stream)
 
 
-def lookahead_camera(jobs: DeviceArray, mb_width: int, mb_height: int, stream: Any = None) -> None:
+def lookahead_camera(jobs: DeviceArray, mb_width: int, mb_height: int, stream: Stream | None = None) -> None:
     """Not part of the standard: twin of cpu_simd.lookahead.lookahead_camera, for all jobs of motion_job."""
     grid = _candidates(mb_width, mb_height), jobs.shape[0]
     jobs.device.launch("lookahead", "lookahead_camera", grid, (CAMERA_THREADS,), [jobs, mb_width, mb_height], stream)
 
 
 def lookahead_search(
-    jobs: DeviceArray, mb_width: int, mb_height: int, row0: int, row1: int, quick: bool = False, stream: Any = None
+    jobs: DeviceArray, mb_width: int, mb_height: int, row0: int, row1: int, quick: bool = False, stream: Stream | None = None
 ) -> None:
     """Not part of the standard: twin of cpu_simd.lookahead.lookahead_search, for all jobs of motion_job."""
     _launch("lookahead_search", jobs, (mb_width, mb_height, row0, row1), WARPS, stream, int(quick))
 
 
 def lookahead_refine(
-    jobs: DeviceArray, mb_width: int, mb_height: int, row0: int, row1: int, quick: bool = False, stream: Any = None
+    jobs: DeviceArray, mb_width: int, mb_height: int, row0: int, row1: int, quick: bool = False, stream: Stream | None = None
 ) -> None:
     """Not part of the standard: twin of cpu_simd.lookahead.lookahead_refine, for all jobs of motion_job."""
     _launch("lookahead_refine", jobs, (mb_width, mb_height, row0, row1), WARPS, stream, int(quick))
 
 
-def lookahead_both(jobs: DeviceArray, mb_width: int, mb_height: int, row0: int, row1: int, stream: Any = None) -> None:
+def lookahead_both(
+    jobs: DeviceArray, mb_width: int, mb_height: int, row0: int, row1: int, stream: Stream | None = None
+) -> None:
     """Not part of the standard: twin of cpu_simd.lookahead.lookahead_both, lookahead_used, for all jobs of between_job."""
     _launch("lookahead_both", jobs, (mb_width, mb_height, row0, row1), 8 * WARPS, stream)
 
@@ -110,7 +114,7 @@ def lookahead_intra(
     row1: int,
     cost: DeviceArray,  # uint16[n_mb]
     total: DeviceArray,  # int64[1], added to
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.lookahead.lookahead_intra, with the sum of the costs."""
     mb_height, mb_width = current.tiny.shape
@@ -125,7 +129,7 @@ def _candidates(width: int, height: int) -> int:
 
 
 def _launch(
-    name: str, jobs: DeviceArray, size: tuple[int, int, int, int], of_a_block: int, stream: Any, *more: int
+    name: str, jobs: DeviceArray, size: tuple[int, int, int, int], of_a_block: int, stream: Stream | None, *more: int
 ) -> None:  # fmt: skip
     """size: mb_width, mb_height, row0, row1; of_a_block: macroblocks of a block of threads; more: further arguments."""
     blocks = -(-(size[3] - size[2]) * size[0] // of_a_block)

@@ -1,6 +1,7 @@
 // Cost of the macroblocks of half-size frames by intra prediction: twin of lookahead_intra in cpu_simd/lookahead.py. One warp a
 // macroblock; a lane predicts a 4x4 block in one mode and another block in a second one.
 #include "lookahead_launch.cuh"
+#include "decisions/lookahead.cuh"
 #include "intra_8x8_modes.cuh"
 #include "lookahead_sums.cuh"
 #include "tables.cuh"

@@ -2,12 +2,8 @@
 // integers, so that the order of macroblocks and frames does not count. One macroblock a thread. Parts of frames are taken by
 // ticket in the order of jobs: a frame's turn comes when all frames that give to it have ended, which come before it.
 #include "macroblock_tree_launch.cuh"
+#include "decisions/lookahead.cuh"
 #include "simd.cuh"
-
-constexpr int AMOUNT_SHIFT = 12, COST_SHIFT = 4, SAVED_SHIFT = 2, SHARE_SHIFT = 12, WEIGHT_SHIFT = 6,
-              LOG2_SHIFT = 16, TABLE_BITS = 10;
-constexpr int WEIGHT_ONE_LOG2 = 24, SQUARE_SHIFT = 16;  // of worths and of their squares
-constexpr long long MOST_HIDDEN = (1 << 28) - 1;
 
 // A row of the table of macroblock_tree.py; pointers may be null
 struct TreeJob {
@@ -25,7 +21,7 @@ struct TreeJob {
 // The square of the worth of an error of a macroblock
 DEVICE long long square_of(const TreeJob &job, int mb) {
   if (!job.error_weights) return 1ll << SQUARE_SHIFT;
-  const long long error_weights = job.error_weights[mb] >> (WEIGHT_ONE_LOG2 - SQUARE_SHIFT), square = error_weights * error_weights >> SQUARE_SHIFT;
+  const long long error_weights = job.error_weights[mb] >> MOST_WEIGHT_LOG2, square = error_weights * error_weights >> SQUARE_SHIFT;
   return square > 1 ? square : 1;
 }
 
@@ -97,8 +93,8 @@ DEVICE long long log2_of(long long value, const int *__restrict__ table) {
 #pragma unroll
   for (int step = 32; step; step >>= 1)
     if (value >> (exponent + step)) exponent += step;
-  const long long mantissa = exponent >= TABLE_BITS ? value >> (exponent - TABLE_BITS) : value << (TABLE_BITS - exponent);
-  return ((long long)exponent << LOG2_SHIFT) + table[mantissa - (1 << TABLE_BITS)];
+  const long long mantissa = exponent >= TREE_TABLE_BITS ? value >> (exponent - TREE_TABLE_BITS) : value << (TREE_TABLE_BITS - exponent);
+  return ((long long)exponent << TREE_LOG2_SHIFT) + table[mantissa - (1 << TREE_TABLE_BITS)];
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) tree_offsets(const TreeJob *jobs, int n_mb, const int *__restrict__ table) {
@@ -107,5 +103,5 @@ extern "C" __global__ void __launch_bounds__(THREADS) tree_offsets(const TreeJob
   const int mb = int(blockIdx.x * blockDim.x + threadIdx.x);
   if (mb >= n_mb) return;
   const long long own = own_error(square_of(job, mb)), gain = log2_of(own + job.amount[mb], table) - log2_of(own, table);
-  job.offsets[mb] = -int((gain * job.strength + (1 << (LOG2_SHIFT - 1))) >> LOG2_SHIFT);
+  job.offsets[mb] = -int((gain * job.strength + (1 << (TREE_LOG2_SHIFT - 1))) >> TREE_LOG2_SHIFT);
 }

@@ -3,10 +3,9 @@
 A job is a row of a table on the GPU, int64[n, WORDS]: see tree_job.
 """
 
-from typing import Any
 
 from .lookahead import WORDS, Motion, Used
-from .runtime.device import DeviceArray
+from .runtime.array import DeviceArray, Stream
 
 THREADS = 128
 MOST_BLOCKS = 128  # of a launch: the encode beside it needs the others
@@ -45,7 +44,7 @@ def tree_propagate(
     mb_width: int,
     mb_height: int,
     progress: DeviceArray,  # int32[2], zeros
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.macroblock_tree.tree_propagate, for all jobs."""
     n_jobs = jobs.shape[0]
@@ -58,7 +57,7 @@ def tree_offsets(
     jobs: DeviceArray,
     n_mb: int,
     logarithms: DeviceArray,  # int32[1024], TREE_LOG2 of the twin
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.macroblock_tree.tree_offsets, for all jobs."""
     grid = -(-n_mb // THREADS), jobs.shape[0]

@@ -4,6 +4,9 @@
 // Samples (the P_Skip vector in one half of the lanes, the predictor in the other; two neighbours of the best vector at a
 // time) take a lane a 4x4 block; partitions are weighed a lane each.
 #pragma once
+#include "decisions/common.cuh"
+#include "decisions/decide.cuh"
+#include "decisions/quantise.cuh"
 #include "mode_memory.cuh"
 #include "motion_compensation.cuh"
 

@@ -8,6 +8,7 @@
 // warp polls for their messages. The kernel ends when no message is open. A tile ends earlier if all tiles that it depends on
 // have ended and none of its macroblocks must be decided again. Blocks take tiles by ticket in the order of dependencies, so
 // that any number of resident blocks makes progress.
+#include "decisions/common.cuh"
 #include "mode_choice.cuh"
 
 constexpr int WORKERS = WARPS - 1;  // the last warp receives messages

@@ -1,12 +1,11 @@
 """Mode decision on the GPU: launches mode_decision.cu."""
 
-from typing import Any
 
 import numpy as np
 
 from ..cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, OtherCosts, Searches
-from ..cpu_simd.decisions import BY_COST
-from .runtime.device import DeviceArray
+from ..cpu_simd.decisions.common import BY_COST
+from .runtime.array import DeviceArray, Stream
 
 WARPS = 8
 MARKING = 128  # threads of a block of mark_skipped
@@ -25,11 +24,11 @@ def mode_decision(
     slice_first_mb: DeviceArray,  # int32[mb_height]
     qp: DeviceArray,  # uint8[n_mb]
     settings: DecisionSettings,
-    progress: Any,  # for the CPU; not used here
+    progress: object,  # for the CPU; not used here
     row0: int,
     row1: int,
     motion: Motion,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.mode_decision.mode_decision."""
     n_ref = references.n_ref
@@ -60,7 +59,7 @@ def mark_skipped(
     row0: int,
     row1: int,
     mb_type: DeviceArray,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """8.4.1.1: twin of cpu_simd.mode_decision.mark_skipped."""
     arguments = [slice_first_mb, ref_idx, mv, cbp, mb_width, row0 * mb_width, row1 * mb_width, mb_type]

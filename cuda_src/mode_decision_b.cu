@@ -8,6 +8,9 @@
 // part, those of a quadrant for all that the quadrants before it may be predicted from. The row below gets motion as words that
 // are there or not, so that no fence delays the row.
 #include "mode_decision_b_launch.cuh"
+#include "decisions/common.cuh"
+#include "decisions/decide.cuh"
+#include "decisions/quantise.cuh"
 #include "mode_choice.cuh"
 
 constexpr int TICKETS = 0, ENDED = 1;  // words of `progress`: rows taken, rows ended
@@ -82,7 +85,7 @@ DEVICE void predict_direct(const FrameB &f, const Source &source, const Direct &
     predicted(source, k, f.luma + slot * 4 * plane_size, plane_size, width, y * width + x, x_of(own.v) & 3, y_of(own.v) & 3, false, mine);
   }
   const int other = __shfl_xor_sync(FULL_WARP, own.ref, 16), ref0 = list ? other : own.ref, ref1 = list ? own.ref : other;
-  const int w1 = min(ref0, ref1) >= 0 ? __ldg(f.bi_weights + ref0 * f.n_ref1 + ref1) : HALF_WEIGHT;
+  const int w1 = min(ref0, ref1) >= 0 ? __ldg(f.bi_weights + ref0 * f.n_ref1 + ref1) : AVERAGE;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     const unsigned others = __shfl_xor_sync(FULL_WARP, mine[i], 16), first = list ? others : mine[i], second = list ? mine[i] : others;

@@ -1,12 +1,11 @@
 """Mode decision of B frames on the GPU: launches mode_decision_b.cu."""
 
-from typing import Any
 
 import numpy as np
 
 from ..cpu_simd.bundles import Candidates, DecisionSettingsB, Motion, OtherCosts, Planes, References
-from ..cpu_simd.decisions import BY_COST
-from .runtime.device import DeviceArray
+from ..cpu_simd.decisions.common import BY_COST
+from .runtime.array import DeviceArray, Stream
 
 COUNTERS, THREADS = 2, 128  # words of `progress`; threads of a row
 HANDED = 4  # words of a macroblock for the row below: its lower quadrants in list 0, in list 1
@@ -20,11 +19,11 @@ def mode_decision_b(
     other_costs: OtherCosts,
     slice_first_mb: DeviceArray,  # int32[mb_height]
     settings: DecisionSettingsB,
-    progress: Any,  # for the CPU; not used here
+    progress: object,  # for the CPU; not used here
     row0: int,
     row1: int,
     motion: Motion,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.mode_decision_b.mode_decision_b."""
     height, width = source.y.shape

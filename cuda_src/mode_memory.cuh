@@ -1,6 +1,7 @@
 // A tile of macroblocks in shared memory: inputs of mode decision for each macroblock, and costs of vectors already tried.
 #pragma once
 #include "mode_decision_launch.cuh"
+#include "decisions/decide.cuh"
 #include "mv_prediction.cuh"
 #include "block_probe.cuh"
 

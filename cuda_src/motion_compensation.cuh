@@ -62,11 +62,9 @@ DEVICE void predict_chroma(const uint8_t *plane, int width, int height, int pad,
   }
 }
 
-constexpr int HALF_WEIGHT = 32;  // implicit weight of list 1, of 64, where both predictions count alike
-
 // 8.4.2.3: four samples predicted from both lists; weight: implicit, of list 1, of 64
 DEVICE unsigned weigh_both(unsigned first, unsigned second, int weight) {
-  if (weight == HALF_WEIGHT) return average4(first, second);
+  if (weight == AVERAGE) return average4(first, second);
   int s[4];
 #pragma unroll
   for (int i = 0; i < 4; i++) s[i] = clip255((byte_of(first, i) * (64 - weight) + byte_of(second, i) * weight + 32) >> 6);

@@ -4,12 +4,13 @@
 // One warp a macroblock. Each lane collects one vector; then the lower and the upper lanes measure a vector each, a lane a 4x4
 // block, and keep the best for the seven partitions that hold the block.
 #include "neighbour_vectors_launch.cuh"
+#include "decisions/common.cuh"
+#include "decisions/search.cuh"
 #include "motion_compensation.cuh"
 #include "mv_prediction.cuh"
 #include "partition_layers.cuh"
 #include "block_probe.cuh"
 
-constexpr int N_VECTORS = 18;  // at most: the predictor, eight neighbours' vectors, those of partitions 32 to 40
 constexpr int ORDER = 5;       // bits of a key below the cost: 0 for the vector of before, then by order of the trials
 
 // Where the block of this lane is predicted

@@ -1,17 +1,16 @@
 """Vectors of the neighbours, tried for every partition, on the GPU: launches neighbour_vectors.cu."""
 
-from typing import Any
 
 from ..cpu_simd.bundles import SearchResult
-from ..cpu_simd.decisions import ALL_PARTITIONS, SMALL_PARTITIONS
-from .runtime.device import DeviceArray
+from ..cpu_simd.decisions.search import ALL_PARTITIONS, SMALL_PARTITIONS
+from .runtime.array import DeviceArray, Stream
 
 WARPS, THREADS = 4, 128
 
 
 def _launch(
     again: int, source: DeviceArray, luma: DeviceArray, pad: int, qp: DeviceArray, max_mv_y: int, row0: int, row1: int,
-    predictor: DeviceArray, whole_mv: DeviceArray, search_result: SearchResult, stream: Any,
+    predictor: DeviceArray, whole_mv: DeviceArray, search_result: SearchResult, stream: Stream | None,
 ) -> None:  # fmt: skip
     """One round."""
     height, width = source.shape
@@ -33,7 +32,7 @@ def neighbour_vectors(
     whole_mv: DeviceArray,  # int16[n_mb, 2]
     search_result: SearchResult,  # in place
     partition_mask: int = ALL_PARTITIONS,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.neighbour_vectors.neighbour_vectors, but for sizes not wanted."""
     _launch(0, source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, search_result, stream)
@@ -42,7 +41,7 @@ def neighbour_vectors(
 def neighbour_vectors_again(
     source: DeviceArray, luma: DeviceArray, pad: int, qp: DeviceArray, max_mv_y: int, row0: int, row1: int,
     predictor: DeviceArray, whole_mv: DeviceArray, search_result: SearchResult, partition_mask: int = ALL_PARTITIONS,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:  # fmt: skip
     """Not part of the standard: twin of cpu_simd.neighbour_vectors.neighbour_vectors_again, but for sizes not wanted."""
     if partition_mask & SMALL_PARTITIONS:

@@ -5,6 +5,8 @@
 // cost << 16 | number of the candidate, so that of equal costs the earlier one counts; the groups meet at the end, and for 16x16
 // after each round, since the next one begins where that is best.
 #include "pattern_search_launch.cuh"
+#include "decisions/common.cuh"
+#include "decisions/search.cuh"
 #include "bit_costs.cuh"
 
 constexpr int N_KINDS = 8;  // 4x4, its lower neighbour, 8x4, 4x8, 8x8, 16x8, 8x16, 16x16

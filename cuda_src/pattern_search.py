@@ -1,10 +1,10 @@
 """Search along patterns on the GPU: launches pattern_search.cu."""
 
-from typing import Any
 
 from ..cpu_simd.bundles import SearchResult, SearchStart
-from ..cpu_simd.decisions import ALL_PARTITIONS, EVERY, QUICK, QUIET, SMALL_PARTITIONS
-from .runtime.device import DeviceArray
+from ..cpu_simd.decisions.common import QUICK, QUIET
+from ..cpu_simd.decisions.search import ALL_PARTITIONS, EVERY, SMALL_PARTITIONS
+from .runtime.array import DeviceArray, Stream
 
 WARPS = 4  # of the kernel
 
@@ -21,7 +21,7 @@ def pattern_search(
     search_result: SearchResult,
     partition_mask: int = ALL_PARTITIONS,
     subme: int = EVERY,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.pattern_search.pattern_search, but for sizes not wanted."""
     kind, merange = pattern

@@ -1,5 +1,6 @@
 // Quantisation of the luma of an inter macroblock by the 8x8 transform, for its cost beside that of the 4x4 transform.
 #pragma once
+#include "decisions/quantise.cuh"
 #include "rdo_quant.cuh"
 #include "transform_choice.cuh"
 #include "trellis.cuh"

@@ -4,12 +4,13 @@
 // One warp a macroblock. The searched partitions are weighed a lane each; then for each division that is near the best by
 // estimates, one lane a 4x4 block: 0..15 luma in raster order, 16..19 Cb, 20..23 Cr.
 #include "rd_candidates_launch.cuh"
+#include "decisions/common.cuh"
+#include "decisions/decide.cuh"
 #include "bit_costs.cuh"
 #include "motion_compensation.cuh"
 #include "rd_cost.cuh"
 #include "weighting.cuh"
 
-constexpr int COST_MAX = 1 << 30, WHOLE = 0, UPPER = 1, LEFT = 2, QUARTERS = 3;  // divisions: 16x16, 16x8, 8x16, 8x8
 
 // Of one macroblock, in shared memory
 struct alignas(16) Macroblock : Residue {
@@ -42,7 +43,7 @@ DEVICE void load_found(const Frame &f, Macroblock &m, int mb, int lam, const int
   const size_t n_mb = size_t(f.mb_width) * f.mb_height;
   const int most = most_ref_idx_bits(f.n_ref);
   if (lane < 9) {
-    int best = COST_MAX, ref = 0;
+    int best = RD_COST_MAX, ref = 0;
 #pragma unroll 1
     for (int r = 0; r < f.n_ref; r++) {
       const int value = cost[(r * n_mb + mb) * 41 + 32 + lane] + lam * ref_idx_bits(r, most);
@@ -144,7 +145,7 @@ DEVICE void weigh_divisions(const Scaling &all_scaling, const uint8_t *__restric
   load_found(f, m, mb, lam, search_cost, search_mv, predictor, lane);
   const int2 quarters = choose_quarters(f, m, lam, lane);
   const int shapes = partition_mask & 4 ? 4 : partition_mask & 2 ? 3 : 1;
-  int estimate = COST_MAX, distortion = 0;  // of division `lane`
+  int estimate = RD_COST_MAX, distortion = 0;  // of division `lane`
   if (lane < shapes) {
     const int k = lane == WHOLE ? 40 : 34 + 2 * lane;
     estimate = lam * (lane == WHOLE ? BITS_16x16 : lane == QUARTERS ? BITS_8x8 : BITS_16x8);
@@ -162,7 +163,7 @@ DEVICE void weigh_divisions(const Scaling &all_scaling, const uint8_t *__restric
   const Psy psy = {psy_rd, PSY ? ac_energy(source) : 0};
   const auto scaling = of_block(all_scaling, SCALING_SET, lane < 16, lane >> 2 & 1);
   int without = 0;
-  int moved = -1, whole = 0, cheapest = COST_MAX, cheapest_moved = 0;  // moved: to which neighbour
+  int moved = -1, whole = 0, cheapest = RD_COST_MAX, cheapest_moved = 0;  // moved: to which neighbour
 #pragma unroll 1
   for (int step = 0; step < (subme >= RD_VECTORS ? 8 : shapes); step++) {  // from 4 on: neighbours of the undivided vector
     const int n = step - 4, shape = n < 0 ? step : WHOLE;

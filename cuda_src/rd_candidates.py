@@ -1,8 +1,8 @@
 """True costs of divisions on the GPU: launches rd_candidates.cu."""
 
-from typing import Any
 
 from ..cpu_simd.bundles import CodingTools, DecisionSettings, OtherCosts, Planes, Quantiser, References, Searches
+from .runtime.array import Stream
 
 WARPS = 4
 
@@ -17,7 +17,7 @@ def rd_candidates(
     row1: int,
     searches: Searches,
     other_costs: OtherCosts,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.rd_candidates.rd_candidates."""
     height, width = source.y.shape

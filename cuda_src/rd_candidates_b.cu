@@ -3,11 +3,13 @@
 // One warp a macroblock. The choices are weighed a lane each; then for direct prediction, and for each division that is near the
 // best by estimates, one lane a 4x4 block as in rd_cost.cuh.
 #include "rd_candidates_b_launch.cuh"
+#include "decisions/common.cuh"
+#include "decisions/decide.cuh"
 #include "bi_prediction.cuh"
 #include "mv_prediction.cuh"
 #include "rd_cost.cuh"
 
-constexpr int COST_MAX = 1 << 30, DIRECT = N_B_CHOICES;  // DIRECT: the estimated direct prediction among the choices
+constexpr int DIRECT = N_B_CHOICES;  // DIRECT: the estimated direct prediction among the choices
 
 // Of one macroblock, in shared memory
 struct alignas(16) Macroblock : Residue {
@@ -35,7 +37,7 @@ DEVICE void estimate_direct(const Choices &choices, Macroblock &m, int mx, int m
   if (lane == 2 && my > 0) at = mx < mb_width - 1 ? above + 1 : mx > 0 ? above - 1 : -1;
   Motion own[2] = {{-2, 0}, {-2, 0}};
   if (at >= 0) {
-    int best = COST_MAX, chosen = B_WHOLE;
+    int best = RD_COST_MAX, chosen = B_WHOLE;
     for (int k = 0; k < 3; k++) {
       const int cost = choices.cost[size_t(at) * N_B_CHOICES + B_WHOLE + k] + lam * RD_B_BITS[k];
       if (cost < best) best = cost, chosen = B_WHOLE + k;
@@ -67,7 +69,7 @@ DEVICE void estimate_direct(const Choices &choices, Macroblock &m, int mx, int m
   __syncwarp();
 }
 
-// The choices -> m; SATD and estimated cost of division `lane` < B_EXTRA_DIRECT, COST_MAX if the partitions are not allowed
+// The choices -> m; SATD and estimated cost of division `lane` < B_EXTRA_DIRECT, RD_COST_MAX if the partitions are not allowed
 DEVICE int2 load_choices(const Choices &choices, Macroblock &m, int mb, int n_ref, int n_ref1, int partition_mask, int lam, int lane) {
   int satd = 0, cost = 0;  // of choice `lane`
   if (lane < N_B_CHOICES) {
@@ -94,7 +96,7 @@ DEVICE int2 load_choices(const Choices &choices, Macroblock &m, int mb, int n_re
     if (i < count) sum.x += distortion, sum.y += estimate;
   }
   const bool allowed = lane < B_EXTRA_16x8 || partition_mask & (lane == B_EXTRA_8x8 ? 4 : 2);
-  sum.y = lane < B_EXTRA_DIRECT && allowed ? sum.y + lam * RD_B_BITS[min(lane, B_EXTRA_DIRECT)] : COST_MAX;
+  sum.y = lane < B_EXTRA_DIRECT && allowed ? sum.y + lam * RD_B_BITS[min(lane, B_EXTRA_DIRECT)] : RD_COST_MAX;
   __syncwarp();
   return sum;
 }

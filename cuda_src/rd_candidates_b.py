@@ -1,8 +1,8 @@
 """True costs of the choices of B macroblocks on the GPU: launches rd_candidates_b.cu."""
 
-from typing import Any
 
 from ..cpu_simd.bundles import Candidates, CodingTools, DecisionSettings, OtherCosts, Planes, Quantiser, References
+from .runtime.array import Stream
 
 WARPS = 4
 
@@ -17,7 +17,7 @@ def rd_candidates_b(
     row1: int,
     candidates: Candidates,
     other_costs: OtherCosts,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard but for 8.4.1.2.2: twin of cpu_simd.rd_candidates_b.rd_candidates_b."""
     height, width = source.y.shape

@@ -1,6 +1,9 @@
 // True cost of the residual of an inter macroblock by a warp: twin of cpu_simd/rd_cost.py. One lane a 4x4 block: 0..15 luma in raster
 // order, 16..19 Cb, 20..23 Cr.
 #pragma once
+#include "decisions/common.cuh"
+#include "decisions/decide.cuh"
+#include "decisions/quantise.cuh"
 #include "quantise_8x8.cuh"
 
 // Shared memory of a warp; bits: of fill_bits

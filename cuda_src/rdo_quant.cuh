@@ -1,5 +1,6 @@
 // Rate-distortion-optimised quantisation of one 4x4 block in a thread: twin of cpu_simd/rdo_quant.py, which explains it.
 #pragma once
+#include "decisions/quantise.cuh"
 #include "transform.cuh"
 
 // 9.2: bits of a block with levels at `mask`, those at `ones` of magnitude one, but for what the larger ones cost

@@ -1,6 +1,8 @@
 // Centre of the search window of each macroblock (not part of the standard): makes coarse planes and searches them, a block of
 // threads for 4x4 macroblocks and a lane a column of candidates; then compares eleven centres a macroblock by SAD.
 #include "search_centre_launch.cuh"
+#include "decisions/common.cuh"
+#include "decisions/search.cuh"
 #include "bit_costs.cuh"
 #include "tables.cuh"
 

@@ -1,13 +1,12 @@
 """Search centres on the GPU: launches search_centre.cu."""
 
-from typing import Any
 
 import numpy as np
 
 from ..cpu_simd.bundles import Coarse, PreviousMotion, SearchStart
 from ..cpu_simd.layout import COARSE_PAD
 from .lookahead import CAMERA_WORDS, find_motion
-from .runtime.device import DeviceArray
+from .runtime.array import DeviceArray, Stream
 
 WARPS, WIDE, HIGH = 8, 4, 4
 WORDS, ROWS = 8, 16  # of a block of threads
@@ -20,7 +19,7 @@ def subsample(
     row0: int,
     row1: int,
     coarse: Coarse,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.search_centre.subsample."""
     height, width = coarse.source.shape
@@ -44,7 +43,7 @@ def search_centre(
     row0: int,
     row1: int,
     start: SearchStart,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.search_centre.search_centre."""
     height, width = source.shape
@@ -53,7 +52,7 @@ def search_centre(
     source.device.launch("search_centre", "search_centre", grid, (32 * WARPS,), arguments, stream)
 
 
-def camera(coarse: Coarse, camera: DeviceArray, stream: Any = None) -> None:
+def camera(coarse: Coarse, camera: DeviceArray, stream: Stream | None = None) -> None:
     """Not part of the standard: twin of cpu_simd.search_centre.camera; kernels of the lookahead. camera: int16[2]."""
     scratch = camera.device.scratch
     height, width = ((size - 2 * COARSE_PAD) // 4 for size in coarse.source.shape)

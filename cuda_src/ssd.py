@@ -1,8 +1,7 @@
 """Squared error for PSNR on the GPU: launches ssd.cu."""
 
-from typing import Any
 
-from .runtime.device import DeviceArray
+from .runtime.array import DeviceArray, Stream
 
 THREADS = 512
 
@@ -17,7 +16,7 @@ def ssd(
     row0: int,
     row1: int,
     errors: DeviceArray,  # int64[mb_height]
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.ssd.ssd. w and border are multiples of four."""
     stride = decoded.shape[1]

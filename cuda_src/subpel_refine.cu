@@ -7,10 +7,12 @@
 // four patches: C at the vector, H half a sample left and right, V above and below, D diagonal; the plane of each is that of C
 // with the bits of the half-sample directions turned over.
 #include "subpel_refine_launch.cuh"
+#include "decisions/common.cuh"
+#include "decisions/search.cuh"
 #include "bit_costs.cuh"
 #include "partition_layers.cuh"
 
-constexpr int FIRST_LARGE = 4, UNITS = 4 * LAYERS;  // unit 4 * layer + quadrant
+constexpr int FIRST_LARGE_LAYER = 4, UNITS = 4 * LAYERS;  // unit 4 * layer + quadrant
 
 // Rows of samples from any address on; the stride is whole words, so that all rows begin at the same place of a word
 struct Rows {
@@ -178,7 +180,7 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
   __syncthreads();
   bool dropped = false;
   if (own < macroblocks * UNITS) {
-    const int mb = first_mb + own / UNITS, unit = own % UNITS, layer = unit >> 2, large = layer >= FIRST_LARGE;
+    const int mb = first_mb + own / UNITS, unit = own % UNITS, layer = unit >> 2, large = layer >= FIRST_LARGE_LAYER;
     dropped = !worth_refining(cost + mb * 41, LAMBDA[qp[mb]], partition_mask, every, quiet, layer, block_of(unit, 0));
     if (!dropped && !(large && unit & 3)) {
       uint8_t *to = listed + (large ? 0 : MACROBLOCKS * UNITS) + atomicAdd(counts + !large, large ? 4 : 1);

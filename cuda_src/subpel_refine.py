@@ -1,10 +1,10 @@
 """Half- and quarter-sample refinement on the GPU: launches subpel_refine.cu."""
 
-from typing import Any
 
 from ..cpu_simd.bundles import SearchResult
-from ..cpu_simd.decisions import ALL_PARTITIONS, EVERY, QUICK, QUIET
-from .runtime.device import DeviceArray
+from ..cpu_simd.decisions.common import QUICK, QUIET
+from ..cpu_simd.decisions.search import ALL_PARTITIONS, EVERY
+from .runtime.array import DeviceArray, Stream
 
 THREADS, MACROBLOCKS = 256, 8  # of a block
 # By subme, 1 to 4 and higher; subme 0 keeps integer vectors
@@ -22,7 +22,7 @@ def subpel_refine(
     row1: int,
     search_result: SearchResult,  # in place
     partition_mask: int = ALL_PARTITIONS,
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.subpel_refine.subpel_refine."""
     kernel = KERNELS[min(subme, len(KERNELS) - 1)]

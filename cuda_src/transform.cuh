@@ -1,7 +1,7 @@
 // 8.5: transforms, quantisation and scaling of one 4x4 block in a thread's registers; raster order, y * 4 + x.
 #pragma once
 #include "inter_residual_launch.cuh"
-#include "decisions.cuh"
+#include "decisions/quantise.cuh"
 #include "simd.cuh"
 #include "tables.cuh"
 
@@ -67,7 +67,7 @@ DEVICE void reconstruct(int *c, const unsigned *predicted, uint8_t *to, int stri
   }
 }
 
-// A dead zone of decisions.py as kernels have it, in 1 / 2^24 of a step, so that they need no division; what is added to a
+// A dead zone of decisions/quantise.py as kernels have it, in 1 / 2^24 of a step, so that they need no division; what is added to a
 // coefficient before it is shifted
 DEVICE int fraction_of(int dead_zone) { return int((unsigned(dead_zone) << DEAD_ZONE_BITS) / unsigned(ROUNDING)); }
 DEVICE int rounding_of(int dead_zone, int shift) { return dead_zone >> (DEAD_ZONE_BITS - shift); }

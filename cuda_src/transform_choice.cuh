@@ -3,6 +3,7 @@
 // A lane k < 16 has the levels of 4x4 block k (raster), or of the part of an 8x8 block that CAVLC sends there. Bits of a level depend
 // on how many there are after it, and of which size: on bit masks of the block, which are known at once.
 #pragma once
+#include "decisions/quantise.cuh"
 #include "cabac_bits.cuh"
 #include "transform_8x8.cuh"
 

@@ -3,10 +3,10 @@
 // A 4x4 or DC block is the work of one lane, whose nodes are registers. The four 8x8 blocks of a macroblock are the work of a
 // warp: a lane a node, eight lanes a block. Levels are known by their ratios, |coefficient| / step in units of 1 / RDO_ONE.
 #pragma once
+#include "decisions/common.cuh"
+#include "decisions/quantise.cuh"
 #include "cabac_bits.cuh"
 
-constexpr int UNREACHABLE = 1 << 29;
-constexpr int LARGEST_RATIO = 32767;
 
 // The levels at ratios[stride * i] of scan position i: rounded to the nearest
 DEVICE int nearest_level(int ratio) { return (ratio + RDO_ONE / 2) >> 6; }

@@ -1,18 +1,18 @@
 """Weighted references for the search and sums of the source on the GPU: launches weighting.cu."""
 
-from typing import Any
 
 from ..cpu_simd.bundles import Planes
 from ..cpu_simd.layout import SUM_BLOCK
-from .runtime.device import DeviceArray
+from .runtime.array import DeviceArray, Stream
 
 THREADS, ROWS = 64, 4
 SUMMING = 256  # threads, sixteen a block of samples
 
 
 def weight_reference(
-    luma: DeviceArray, weights: DeviceArray, pad: int, row0: int, row1: int, weighted: DeviceArray, stream: Any = None
-) -> None:
+    luma: DeviceArray, weights: DeviceArray, pad: int, row0: int, row1: int, weighted: DeviceArray,
+    stream: Stream | None = None,
+) -> None:  # fmt: skip
     """Not part of the standard: twin of cpu_simd.weighting.weight_reference."""
     height, width = luma.shape[1:]
     y0 = 0 if row0 == 0 else pad + 16 * row0
@@ -22,7 +22,7 @@ def weight_reference(
     luma.device.launch("weighting", "weight_reference", grid, (THREADS, ROWS), arguments, stream)
 
 
-def source_sums(source: Planes, width: int, height: int, block_sums: DeviceArray, stream: Any = None) -> None:
+def source_sums(source: Planes, width: int, height: int, block_sums: DeviceArray, stream: Stream | None = None) -> None:
     """Not part of the standard: sums of blocks of the source, and of their squares, int32[2, n]; see weighting.cu.
 
     source: of coded size; width, height: of the display area. The numbers of cpu_simd.weighting.block_sums.

@@ -15,7 +15,6 @@ from .arrays import (
     NEVER_COPIED,
     OF_B_STREAMS,
     PREVIOUS,
-    READ_MODIFY_WRITE,
     SEARCH,
     SEARCHED_REF,
     SECOND_LIST,
@@ -95,10 +94,9 @@ def accesses(name: str, entry: int, ref_lists: RefLists) -> tuple[Access, ...]:
     own_rows = (0, 0) if stage.split in (ROWS, EVEN) else ALL_ROWS
     uses = []
     for argument in (*stage.reads, *stage.written):
-        writes = argument in stage.written
-        reads = not writes or argument in READ_MODIFY_WRITE.get(name, ())
-        halo_rows = _halo(argument, ref_lists).get(name, own_rows) if reads else None
-        uses += [Access(key, halo_rows, writes) for key in storage(argument, entry, ref_lists)]
+        access = stage.access[argument]
+        halo_rows = _halo(argument, ref_lists).get(name, own_rows) if "R" in access else None
+        uses += [Access(key, halo_rows, "W" in access) for key in storage(argument, entry, ref_lists)]
     return tuple(uses)
 
 

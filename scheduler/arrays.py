@@ -16,7 +16,7 @@ import numpy as np
 from ..cpu_simd.layout import COARSE_PAD, ENTRY_BYTES, N_B_CHOICES, N_B_EXTRAS, N_LEVEL_BLOCKS, PARTITIONS
 from ..forks import cached_property
 from ..standard.macroblock import I_4x4
-from .stages import STAGES, TABLE, Stage
+from .stages import TABLE, Stage
 
 CURRENT, PREVIOUS = -1, 0  # numbers: the frame in the loop; reference 0, the frame before
 SEARCHED_REF, ALL_REFS = -2, -3  # in VIEWS: the number of the reference that a step searches; of each reference
@@ -301,7 +301,7 @@ CONSTANTS = {
     "chroma_height": "of the display area, chroma samples",
     "mb_width": "macroblocks a row",
     "merange": "range of the integer search, samples",
-    "pattern": "of pattern_search: DIA, HEX or UMH of cpu_simd/decisions.py, and the range",
+    "pattern": "of pattern_search: DIA, HEX or UMH of cpu_simd/decisions/search.py, and the range",
     "step_grid": "candidates a side of a grid of step_search",
     "max_mv_y": "limit of vertical vectors, samples (Table A-1)",
     "subme": "the option",
@@ -309,7 +309,7 @@ CONSTANTS = {
     "trellis": "the option",
     "transform_8x8_mode": "transform_8x8_mode_flag, None without CABAC too, see CodingTools in cpu_simd/bundles.py",
     "cabac": "entropy_coding_mode_flag, likewise",
-    "dead_zone_inter": "of luma levels of inter macroblocks, by the option (ROUNDING in cpu_simd/decisions.py)",
+    "dead_zone_inter": "of luma levels of inter macroblocks, by the option (ROUNDING in cpu_simd/decisions)",
     "dead_zone_intra": "of intra macroblocks",
     "intra_8x8": "whether Intra_8x8 may be chosen, with transform_8x8_mode",
     "psy_rd": "weight of differences of AC energy in true costs, 1 / 256",
@@ -350,21 +350,6 @@ CONSTANTS = {
     "rgb_scale": "bits of the float32 255 / (value of white - value of black)",
     "outside": "int32[1]: 1 if an input sample is far outside of the range of values",
 }
-# Arrays that a stage changes only in part, so that their rows must be resident before
-READ_MODIFY_WRITE: dict[str, tuple[str, ...]] = {
-    "subpel_refine": ("search_cost", "search_mv"),
-    "neighbour_vectors": ("predictor", "search_cost", "search_mv"),
-    "neighbour_vectors_again": ("predictor", "search_cost", "search_mv"),
-    "rd_candidates": ("all_cost", "all_mv", "intra_cost"),
-    "rd_candidates_b": ("intra_cost",),
-    "weight_reference": ("reference_luma",),
-    "inter_residual": ("mb_type", "ref_idx", "mv", "ref_idx1", "mv1"),
-    "explicit_motion": ("mb_type", "sub_mb_type"),
-    "intra": STAGES["intra"].written,
-    "mark_skipped": ("mb_type",),
-    "settle_qp": ("qp",),
-    "extend_luma": ("decoded_y",), "extend_cb": ("decoded_u",), "extend_cr": ("decoded_v",),
-}  # fmt: skip
 SECOND_FILL = {"ref_idx1": -1, "mv1": 0}  # before frames without list 1
 INTRA_FILL = {"mb_type": I_4x4, "ref_idx": -1, "mv": 0}  # values of all macroblocks before an I frame; qp is set before all
 POOLS = {"luma": ("luma", "half"), "chroma": ("cb", "cr")}  # the planes of a slot of References, in order
@@ -418,7 +403,7 @@ def bytes_of(name: str, row0: int, row1: int, size: Size) -> int:
 
 
 def check_stages(stages: Iterable[Stage]) -> None:
-    """Raise ValueError where arguments of a stage are not in this table, or its `writes` are no arrays of it."""
+    """Raise ValueError where arguments of a stage are not in this table, or those that it writes are no arrays of it."""
     arrays = ARRAYS.keys() | VIEWS.keys()
     for stage in stages:
         for name in stage.names:
@@ -427,9 +412,6 @@ def check_stages(stages: Iterable[Stage]) -> None:
         for name in stage.written:
             if name not in arrays:
                 raise ValueError(f"stage {stage.name}: writes {name}, which is not in the table of arrays")
-        for name in READ_MODIFY_WRITE.get(stage.name, ()):
-            if name not in stage.written:
-                raise ValueError(f"stage {stage.name}: READ_MODIFY_WRITE has {name}, which it does not write")
 
 
 check_stages(TABLE)

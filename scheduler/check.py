@@ -188,7 +188,7 @@ def compared(other: Twin, stage: Stage, state: State, call: Kernel) -> Kernel:
 
     def run(*part: int) -> None:
         values = {**state, **dict(zip(stage.span, part))}
-        arguments = [get(values) for get in getters(stage.arguments.split())]
+        arguments = [get(values) for get in getters(stage.passed)]
         pad = int(state["pad"])
         other.call(f"stage {stage.name}", stage.function, stage.names, arguments, lambda: call(*part), size, pad)
 

@@ -2,12 +2,11 @@
 
 from typing import NamedTuple
 
-from ..cpu_simd.layout import LUMA_WEIGHTED, MOST_WEIGHTED, N_WEIGHTS
+from ..cpu_simd.layout import AVERAGE, LUMA_WEIGHTED, MOST_WEIGHTED, N_WEIGHTS
 
 MOST_ENTRIES = 16  # of RefPicList0 (7.4.3)
 MOST_DUPLICATES = MOST_WEIGHTED - 1
 I, P, B = "I", "P", "B"  # frame types: the slice type of all slices (Table 7-6)
-AVERAGE = 32  # implicit weight of both predictions where they count alike (8.4.2.3.1)
 NEEDED, MOST_NEEDED = 2, 3  # nal_ref_idc of reference frames, and of IDR frames
 
 

@@ -1,8 +1,9 @@
 """The stage table: name, function, arguments, split, stream and dependencies of each stage.
 
 A stage has one name everywhere: `function` is file.function in cpu_simd/ and, with the same arguments, in cuda_src/.
-Arguments have the names of the table of arrays (arrays.py), which checks them at import, or of bundles of these (bundles.py).
-Two arguments select the part of the
+Arguments have the names of the table of arrays (arrays.py), which checks them at import, or of bundles of these (bundles.py),
+with their access before the name: `W:` written, `RW:` written in part or read before, so that its rows must be resident,
+none: read. A bundle has one access for all members, or one for each: `R,RW:slice_order`. Two arguments select the part of the
 frame that a call does: `row0 row1` (macroblock rows) for ROWS, `first_mb end_mb` for SLICES. No other module decides by
 device which function runs a stage.
 
@@ -42,16 +43,16 @@ BY_BITS = 6  # lowest subme with mode decision by bits: rd_candidates with CABAC
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stage:
-    """A row of the table. writes: the arrays that the stage changes, in whole or in part."""
+    """A row of the table. parts: accesses of arrays that are parts of an argument of another name."""
 
     name: str
     function: str
     split: str
     clause: str
     arguments: str
-    writes: str
     stream: str = MAIN
     after: str = ""
+    parts: str = ""
     only: str = ""  # the only folder that has the stage; empty: both have it
     deferred: bool = False  # on the CPU it runs in a task, concurrently with the loop of later frames
     optional: bool = False  # options decide whether frames have it; so do tuning files
@@ -63,19 +64,36 @@ class Stage:
         return _SPAN[self.split]
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Names of all arguments in order, members in place of bundles."""
-        return members(self.arguments.split())
+    def passed(self) -> list[str]:
+        """Names of all arguments in order, bundles by their own."""
+        return [argument.rpartition(":")[2] for argument in self.arguments.split()]
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of all arguments in order, members in place of bundles."""
+        return members(self.passed)
+
+    @cached_property
+    def access(self) -> dict[str, str]:
+        """R, W or RW of each array and number, members in place of bundles, without the span."""
+        found = dict[str, str]()
+        for argument in f"{self.arguments} {self.parts}".split():
+            access, _, name = argument.rpartition(":")
+            each, of = (access or "R").split(","), members([name])
+            if len(each) not in (1, len(of)) or not {"R", "W", "RW"}.issuperset(each):
+                raise ValueError(f"stage {self.name}: {argument}: not R, W or RW, of all or of each of {' '.join(of)}")
+            found |= dict(zip(of, each * len(of) if len(each) == 1 else each))
+        return {name: access for name, access in found.items() if name not in self.span}
+
+    @property
     def written(self) -> tuple[str, ...]:
         """Names of the arrays that it writes, members in place of bundles."""
-        return members(self.writes.split())
+        return tuple(name for name, access in self.access.items() if access != "R")
 
     @property
     def reads(self) -> tuple[str, ...]:
         """Arrays and numbers that it reads and does not write, without the span."""
-        return tuple(name for name in self.names if name not in (*self.written, *self.span))
+        return tuple(name for name, access in self.access.items() if access == "R")
 
     @cached_property
     def cpu_function(self) -> Kernel:
@@ -94,7 +112,7 @@ class Stage:
     @cached_property
     def _getters_around_span(self) -> tuple[list[Getter], list[Getter]]:
         """Of the arguments before and after the span."""
-        span, names = self.span, self.arguments.split()
+        span, names = self.span, self.passed
         at = names.index(span[0]) if span else len(names)
         return getters(names[:at]), getters(names[at + len(span) :])
 
@@ -117,204 +135,174 @@ class Stage:
 TABLE = (
     Stage(
         "weight_reference", "weighting.weight_reference", EVEN, "encoder",
-        "unweighted_luma reference_weights pad row0 row1 reference_luma",
-        "reference_luma",
+        "unweighted_luma reference_weights pad row0 row1 RW:reference_luma",
         after="interpolate", unplanned=True,
     ),
     Stage(
         "subsample", "search_centre.subsample", EVEN, "encoder",
-        "source_y reference_y pad row0 row1 coarse",
-        "coarse",
+        "source_y reference_y pad row0 row1 W:coarse",
     ),
     Stage(  # where frames of a list may be far apart
         "camera", "search_centre.camera", FRAME, "encoder",
-        "coarse camera",
-        "camera",
+        "coarse W:camera",
         optional=True,
     ),
     Stage(
         "search_centre", "search_centre.search_centre", ROWS, "encoder",
-        "source_y reference_y pad coarse previous qp merange max_mv_y row0 row1 start",
-        "start",
+        "source_y reference_y pad coarse previous qp merange max_mv_y row0 row1 W:start",
     ),
     Stage(
         "full_search", "full_search.full_search", ROWS, "encoder",
-        "source_y reference_y pad start qp merange row0 row1 search_result partition_mask subme",
-        "search_result",
+        "source_y reference_y pad start qp merange row0 row1 W:search_result partition_mask subme",
     ),
     Stage(
         "pattern_search", "pattern_search.pattern_search", ROWS, "encoder",
-        "source_y reference_y pad start qp pattern row0 row1 search_result partition_mask subme",
-        "search_result",
+        "source_y reference_y pad start qp pattern row0 row1 W:search_result partition_mask subme",
         optional=True,
     ),
     Stage(
         "step_search", "step_search.step_search", ROWS, "encoder",
-        "source_y reference_y pad start qp merange step_grid row0 row1 search_result",
-        "search_result",
+        "source_y reference_y pad start qp merange step_grid row0 row1 W:search_result",
         only=CPU,
     ),
     Stage(
         "subpel_refine", "subpel_refine.subpel_refine", ROWS, "encoder",
-        "source_y reference_luma pad predictor qp subme row0 row1 search_result partition_mask",
-        "search_result",
+        "source_y reference_luma pad predictor qp subme row0 row1 RW:search_result partition_mask",
         after="interpolate",
     ),
     Stage(
         "neighbour_vectors", "neighbour_vectors.neighbour_vectors", ROWS, "encoder",
-        "source_y reference_luma pad qp max_mv_y row0 row1 predictor whole_mv search_result partition_mask",
-        "predictor whole_mv search_result",
+        "source_y reference_luma pad qp max_mv_y row0 row1 RW:predictor W:whole_mv RW:search_result partition_mask",
         optional=True,
     ),
     Stage(
         "neighbour_vectors_again", "neighbour_vectors.neighbour_vectors_again", ROWS, "encoder",
-        "source_y reference_luma pad qp max_mv_y row0 row1 predictor whole_mv search_result partition_mask",
-        "predictor search_result",
+        "source_y reference_luma pad qp max_mv_y row0 row1 RW:predictor whole_mv RW:search_result partition_mask",
         optional=True,
     ),
     Stage(
         "intra_estimate", "intra_estimate.intra_estimate", ROWS, "encoder",
-        "source_y qp all_cost n_ref slice_first_mb tools row0 row1 intra_cost intra_modes",
-        "intra_cost intra_modes",
+        "source_y qp all_cost n_ref slice_first_mb tools row0 row1 W:intra_cost W:intra_modes",
     ),
     Stage(
         "rd_candidates", "rd_candidates.rd_candidates", ROWS, "encoder",
-        "source references quantiser decision_settings tools row0 row1 searches other_costs",
-        "all_cost all_mv other_costs",
+        "source references quantiser decision_settings tools row0 row1 RW,RW,R:searches RW,W:other_costs",
         optional=True,
     ),
     Stage(
         "mode_decision", "mode_decision.mode_decision", TICKETS, "encoder",
-        "source_y luma_references searches other_costs slice_first_mb qp decision_settings progress row0 row1 motion",
-        "progress motion",
+        "source_y luma_references searches other_costs slice_first_mb qp decision_settings W:progress row0 row1 W:motion",
     ),
     Stage(
         "bipredict", "bipredict.bipredict", ROWS, "encoder",
-        "source_y luma_references searches qp decision_settings row0 row1 candidates",
-        "candidates",
+        "source_y luma_references searches qp decision_settings row0 row1 W:candidates",
         optional=True,
     ),
     Stage(
         "rd_candidates_b", "rd_candidates_b.rd_candidates_b", ROWS, "encoder",
-        "source references quantiser decision_settings tools row0 row1 candidates other_costs",
-        "b_extra other_costs",
+        "source references quantiser decision_settings tools row0 row1 R,R,R,W:candidates RW,W:other_costs",
         optional=True,
     ),
     Stage(
         "mode_decision_b", "mode_decision_b.mode_decision_b", TICKETS, "encoder",
-        "source references candidates colocated_still other_costs slice_first_mb decision_settings_b progress row0 row1 "
-        "motion",
-        "progress motion",
+        "source references candidates colocated_still other_costs slice_first_mb decision_settings_b W:progress row0 row1 "
+        "W:motion",
         optional=True,
     ),
     Stage(
         "rd_decision", "rd_decision.rd_decision", TICKETS, "encoder",
-        "source references searches intra_cost slice_first_mb quantiser decision_settings progress row0 row1 motion residual",
-        "progress motion residual",
+        "source references searches intra_cost slice_first_mb quantiser decision_settings W:progress row0 row1 W:motion "
+        "W:residual",
         only=CPU,
     ),
     Stage(
         "inter_residual", "inter_residual.inter_residual", ROWS, "8.4, 8.5",
-        "source references motion quantiser tools row0 row1 rec residual",
-        "mb_type ref_idx mv ref_idx1 mv1 rec residual",
+        "source references RW,R,RW,RW,RW,RW:motion quantiser tools row0 row1 W:rec W:residual",
     ),
     Stage(
         "explicit_motion", "explicit_motion.explicit_motion", EVEN, "8.4.1.2.2",
-        "motion colocated_still slice_first_mb mb_width row0 row1",
-        "mb_type sub_mb_type",
+        "RW,RW,R,R,R,R:motion colocated_still slice_first_mb mb_width row0 row1",
         optional=True,
     ),
     Stage(
         "intra", "intra.intra", SLICE_TICKETS, "8.3, 8.5",
-        "source slice_order n_ref intra_modes first_mb end_mb intra_choice quantiser tools rec residual",
-        "intra_progress intra_choice rec residual",
+        "source R,RW:slice_order n_ref intra_modes first_mb end_mb RW:intra_choice quantiser tools RW:rec RW:residual",
     ),
     Stage(  # of frames with a QP for each macroblock
         "settle_qp", "settle_qp.settle_qp", SLICES, "7.4.5",
-        "mb_type cbp slice_first_mb frame_params mb_width first_mb end_mb qp",
-        "qp",
+        "mb_type cbp slice_first_mb frame_params mb_width first_mb end_mb RW:qp",
         optional=True, unplanned=True,
     ),
     Stage(
         "mark_skipped", "mode_decision.mark_skipped", EVEN, "8.4.1.1",
-        "slice_first_mb ref_idx mv cbp mb_width row0 row1 mb_type",
-        "mb_type",
+        "slice_first_mb ref_idx mv cbp mb_width row0 row1 RW:mb_type",
         D2H, after="extend_luma",
     ),
     Stage(
         "deblock", "deblock.deblock", EVEN, "8.7",
-        "rec strength_data quantiser deblocking slice_first_mb row0 row1 out",
-        "out",
+        "rec strength_data quantiser deblocking slice_first_mb row0 row1 W:out",
     ),
     Stage(
         "keep_motion", "colocated.keep_motion", EVEN, "8.4.1.2.2",
-        "motion mb_width row0 row1 kept",
-        "kept",
+        "motion mb_width row0 row1 W:kept",
         optional=True,
     ),
-    Stage("extend_luma", "interpolate.extend_borders", FRAME, "8.4.2.2", "decoded_y pad", "decoded_y"),
+    Stage("extend_luma", "interpolate.extend_borders", FRAME, "8.4.2.2", "RW:decoded_y pad"),
     Stage(
         "extend_cb", "interpolate.extend_borders", FRAME, "8.4.2.2",
-        "decoded_u chroma_pad",
-        "decoded_u",
+        "RW:decoded_u chroma_pad",
         SIDE, after="extend_luma",
     ),
     Stage(
         "extend_cr", "interpolate.extend_borders", FRAME, "8.4.2.2",
-        "decoded_v chroma_pad",
-        "decoded_v",
+        "RW:decoded_v chroma_pad",
         SIDE, after="extend_luma",
     ),
     Stage(
         "interpolate", "interpolate.interpolate", EVEN, "8.4.2.2.1",
         "decoded_luma pad row0 row1",
-        "decoded_half",
-        SIDE, after="extend_luma",
+        SIDE, after="extend_luma", parts="W:decoded_half",
     ),
     Stage(  # one wait serves all three SSD stages, which then fuse into one graph launch
         "ssd_y", "ssd.ssd", EVEN, "encoder",
-        "source_y decoded_y pad height width luma_unit row0 row1 ssd_y", "ssd_y",
+        "source_y decoded_y pad height width luma_unit row0 row1 W:ssd_y",
         D2H, after="interpolate",
     ),
     Stage(
         "ssd_u", "ssd.ssd", EVEN, "encoder",
-        "source_u decoded_u chroma_pad chroma_height chroma_width chroma_unit row0 row1 ssd_u", "ssd_u",
+        "source_u decoded_u chroma_pad chroma_height chroma_width chroma_unit row0 row1 W:ssd_u",
         D2H,
     ),
     Stage(
         "ssd_v", "ssd.ssd", EVEN, "encoder",
-        "source_v decoded_v chroma_pad chroma_height chroma_width chroma_unit row0 row1 ssd_v", "ssd_v",
+        "source_v decoded_v chroma_pad chroma_height chroma_width chroma_unit row0 row1 W:ssd_v",
         D2H,
     ),
     # only on a GPU: input conversion, and results for the download
     Stage(
         "load_i420", "convert.load_i420", FRAME, "encoder",
-        "input_planes width height frame_params source qp",
-        "source qp",
+        "input_planes width height frame_params W:source W:qp",
         H2D, only=CUDA,
     ),
     Stage(
         "load_rgb", "convert.load_rgb", FRAME, "encoder",
-        "input_rgb width height frame_params source qp",
-        "source qp",
+        "input_rgb width height frame_params W:source W:qp",
         H2D, only=CUDA,
     ),
     Stage(  # for the weights, of a frame that is on the GPU
         "source_sums", "weighting.source_sums", FRAME, "encoder",
-        "source width height block_sums",
-        "block_sums",
+        "source width height W:block_sums",
         H2D, only=CUDA,
     ),
     Stage(
         "compact", "compact.compact", FRAME, "encoder",
-        "mb_type cbp total_coeff levels mb_width level_index level_blocks",
-        "level_index level_blocks",
+        "mb_type cbp total_coeff levels mb_width W:level_index W:level_blocks",
         D2H, after="extend_luma", only=CUDA,
     ),
     Stage(  # after the other results, on the host or for the download
         "write_slices", "entropy.write_slices", FRAME, "7.3.4, 9.2, 9.3",
-        "slice_first_mb slice_rows frame_params entries mb_width source macroblocks tools slice_data slice_sizes slice_bins",
-        "slice_data slice_sizes slice_bins",
+        "slice_first_mb slice_rows frame_params entries mb_width source macroblocks tools W:slice_data W:slice_sizes "
+        "W:slice_bins",
         D2H, after="extend_luma", deferred=True,
     ),
 )  # fmt: skip

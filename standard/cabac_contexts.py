@@ -18,6 +18,10 @@ CTX_SIGNIFICANT, CTX_LAST, CTX_ABS_LEVEL, CTX_TERMINATE, CTX_TRANSFORM_8x8 = 105
 CTX_SIGNIFICANT_8x8, CTX_LAST_8x8, CTX_ABS_LEVEL_8x8 = 402, 417, 426
 N_CONTEXTS = 436
 
+MVD_PREFIX, LEVEL_PREFIX = 9, 14  # uCoff of mvd and of coeff_abs_level_minus1 (Table 9-34)
+CAT_LUMA_DC, CAT_LUMA_AC, CAT_LUMA_4x4, CAT_CHROMA_DC, CAT_CHROMA_AC, CAT_LUMA_8x8 = range(6)  # ctxBlockCat (Table 9-42)
+FIRST_RANGE = 510  # codIRange at the beginning of a code word (9.3.1.2)
+
 # Each table: first ctxIdx, then rows of m, n, m, n ... for cabac_init_idc 0, 1, 2 and for I slices.
 
 # Tables 9-12, 9-17 (part) and others that are the same for all slices

@@ -1,13 +1,47 @@
-"""Arrays on a GPU: a pointer with shape and dtype."""
+"""Arrays on a GPU: a pointer with shape and dtype; what its users need of a stream and of an event."""
 
 import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-Stream = object  # of the driver, only passed on; None: the default stream
-Event = object  # of the driver, only passed on
+DType = DTypeLike
+
+
+class Stream(Protocol):
+    """A stream of the driver in use; None in its place is the default stream."""
+
+    @property
+    def handle(self) -> int:
+        """The driver's."""
+
+    def synchronize(self) -> None:
+        """Wait on the host until its work is done."""
+
+    def wait_for_event(self, event: "Event") -> None:
+        """Order later work after `event`."""
+
+
+class Event(Protocol):
+    """An event of the driver in use."""
+
+    @property
+    def handle(self) -> int:
+        """The driver's."""
+
+    def synchronize(self) -> None:
+        """Wait on the host until it has completed."""
+
+    def record(self, stream: Stream | None) -> object:
+        """It completes when the work of the stream so far has ended."""
+
+    def query(self) -> bool:
+        """Whether it has completed."""
+
+    def time_till(self, after: "Event") -> float:
+        """Milliseconds to another one."""
 
 
 class Gpu(Protocol):
@@ -19,16 +53,18 @@ class Gpu(Protocol):
     def call(self, name: str, *arguments: Any) -> Any:
         """Call the driver."""
 
-    def synchronize(self, what: Stream | Event = None) -> None:
+    def synchronize(self, what: "Stream | Event | None" = None) -> None:
         """Wait on the host."""
 
-    def scratch(self, name: str, shape: Sequence[int], dtype: Any, stream: Stream, zeros: bool = False) -> "DeviceArray":
+    def scratch(
+        self, name: str, shape: Sequence[int], dtype: DType, stream: Stream | None, zeros: bool = False
+    ) -> "DeviceArray":
         """An intermediate array of a stage."""
 
     def event(self) -> Event:
         """An event."""
 
-    def record(self, event: Event, stream: Stream = None) -> Event:
+    def record(self, event: Event, stream: Stream | None = None) -> Event:
         """Record the event behind the stream's work."""
 
     def wait(self, stream: Stream, event: Event) -> None:
@@ -36,7 +72,7 @@ class Gpu(Protocol):
 
     def launch(
         self, module: str, name: str, grid: tuple[int, ...], block: tuple[int, ...], arguments: Sequence[object],
-        stream: Stream = None, shared: int = 0,
+        stream: Stream | None = None, shared: int = 0,
     ) -> None:  # fmt: skip
         """Start a kernel."""
 
@@ -46,7 +82,7 @@ class DeviceArray:
 
     __slots__ = ("base", "device", "dtype", "ptr", "shape")
 
-    def __init__(self, device: Gpu, ptr: int, shape: Sequence[int], dtype: Any, base: Any = None) -> None:
+    def __init__(self, device: Gpu, ptr: int, shape: Sequence[int], dtype: DType, base: object = None) -> None:
         self.device, self.ptr, self.base = device, ptr, base
         self.shape, self.dtype = tuple(int(n) for n in shape), np.dtype(dtype)
 
@@ -86,20 +122,20 @@ class DeviceArray:
             raise ValueError(f"cannot see {self.shape} as {shape}")
         return DeviceArray(self.device, self.ptr, shape, self.dtype, self.base or self)
 
-    def view(self, dtype: Any) -> "DeviceArray":
+    def view(self, dtype: DType) -> "DeviceArray":
         """The same bytes as elements of `dtype`, along the last axis."""
         kind = np.dtype(dtype)
         last = self.shape[-1] * self.dtype.itemsize // kind.itemsize
         return DeviceArray(self.device, self.ptr, (*self.shape[:-1], last), kind, self.base or self)
 
-    def put(self, host: np.ndarray, stream: Stream = None) -> "DeviceArray":
+    def put(self, host: np.ndarray, stream: Stream | None = None) -> "DeviceArray":
         """Upload; asynchronous if `host` is page-locked."""
         if host.shape != self.shape or host.dtype != self.dtype or not host.flags.c_contiguous:
             raise ValueError(f"array {host.shape} {host.dtype} does not match {self.shape} {self.dtype} on the GPU")
         self.device.call("memcpy_htod_async", self.ptr, host, stream)
         return self
 
-    def get(self, host: np.ndarray | None = None, stream: Stream = None) -> np.ndarray:
+    def get(self, host: np.ndarray | None = None, stream: Stream | None = None) -> np.ndarray:
         """Download. Without `host` into a new array, and waits; with a page-locked `host` the caller must wait."""
         target = np.empty(self.shape, self.dtype) if host is None else host
         if target.shape != self.shape or target.dtype != self.dtype or not target.flags.c_contiguous:
@@ -109,6 +145,6 @@ class DeviceArray:
             self.device.synchronize(stream)
         return target
 
-    def fill(self, byte: int, stream: Stream = None) -> "DeviceArray":
+    def fill(self, byte: int, stream: Stream | None = None) -> "DeviceArray":
         self.device.call("memset_d8_async", self.ptr, byte, self.nbytes, stream)
         return self

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .array import DeviceArray
+from .array import DeviceArray, DType, Event, Stream
 from .compiler import is_kept, load_code, load_codes
 from .driver import (
     OLDEST,
@@ -64,11 +64,11 @@ def held_bytes() -> tuple[int, int]:
     return sum(memory for memory, _ in held), sum(host for _, host in held)
 
 
-def _record(event: Any, stream: Any) -> None:
+def _record(event: Event, stream: Stream | None) -> None:
     event.record(stream)
 
 
-def _wait(stream: Any, event: Any) -> None:
+def _wait(stream: Stream, event: Event) -> None:
     stream.wait_for_event(event)
 
 
@@ -142,7 +142,7 @@ class Device:
             return DeviceMemoryError(f"{self.name} has no memory left for {what} ({error})")
         return self.failed(what, error)
 
-    def call(self, name: str, *arguments: Any) -> Any:
+    def call(self, name: str, *arguments: object) -> Any:
         """Call the driver, or record the call; see `_failure`."""
         noted = name.startswith("mem")
         call_record = None
@@ -150,7 +150,7 @@ class Device:
             call_record = self._driver_calls.call_record(name, *numbers(arguments))
         return self._do(name, getattr(self.driver, name), *arguments, noted=noted, call_record=call_record)
 
-    def _do(self, what: str, function: Callable[..., Any], *arguments: Any, noted: bool = True, **more: Any) -> Any:
+    def _do(self, what: str, function: Callable[..., Any], *arguments: object, noted: bool = True, **more: Any) -> Any:
         """more: see Recording.add."""
         self.check()
         if noted and self._recording is not None:
@@ -162,7 +162,7 @@ class Device:
             raise self._failure(what, error) from error
 
     # ---- recordings
-    def _event_record(self, name: str, *objects: Any) -> list[int] | None:
+    def _event_record(self, name: str, *objects: Stream | Event | None) -> list[int] | None:
         """The call record of a driver call for events and streams; None unless a recording is made."""
         if self._recording is None or self._driver_calls is None:
             return None
@@ -201,29 +201,29 @@ class Device:
             raise self._failure(what, error) from error
 
     # ---- streams and events
-    def stream(self) -> Any:
+    def stream(self) -> Stream:
         return self._streams.take(lambda: self.call("Stream"))
 
-    def urgent_stream(self) -> Any:
+    def urgent_stream(self) -> Stream:
         """A stream before whose kernels those of others wait, where the binding offers it; not taken over by a later user."""
         return self.call("urgent_stream") if hasattr(self.driver, "urgent_stream") else self.stream()
 
-    def event(self, timing: bool = False) -> Any:
+    def event(self, timing: bool = False) -> Event:
         """An event. A host thread that waits for it sleeps and does not spin."""
         return self._events[timing].take(lambda: self._make_event(timing))
 
-    def _make_event(self, timing: bool) -> Any:
+    def _make_event(self, timing: bool) -> Event:
         flags = self.driver.event_flags
         if self._driver_calls is not None and not timing:
             kind = int(flags.BLOCKING_SYNC) | int(flags.DISABLE_TIMING)
             return self._do("an event", self._driver_calls.event, kind, noted=False)
         return self.call("Event", flags.BLOCKING_SYNC | (0 if timing else flags.DISABLE_TIMING))
 
-    def record(self, event: Any, stream: Any = None) -> Any:
+    def record(self, event: Event, stream: Stream | None = None) -> Any:
         self._do("an event", _record, event, stream, call_record=self._event_record("record", event, stream))
         return event
 
-    def wait(self, stream: Any, event: Any) -> None:
+    def wait(self, stream: Stream, event: Event) -> None:
         """Order later work of `stream` after `event`."""
         wait = _wait if self._driver_calls is None else self._driver_calls.wait
         self._do("an event", wait, stream, event, call_record=self._event_record("wait", stream, event))
@@ -233,7 +233,7 @@ class Device:
         """Whether streams can wait for a value (`wait_value`). The context must be current."""
         return self._driver_calls is not None and self._driver_calls.can_wait_for_value()
 
-    def wait_value(self, stream: Any, flag: np.ndarray, value: int) -> None:
+    def wait_value(self, stream: Stream | None, flag: np.ndarray, value: int) -> None:
         """Let later work of `stream` wait until the host has set flag[0] to `value`. flag: int64[1], page-locked.
 
         Another thread must be able to set it: the calling thread may block in its next driver call until the GPU continues.
@@ -242,20 +242,20 @@ class Device:
         call_record = calls.wait_value_record(handle(stream), flag, value) if self._recording is not None else None
         self._do("a wait for the host", calls.wait_value, stream, flag, value, call_record=call_record)
 
-    def synchronize(self, what: Any = None) -> None:
+    def synchronize(self, what: Stream | Event | None = None) -> None:
         """Wait on the host for a stream, an event or (None) the whole GPU."""
         self._do(SYNCHRONIZE, (what or self.driver.Context).synchronize, noted=False)
 
-    def done(self, event: Any) -> bool:
+    def done(self, event: Event) -> bool:
         """Whether an event has completed; does not wait."""
         return bool(self._do("an event", event.query, noted=False))
 
-    def seconds(self, before: Any, after: Any) -> float:
+    def seconds(self, before: Event, after: Event) -> float:
         """Seconds between two completed timing events."""
         return float(self._do("an event", before.time_till, after, noted=False)) / 1000
 
     # ---- memory
-    def array(self, shape: Sequence[int], dtype: Any, what: str = "") -> DeviceArray:
+    def array(self, shape: Sequence[int], dtype: DType, what: str = "") -> DeviceArray:
         """An array with undefined contents, from the pool. `what` names it in the message when memory runs out."""
         self.check()
         nbytes = allocation_bytes(math.prod(shape) * np.dtype(dtype).itemsize)
@@ -278,13 +278,13 @@ class Device:
         except self.driver.Error as error:
             raise self.failed("mem_alloc", error) from error
 
-    def zeros(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
+    def zeros(self, shape: Sequence[int], dtype: DType) -> DeviceArray:
         """As np.zeros; complete on return."""
         array = self.array(shape, dtype, f"an array of {'x'.join(map(str, shape))} {np.dtype(dtype)}").fill(0)
         self.synchronize()
         return array
 
-    def upload(self, host: np.ndarray, stream: Any = None) -> DeviceArray:
+    def upload(self, host: np.ndarray, stream: Stream | None = None) -> DeviceArray:
         """A new array with these contents; complete on return. Not recorded."""
         host = np.ascontiguousarray(host)
         recording, self._recording = self._recording, None
@@ -293,7 +293,9 @@ class Device:
         self._recording = recording
         return array
 
-    def scratch(self, name: str, shape: Sequence[int], dtype: Any, stream: Any, zeros: bool = False) -> DeviceArray:
+    def scratch(
+        self, name: str, shape: Sequence[int], dtype: DType, stream: Stream | None, zeros: bool = False
+    ) -> DeviceArray:
         """An intermediate array of a stage, kept for later frames on the same stream. zeros: filled once, not recorded."""
         key = (name, tuple(shape), stream)
         with self._lock:
@@ -318,7 +320,7 @@ class Device:
             for array in arrays:
                 self._memory.give(array.nbytes, array.ptr)
 
-    def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+    def pinned(self, shape: Sequence[int], dtype: DType) -> np.ndarray:
         """A page-locked host array of zeros, for copies without a staging buffer."""
         if self._driver_calls is not None and (array := self._driver_calls.pinned.zeros(shape, dtype)) is not None:
             return array
@@ -367,8 +369,8 @@ class Device:
         name: str,
         grid: tuple[int, ...],
         block: tuple[int, ...],
-        arguments: Sequence[Any],
-        stream: Any = None,
+        arguments: Sequence[object],
+        stream: Stream | None = None,
         shared: int = 0,
     ) -> None:
         """Starts a kernel. Arguments are arrays (their pointer), NumPy-free ints (int32) or None (null)."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...jit.intrinsics import intrinsic, ir, types
 from ...jit.kernel import kernel
+from .array import Stream
 from .compiler import OTHERS
 from .driver import LIBRARY
 from .graph import FEWEST, NODE, Graphs, Launch, node_parameters
@@ -126,7 +127,7 @@ class DriverCalls:
         self._events.append(event)
         return event
 
-    def wait(self, stream: Any, event: "Event") -> None:
+    def wait(self, stream: Stream | None, event: "Event") -> None:
         """As Stream.wait_for_event."""
         code = self._library.cuStreamWaitEvent(ctypes.c_void_p(handle(stream)), event.handle_, ctypes.c_uint(0))
         self._check("cuStreamWaitEvent", code)
@@ -156,7 +157,7 @@ class DriverCalls:
         """`wait_value` as a call record."""
         return self.call_record("wait_value", stream, flag.ctypes.data, value, STREAM_WAIT_VALUE_EQ)
 
-    def wait_value(self, stream: Any, flag: np.ndarray, value: int) -> None:
+    def wait_value(self, stream: Stream | None, flag: np.ndarray, value: int) -> None:
         """See Device.wait_value."""
         arguments = ctypes.c_void_p(handle(stream)), ctypes.c_uint64(flag.ctypes.data), ctypes.c_uint64(value)
         code = self._library.cuStreamWaitValue64_v2(*arguments, ctypes.c_uint(STREAM_WAIT_VALUE_EQ))
@@ -211,8 +212,8 @@ class DriverCalls:
         return [self._address[name], *arguments, *[0] * (ARGUMENTS - len(arguments))]
 
     def launch_record(
-        self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: Any, values: Sequence[int],
-        waits: bool = False,
+        self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: Stream | None,
+        values: Sequence[int], waits: bool = False,
     ) -> tuple[list[int], Launch]:  # fmt: skip
         """A launch as a call record and as a Launch. Data in memory: arguments of 8 bytes, their addresses, CUlaunchConfig.
 
@@ -307,7 +308,7 @@ class Event:
         """The driver's CUevent."""
         return self.handle_.value or 0
 
-    def record(self, stream: Any = None) -> "Event":
+    def record(self, stream: Stream | None = None) -> "Event":
         """Record after the work issued to `stream` so far."""
         if code := self._library.cuEventRecord(self.handle_, ctypes.c_void_p(handle(stream))):
             raise self._error(code, "cuEventRecord failed: ")

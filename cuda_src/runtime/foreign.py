@@ -3,6 +3,7 @@
 import ctypes
 from typing import Any
 
+from .array import Stream
 from .device import Device
 
 _ORDINAL, _MEMORY_TYPE, _DEVICE_MEMORY = 9, 2, 2  # CUpointer_attribute, CUmemorytype
@@ -31,11 +32,11 @@ class Foreign:
                 raise self.gpu.failed("cuPointerGetAttribute", f"error {code}")
         return ordinal.value if kind.value == _DEVICE_MEMORY else None
 
-    def after(self, stream: Any, other: int) -> None:
+    def after(self, stream: Stream, other: int) -> None:
         """Order later work of `stream` after the work issued to the foreign stream `other`."""
         self._order(other, int(stream.handle))
 
-    def before(self, stream: Any, other: int) -> None:
+    def before(self, stream: Stream, other: int) -> None:
         """Order later work of the foreign stream `other` after the work issued to `stream`."""
         self._order(int(stream.handle), other)
 
@@ -47,7 +48,7 @@ class Foreign:
         self._call("cuEventRecord", self._event, ctypes.c_void_p(first))
         self._call("cuStreamWaitEvent", ctypes.c_void_p(then), self._event, ctypes.c_uint(0))
 
-    def _call(self, name: str, *arguments: Any) -> None:
+    def _call(self, name: str, *arguments: object) -> None:
         self.gpu.check()
         code = getattr(self.cuda, name)(*arguments)
         if code:

@@ -42,40 +42,27 @@ def tables_header() -> str:
 
 
 @cache
-def decisions_header() -> str:
-    """decisions.cuh: the numbers of cpu_simd/decisions.py as CUDA constants."""
-    from ...cpu_simd import decisions
-
-    # LAMBDA is in constant memory: most warps look up one or two macroblocks; in search_centre a lane looks up one of its
-    # own, once, and neighbours mostly have the same QP
-    lines = [
-        _table("__constant__", name, value) if isinstance(value, np.ndarray) else f"constexpr int {name} = {value};"
-        for name, value in vars(decisions).items()
-        if re.fullmatch(ANY, name)
-    ]
-    return "\n".join(["// Generated from cpu_simd/decisions.py.", "#pragma once", "", *lines]) + "\n"
-
-
-@cache
-def launch_header(launcher: str) -> str:
-    """X_launch.cuh: the integers that a launcher X.py assigns to names in capitals, for the kernels that it launches.
-
-    launcher: the name of its module.
-    """
-    module = import_module(launcher)
+def numbers_header(source: str) -> str:
+    """The integers and arrays that a module of Python assigns to names in capitals, as CUDA constants."""
+    module, lines = import_module(source), list[str]()
     assert module.__file__ is not None
     text = Path(module.__file__).read_text(encoding="utf-8")
-    names = ", ".join(re.findall(rf"^({ANY}(?:, {ANY})*) = ", text, re.MULTILINE)).split(", ")
-    numbers = {name: vars(module)[name] for name in names if name}
-    lines = [f"constexpr int {name} = {value};" for name, value in numbers.items() if isinstance(value, int)]
-    return "\n".join([f"// Generated from {launcher}.", "#pragma once", "", *lines]) + "\n"
+    for name in ", ".join(re.findall(rf"^({ANY}(?:, {ANY})*) = ", text, re.MULTILINE)).split(", "):
+        value = vars(module).get(name)
+        if isinstance(value, int):
+            lines.append(f"constexpr int {name} = {value};")
+        elif isinstance(value, np.ndarray):
+            # LAMBDA is in constant memory: most warps look up one or two macroblocks; in search_centre a lane looks up one
+            # of its own, once, and neighbours mostly have the same QP
+            lines.append(_table("__constant__", name, value))
+    return "\n".join([f"// Generated from {source}.", "#pragma once", "", *lines]) + "\n"
 
 
 @cache
 def cabac_bit_header() -> str:
     """cabac_bit_tables.cuh: contexts of residual blocks and of coded_block_pattern, and bits of bins."""
     from ...cpu_simd.cabac_typical import ONE_BIT, STATE_BITS, TYPICAL_M_N
-    from ...cpu_simd.decisions import INTRA_TYPE_CONTEXTS
+    from ...cpu_simd.decisions.intra import INTRA_TYPE_CONTEXTS
     from ...standard import cabac_contexts as c
 
     lines = ["// Generated from standard/cabac_contexts.py and cpu_simd/cabac_typical.py.", "#pragma once", ""]
@@ -151,9 +138,11 @@ def _nested(flat: str, shape: tuple[int, ...]) -> str:
 
 LAUNCHERS = [path.relative_to(HERE).with_suffix("").as_posix() for path in sorted(HERE.glob("**/*.py"))
              if path.with_suffix(".cu").exists()]  # fmt: skip
-_PACKAGE = __package__.rpartition(".")[0]
+DECISIONS = [path.stem for path in sorted((HERE.parent / "cpu_simd" / "decisions").glob("[a-z]*.py"))]
+_PACKAGE = __package__.rpartition(".")[0]  # h264lite.cuda_src
 GENERATED: dict[str, Callable[[], str]] = {
-    "tables.cuh": tables_header, "decisions.cuh": decisions_header, "cabac_tables.cuh": cabac_header,
-    "cabac_bit_tables.cuh": cabac_bit_header,
-    **{f"{name}_launch.cuh": partial(launch_header, f"{_PACKAGE}.{name.replace('/', '.')}") for name in LAUNCHERS},
+    "tables.cuh": tables_header, "cabac_tables.cuh": cabac_header, "cabac_bit_tables.cuh": cabac_bit_header,
+    **{f"decisions/{name}.cuh": partial(numbers_header, f"{_PACKAGE.rpartition('.')[0]}.cpu_simd.decisions.{name}")
+       for name in DECISIONS},
+    **{f"{name}_launch.cuh": partial(numbers_header, f"{_PACKAGE}.{name.replace('/', '.')}") for name in LAUNCHERS},
 }  # fmt: skip

@@ -8,9 +8,10 @@ import ctypes
 import math
 import mmap
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+
+from .array import DType
 
 LARGE_PAGE = 2 << 20  # bytes; alignment and unit of blocks
 LARGEST_BLOCK = 8 << 20
@@ -35,7 +36,7 @@ class PinnedMemory:
         self._free = np.empty(0, np.uint8)
         self._usable = hasattr(mmap, "MADV_HUGEPAGE")
 
-    def zeros(self, shape: Sequence[int], dtype: Any) -> np.ndarray | None:
+    def zeros(self, shape: Sequence[int], dtype: DType) -> np.ndarray | None:
         """As np.zeros; None if no block can be had."""
         nbytes = math.prod(shape) * np.dtype(dtype).itemsize
         size = -(-nbytes // ALIGNED) * ALIGNED

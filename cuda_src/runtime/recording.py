@@ -15,6 +15,7 @@ import numpy as np
 from ...forks import cached_property
 from ...jit.intrinsics import intrinsic, ir, types
 from ...jit.kernel import quick_kernel
+from .array import Event, Stream
 
 KERNEL = "the kernel "  # in messages, before its name
 STAND_IN, OFFSET_BITS = 1 << 62, 44  # a stand-in: STAND_IN + its number << OFFSET_BITS + an offset in its array
@@ -25,14 +26,14 @@ def placeholder_address(number: int) -> int:
     return STAND_IN + (number << OFFSET_BITS)
 
 
-def _parted(argument: Any) -> tuple[int, int] | None:
+def _parted(argument: object) -> tuple[int, int] | None:
     """(number, offset) of a stand-in; None for another argument."""
     if type(argument) is not int or argument < STAND_IN:
         return None
     return (argument - STAND_IN) >> OFFSET_BITS, argument & ((1 << OFFSET_BITS) - 1)
 
 
-def handle(stream: Any) -> int:
+def handle(stream: Stream | Event | None) -> int:
     """The driver handle of a stream or an event; None: the default stream."""
     return 0 if stream is None else int(stream.handle)
 
@@ -67,14 +68,14 @@ def replace_numbers(patches, table):
 class HostBuffers:
     """The host arrays and events of one frame. Frames of a kind have the same number of them."""
 
-    def __init__(self, *buffers: Any) -> None:
+    def __init__(self, *buffers: np.ndarray | Event) -> None:
         self.buffers = buffers
 
     @cached_property
     def _which(self) -> dict[int, int]:
         return {id(buffer): k for k, buffer in enumerate(self.buffers)}
 
-    def find(self, buffer: Any) -> int | None:
+    def find(self, buffer: object) -> int | None:
         """Index of an array or event, or None. ValueError for another host array, which `rebind` could not replace."""
         which = self._which.get(id(buffer))
         if which is None and isinstance(buffer, np.ndarray):

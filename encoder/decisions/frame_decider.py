@@ -160,7 +160,7 @@ def _adaptive_types(config: Config, costs: LookaheadCosts | None) -> "AdaptiveTy
 
 def _costs_of(config: Config, copies: bool, start: Starter | None) -> LookaheadCosts:
     """The costs of an encode: on its first GPU, if it has one. copies: see GpuCosts; start: see FrameCosts."""
-    from ...cpu_simd.decisions import QUICK
+    from ...cpu_simd.decisions.common import QUICK
     from ...scheduler.lookahead.host_costs import FrameCosts
     from .adaptive_types import FAST
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...cpu_simd.aq_offsets import MOST_WEIGHT_LOG2
-from ...cpu_simd.macroblock_tree import AMOUNT_SHIFT, tree_offsets, tree_propagate
+from ...cpu_simd.decisions.lookahead import AMOUNT_SHIFT, MOST_HIDDEN, MOST_WEIGHT_LOG2, SQUARE_SHIFT
+from ...cpu_simd.macroblock_tree import tree_offsets, tree_propagate
 from ...forks import cached_property
 from ...scheduler.frame_spec import FrameSpec, I
 from ...scheduler.lookahead.costs import CostPending, CostQuery, LookaheadCosts, TreeFrame, UsedMotion
@@ -25,8 +25,6 @@ from .rate_factor import TREE_QPS
 _STRENGTH = 6  # QPs for an amount as large as the macroblock's own worth, at qcomp 0
 _NOISE = 12 << 4  # cost of a residual half of which quantisation leaves out at QP 0, in 1 / 16: as of tree_propagate
 _STEP = 6 << QP_SHIFT  # QPs that double the quantiser step
-_MOST_HIDDEN = (1 << 28) - 1
-_SQUARE_SHIFT = LOG2_SHIFT  # of squares of worths
 _GROUP = 4  # of the frames ahead this part leaves together, so that costs flow back once for all of them
 
 
@@ -73,11 +71,11 @@ class Node:
         if len(self.question) > 1:
             used = (costs.used_of_p if len(self.question) == 2 else costs.used_of_b)(*self.question)
         if self.error_weights is None:
-            square = np.full(intra.size, 1 << _SQUARE_SHIFT, np.int64)
+            square = np.full(intra.size, 1 << SQUARE_SHIFT, np.int64)
         else:
-            square = np.maximum((self.error_weights >> MOST_WEIGHT_LOG2) ** 2 >> _SQUARE_SHIFT, 1)
-        own_error = np.maximum(square >> (_SQUARE_SHIFT - AMOUNT_SHIFT), 1)
-        self.flow = Flow(intra, used, own_error, np.minimum((self.noise << _SQUARE_SHIFT) // square, _MOST_HIDDEN))
+            square = np.maximum((self.error_weights >> MOST_WEIGHT_LOG2) ** 2 >> SQUARE_SHIFT, 1)
+        own_error = np.maximum(square >> (SQUARE_SHIFT - AMOUNT_SHIFT), 1)
+        self.flow = Flow(intra, used, own_error, np.minimum((self.noise << SQUARE_SHIFT) // square, MOST_HIDDEN))
 
     def with_tree(self, offsets: np.ndarray | None) -> np.ndarray | None:
         """Offsets of its macroblocks, with those of the tree."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from h264lite.cuda_src.runtime.array import DType, Stream
 from h264lite.cuda_src.runtime.device import Device, DeviceArray
 
 from . import scalar
@@ -75,7 +76,7 @@ class Ladder:
         self.streams = [gpu.stream() for _ in range(variant.streams)]
         self.events = [gpu.event() for _ in range(variant.streams + 1)]
 
-    def _host(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    def _host(self, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
         return self.gpu.pinned(shape, dtype) if self.variant.pinned else np.empty(shape, dtype)
 
     def _staged(self, frame: np.ndarray) -> np.ndarray:
@@ -140,10 +141,10 @@ class Ladder:
         x, y = x - self.reach, y - self.reach
         self._launch("get_block", (stride,), (SIZE,), [self.on_gpu[1], *sizes, x, y, stride, self.area])
 
-    def _launch(self, kernel: str, grid: tuple, block: tuple, arguments: list, stream: Any = None) -> None:
+    def _launch(self, kernel: str, grid: tuple, block: tuple, arguments: list, stream: Stream | None = None) -> None:
         self.gpu.launch(MODULE, kernel, grid, block, arguments, stream or self.streams[0])
 
-    def _fetch(self, array: DeviceArray, host: np.ndarray, stream: Any = None) -> np.ndarray:
+    def _fetch(self, array: DeviceArray, host: np.ndarray, stream: Stream | None = None) -> np.ndarray:
         array.get(host, stream or self.streams[0])
         self.gpu.synchronize(stream or self.streams[0])
         return host

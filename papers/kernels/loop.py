@@ -1,9 +1,8 @@
 """Paper 004: the search of 41 partitions as its Algorithm 1 has it, and refinement in seven streams; launches loop.cu."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from h264lite.cuda_src.runtime.device import DeviceArray
+from h264lite.cuda_src.runtime.array import DeviceArray, Stream
 
 MODULE = "papers/loop"
 SEARCHES = {  # kernel, and bytes of the window for a range
@@ -23,7 +22,7 @@ def search(
     reach: int,
     cost: DeviceArray,  # int32[n_mb, 41]
     mv: DeviceArray,  # int16[n_mb, 41, 2], quarter samples
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """full_search about the zero vector with lambda 0. anew: each partition's SAD by itself; whole, tiles: the window."""
     if reach % 8 or not 8 <= reach <= min(64, pad):
@@ -41,8 +40,8 @@ def refine(
     mv: DeviceArray,  # int16[n_mb, 41, 2], quarter samples; must reach no further than pad - 4 samples
     cost: DeviceArray,  # int32[n_mb, 41]: SADs
     refined: DeviceArray,  # int16[n_mb, 41, 2]
-    streams: Sequence[Any] = (),
-    stream: Any = None,
+    streams: Sequence[Stream] = (),
+    stream: Stream | None = None,
 ) -> None:
     """25 candidates about each vector. streams: seven, a kernel each, and `stream`, or the first, waits; none: one kernel."""
     gpu, (_, height, stride) = source.device, luma.shape

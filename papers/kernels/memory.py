@@ -1,9 +1,9 @@
 """Paper 003: full search of 16x16 blocks, frames and SADs in one memory or another; launches memory.cu."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from h264lite.cuda_src.runtime.array import DType
 from h264lite.cuda_src.runtime.device import Device
 
 from .texture import Texture, pitched
@@ -50,7 +50,7 @@ class Search:
         self.textures = [Texture(gpu, plane, self.width) for plane in self.planes] if variant.texture else []
         self.best, self.got = gpu.array((self.n_mb,), np.uint32), self._host((self.n_mb,), np.uint32)
 
-    def _host(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    def _host(self, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
         return self.gpu.pinned(shape, dtype) if self.variant.pinned else np.empty(shape, dtype)
 
     def stage(self, frame: np.ndarray) -> np.ndarray:
@@ -61,7 +61,7 @@ class Search:
         """The kernel alone, on what lies on the GPU."""
         self.best.fill(0xFF, self.stream)
         sizes = [self.width, self.height, self.reach, self.best]
-        frames: list[Any] = [*self.planes, self.planes[0].shape[1]]
+        frames: list[object] = [*self.planes, self.planes[0].shape[1]]
         if self.variant.texture:
             frames = [texture.handle for texture in self.textures]
         grid = (-(-self.width // 16), (self.height + 3) // 4)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from h264lite.cuda_src.runtime.array import Stream
 from h264lite.cuda_src.runtime.device import Device
 
 from .texture import Texture, pitched
@@ -63,7 +64,7 @@ class Scenarios:
         if self.clock:
             self.clock.end(f"stream {s}", what, begun, stream, n)
 
-    def _upload(self, n: int, s: int, stream: Any) -> None:
+    def _upload(self, n: int, s: int, stream: Stream | None) -> None:
         with self._span("upload", s, n):
             for plane, frame in zip(self.planes[s], (self.frames[n], self.frames[n - 1])):
                 plane.put(frame, stream)
@@ -74,7 +75,7 @@ class Scenarios:
             arguments = [current, reference, current.shape[1], self.width, self.height, self.best[s]]
             self.gpu.launch(MODULE, "variable_sads", self.grid, (SIDE, SIDE), arguments, self.streams[s])
 
-    def _download(self, n: int, s: int, stream: Any) -> None:
+    def _download(self, n: int, s: int, stream: Stream | None) -> None:
         with self._span("download", s, n):
             self.best[s].get(self.got[n - 1], stream)
 

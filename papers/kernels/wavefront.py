@@ -1,12 +1,11 @@
 """Paper 004, to compare: deblocking of whole frames as a wavefront, in the standard's order; launches wavefront.cu."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
 from h264lite.cuda_src.deblock import interiors, strengths
-from h264lite.cuda_src.runtime.device import DeviceArray
+from h264lite.cuda_src.runtime.array import DeviceArray, Stream
 
 MODULE = "papers/wavefront"
 
@@ -18,7 +17,7 @@ def deblock(
     disable_idc: int,
     slice_first_mb: DeviceArray,
     out: Sequence[DeviceArray],  # uint8[H + 2 pad, W + 2 pad] and half of it twice: the interior is written
-    stream: Any = None,
+    stream: Stream | None = None,
 ) -> None:
     """8.7: the frames that cuda_src.deblock.deblock gives."""
     device, (height, width) = planes[0].device, planes[0].shape

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, DIA, HEX, ROUNDING, UMH
+from ...cpu_simd.decisions.quantise import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
+from ...cpu_simd.decisions.search import DIA, HEX, UMH
 from ...cpu_simd.scaling import scaling_table
 from ..arguments import Array, State
 from ..coding_settings import CodingSettings

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ...cpu_simd.decisions import SMALL_PARTITIONS
+from ...cpu_simd.decisions.search import SMALL_PARTITIONS
 from ..arguments import Array, MakeGroup, State
 from ..arrays import INTRA_FILL, SECOND_FILL
 from ..coding_settings import CodingSettings

@@ -46,7 +46,7 @@ class InFlightFrame:
     done: list[bool]  # by operation: whether a CPU worker has done it
     events: dict[int, Event] = field(default_factory=dict)  # by operation of the GPU that another operation needs: its event
     at: list[int] = field(default_factory=list)  # of each queue: the next operation to issue
-    refs_copied: Event = None
+    refs_copied: Event | None = None
     error: BaseException | None = None
 
 
@@ -275,10 +275,11 @@ class HybridExecutor:
     def wait_for_downloads(self, run: InFlightFrame) -> None:
         """Wait for the downloads of a frame that the host reads in the next frames."""
         gpu_worker = self.gpu_worker
-        if run.refs_copied is not None and gpu_worker is not None:
+        copied = run.refs_copied
+        if copied is not None and gpu_worker is not None:
             gpu, message = gpu_worker.gpu, f"a copy of frame {run.number} from {gpu_worker.device}"
             with gpu:
-                self._wait(run, lambda: gpu.done(run.refs_copied), lambda: message)
+                self._wait(run, lambda: gpu.done(copied), lambda: message)
 
     def _is_done(self, run: InFlightFrame, index: int) -> bool:
         op = run.order.ops[index]

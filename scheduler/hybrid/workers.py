@@ -104,7 +104,7 @@ class GpuWorker(GpuMemory):
         self._pool: list[Event] = []  # events recorded after operations, by index of the operation
         self._timed: list[Op] = []  # operations of the frame that is being issued, in the order of the clock's spans
         self.clocked, self.traced, self.trace = False, trace is not None, trace
-        self._late_upload: Event = None
+        self._late_upload: Event | None = None
         with gpu:
             self.streams = {name: gpu.stream() for name in (MAIN, H2D, D2H)}
             self._clock = GpuClock(gpu, trace or Trace(), self.streams[MAIN])
@@ -154,7 +154,7 @@ class GpuWorker(GpuMemory):
                     device_array.put(host, stream)
                 else:
                     device_array.get(host, stream)
-        if self.clocked:
+        if before is not None:
             self._clock.end(track, op.stage if isinstance(op, Run) else op.array[0], before, stream, number)
             self._timed.append(op)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ...cpu_simd.bundles import HalfSize
-from ...cpu_simd.decisions import LOOK_PAD
+from ...cpu_simd.decisions.lookahead import LOOK_PAD
 from ...cpu_simd.layout import COARSE_PAD
 from ...cuda_src.half_size import half_size
 from ...cuda_src.levels import count_samples, replace_samples
@@ -32,6 +32,7 @@ from ...cuda_src.lookahead import (
     lookahead_search,
     motion_job,
 )
+from ...cuda_src.runtime.array import Stream
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ...cuda_src.runtime.recording import HostBuffers, Recording, placeholder_address
 from ..frames.gpu_sources import GpuSource
@@ -120,7 +121,7 @@ class GpuCosts:
         self.first = self.count = 0  # frames that are kept: from `first` on, before `count`
         with gpu:
             gpu.load(KERNELS)
-            self._stream = gpu.urgent_stream()
+            self._stream: Stream | None = gpu.urgent_stream()
             self._luma = gpu.array(self._shape, np.uint8, "the lookahead")
 
     # ---- frames
@@ -134,6 +135,7 @@ class GpuCosts:
                 self._collect_first()
             frame = free.pop() if free else self._make_frame(copied)
             if isinstance(luma, GpuSource):
+                assert self._stream is not None
                 half_size(luma.luma_on(self._gpu, self._stream), 0, self._mb_height, frame.half, self._stream)
                 luma.seen_on(self._gpu, self._stream)
         if isinstance(luma, np.ndarray):

@@ -40,7 +40,7 @@ class Memory(NamedTuple):
 class GpuTree:
     """One propagation at a time. The context is current in all calls; they raise GpuLost, `start` DeviceMemoryError too."""
 
-    def __init__(self, gpu: Device, mb_width: int, mb_height: int, stream: Stream) -> None:
+    def __init__(self, gpu: Device, mb_width: int, mb_height: int, stream: Stream | None) -> None:
         """stream: that of the lookahead, whose work so far is complete before that of the tree."""
         self._gpu, self._size, self._stream = gpu, (mb_width, mb_height), stream
         self._states: dict[CostQuery, TreeState] = {}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...cpu_simd.bundles import HalfSize
-from ...cpu_simd.decisions import LOOK_PAD
+from ...cpu_simd.decisions.lookahead import LOOK_PAD
 from ...cpu_simd.half_size import half_size, half_size_arrays
 from ...cpu_simd.lookahead import (
     lookahead_both,

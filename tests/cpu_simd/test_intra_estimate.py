@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import CodingTools
-from h264lite.cpu_simd.decisions import LAMBDA
+from h264lite.cpu_simd.decisions.common import LAMBDA
 from h264lite.cpu_simd.intra_estimate import intra_estimate
 
 from ..support import naive

@@ -14,7 +14,7 @@ from h264lite.cpu_simd.bundles import (
     SearchResult,
     SearchStart,
 )
-from h264lite.cpu_simd.decisions import BY_COST
+from h264lite.cpu_simd.decisions.common import BY_COST
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.intra_estimate import intra_estimate
 from h264lite.cpu_simd.mode_decision import mark_skipped, mode_decision

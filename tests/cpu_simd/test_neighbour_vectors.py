@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import SearchResult
-from h264lite.cpu_simd.decisions import LAMBDA
+from h264lite.cpu_simd.decisions.common import LAMBDA
 from h264lite.cpu_simd.layout import PARTITIONS
 from h264lite.cpu_simd.neighbour_vectors import neighbour_vectors, neighbour_vectors_again
 

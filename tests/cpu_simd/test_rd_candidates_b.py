@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import Candidates, CodingTools, DecisionSettings, Motion, OtherCosts, Planes, Quantiser
 from h264lite.cpu_simd.cabac_bits import B_SLICE, N_BITS, fill_bits
-from h264lite.cpu_simd.decisions import LAMBDA
+from h264lite.cpu_simd.decisions.common import LAMBDA
 from h264lite.cpu_simd.layout import N_B_CHOICES, N_B_EXTRAS
 from h264lite.cpu_simd.motion_compensation import predict_inter
 from h264lite.cpu_simd.rd_candidates_b import rd_candidates_b

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd import cabac_bits, transform_choice
-from h264lite.cpu_simd.decisions import CHOICE_DISTORTION, CHOICE_MOST_RATIO
+from h264lite.cpu_simd.decisions.quantise import CHOICE_DISTORTION, CHOICE_MOST_RATIO
 from h264lite.cpu_simd.transform import RATIOS, quantise_strips
 from h264lite.cpu_simd.transform_8x8 import quantise_8x8
 from h264lite.jit.kernel import closed_kernel

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import trellis
 from h264lite.cpu_simd.cabac_bits import EMPTY, I_SLICE, N_BITS, P_SLICE, fill_bits
-from h264lite.cpu_simd.decisions import RDO_ONE, TRELLIS_INTER, TRELLIS_INTRA
+from h264lite.cpu_simd.decisions.quantise import RDO_ONE, TRELLIS_INTER, TRELLIS_INTRA
 from h264lite.cpu_simd.macroblock_coding import BY_CABAC, Rounding
 from h264lite.cpu_simd.transform import RATIOS
 from h264lite.cpu_simd.trellis import LONGEST

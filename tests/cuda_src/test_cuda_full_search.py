@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import full_search as cpu
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
-from h264lite.cpu_simd.decisions import ALL_PARTITIONS, COST_NOT_REFINED, EVERY, QUICK, SMALL_PARTITIONS
+from h264lite.cpu_simd.decisions.common import COST_NOT_REFINED, QUICK
+from h264lite.cpu_simd.decisions.search import ALL_PARTITIONS, EVERY, SMALL_PARTITIONS
 from h264lite.cuda_src.full_search import full_search
 
 from ..cuda_emulator.fixtures import device  # noqa: F401

@@ -26,10 +26,11 @@ def numbers_of_kernels(text, known):
 def numbers_of_python():
     """{name: {value: files}} of the integers that files of kernels and launchers have by names in capitals."""
     found = {}
-    for name in [f"cuda_src/{launcher}" for launcher in headers.LAUNCHERS]:
+    names = [path.relative_to(ROOT).with_suffix("").as_posix() for path in sorted(ROOT.glob("cpu_simd/*.py"))]
+    for name in [*names, *(f"cuda_src/{launcher}" for launcher in headers.LAUNCHERS)]:
         for constant, value in vars(import_module(f"h264lite.{name.replace('/', '.')}")).items():
-            if re.fullmatch("[A-Z][A-Za-z0-9_]*", constant) and isinstance(value, int):
-                found.setdefault(constant, {}).setdefault(int(value), []).append(name)
+            if re.fullmatch("_?[A-Z][A-Za-z0-9_]*", constant) and isinstance(value, int):
+                found.setdefault(constant.lstrip("_"), {}).setdefault(int(value), []).append(name)
     return found
 
 
@@ -54,8 +55,10 @@ def test_tables_are_generated():
 
 def test_decisions_are_generated():
     """And typed in no file of the GPU again."""
-    names = re.findall(r"constexpr int (\w+) = ", headers.decisions_header())
-    assert {"BITS_INTRA", "REFINE_MARGIN_8x4", "RDO_BIT", "COARSE_SCALE"} <= set(names)
+    texts = [header() for file, header in headers.GENERATED.items() if file.startswith("decisions/")]
+    names = [name for text in texts for name in re.findall(r"constexpr int (\w+) = ", text)]
+    assert len(set(names)) == len(names)
+    assert {"BITS_INTRA", "REFINE_MARGIN_8x4", "RDO_BIT", "COARSE_SCALE", "MOST_HIDDEN"} <= set(names)
     typed = re.compile(rf"constexpr [^;]*\b({'|'.join(names)}) = |^(?:\w+, )*({'|'.join(names)})(?:, \w+)* = ", re.MULTILINE)
     for path in [*compiler.HERE.glob("*.cu*"), *compiler.HERE.glob("*.py")]:
         assert not typed.search(path.read_text()), path
@@ -64,10 +67,10 @@ def test_decisions_are_generated():
 def test_a_launcher_is_the_source_of_its_header():
     from h264lite.cuda_src import full_search, search_centre
 
-    text = headers.launch_header("h264lite.cuda_src.search_centre")
+    text = headers.GENERATED["search_centre_launch.cuh"]()
     numbers = {name: int(value) for name, value in re.findall(r"constexpr int (\w+) = (\d+);", text)}
     assert numbers == {name: vars(search_centre)[name] for name in ("WARPS", "WIDE", "HIGH", "WORDS", "ROWS")}
-    assert f"constexpr int DOWN_LARGE = {full_search.DOWN_LARGE};" in headers.launch_header("h264lite.cuda_src.full_search")
+    assert f"constexpr int DOWN_LARGE = {full_search.DOWN_LARGE};" in headers.GENERATED["full_search_launch.cuh"]()
 
 
 @pytest.mark.parametrize("name", compiler.module_names())

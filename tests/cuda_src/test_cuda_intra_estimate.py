@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import intra_estimate as cpu
 from h264lite.cpu_simd.bundles import CodingTools
-from h264lite.cpu_simd.decisions import AS_8x8
+from h264lite.cpu_simd.decisions.intra import AS_8x8
 from h264lite.cuda_src.intra_estimate import intra_estimate
 
 from ..cpu_simd.test_intra import picture

@@ -1,7 +1,7 @@
 """--deadzone-inter and --deadzone-intra: fewer levels with larger ones, the default as without, the same on the GPU."""
 
 import pytest
-from h264lite.cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
+from h264lite.cpu_simd.decisions.quantise import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
 from h264lite.scheduler.frames import constants
 
 from ..cuda_emulator.fixtures import gpu  # noqa: F401

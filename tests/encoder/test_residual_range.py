@@ -5,7 +5,7 @@ import hashlib
 import h264lite
 import numpy as np
 import pytest
-from h264lite.cpu_simd.decisions import MOST_RESIDUAL
+from h264lite.cpu_simd.decisions.quantise import MOST_RESIDUAL
 
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..fuzz import encoder_cases

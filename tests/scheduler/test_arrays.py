@@ -41,19 +41,30 @@ SIZE = Size(5, HEIGHT, 48)
 P_LISTS, B_LISTS = RefLists((0, 1)), RefLists((1, 2, 0), 1)
 
 
-def stage(arguments, writes):
-    return Stage("new_stage", "file.function", EVEN, "encoder", arguments, writes)
+def stage(arguments):
+    return Stage("new_stage", "file.function", EVEN, "encoder", arguments)
 
 
 def test_arguments_are_checked_by_stage():
-    check_stages([stage("mb_type pad row0 row1 cbp", "cbp")])
+    check_stages([stage("mb_type pad row0 row1 W:cbp")])
     with pytest.raises(ValueError, match="stage new_stage: argument mb_typ "):
-        check_stages([stage("mb_typ pad row0 row1 cbp", "cbp")])
+        check_stages([stage("mb_typ pad row0 row1 W:cbp")])
     with pytest.raises(ValueError, match="stage new_stage: argument first_mb "):  # the span of other stages
-        check_stages([stage("mb_type first_mb row0 row1 cbp", "cbp")])
-    for name in ("cpb", "pad"):
-        with pytest.raises(ValueError, match=f"stage new_stage: writes {name},"):
-            check_stages([stage("mb_type pad row0 row1 cbp", name)])
+        check_stages([stage("mb_type first_mb row0 row1 W:cbp")])
+    with pytest.raises(ValueError, match="stage new_stage: writes pad,"):
+        check_stages([stage("mb_type W:pad row0 row1 cbp")])
+    for wrong in ("w:cbp", "R,W:cbp", "R,W:motion", ":cbp,"):
+        with pytest.raises(ValueError, match="stage new_stage: "):
+            check_stages([stage(f"mb_type row0 row1 {wrong}")])
+
+
+def test_accesses_are_of_arguments_and_of_members():
+    row = stage("source_y RW,R,R,W,R,R:motion row0 row1 W:rec RW:cbp")
+    assert row.passed == ["source_y", "motion", "row0", "row1", "rec", "cbp"]
+    assert row.names[:3] == ("source_y", "mb_type", "sub_mb_type")
+    assert row.reads == ("source_y", "sub_mb_type", "ref_idx", "ref_idx1", "mv1")
+    assert row.written == ("mb_type", "mv", "rec_y", "rec_u", "rec_v", "cbp")
+    assert (row.access["mb_type"], row.access["mv"], row.access["cbp"]) == ("RW", "W", "RW")
 
 
 def test_every_name_is_in_one_table_and_used():
@@ -66,13 +77,13 @@ def test_every_name_is_in_one_table_and_used():
 
 
 def test_bundles_have_a_member_for_each_field_and_are_used():
-    arguments = {name for row in TABLE for name in row.arguments.split()}
+    arguments = {name for row in TABLE for name in row.passed}
     for name, bundle in BUNDLES.items():
         assert len(bundle.members.split()) == len(bundle.tuple_type._fields) and name in arguments, name
     (motion,) = getters(["motion"])
     members = motion({"mb_type": 1, "sub_mb_type": 2, "ref_idx": 3, "mv": 4, "qp": 5, "ref_idx1": 6, "mv1": 7})
     assert members == Motion(1, 2, 3, 4, 6, 7) and members.ref_idx == 3
-    assert stage("source_y motion row0 row1 cbp", "motion cbp").reads == ("source_y",)
+    assert stage("source_y W:motion row0 row1 W:cbp").reads == ("source_y",)
 
 
 def test_halos_are_of_stages_that_read_the_array():
@@ -183,5 +194,5 @@ def test_a_new_array_is_one_row(monkeypatch):
     assert frame.activity.shape == (35, 2) and frame.arrays["activity"] is frame.activity
     assert np.may_share_memory(frame.activity, frame.block)
     assert Workspace(SIZE, 1, np.zeros).arrays()["row_sums"].shape == (HEIGHT,)
-    check_stages([stage("source_y row0 row1 activity row_sums", "activity row_sums")])
+    check_stages([stage("source_y row0 row1 W:activity W:row_sums")])
     assert byte_span("activity", 1, 2, SIZE) == (40, 80)

@@ -116,8 +116,8 @@ def test_fewer_threads_take_longer():
 
 
 def test_a_stage_of_the_table_needs_no_entry_to_be_guessed(monkeypatch):
-    added = (Stage("new", "new.new", ROWS, "encoder", "row0 row1", ""), Stage("of_cpu", "new.new", ROWS, "", "row0 row1", "",
-                                                                               only=CPU_FOLDER))  # fmt: skip
+    of_cpu = Stage("of_cpu", "new.new", ROWS, "", "row0 row1", only=CPU_FOLDER)
+    added = (Stage("new", "new.new", ROWS, "encoder", "row0 row1"), of_cpu)
     before = guess([CPU, "cuda:0"], 2).stages
     monkeypatch.setattr(models, "TABLE", (*TABLE, *added))
     after = guess([CPU, "cuda:0"], 2).stages

@@ -2,7 +2,7 @@
 
 import numpy as np
 from h264lite.cpu_simd.bundles import Candidates, Motion, OtherCosts, References
-from h264lite.cpu_simd.decisions import LAMBDA
+from h264lite.cpu_simd.decisions.common import LAMBDA
 
 from . import naive
 

@@ -1,7 +1,7 @@
 """Bundles of arrays for calls of stages: by name, and on a GPU; the shape of coarse frames."""
 
 import numpy as np
-from h264lite.cpu_simd.decisions import COARSE_SCALE
+from h264lite.cpu_simd.decisions.search import COARSE_SCALE
 from h264lite.cpu_simd.layout import COARSE_PAD
 
 

@@ -1,7 +1,7 @@
 """The slow, obvious version of what only an encoder does, in NumPy and plain Python: the reference of the tests."""
 
 import numpy as np
-from h264lite.cpu_simd.decisions import UMH_ENOUGH
+from h264lite.cpu_simd.decisions.search import UMH_ENOUGH
 from h264lite.cpu_simd.layout import COARSE_PAD, PARTITIONS
 
 from . import naive_8x8

@@ -1,7 +1,8 @@
 """bipredict by its definition, one prediction of one partition at a time: the reference of its tests."""
 
 import numpy as np
-from h264lite.cpu_simd.decisions import B_REFINED, COST_NOT_REFINED
+from h264lite.cpu_simd.decisions.common import COST_NOT_REFINED
+from h264lite.cpu_simd.decisions.decide import B_REFINED
 from h264lite.cpu_simd.layout import PARTITIONS
 
 from . import naive

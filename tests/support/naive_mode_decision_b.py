@@ -1,7 +1,8 @@
 """mode_decision_b by its definition, one macroblock at a time in plain Python."""
 
 import numpy as np
-from h264lite.cpu_simd.decisions import LAMBDA, PSY_ERROR, RD_SKIP_WEIGHT
+from h264lite.cpu_simd.decisions.common import LAMBDA
+from h264lite.cpu_simd.decisions.decide import PSY_ERROR, RD_SKIP_WEIGHT
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP, B_8x8, B_8x16, B_16x8, B_16x16, I_16x16
 
 from . import naive

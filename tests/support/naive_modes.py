@@ -1,7 +1,8 @@
 """mode_decision by its definition, one macroblock at a time in plain Python."""
 
 import numpy as np
-from h264lite.cpu_simd.decisions import LAMBDA, RD_SKIP_WEIGHT
+from h264lite.cpu_simd.decisions.common import LAMBDA
+from h264lite.cpu_simd.decisions.decide import RD_SKIP_WEIGHT
 from h264lite.standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
 from h264lite.standard.tables import QUANT_MF
 
