@@ -1,4 +1,4 @@
-"""Typical CABAC states by slice type and QP, measured in x264's streams: the table of cpu_simd/cabac_bits.py.
+"""Typical CABAC states by slice type and QP, measured in x264's streams: the table of cpu_simd/costs/cabac_bits.py.
 
     H264LITE_SEQUENCES=... python -m h264lite.benchmarks.cabac_states
 
@@ -15,8 +15,8 @@ os.environ["H264LITE_CACHE_ALONE"] = "1"
 
 import numpy as np
 
-from ..cpu_simd.cabac_bits import STATE_BITS
 from ..cpu_simd.cabac_typical import TYPICAL_M_N
+from ..cpu_simd.costs.cabac_bits import STATE_BITS
 from ..decoder import cabac, layout
 from ..jit.kernel import helper
 from ..standard.cabac_contexts import INITIAL_M_N, N_CONTEXTS

@@ -17,7 +17,7 @@ from pathlib import Path
 from h264lite.benchmarks import clips
 from h264lite.benchmarks.cuda_kernels import FIRST, Bench
 from h264lite.benchmarks.cuda_loop import planes
-from h264lite.cuda_src.cabac import KERNELS
+from h264lite.cuda_src.entropy.cabac import KERNELS
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.devices import why_no_cuda

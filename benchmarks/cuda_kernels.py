@@ -24,9 +24,9 @@ import numpy as np
 from h264lite.benchmarks import clips
 from h264lite.benchmarks.cuda_loop import planes
 from h264lite.benchmarks.cuda_stages import BATCH, Filler
-from h264lite.cuda_src.cabac import KERNELS as CABAC_KERNELS
+from h264lite.cuda_src.entropy.cabac import KERNELS as CABAC_KERNELS
 from h264lite.cuda_src.runtime.recording import Recording
-from h264lite.cuda_src.subpel_refine import KERNELS as REFINEMENTS
+from h264lite.cuda_src.search.subpel_refine import KERNELS as REFINEMENTS
 from h264lite.encoder.pipeline import EncodedFrame, Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.cuda_executor import CudaExecutor

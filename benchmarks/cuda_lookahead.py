@@ -19,9 +19,9 @@ import numpy as np
 from h264lite.benchmarks.cuda_loop import load, planes
 from h264lite.benchmarks.cuda_stages import BATCH, Filler
 from h264lite.cpu_simd.bundles import HalfSize
-from h264lite.cpu_simd.half_size import half_size_arrays
-from h264lite.cuda_src import lookahead
-from h264lite.cuda_src.half_size import half_size
+from h264lite.cpu_simd.lookahead.half_size import half_size_arrays
+from h264lite.cuda_src.lookahead import lookahead
+from h264lite.cuda_src.lookahead.half_size import half_size
 from h264lite.cuda_src.runtime.device import Device, DeviceArray
 from h264lite.encoder.encoder import Encoder
 from h264lite.scheduler.devices import why_no_cuda

@@ -39,21 +39,21 @@ from h264lite.cpu_simd.bundles import (
     StrengthData,
 )
 from h264lite.cpu_simd.layout import COARSE_PAD, ENTRY_BYTES, HEADER_BITS
-from h264lite.cuda_src.compact import compact, index_length
-from h264lite.cuda_src.convert import load_i420, load_rgb
-from h264lite.cuda_src.deblock import deblock
-from h264lite.cuda_src.entropy import write_slices
-from h264lite.cuda_src.full_search import full_search
-from h264lite.cuda_src.inter_residual import inter_residual
-from h264lite.cuda_src.interpolate import extend_borders, interpolate
-from h264lite.cuda_src.intra import intra
-from h264lite.cuda_src.intra_estimate import intra_estimate
-from h264lite.cuda_src.mode_decision import mark_skipped, mode_decision
+from h264lite.cuda_src.decide.mode_decision import mark_skipped, mode_decision
+from h264lite.cuda_src.entropy.entropy import write_slices
+from h264lite.cuda_src.inter.interpolate import extend_borders, interpolate
+from h264lite.cuda_src.intra.intra import intra
+from h264lite.cuda_src.intra.intra_estimate import intra_estimate
+from h264lite.cuda_src.loopfilter.deblock import deblock
+from h264lite.cuda_src.residual.compact import compact, index_length
+from h264lite.cuda_src.residual.inter_residual import inter_residual
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.cuda_src.runtime.device import DeviceArray
-from h264lite.cuda_src.search_centre import search_centre, subsample
-from h264lite.cuda_src.ssd import ssd
-from h264lite.cuda_src.subpel_refine import subpel_refine
+from h264lite.cuda_src.search.full_search import full_search
+from h264lite.cuda_src.search.search_centre import search_centre, subsample
+from h264lite.cuda_src.search.subpel_refine import subpel_refine
+from h264lite.cuda_src.source.convert import load_i420, load_rgb
+from h264lite.cuda_src.source.ssd import ssd
 from h264lite.scheduler.devices import why_no_cuda
 from h264lite.standard.macroblock import LAST_INTRA, I_4x4, P_16x16
 

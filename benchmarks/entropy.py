@@ -15,7 +15,7 @@ os.environ["NUMBA_NUM_THREADS"] = "1"
 
 import numpy as np
 from h264lite.benchmarks.clips import load
-from h264lite.cpu_simd import cabac, entropy
+from h264lite.cpu_simd.entropy import cabac, entropy
 from h264lite.encoder.encoder import Encoder
 from h264lite.jit.kernel import closed_kernel
 

@@ -18,7 +18,7 @@ os.environ["NUMBA_NUM_THREADS"] = "1"
 import numpy as np
 from h264lite.benchmarks.ceiling import SADS, Ceilings
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
-from h264lite.cpu_simd.full_search import full_search
+from h264lite.cpu_simd.search.full_search import full_search
 from h264lite.cpu_simd.simd.vector import NATIVE, PORTABLE, SIMD_LEVEL, WIDE
 
 WIDTH, HEIGHT, MERANGE, PAD = 1920, 1088, 16, 48

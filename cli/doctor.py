@@ -193,12 +193,13 @@ __all__ = ["examine", "lines", "run_doctor"]
 def kernel_problems() -> list[str]:
     """Stored kernels of encoder and decoder that are not loaded, and why."""
     root = Path(__file__).resolve().parent.parent
+    folders = [*sorted(path.parent for path in root.glob("cpu_simd/*/__init__.py")), root / "decoder"]
     if "numba" not in sys.modules:
-        places = [place for name in ("cpu_simd", "decoder") for place in find_cache_folder(root / name).readable]
+        places = [place for folder in folders for place in find_cache_folder(folder).readable]
         return sorted(problem for place in places for problem in _unusable(place))
-    for folder in (root / "cpu_simd", root / "decoder"):
+    for folder in folders:
         for source in folder.glob("[a-z]*.py"):
-            import_module(f"..{folder.name}.{source.stem}", __package__)
+            import_module(".".join(("", "", *folder.relative_to(root).parts, source.stem)), __package__)
     return problems_on_disk()
 
 

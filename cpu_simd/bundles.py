@@ -9,7 +9,7 @@ from collections import namedtuple
 import numpy as np
 
 from .decisions.quantise import DEAD_ZONE_INTER, DEAD_ZONE_INTRA
-from .scaling import FLAT_SCALING
+from .quantiser.scaling import FLAT_SCALING
 
 # Motion of list 1, and implicit weights, of streams without B frames
 NO_REF_IDX, NO_MV, NO_WEIGHTS = np.zeros((0, 4), np.int8), np.zeros((0, 16, 2), np.int16), np.zeros(0, np.int32)
@@ -238,7 +238,7 @@ InputRgb = namedtuple("InputRgb", (
     "red",  # the first sample of each colour
     "green",
     "blue",
-    "kind",  # the type of the samples, one of cpu_simd.convert.KINDS
+    "kind",  # the type of the samples, one of cpu_simd.source.convert.KINDS
     "step",  # from column to column
     "pitch",  # from row to row
     "low",  # bits of the float32 value of black

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..cpu_simd.bundles import CodingTools, Entries, Macroblocks
-from ..cpu_simd.ssd import totals
+from ..cpu_simd.source.ssd import totals
 from ..jit.compiling import clock
 from ..process import start_threads
 from ..scheduler.check import TwinDiffers
@@ -362,7 +362,7 @@ class Pipeline:
 
     def _bits_by_kind(self, frame: Frame, bits: int) -> tuple[int, ...]:
         """Headers, which are all but the others; vectors, luma levels, chroma levels. bits: of the access unit."""
-        from ..cpu_simd.bits_by_kind import CHROMA, LUMA, N_KINDS, UNIT, VECTORS, bits_by_kind  # few encodes need it
+        from ..cpu_simd.entropy.bits_by_kind import CHROMA, LUMA, N_KINDS, UNIT, VECTORS, bits_by_kind  # few encodes need it
 
         spec, config, kinds = frame.spec, self.config, np.empty(N_KINDS, np.int64)
         rows = np.array([*(row0 for row0, _ in spec.slices), config.mb_height], np.int32)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu_simd.entropy import begin_slice
+from ..cpu_simd.entropy.entropy import begin_slice
 from ..cpu_simd.layout import CHROMA_WEIGHTED, ENTRY_BYTES, LUMA_WEIGHTED
 from ..scheduler.frame_spec import MOST_NEEDED, FrameSpec, SliceHeaders, Weights
 from ..scheduler.frames.frame import Frame

@@ -4,6 +4,7 @@ import atexit
 import json
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,10 @@ IN_BACKGROUND = (
 # options that choose kernels of stages
 _CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bframes", "aq_mode", "bits_by_kind")
 # files of kernels that an option needs
-_ON_DEMAND = {"pattern_search", "step_search", "neighbour_vectors", "rd_candidates", "rd_candidates_b", "rd_decision",
-              "weighting", "settle_qp"}  # fmt: skip
+_ON_DEMAND = {
+    "search/pattern_search", "search/step_search", "search/neighbour_vectors", "decide/rd_candidates",
+    "decide/rd_candidates_b", "decide/rd_decision", "inter/weighting", "quantiser/settle_qp",
+}  # fmt: skip
 
 
 def will_compile(config: Config | None = None) -> bool:
@@ -38,9 +41,18 @@ def will_compile(config: Config | None = None) -> bool:
     config: of the encode; None: of one with default options.
     """
     needed = _needed(config or Config.from_options(width=32, height=32, device="cpu"))
-    cached = cached_modules(_KERNELS, needed)
+    cached = _cached(needed)
     _present.update(cached)
     return not needed <= cached
+
+
+def _cached(wanted: Iterable[str]) -> set[str]:
+    """Those of the `wanted` files, folder/file, of which all kernels are in the cache."""
+    folders: dict[str, set[str]] = {}
+    for name in wanted:
+        folder, _, file = name.partition("/")
+        folders.setdefault(folder, set()).add(file)
+    return {f"{folder}/{file}" for folder, names in folders.items() for file in cached_modules(_KERNELS / folder, names)}
 
 
 def _needed(config: Config) -> set[str]:
@@ -48,15 +60,16 @@ def _needed(config: Config) -> set[str]:
     needed = files(CPU, config.has_b_frames) - _ON_DEMAND
     by_bits = config.subme >= BY_BITS
     options = (
-        ("pattern_search", config.me not in SEARCHES), ("step_search", config.me == "step"),
-        ("neighbour_vectors", by_bits and config.cabac),
-        ("rd_candidates", by_bits and config.cabac),
-        ("rd_candidates_b", by_bits and config.cabac and config.has_b_frames),
-        ("rd_decision", by_bits and not config.cabac), ("weighting", config.weightp),
-        ("settle_qp", config.aq_mode > 0 or config.mbtree),
-        ("ac_energy", config.aq_mode > 0), ("aq_offsets", config.aq_mode > 0), ("macroblock_tree", config.mbtree),
-        ("logarithms", config.bitrate > 0),
-        ("bits_by_kind", config.bits_by_kind),
+        ("search/pattern_search", config.me not in SEARCHES), ("search/step_search", config.me == "step"),
+        ("search/neighbour_vectors", by_bits and config.cabac),
+        ("decide/rd_candidates", by_bits and config.cabac),
+        ("decide/rd_candidates_b", by_bits and config.cabac and config.has_b_frames),
+        ("decide/rd_decision", by_bits and not config.cabac), ("inter/weighting", config.weightp),
+        ("quantiser/settle_qp", config.aq_mode > 0 or config.mbtree),
+        ("source/ac_energy", config.aq_mode > 0), ("quantiser/aq_offsets", config.aq_mode > 0),
+        ("lookahead/macroblock_tree", config.mbtree),
+        ("quantiser/logarithms", config.bitrate > 0),
+        ("entropy/bits_by_kind", config.bits_by_kind),
     )  # fmt: skip
     needed |= {name for name, wanted in options if wanted}
     return needed

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser, SearchResult, SearchStart, StrengthData
 from h264lite.cpu_simd.simd.vector import PORTABLE, SIMD_LEVEL, WIDE
-from h264lite.cuda_src.deblock import deblock
-from h264lite.cuda_src.full_search import full_search
-from h264lite.cuda_src.interpolate import interpolate
+from h264lite.cuda_src.inter.interpolate import interpolate
+from h264lite.cuda_src.loopfilter.deblock import deblock
 from h264lite.cuda_src.runtime.device import Device
-from h264lite.cuda_src.subpel_refine import subpel_refine
+from h264lite.cuda_src.search.full_search import full_search
+from h264lite.cuda_src.search.subpel_refine import subpel_refine
 from h264lite.standard.macroblock import LAST_INTRA, I_4x4, P_16x16
 
 from .kernels import loop, scalar, wavefront

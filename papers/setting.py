@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from h264lite.cpu_simd import full_search as cpu
-from h264lite.cpu_simd import step_search as cpu_step
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
-from h264lite.cuda_src.full_search import full_search
+from h264lite.cpu_simd.search import full_search as cpu
+from h264lite.cpu_simd.search import step_search as cpu_step
 from h264lite.cuda_src.runtime.device import Device
+from h264lite.cuda_src.search.full_search import full_search
 
 
 @dataclass

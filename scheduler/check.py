@@ -94,7 +94,7 @@ class Twin:
 
     def call(self, where: str, function: str, names: Sequence[str], arguments: Sequence[object], native: Callable[[], Result],
              size: tuple[int, int], pad: int = 0) -> Result:  # fmt: skip
-        """Run file.function of cpu_simd/ in the twin and `native` here, and compare. Returns the result.
+        """Run folder/file.function of cpu_simd/ in the twin and `native` here, and compare. Returns the result.
 
         names: of the arguments, members in place of bundles; size: (width, height) of the frame in macroblocks; pad: border
         of its references.
@@ -139,7 +139,7 @@ def serve() -> None:
         try:
             file, function = name.split(".")
             args = [_thaw(value) for value in args]
-            result = getattr(import_module(f"..{CPU}.{file}", __package__), function)(*args)
+            result = getattr(import_module(f"..{CPU}.{file.replace('/', '.')}", __package__), function)(*args)
         except Exception as error:
             result = RuntimeError(f"{type(error).__name__}: {error}")
         pickle.dump((result, [value if isinstance(value, np.ndarray) else None for value in flat(args)]), answers, -1)

@@ -1,6 +1,7 @@
 """The stage table: name, function, arguments, split, stream and dependencies of each stage.
 
-A stage has one name everywhere: `function` is file.function in cpu_simd/ and, with the same arguments, in cuda_src/.
+A stage has one name everywhere: `function` is folder/file.function in cpu_simd/ and, with the same arguments, in
+cuda_src/.
 Arguments have the names of the table of arrays (arrays.py), which checks them at import, or of bundles of these (bundles.py),
 with their access before the name: `W:` written, `RW:` written in part or read before, so that its rows must be resident,
 none: read. A bundle has one access for all members, or one for each: `R,RW:slice_order`. Two arguments select the part of the
@@ -107,7 +108,7 @@ class Stage:
 
     def _import(self, folder: str) -> Kernel:
         file, function = self.function.split(".")
-        return getattr(import_module(f"..{folder}.{file}", __package__), function)
+        return getattr(import_module(f"..{folder}.{file.replace('/', '.')}", __package__), function)
 
     @cached_property
     def _getters_around_span(self) -> tuple[list[Getter], list[Getter]]:
@@ -134,173 +135,173 @@ class Stage:
 
 TABLE = (
     Stage(
-        "weight_reference", "weighting.weight_reference", EVEN, "encoder",
+        "weight_reference", "inter/weighting.weight_reference", EVEN, "encoder",
         "unweighted_luma reference_weights pad row0 row1 RW:reference_luma",
         after="interpolate", unplanned=True,
     ),
     Stage(
-        "subsample", "search_centre.subsample", EVEN, "encoder",
+        "subsample", "search/search_centre.subsample", EVEN, "encoder",
         "source_y reference_y pad row0 row1 W:coarse",
     ),
     Stage(  # where frames of a list may be far apart
-        "camera", "search_centre.camera", FRAME, "encoder",
+        "camera", "search/search_centre.camera", FRAME, "encoder",
         "coarse W:camera",
         optional=True,
     ),
     Stage(
-        "search_centre", "search_centre.search_centre", ROWS, "encoder",
+        "search_centre", "search/search_centre.search_centre", ROWS, "encoder",
         "source_y reference_y pad coarse previous qp merange max_mv_y row0 row1 W:start",
     ),
     Stage(
-        "full_search", "full_search.full_search", ROWS, "encoder",
+        "full_search", "search/full_search.full_search", ROWS, "encoder",
         "source_y reference_y pad start qp merange row0 row1 W:search_result partition_mask subme",
     ),
     Stage(
-        "pattern_search", "pattern_search.pattern_search", ROWS, "encoder",
+        "pattern_search", "search/pattern_search.pattern_search", ROWS, "encoder",
         "source_y reference_y pad start qp pattern row0 row1 W:search_result partition_mask subme",
         optional=True,
     ),
     Stage(
-        "step_search", "step_search.step_search", ROWS, "encoder",
+        "step_search", "search/step_search.step_search", ROWS, "encoder",
         "source_y reference_y pad start qp merange step_grid row0 row1 W:search_result",
         only=CPU,
     ),
     Stage(
-        "subpel_refine", "subpel_refine.subpel_refine", ROWS, "encoder",
+        "subpel_refine", "search/subpel_refine.subpel_refine", ROWS, "encoder",
         "source_y reference_luma pad predictor qp subme row0 row1 RW:search_result partition_mask",
         after="interpolate",
     ),
     Stage(
-        "neighbour_vectors", "neighbour_vectors.neighbour_vectors", ROWS, "encoder",
+        "neighbour_vectors", "search/neighbour_vectors.neighbour_vectors", ROWS, "encoder",
         "source_y reference_luma pad qp max_mv_y row0 row1 RW:predictor W:whole_mv RW:search_result partition_mask",
         optional=True,
     ),
     Stage(
-        "neighbour_vectors_again", "neighbour_vectors.neighbour_vectors_again", ROWS, "encoder",
+        "neighbour_vectors_again", "search/neighbour_vectors.neighbour_vectors_again", ROWS, "encoder",
         "source_y reference_luma pad qp max_mv_y row0 row1 RW:predictor whole_mv RW:search_result partition_mask",
         optional=True,
     ),
     Stage(
-        "intra_estimate", "intra_estimate.intra_estimate", ROWS, "encoder",
+        "intra_estimate", "intra/intra_estimate.intra_estimate", ROWS, "encoder",
         "source_y qp all_cost n_ref slice_first_mb tools row0 row1 W:intra_cost W:intra_modes",
     ),
     Stage(
-        "rd_candidates", "rd_candidates.rd_candidates", ROWS, "encoder",
+        "rd_candidates", "decide/rd_candidates.rd_candidates", ROWS, "encoder",
         "source references quantiser decision_settings tools row0 row1 RW,RW,R:searches RW,W:other_costs",
         optional=True,
     ),
     Stage(
-        "mode_decision", "mode_decision.mode_decision", TICKETS, "encoder",
+        "mode_decision", "decide/mode_decision.mode_decision", TICKETS, "encoder",
         "source_y luma_references searches other_costs slice_first_mb qp decision_settings W:progress row0 row1 W:motion",
     ),
     Stage(
-        "bipredict", "bipredict.bipredict", ROWS, "encoder",
+        "bipredict", "decide/bipredict.bipredict", ROWS, "encoder",
         "source_y luma_references searches qp decision_settings row0 row1 W:candidates",
         optional=True,
     ),
     Stage(
-        "rd_candidates_b", "rd_candidates_b.rd_candidates_b", ROWS, "encoder",
+        "rd_candidates_b", "decide/rd_candidates_b.rd_candidates_b", ROWS, "encoder",
         "source references quantiser decision_settings tools row0 row1 R,R,R,W:candidates RW,W:other_costs",
         optional=True,
     ),
     Stage(
-        "mode_decision_b", "mode_decision_b.mode_decision_b", TICKETS, "encoder",
+        "mode_decision_b", "decide/mode_decision_b.mode_decision_b", TICKETS, "encoder",
         "source references candidates colocated_still other_costs slice_first_mb decision_settings_b W:progress row0 row1 "
         "W:motion",
         optional=True,
     ),
     Stage(
-        "rd_decision", "rd_decision.rd_decision", TICKETS, "encoder",
+        "rd_decision", "decide/rd_decision.rd_decision", TICKETS, "encoder",
         "source references searches intra_cost slice_first_mb quantiser decision_settings W:progress row0 row1 W:motion "
         "W:residual",
         only=CPU,
     ),
     Stage(
-        "inter_residual", "inter_residual.inter_residual", ROWS, "8.4, 8.5",
+        "inter_residual", "residual/inter_residual.inter_residual", ROWS, "8.4, 8.5",
         "source references RW,R,RW,RW,RW,RW:motion quantiser tools row0 row1 W:rec W:residual",
     ),
     Stage(
-        "explicit_motion", "explicit_motion.explicit_motion", EVEN, "8.4.1.2.2",
+        "explicit_motion", "inter/explicit_motion.explicit_motion", EVEN, "8.4.1.2.2",
         "RW,RW,R,R,R,R:motion colocated_still slice_first_mb mb_width row0 row1",
         optional=True,
     ),
     Stage(
-        "intra", "intra.intra", SLICE_TICKETS, "8.3, 8.5",
+        "intra", "intra/intra.intra", SLICE_TICKETS, "8.3, 8.5",
         "source R,RW:slice_order n_ref intra_modes first_mb end_mb RW:intra_choice quantiser tools RW:rec RW:residual",
     ),
     Stage(  # of frames with a QP for each macroblock
-        "settle_qp", "settle_qp.settle_qp", SLICES, "7.4.5",
+        "settle_qp", "quantiser/settle_qp.settle_qp", SLICES, "7.4.5",
         "mb_type cbp slice_first_mb frame_params mb_width first_mb end_mb RW:qp",
         optional=True, unplanned=True,
     ),
     Stage(
-        "mark_skipped", "mode_decision.mark_skipped", EVEN, "8.4.1.1",
+        "mark_skipped", "decide/mode_decision.mark_skipped", EVEN, "8.4.1.1",
         "slice_first_mb ref_idx mv cbp mb_width row0 row1 RW:mb_type",
         D2H, after="extend_luma",
     ),
     Stage(
-        "deblock", "deblock.deblock", EVEN, "8.7",
+        "deblock", "loopfilter/deblock.deblock", EVEN, "8.7",
         "rec strength_data quantiser deblocking slice_first_mb row0 row1 W:out",
     ),
     Stage(
-        "keep_motion", "colocated.keep_motion", EVEN, "8.4.1.2.2",
+        "keep_motion", "inter/colocated.keep_motion", EVEN, "8.4.1.2.2",
         "motion mb_width row0 row1 W:kept",
         optional=True,
     ),
-    Stage("extend_luma", "interpolate.extend_borders", FRAME, "8.4.2.2", "RW:decoded_y pad"),
+    Stage("extend_luma", "inter/interpolate.extend_borders", FRAME, "8.4.2.2", "RW:decoded_y pad"),
     Stage(
-        "extend_cb", "interpolate.extend_borders", FRAME, "8.4.2.2",
+        "extend_cb", "inter/interpolate.extend_borders", FRAME, "8.4.2.2",
         "RW:decoded_u chroma_pad",
         SIDE, after="extend_luma",
     ),
     Stage(
-        "extend_cr", "interpolate.extend_borders", FRAME, "8.4.2.2",
+        "extend_cr", "inter/interpolate.extend_borders", FRAME, "8.4.2.2",
         "RW:decoded_v chroma_pad",
         SIDE, after="extend_luma",
     ),
     Stage(
-        "interpolate", "interpolate.interpolate", EVEN, "8.4.2.2.1",
+        "interpolate", "inter/interpolate.interpolate", EVEN, "8.4.2.2.1",
         "decoded_luma pad row0 row1",
         SIDE, after="extend_luma", parts="W:decoded_half",
     ),
     Stage(  # one wait serves all three SSD stages, which then fuse into one graph launch
-        "ssd_y", "ssd.ssd", EVEN, "encoder",
+        "ssd_y", "source/ssd.ssd", EVEN, "encoder",
         "source_y decoded_y pad height width luma_unit row0 row1 W:ssd_y",
         D2H, after="interpolate",
     ),
     Stage(
-        "ssd_u", "ssd.ssd", EVEN, "encoder",
+        "ssd_u", "source/ssd.ssd", EVEN, "encoder",
         "source_u decoded_u chroma_pad chroma_height chroma_width chroma_unit row0 row1 W:ssd_u",
         D2H,
     ),
     Stage(
-        "ssd_v", "ssd.ssd", EVEN, "encoder",
+        "ssd_v", "source/ssd.ssd", EVEN, "encoder",
         "source_v decoded_v chroma_pad chroma_height chroma_width chroma_unit row0 row1 W:ssd_v",
         D2H,
     ),
     # only on a GPU: input conversion, and results for the download
     Stage(
-        "load_i420", "convert.load_i420", FRAME, "encoder",
+        "load_i420", "source/convert.load_i420", FRAME, "encoder",
         "input_planes width height frame_params W:source W:qp",
         H2D, only=CUDA,
     ),
     Stage(
-        "load_rgb", "convert.load_rgb", FRAME, "encoder",
+        "load_rgb", "source/convert.load_rgb", FRAME, "encoder",
         "input_rgb width height frame_params W:source W:qp",
         H2D, only=CUDA,
     ),
     Stage(  # for the weights, of a frame that is on the GPU
-        "source_sums", "weighting.source_sums", FRAME, "encoder",
+        "source_sums", "inter/weighting.source_sums", FRAME, "encoder",
         "source width height W:block_sums",
         H2D, only=CUDA,
     ),
     Stage(
-        "compact", "compact.compact", FRAME, "encoder",
+        "compact", "residual/compact.compact", FRAME, "encoder",
         "mb_type cbp total_coeff levels mb_width W:level_index W:level_blocks",
         D2H, after="extend_luma", only=CUDA,
     ),
     Stage(  # after the other results, on the host or for the download
-        "write_slices", "entropy.write_slices", FRAME, "7.3.4, 9.2, 9.3",
+        "write_slices", "entropy/entropy.write_slices", FRAME, "7.3.4, 9.2, 9.3",
         "slice_first_mb slice_rows frame_params entries mb_width source macroblocks tools W:slice_data W:slice_sizes "
         "W:slice_bins",
         D2H, after="extend_luma", deferred=True,
@@ -308,11 +309,17 @@ TABLE = (
 )  # fmt: skip
 
 STAGES = {stage.name: stage for stage in TABLE}
-MORE_KERNELS = {"entropy": ("cabac_bins", "cabac_states", "cabac")}  # by file of cuda_src
-_B_STAGES = frozenset({"bipredict", "rd_candidates_b", "mode_decision_b", "explicit_motion", "colocated"})
+MORE_KERNELS = {"entropy/entropy": ("entropy/cabac_bins", "entropy/cabac_states", "entropy/cabac")}  # by file of cuda_src
+_B_STAGES = frozenset({
+    "decide/bipredict", "decide/rd_candidates_b", "decide/mode_decision_b", "inter/explicit_motion", "inter/colocated",
+})  # fmt: skip
 # Files of kernels that only streams with B frames need
 _B_KERNELS = {
-    CPU: _B_STAGES, CUDA: _B_STAGES | {"inter_residual_b", "cabac_bins_b", "entropy_b", "half_size", "lookahead"}
+    CPU: _B_STAGES,
+    CUDA: _B_STAGES | {
+        "residual/inter_residual_b", "entropy/cabac_bins_b", "entropy/entropy_b", "lookahead/half_size",
+        "lookahead/lookahead",
+    },
 }  # fmt: skip
 ENTROPY_STAGE = "write_slices"  # of each frame: writes its slice data
 
@@ -338,7 +345,7 @@ def load_launchers() -> None:
     for stage in TABLE:
         if stage.only != CPU:
             _ = stage.cuda_function
-    deblock = import_module(f"..{CUDA}.deblock", __package__)
+    deblock = import_module(f"..{CUDA}.loopfilter.deblock", __package__)
     for block in (16, 8):
         deblock.schedule(block)
 

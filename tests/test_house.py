@@ -36,8 +36,11 @@ SHORT = {
     "__main__.py": "an entry point",
     "version.py": "read by setup.cfg",
     "extras/ray.py": "the module h264lite.ray",
+    "scheduler/arguments.py": "types that files of all layers of the scheduler share",
     "scheduler/context_warmup.py": "what a worker process imports before all else",
     "standard/macroblock.py": "a table that all rooms share",
+    "cpu_simd/decisions/common.py": "numbers by stage: an edit compiles what reads them",
+    "cpu_simd/decisions/lookahead.py": "the same",
     "cpu_simd/simd/vector_type.py": "imports Numba, and so only where kernels are compiled",
     "cpu_simd/wavefront.py": "shared by stages that do not import each other",
 }
@@ -95,6 +98,14 @@ def test_files_are_not_tiny():
     tiny = {name for name in own if len((ROOT / name).read_text().splitlines()) < SHORTEST_FILE
             and not name.endswith("__init__.py") and not (ROOT / name).with_suffix(".cu").exists()}
     assert tiny == SHORT.keys(), "into the file that uses it, or a reason in SHORT"
+
+
+def test_twins_lie_in_folders_of_one_name():
+    """A stage's function is folder/file.function on both devices."""
+    places = {top: {name.split("/")[-1]: name.split("/")[1:-1] for name in SOURCES if name.startswith(f"{top}/")}
+              for top in ("cpu_simd", "cuda_src")}  # fmt: skip
+    both = {name for name in places["cpu_simd"].keys() & places["cuda_src"].keys() if name != "__init__.py"}
+    assert len(both) > 20 and not [name for name in both if places["cpu_simd"][name] != places["cuda_src"][name]]
 
 
 def test_functions_are_short():

@@ -69,7 +69,7 @@ def test_a_wheel_has_the_files_of_the_package_and_no_others(clone, wheel):
     expected = {f"h264lite/{name}" for name in files(clone)
                 if name[: name.rfind("/") + 1] in folders and name.endswith(INSTALLED) and name != "setup.py"}
     assert packed == expected
-    for name in ("py.typed", "cuda_src/intra.cu", "cuda_src/simd.cuh", "samples/make_clip.py",
+    for name in ("py.typed", "cuda_src/intra/intra.cu", "cuda_src/simd.cuh", "samples/make_clip.py",
                  "report/page/main.js"):  # fmt: skip
         assert f"h264lite/{name}" in packed
 

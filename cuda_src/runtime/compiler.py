@@ -39,7 +39,7 @@ class CompileError(DeviceUnavailable):
 
 
 def module_names() -> list[str]:
-    """The encoder's kernel files by their path without the ending: `deblock`."""
+    """The encoder's kernel files by their path without the ending: `loopfilter/deblock`."""
     return sorted(path.relative_to(HERE).with_suffix("").as_posix() for path in HERE.glob("**/*.cu"))
 
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...cpu_simd import aq_offsets as kernels
-from ...cpu_simd.ac_energy import ac_energies
 from ...cpu_simd.bundles import Planes
-from ...cpu_simd.settle_qp import smoothed_qps
+from ...cpu_simd.quantiser import aq_offsets as kernels
+from ...cpu_simd.quantiser.settle_qp import smoothed_qps
+from ...cpu_simd.source.ac_energy import ac_energies
 from ...scheduler.frame_spec import FrameSpec
 from ..settings.config import Config
 from .fixed_point import QP_SHIFT

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...cpu_simd import logarithms
+from ...cpu_simd.quantiser import logarithms
 
 LOG2_SHIFT, QP_SHIFT = logarithms.LOG2_SHIFT, logarithms.QP_SHIFT
 _MANTISSA = 48  # bits

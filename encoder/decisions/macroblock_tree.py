@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...cpu_simd.decisions.lookahead import AMOUNT_SHIFT, MOST_HIDDEN, MOST_WEIGHT_LOG2, SQUARE_SHIFT
-from ...cpu_simd.macroblock_tree import tree_offsets, tree_propagate
+from ...cpu_simd.lookahead.macroblock_tree import tree_offsets, tree_propagate
 from ...forks import cached_property
 from ...scheduler.frame_spec import FrameSpec, I
 from ...scheduler.lookahead.costs import CostPending, CostQuery, LookaheadCosts, TreeFrame, UsedMotion

@@ -10,8 +10,8 @@ from math import isqrt
 
 import numpy as np
 
+from ...cpu_simd.inter.weighting import block_sums
 from ...cpu_simd.layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, SUM_BLOCK, SUM_LINES
-from ...cpu_simd.weighting import block_sums
 from ...scheduler.frame_spec import MOST_ENTRIES, UNWEIGHTED, FrameSpec, P, Weights
 
 _LARGEST_LOG2 = 7  # of the denominators

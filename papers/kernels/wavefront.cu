@@ -1,5 +1,5 @@
 // Paper 004, to compare: the deblocking filter (8.7) as the wavefront of macroblocks, in the standard's order.
-#include "deblock_lines.cuh"
+#include "loopfilter/deblock_lines.cuh"
 #include "simd.cuh"
 
 // Copies rec_* into out_*, a macroblock a warp, for the wavefront, which filters in place.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
-from h264lite.cuda_src.deblock import interiors, strengths
+from h264lite.cuda_src.loopfilter.deblock import interiors, strengths
 from h264lite.cuda_src.runtime.array import DeviceArray, Stream
 
 MODULE = "papers/wavefront"
@@ -19,7 +19,7 @@ def deblock(
     out: Sequence[DeviceArray],  # uint8[H + 2 pad, W + 2 pad] and half of it twice: the interior is written
     stream: Stream | None = None,
 ) -> None:
-    """8.7: the frames that cuda_src.deblock.deblock gives."""
+    """8.7: the frames that cuda_src.loopfilter.deblock.deblock gives."""
     device, (height, width) = planes[0].device, planes[0].shape
     mb_width, mb_height = width // 16, height // 16
     *strength_data, qp = state

@@ -8,8 +8,8 @@ import time
 
 import numpy as np
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
-from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.layout import PARTITIONS
+from h264lite.cpu_simd.search.full_search import full_search
 from h264lite.papers.kernels import scalar
 from h264lite.samples.make_clip import make_frames
 

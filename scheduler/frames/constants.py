@@ -6,7 +6,7 @@ import numpy as np
 
 from ...cpu_simd.decisions.quantise import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
 from ...cpu_simd.decisions.search import DIA, HEX, UMH
-from ...cpu_simd.scaling import scaling_table
+from ...cpu_simd.quantiser.scaling import scaling_table
 from ..arguments import Array, State
 from ..coding_settings import CodingSettings
 

@@ -46,7 +46,7 @@ class GpuSource:
         return self.buffer.sums
 
     def energies(self) -> np.ndarray:
-        """int32[n_mb], as cpu_simd.ac_energy, as long as the frame waits; GpuLost."""
+        """int32[n_mb], as cpu_simd.source.ac_energy, as long as the frame waits; GpuLost."""
         self._wait()
         return self.buffer.energies
 

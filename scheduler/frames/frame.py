@@ -99,7 +99,7 @@ class Frame(FrameArrays[np.ndarray]):
         size = Size(mb_width, mb_height)
         self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if downloaded
         self.keep_reconstruction = True  # whether `decoded` of this frame is downloaded
-        self.levels_packed = False  # the loop ran on GPUs: `levels` were downloaded packed (cuda_src/compact.py)
+        self.levels_packed = False  # the loop ran on GPUs: `levels` were downloaded packed (cuda_src/residual/compact.py)
         self.slice_data: np.ndarray = _allocate("slice_data", size, np.zeros)  # pages exist once written
         self.frame_params = np.zeros(HEADER_BITS + mb_height, np.int32)
         self.write_slices: Callable[[], None] = nothing  # the entropy stage, if the loop leaves it to a task
@@ -331,7 +331,7 @@ class HostFrame(Frame):
         """Unpack the downloaded blocks into `levels`, if they were packed."""
         if not self.levels_packed:
             return
-        from ...cpu_simd.expand import expand  # for device hybrid only
+        from ...cpu_simd.residual.expand import expand  # for device hybrid only
 
         mb_width, mb_height = self._size
         expand(self.level_index, self.level_blocks, mb_width, 0, mb_height, self._dirty_blocks, self.levels)

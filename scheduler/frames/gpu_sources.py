@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from ...cpu_simd.bundles import Planes
-from ...cuda_src.ac_energy import ac_energies
 from ...cuda_src.runtime.array import Event
 from ...cuda_src.runtime.device import GpuLost
+from ...cuda_src.source.ac_energy import ac_energies
 from ..arguments import State
 from ..arrays import ARRAYS, SOURCES
 from ..coding_settings import CodingSettings

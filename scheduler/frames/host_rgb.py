@@ -30,7 +30,7 @@ class RgbFrame(NamedTuple):
         self, planes: Sequence[np.ndarray], run: Callable[[Sequence[Part]], None] | None = None, threads: int = 1
     ) -> bool:
         """Write the display area of planes; whether samples are far outside of the range. run: runs parts concurrently."""
-        from ...cpu_simd.convert import HostRgb, load_rgb  # frames on a GPU need none of its kernels
+        from ...cpu_simd.source.convert import HostRgb, load_rgb  # frames on a GPU need none of its kernels
 
         outside, rows = np.zeros(1, np.int32), (self.height + 1) // 2
         rgb = HostRgb(self.memory, *self.places, np.float32(self.low), scale(self.low, self.high), outside)

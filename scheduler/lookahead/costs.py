@@ -100,7 +100,7 @@ class LookaheadCosts(Protocol):
     def start_tree(self, frames: list[TreeFrame], count: int, strength: int) -> bool:
         """Start the tree of the frames, in coding order, for the offsets of the `count` first ones; False: it cannot.
 
-        strength: as of tree_offsets (cpu_simd/macroblock_tree.py). One tree at a time.
+        strength: as of tree_offsets (cpu_simd/lookahead/macroblock_tree.py). One tree at a time.
         """
 
     def tree(self, wait: bool) -> list[np.ndarray] | None:

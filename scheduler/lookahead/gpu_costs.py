@@ -15,9 +15,9 @@ from numpy.typing import DTypeLike
 from ...cpu_simd.bundles import HalfSize
 from ...cpu_simd.decisions.lookahead import LOOK_PAD
 from ...cpu_simd.layout import COARSE_PAD
-from ...cuda_src.half_size import half_size
-from ...cuda_src.levels import count_samples, replace_samples
-from ...cuda_src.lookahead import (
+from ...cuda_src.lookahead.half_size import half_size
+from ...cuda_src.lookahead.levels import count_samples, replace_samples
+from ...cuda_src.lookahead.lookahead import (
     CAMERA_WORDS,
     SUM,
     WORDS,
@@ -40,7 +40,7 @@ from .brightness import brightness, levels_between
 from .costs import CostPending, CostQuery, Luma, TreeFrame, position_between
 from .gpu_tree import GpuTree
 
-KERNELS = "half_size", "lookahead", "lookahead_intra", "levels", "macroblock_tree"  # files
+KERNELS = tuple(f"lookahead/{name}" for name in ("half_size", "lookahead", "lookahead_intra", "levels", "macroblock_tree"))
 COUNTS = 256 // (2 * WORDS)  # rows of the table that the counts of a frame's samples take, int32[256]
 LEVELS = 256 // (8 * WORDS)  # rows of the table that levels take, uint8[256]
 MOST_PAIRS, MOST_TRIPLES = 31, 64  # of a batch

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ...cpu_simd.macroblock_tree import TREE_LOG2
-from ...cuda_src.lookahead import WORDS, Motion, Used, lookahead_both
-from ...cuda_src.macroblock_tree import AFTER, AMOUNT, GIFTS, OFFSETS, tree_job, tree_offsets, tree_propagate
+from ...cpu_simd.lookahead.macroblock_tree import TREE_LOG2
+from ...cuda_src.lookahead.lookahead import WORDS, Motion, Used, lookahead_both
+from ...cuda_src.lookahead.macroblock_tree import AFTER, AMOUNT, GIFTS, OFFSETS, tree_job, tree_offsets, tree_propagate
 from ...cuda_src.runtime.array import Stream
 from ...cuda_src.runtime.device import Device, DeviceArray
 from .costs import CostPending, CostQuery, TreeFrame

@@ -13,8 +13,8 @@ import numpy as np
 
 from ...cpu_simd.bundles import HalfSize
 from ...cpu_simd.decisions.lookahead import LOOK_PAD
-from ...cpu_simd.half_size import half_size, half_size_arrays
-from ...cpu_simd.lookahead import (
+from ...cpu_simd.lookahead.half_size import half_size, half_size_arrays
+from ...cpu_simd.lookahead.lookahead import (
     lookahead_both,
     lookahead_camera,
     lookahead_intra,
@@ -43,7 +43,8 @@ Both = tuple[Halves, int, Motions]  # the first arguments of lookahead_both
 
 
 class FrameCosts:
-    """Costs of the frames of a stream, by their numbers in display order, in bits at a lambda of 1 (cpu_simd/lookahead.py).
+    """Costs of the frames of a stream, by their numbers in display order, in bits at a lambda of 1
+    (cpu_simd/lookahead/lookahead.py).
 
     Those of a frame are sums over its macroblocks without those at the border, which predict worse than they will.
     """

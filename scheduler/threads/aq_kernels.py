@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ...cpu_simd.ac_energy import energies
-from ...cpu_simd.aq_offsets import find_error_weights, find_offsets
 from ...cpu_simd.bundles import Planes
+from ...cpu_simd.quantiser.aq_offsets import find_error_weights, find_offsets
+from ...cpu_simd.source.ac_energy import energies
 from ...jit.atomics import store_release
 from ...jit.intrinsics import carray, intrinsic, ir, types
 from ...jit.kernel import kernel

@@ -31,7 +31,7 @@ def test_what_is_no_compute_capability(text, capsys):
 def nvcc(monkeypatch):
     """The kernel files that are compiled, by capability; `ssd` is compiled before."""
     calls = {}
-    monkeypatch.setattr(compiler, "compiled", lambda name, capability: Path("there") if name == "ssd" else None)
+    monkeypatch.setattr(compiler, "compiled", lambda name, capability: Path("there") if name == "source/ssd" else None)
     monkeypatch.setattr(compiler, "load_codes", lambda names, capability: calls.setdefault(capability, names))
     monkeypatch.setattr(compiler, "known_architectures", lambda: ("80", "90"))
     monkeypatch.setattr(facts, "gpus", lambda: [])
@@ -48,7 +48,7 @@ def nvcc(monkeypatch):
 def test_what_is_compiled(nvcc, words, capabilities, host, capsys):
     assert cli.main(["compile", *words]) == 0
     assert nvcc.pop(host) and set(nvcc) == capabilities
-    assert all("ssd" not in names and "intra" in names for names in nvcc.values())
+    assert all("source/ssd" not in names and "intra/intra" in names for names in nvcc.values())
 
 
 def test_the_gpus_of_the_machine(nvcc, monkeypatch, capsys):

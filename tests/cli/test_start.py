@@ -28,7 +28,8 @@ OF_OPTIONS = {
         "encoder.decisions.buffer_control", "encoder.decisions.given_types", "scheduler.lookahead.host_costs",
         "encoder.decisions.macroblock_tree", "encoder.decisions.qp_source", "encoder.decisions.rate_control",
         "encoder.decisions.second_pass", "encoder.decisions.weights", "encoder.workers.workers", "encoder.files.output_mp4",
-        "scheduler.lookahead.gpu_or_host", "cpu_simd.bipredict", "cpu_simd.mode_decision_b", "cpu_simd.macroblock_tree",
+        "scheduler.lookahead.gpu_or_host", "cpu_simd.decide.bipredict",
+        "cpu_simd.decide.mode_decision_b", "cpu_simd.lookahead.macroblock_tree",
         "cli.charts.chart", "cli.charts.timeline", "analysis.analyse", "decoder.decoder", "report", "cluster.pipeline",
         "scheduler.hybrid.planner",
     )

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.bipredict import bipredict
 from h264lite.cpu_simd.bundles import Candidates, DecisionSettings, LumaReferences, Searches
+from h264lite.cpu_simd.decide.bipredict import bipredict
 from h264lite.cpu_simd.decisions.common import COST_NOT_REFINED, LAMBDA
 from h264lite.cpu_simd.layout import N_B_CHOICES, N_B_EXTRAS, PARTITIONS
 from h264lite.standard.tables import UE_BITS

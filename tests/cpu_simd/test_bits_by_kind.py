@@ -4,8 +4,8 @@ from math import log2
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.bits_by_kind import CHROMA, LUMA, N_KINDS, OTHER, UNIT, VECTORS, bits_by_kind
 from h264lite.cpu_simd.bundles import CodingTools, Entries, Macroblocks
+from h264lite.cpu_simd.entropy.bits_by_kind import CHROMA, LUMA, N_KINDS, OTHER, UNIT, VECTORS, bits_by_kind
 from h264lite.cpu_simd.layout import CB_DC, HEADER_BITS
 from h264lite.standard import macroblock as mbk
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.block_costs import Layers, fill_layers, half_satds, predict_layers, sads, sads_of_octets, satds
+from h264lite.cpu_simd.costs.block_costs import Layers, fill_layers, half_satds, predict_layers, sads, sads_of_octets, satds
 from h264lite.cpu_simd.simd.vector import store
 from h264lite.jit.kernel import kernel
 

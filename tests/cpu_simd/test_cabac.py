@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import cabac
-from h264lite.cpu_simd.entropy import write_slices
+from h264lite.cpu_simd.entropy import cabac
+from h264lite.cpu_simd.entropy.entropy import write_slices
 from h264lite.cpu_simd.layout import BYPASS, TERMINATE
 from h264lite.jit.kernel import closed_kernel
 from h264lite.standard.cavlc import MAX_LEVEL

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import cabac_bits
-from h264lite.cpu_simd.cabac_bits import B_SLICE, EMPTY, I_SLICE, N_BITS, ONE_BIT, P_SLICE, STATE_BITS, fill_bits
 from h264lite.cpu_simd.cabac_typical import TYPICAL_M_N
+from h264lite.cpu_simd.costs import cabac_bits
+from h264lite.cpu_simd.costs.cabac_bits import B_SLICE, EMPTY, I_SLICE, N_BITS, ONE_BIT, P_SLICE, STATE_BITS, fill_bits
 from h264lite.standard import cabac_contexts as tables
 
 from ..support.naive_cabac_bits import bits_of_bins, residual_bins, suffix_bins

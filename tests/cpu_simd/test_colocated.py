@@ -2,7 +2,7 @@
 
 import numpy as np
 from h264lite.cpu_simd.bundles import KeptMotion, Motion
-from h264lite.cpu_simd.colocated import keep_motion
+from h264lite.cpu_simd.inter.colocated import keep_motion
 from h264lite.standard.macroblock import I_PCM
 
 from ..support.b_macroblocks import make_intra, random_motion

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-import h264lite.cpu_simd.deblock as stage
+import h264lite.cpu_simd.loopfilter.deblock as stage
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData

@@ -3,7 +3,7 @@
 import h264lite
 import numpy as np
 import pytest
-from h264lite.cpu_simd.entropy import write_slices
+from h264lite.cpu_simd.entropy.entropy import write_slices
 from h264lite.standard import macroblock as mbk
 from h264lite.standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, nal_unit
 from h264lite.standard.syntax import HIGH, Pps, SliceHeader, Sps, write_pps, write_slice_header, write_sps

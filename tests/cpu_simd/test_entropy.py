@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.cavlc import close_sink, open_sink, put_block, put_se, put_te, put_ue, residual_block_bits
-from h264lite.cpu_simd.entropy import begin_slice, write_slices
+from h264lite.cpu_simd.entropy.cavlc import close_sink, open_sink, put_block, put_se, put_te, put_ue, residual_block_bits
+from h264lite.cpu_simd.entropy.entropy import begin_slice, write_slices
 from h264lite.cpu_simd.layout import ENTRY_BYTES, N_LEVEL_BLOCKS
 from h264lite.standard import bits as standard_bits
 from h264lite.standard.cavlc import MAX_LEVEL, NC_CLASS

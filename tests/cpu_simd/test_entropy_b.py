@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.entropy import write_slices
+from h264lite.cpu_simd.entropy.entropy import write_slices
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP, B_8x8, B_8x16, B_16x8, B_16x16
 from h264lite.standard.tables import B_MB_TYPES
 

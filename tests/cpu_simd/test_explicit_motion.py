@@ -2,8 +2,8 @@
 
 import numpy as np
 from h264lite.cpu_simd.bundles import Motion
-from h264lite.cpu_simd.explicit_motion import explicit_motion
-from h264lite.cpu_simd.mode_decision import mark_skipped
+from h264lite.cpu_simd.decide.mode_decision import mark_skipped
+from h264lite.cpu_simd.inter.explicit_motion import explicit_motion
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP, B_SUB_DIRECT, I_PCM, P_SKIP, B_8x8, P_16x16
 
 from ..support import naive

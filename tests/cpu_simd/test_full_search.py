@@ -5,7 +5,7 @@ import pytest
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.decisions.common import COST_NOT_REFINED, LAMBDA, QUICK, QUIET
 from h264lite.cpu_simd.decisions.search import ALL_PARTITIONS, EVERY
-from h264lite.cpu_simd.full_search import full_search
+from h264lite.cpu_simd.search.full_search import full_search
 from h264lite.cpu_simd.simd.vector import NATIVE, PORTABLE, SIMD_LEVEL
 
 from ..support import naive

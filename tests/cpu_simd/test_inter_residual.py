@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, References, Residual
-from h264lite.cpu_simd.inter_residual import inter_residual
-from h264lite.cpu_simd.interpolate import interpolate
-from h264lite.cpu_simd.motion_compensation import predict_inter
+from h264lite.cpu_simd.inter.interpolate import interpolate
+from h264lite.cpu_simd.inter.motion_compensation import predict_inter
+from h264lite.cpu_simd.residual.inter_residual import inter_residual
 from h264lite.jit.kernel import closed_kernel
 from h264lite.scheduler.frame_spec import NO_WEIGHTS, UNWEIGHTED, Weights
 from h264lite.standard.macroblock import (

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.interpolate import extend_borders, interpolate
+from h264lite.cpu_simd.inter.interpolate import extend_borders, interpolate
 
 from ..support import naive
 

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual, SliceOrder
-from h264lite.cpu_simd.intra import intra
+from h264lite.cpu_simd.intra.intra import intra
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA, I_4x4, I_8x8, I_16x16, P_16x16
 
 from ..support.bundles import named

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import intra_cost as cost
 from h264lite.cpu_simd.bundles import CodingTools
-from h264lite.cpu_simd.cabac_bits import I_SLICE, N_BITS, ONE_BIT, P_SLICE, fill_bits
+from h264lite.cpu_simd.costs.cabac_bits import I_SLICE, N_BITS, ONE_BIT, P_SLICE, fill_bits
 from h264lite.cpu_simd.decisions.common import RD_MOST
 from h264lite.cpu_simd.decisions.intra import INTRA_ERROR
+from h264lite.cpu_simd.intra import intra_cost as cost
 from h264lite.standard.cabac_contexts import CTX_PREV_INTRA_MODE, CTX_REM_INTRA_MODE
 
 from .test_intra import empty_state, picture, run

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import CodingTools
 from h264lite.cpu_simd.decisions.common import LAMBDA
-from h264lite.cpu_simd.intra_estimate import intra_estimate
+from h264lite.cpu_simd.intra.intra_estimate import intra_estimate
 
 from ..support import naive
 from ..support.quantiser import constant

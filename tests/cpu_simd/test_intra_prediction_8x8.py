@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import intra_prediction_8x8 as kernels
+from h264lite.cpu_simd.intra import intra_prediction_8x8 as kernels
 
 from ..support import naive_8x8
 

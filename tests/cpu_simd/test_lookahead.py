@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.half_size import half_size, half_size_arrays
-from h264lite.cpu_simd.lookahead import (
+from h264lite.cpu_simd.lookahead.half_size import half_size, half_size_arrays
+from h264lite.cpu_simd.lookahead.lookahead import (
     lookahead_both,
     lookahead_camera,
     lookahead_intra,

@@ -1,8 +1,8 @@
 """Scores and bounds of levels against their plain definitions."""
 
 import numpy as np
-from h264lite.cpu_simd import macroblock_coding
 from h264lite.cpu_simd.layout import N_LEVEL_BLOCKS
+from h264lite.cpu_simd.residual import macroblock_coding
 from h264lite.standard.cavlc import MAX_LEVEL
 
 

@@ -4,7 +4,7 @@ from math import log2
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.macroblock_tree import tree_offsets, tree_propagate
+from h264lite.cpu_simd.lookahead.macroblock_tree import tree_offsets, tree_propagate
 
 SEED = 19
 SIZES = [(1, 1), (3, 2), (7, 5), (2, 9)]  # macroblocks

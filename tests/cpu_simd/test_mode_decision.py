@@ -14,11 +14,11 @@ from h264lite.cpu_simd.bundles import (
     SearchResult,
     SearchStart,
 )
+from h264lite.cpu_simd.decide.mode_decision import mark_skipped, mode_decision
 from h264lite.cpu_simd.decisions.common import BY_COST
-from h264lite.cpu_simd.full_search import full_search
-from h264lite.cpu_simd.intra_estimate import intra_estimate
-from h264lite.cpu_simd.mode_decision import mark_skipped, mode_decision
-from h264lite.cpu_simd.subpel_refine import subpel_refine
+from h264lite.cpu_simd.intra.intra_estimate import intra_estimate
+from h264lite.cpu_simd.search.full_search import full_search
+from h264lite.cpu_simd.search.subpel_refine import subpel_refine
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP, P_SKIP, B_8x8, B_16x16, I_16x16, P_16x8, P_16x16
 
 from ..support import naive

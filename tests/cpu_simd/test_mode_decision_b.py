@@ -5,10 +5,10 @@ import threading
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import DecisionSettingsB, Planes
-from h264lite.cpu_simd.cost import QUARTER_SAMPLES, quarter_offsets
+from h264lite.cpu_simd.costs.cost import QUARTER_SAMPLES, quarter_offsets
+from h264lite.cpu_simd.decide.mode_decision_b import mode_decision_b
 from h264lite.cpu_simd.decisions.common import LAMBDA, SAD, SATD
-from h264lite.cpu_simd.direct import predict_direct, quadrant_distortions
-from h264lite.cpu_simd.mode_decision_b import mode_decision_b
+from h264lite.cpu_simd.inter.direct import predict_direct, quadrant_distortions
 from h264lite.decoder import layout as decoder_layout
 from h264lite.decoder.direct import spatial_direct
 from h264lite.decoder.layout import (

@@ -1,8 +1,8 @@
 """mv_prediction against the clauses written word by word, on random pictures with slices and intra macroblocks."""
 
 import numpy as np
+from h264lite.cpu_simd.inter.mv_prediction import predict_mv, predict_skip_mv
 from h264lite.cpu_simd.layout import PARTITIONS
-from h264lite.cpu_simd.mv_prediction import predict_mv, predict_skip_mv
 
 from ..support import naive
 

@@ -5,7 +5,7 @@ import pytest
 from h264lite.cpu_simd.bundles import SearchResult
 from h264lite.cpu_simd.decisions.common import LAMBDA
 from h264lite.cpu_simd.layout import PARTITIONS
-from h264lite.cpu_simd.neighbour_vectors import neighbour_vectors, neighbour_vectors_again
+from h264lite.cpu_simd.search.neighbour_vectors import neighbour_vectors, neighbour_vectors_again
 
 from ..support import naive
 from ..support.quantiser import varying

@@ -5,8 +5,8 @@ import pytest
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.decisions.common import COST_NOT_REFINED, LAMBDA, QUICK, QUIET
 from h264lite.cpu_simd.decisions.search import ALL_PARTITIONS, DIA, EVERY, HEX, SMALL_PARTITIONS, UMH
-from h264lite.cpu_simd.full_search import full_search
-from h264lite.cpu_simd.pattern_search import pattern_search
+from h264lite.cpu_simd.search.full_search import full_search
+from h264lite.cpu_simd.search.pattern_search import pattern_search
 from h264lite.cpu_simd.simd.vector import PORTABLE, SIMD_LEVEL
 
 from ..support import naive

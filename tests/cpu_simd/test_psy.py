@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.cost import QUARTER_SAMPLES, Target, quarter_offsets
-from h264lite.cpu_simd.psy import energy_difference, luma_energy, predicted_difference
+from h264lite.cpu_simd.costs.cost import QUARTER_SAMPLES, Target, quarter_offsets
+from h264lite.cpu_simd.costs.psy import energy_difference, luma_energy, predicted_difference
 from h264lite.jit.kernel import closed_kernel
 
 from .test_inter_residual import reference_pool

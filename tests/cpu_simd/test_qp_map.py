@@ -16,13 +16,13 @@ from h264lite.cpu_simd.bundles import (
     SearchResult,
     SearchStart,
 )
-from h264lite.cpu_simd.full_search import full_search
-from h264lite.cpu_simd.interpolate import interpolate
-from h264lite.cpu_simd.intra_estimate import intra_estimate
-from h264lite.cpu_simd.rd_decision import rd_decision
-from h264lite.cpu_simd.search_centre import search_centre, subsample
-from h264lite.cpu_simd.step_search import step_search
-from h264lite.cpu_simd.subpel_refine import subpel_refine
+from h264lite.cpu_simd.decide.rd_decision import rd_decision
+from h264lite.cpu_simd.inter.interpolate import interpolate
+from h264lite.cpu_simd.intra.intra_estimate import intra_estimate
+from h264lite.cpu_simd.search.full_search import full_search
+from h264lite.cpu_simd.search.search_centre import search_centre, subsample
+from h264lite.cpu_simd.search.step_search import step_search
+from h264lite.cpu_simd.search.subpel_refine import subpel_refine
 
 from ..support.bundles import coarse_shape
 from ..support.cuda_cases import padded, plane, shifted

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, Motion, OtherCosts, Planes, Quantiser, Searches
-from h264lite.cpu_simd.cabac_bits import N_BITS, P_SLICE, fill_bits
+from h264lite.cpu_simd.costs.cabac_bits import N_BITS, P_SLICE, fill_bits
+from h264lite.cpu_simd.decide.rd_candidates import rd_candidates
 from h264lite.cpu_simd.decisions.common import LAMBDA, RD_CHROMA_WEIGHT
 from h264lite.cpu_simd.decisions.quantise import CHOICE_DISTORTION
-from h264lite.cpu_simd.motion_compensation import predict_inter
-from h264lite.cpu_simd.rd_candidates import rd_candidates
+from h264lite.cpu_simd.inter.motion_compensation import predict_inter
 from h264lite.standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_CHROMA, CTX_CBP_LUMA
 from h264lite.standard.macroblock import P_8x8, P_8x16, P_16x8, P_16x16
 from h264lite.standard.tables import QP_CHROMA, QUANT_MF, ZIGZAG_4x4

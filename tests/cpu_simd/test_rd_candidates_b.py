@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import Candidates, CodingTools, DecisionSettings, Motion, OtherCosts, Planes, Quantiser
-from h264lite.cpu_simd.cabac_bits import B_SLICE, N_BITS, fill_bits
+from h264lite.cpu_simd.costs.cabac_bits import B_SLICE, N_BITS, fill_bits
+from h264lite.cpu_simd.decide.rd_candidates_b import rd_candidates_b
 from h264lite.cpu_simd.decisions.common import LAMBDA
+from h264lite.cpu_simd.inter.motion_compensation import predict_inter
 from h264lite.cpu_simd.layout import N_B_CHOICES, N_B_EXTRAS
-from h264lite.cpu_simd.motion_compensation import predict_inter
-from h264lite.cpu_simd.rd_candidates_b import rd_candidates_b
 from h264lite.standard.macroblock import P_8x8
 from h264lite.standard.tables import QP_CHROMA
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import bit_costs, rd_decision
 from h264lite.cpu_simd.bundles import Motion, Residual
+from h264lite.cpu_simd.costs import bit_costs
+from h264lite.cpu_simd.decide import rd_decision
 from h264lite.standard.macroblock import LAST_INTRA, P_SKIP
 
 from ..support import naive_entropy, round_trip, sequences

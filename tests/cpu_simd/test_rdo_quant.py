@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.cavlc import residual_block_bits
-from h264lite.cpu_simd.rdo_quant import bits_of, weigh_blocks
+from h264lite.cpu_simd.entropy.cavlc import residual_block_bits
+from h264lite.cpu_simd.quantiser.rdo_quant import bits_of, weigh_blocks
 from h264lite.jit.kernel import kernel
 from h264lite.standard.cavlc import COEFF_TOKEN, NC_CLASS, RUN_BEFORE, TOTAL_ZEROS
 

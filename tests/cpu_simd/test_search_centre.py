@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import Coarse, PreviousMotion, SearchStart
 from h264lite.cpu_simd.decisions.common import LAMBDA
-from h264lite.cpu_simd.search_centre import search_centre, subsample
+from h264lite.cpu_simd.search.search_centre import search_centre, subsample
 
 from ..support import naive
 from ..support.bundles import coarse_shape

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.settle_qp import settle_qp
+from h264lite.cpu_simd.quantiser.settle_qp import settle_qp
 from h264lite.standard.macroblock import B_SKIP, I_PCM, P_SKIP, I_4x4, I_16x16, P_8x8, P_16x16
 
 KINDS = np.array([I_4x4, I_16x16, I_PCM, P_SKIP, P_16x16, P_8x8, B_SKIP], np.uint8)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.ssd import ssd, totals
+from h264lite.cpu_simd.source.ssd import ssd, totals
 from h264lite.standard.macroblock import MB_TYPE_NAMES
 
 SEED = 77

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.decisions.common import LAMBDA
-from h264lite.cpu_simd.full_search import full_search
+from h264lite.cpu_simd.search.full_search import full_search
+from h264lite.cpu_simd.search.step_search import step_search
 from h264lite.cpu_simd.simd.vector import PORTABLE, SIMD_LEVEL
-from h264lite.cpu_simd.step_search import step_search
 
 from ..support import naive
 from ..support.quantiser import constant

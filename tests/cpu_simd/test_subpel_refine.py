@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.decisions.common import COST_NOT_REFINED, LAMBDA
-from h264lite.cpu_simd.full_search import full_search
-from h264lite.cpu_simd.subpel_refine import subpel_refine
+from h264lite.cpu_simd.search.full_search import full_search
+from h264lite.cpu_simd.search.subpel_refine import subpel_refine
 
 from ..support import naive
 from ..support.quantiser import constant

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import transform
 from h264lite.cpu_simd.decisions.quantise import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, DEAD_ZONE_NEAREST
+from h264lite.cpu_simd.residual import transform
 from h264lite.standard import tables
 
 from ..support.naive_reconstruction import chroma_dc, inverse_scan, luma_dc, residual_4x4

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import transform_8x8
 from h264lite.cpu_simd.decisions.quantise import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, DEAD_ZONE_NEAREST
-from h264lite.cpu_simd.transform import BUFFER, RATIOS
+from h264lite.cpu_simd.residual import transform_8x8
+from h264lite.cpu_simd.residual.transform import BUFFER, RATIOS
 from h264lite.standard import tables
 from h264lite.standard.cavlc import MAX_LEVEL
 from h264lite.standard.macroblock import BLOCK_TO_RASTER

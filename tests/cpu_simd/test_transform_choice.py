@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import cabac_bits, transform_choice
+from h264lite.cpu_simd.costs import cabac_bits
 from h264lite.cpu_simd.decisions.quantise import CHOICE_DISTORTION, CHOICE_MOST_RATIO
-from h264lite.cpu_simd.transform import RATIOS, quantise_strips
-from h264lite.cpu_simd.transform_8x8 import quantise_8x8
+from h264lite.cpu_simd.residual import transform_choice
+from h264lite.cpu_simd.residual.transform import RATIOS, quantise_strips
+from h264lite.cpu_simd.residual.transform_8x8 import quantise_8x8
 from h264lite.jit.kernel import closed_kernel
 from h264lite.standard import tables
 from h264lite.standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_LUMA

@@ -4,12 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import trellis
-from h264lite.cpu_simd.cabac_bits import EMPTY, I_SLICE, N_BITS, P_SLICE, fill_bits
+from h264lite.cpu_simd.costs.cabac_bits import EMPTY, I_SLICE, N_BITS, P_SLICE, fill_bits
 from h264lite.cpu_simd.decisions.quantise import RDO_ONE, TRELLIS_INTER, TRELLIS_INTRA
-from h264lite.cpu_simd.macroblock_coding import BY_CABAC, Rounding
-from h264lite.cpu_simd.transform import RATIOS
-from h264lite.cpu_simd.trellis import LONGEST
+from h264lite.cpu_simd.quantiser import trellis
+from h264lite.cpu_simd.quantiser.trellis import LONGEST
+from h264lite.cpu_simd.residual.macroblock_coding import BY_CABAC, Rounding
+from h264lite.cpu_simd.residual.transform import RATIOS
 from h264lite.standard.tables import QUANT_MF, ZIGZAG_4x4
 
 from ..support.naive_cabac_bits import bits_of_bins, residual_bins

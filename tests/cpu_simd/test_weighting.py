@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.weighting import block_sums, weight_reference
+from h264lite.cpu_simd.inter.weighting import block_sums, weight_reference
 
 from .test_inter_residual import WEIGHTS
 

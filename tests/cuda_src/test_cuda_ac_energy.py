@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import Planes
-from h264lite.cuda_src.ac_energy import ac_energies
+from h264lite.cuda_src.source.ac_energy import ac_energies
 from h264lite.encoder.decisions.adaptive_quantisation import energies
 
 from ..cuda_emulator.fixtures import device  # noqa: F401

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import bipredict as cpu
 from h264lite.cpu_simd.bundles import DecisionSettings
-from h264lite.cuda_src import bipredict as cuda
+from h264lite.cpu_simd.decide import bipredict as cpu
+from h264lite.cuda_src.decide import bipredict as cuda
 
 from ..cpu_simd.test_bipredict import CASES, MAX_MV_Y, SEED, blank, case
 from ..cuda_emulator.fixtures import device  # noqa: F401

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import Planes
-from h264lite.cpu_simd.entropy import write_slices as cpu_write_slices
+from h264lite.cpu_simd.entropy.entropy import write_slices as cpu_write_slices
 from h264lite.cpu_simd.layout import BYPASS, ENTRY_BYTES, HEADER_BITS, TERMINATE
-from h264lite.cuda_src import cabac
-from h264lite.cuda_src.cabac import CHUNK
-from h264lite.cuda_src.entropy import write_slices
+from h264lite.cuda_src.entropy import cabac
+from h264lite.cuda_src.entropy.cabac import CHUNK
+from h264lite.cuda_src.entropy.entropy import write_slices
 from h264lite.standard.cavlc import MAX_LEVEL
 from h264lite.standard.macroblock import I_PCM, P_SKIP, I_16x16
 
@@ -29,7 +29,9 @@ def put(engine, symbol):
 
 
 def encoded(words: list[np.ndarray], samples: list[bytes], header: int, init: int, slice_qp: int) -> str:
-    """A slice: zeros for its header, then code words, bins as in cpu_simd/cabac.py, each but the last followed by samples."""
+    """A slice: zeros for its header, then code words, bins as in cpu_simd/entropy/cabac.py, each but the last followed by
+    samples.
+    """
     engine = naive_cabac.Engine(init, slice_qp)
     text = "0" * header
     for n, word in enumerate(words):

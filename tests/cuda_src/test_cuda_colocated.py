@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import colocated as cpu
 from h264lite.cpu_simd.bundles import Motion
-from h264lite.cuda_src.colocated import keep_motion
+from h264lite.cpu_simd.inter import colocated as cpu
+from h264lite.cuda_src.inter.colocated import keep_motion
 
 from ..cpu_simd.test_colocated import blank_kept, random_frame
 from ..cuda_emulator.fixtures import device  # noqa: F401

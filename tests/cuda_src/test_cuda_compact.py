@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.expand import expand
 from h264lite.cpu_simd.layout import LUMA_DC
-from h264lite.cuda_src.compact import compact, index_length
+from h264lite.cpu_simd.residual.expand import expand
+from h264lite.cuda_src.residual.compact import compact, index_length
 from h264lite.standard.macroblock import I_PCM, P_SKIP, RASTER_TO_BLOCK, I_4x4, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
 
 from ..cuda_emulator.fixtures import device  # noqa: F401

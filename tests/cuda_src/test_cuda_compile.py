@@ -79,10 +79,11 @@ def test_every_architecture(architecture, tmp_path):
 @needs_nvcc
 def test_fatbins_are_taken_while_the_sources_stand(tmp_path, monkeypatch):
     """Without nvcc, too; and no longer when the source has changed."""
-    name = "ssd"
-    for path in compiler.HERE.iterdir():
-        if path.suffix in (".cu", ".cuh"):
-            (tmp_path / path.name).write_bytes(path.read_bytes())
+    name = "source/ssd"
+    for path in compiler.HERE.glob("**/*.cu*"):
+        place = tmp_path / path.relative_to(compiler.HERE)
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(path.read_bytes())
     monkeypatch.setattr(compiler, "HERE", tmp_path)
     compiler.module_key.cache_clear()
     compiler.build_fatbins(("80", "90"), [name])
@@ -117,7 +118,7 @@ def build(into, monkeypatch, **variables):
 def test_a_wheel_without_kernels(tmp_path, monkeypatch):
     files, _ = build(tmp_path, monkeypatch, H264LITE_FATBIN="0")
     assert "h264lite/setup.py" not in files
-    assert "h264lite/cuda_src/intra.cu" in files and not any(name.endswith(".fatbin") for name in files)
+    assert "h264lite/cuda_src/intra/intra.cu" in files and not any(name.endswith(".fatbin") for name in files)
 
 
 def test_without_nvcc_a_build_goes_on(monkeypatch, capsys):
@@ -151,7 +152,7 @@ def compiling(tmp_path, monkeypatch):
     monkeypatch.setattr(compiler, "run_nvcc", run_nvcc)
     find_no_compiler(monkeypatch)
     monkeypatch.setattr(compiler, "STAMP", "none")
-    monkeypatch.setattr(compiler, "_cached_name", lambda name, arch, version: f"{name}-{arch}.cubin")
+    monkeypatch.setattr(compiler, "_cached_name", lambda name, arch, version: f"{name.replace('/', '-')}-{arch}.cubin")
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path))
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
@@ -160,8 +161,10 @@ def compiling(tmp_path, monkeypatch):
 
 def test_modules_are_compiled_once(compiling):
     cache, calls = compiling
-    assert compiler.load_codes(["ssd", "intra"], (9, 0)) == compiler.load_codes(["ssd", "intra"], (9, 0))
-    assert sorted(calls) == ["intra", "ssd"] and sorted(os.listdir(cache)) == ["intra-sm_90.cubin", "ssd-sm_90.cubin"]
+    names = ["source/ssd", "intra/intra"]
+    assert compiler.load_codes(names, (9, 0)) == compiler.load_codes(names, (9, 0))
+    assert sorted(calls) == sorted(names)
+    assert sorted(os.listdir(cache)) == ["intra-intra-sm_90.cubin", "source-ssd-sm_90.cubin"]
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -169,12 +172,12 @@ def test_damaged_modules_are_replaced(compiling, how):
     """And count as not compiled before."""
     (cache, calls), rng = compiling, random.Random(how)
     for k in range(20):
-        compiler.load_code("ssd", (9, 0))
-        path = cache / "ssd-sm_90.cubin"
+        compiler.load_code("source/ssd", (9, 0))
+        path = cache / "source-ssd-sm_90.cubin"
         path.write_bytes(break_it(path.read_bytes(), how, rng))
-        assert compiler.compiled("ssd", (9, 0)) is None
-        assert compiler.load_code("ssd", (9, 0)) == f"ssd {k + 2}".encode()
-        assert compiler.compiled("ssd", (9, 0)) == path
+        assert compiler.compiled("source/ssd", (9, 0)) is None
+        assert compiler.load_code("source/ssd", (9, 0)) == f"source/ssd {k + 2}".encode()
+        assert compiler.compiled("source/ssd", (9, 0)) == path
     assert len(calls) == 21
 
 
@@ -182,12 +185,12 @@ def test_modules_of_other_users_are_not_loaded(compiling):
     cache, calls = compiling
     told = []
     with cache_checks.messages_to(told.append):
-        compiler.load_code("ssd", (9, 0))
-        (cache / "ssd-sm_90.cubin").chmod(0o666)
-        assert compiler.load_code("ssd", (9, 0)) == b"ssd 2"
-        assert told == [f"{cache / 'ssd-sm_90.cubin'} may be written by other users: not loaded"]
+        compiler.load_code("source/ssd", (9, 0))
+        (cache / "source-ssd-sm_90.cubin").chmod(0o666)
+        assert compiler.load_code("source/ssd", (9, 0)) == b"source/ssd 2"
+        assert told == [f"{cache / 'source-ssd-sm_90.cubin'} may be written by other users: not loaded"]
         cache.chmod(0o777)
-        assert compiler.load_code("ssd", (9, 0)) == compiler.load_code("ssd", (9, 0)) == b"ssd 3"
+        assert compiler.load_code("source/ssd", (9, 0)) == compiler.load_code("source/ssd", (9, 0)) == b"source/ssd 3"
     folder = compiler.cache_folder()
     assert folder.is_relative_to(tempfile.gettempdir()) and folder == compiler.cache_folder() and len(calls) == 3
     assert len(told) == 2 and told[1].startswith(f"{cache} may be written by other users") and "set H264LITE_CACHE" in told[1]
@@ -203,7 +206,7 @@ def test_a_full_disk_under_the_cache(compiling, monkeypatch):
 
     monkeypatch.setattr(cache_checks, "write", full)
     with cache_checks.messages_to(told.append):
-        assert compiler.load_codes(["ssd", "intra", "deblock"], (9, 0))
+        assert compiler.load_codes(["source/ssd", "intra/intra", "loopfilter/deblock"], (9, 0))
     assert len(calls) == 3 and len(told) == 1 and f"({cache}: no space left on device)" in told[0]
 
 
@@ -212,7 +215,7 @@ def test_without_threads_modules_are_compiled_in_turn(compiling, monkeypatch):
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    assert compiler.load_codes(["ssd", "intra"], (9, 0)) == [b"ssd 1", b"intra 2"]
+    assert compiler.load_codes(["source/ssd", "intra/intra"], (9, 0)) == [b"source/ssd 1", b"intra/intra 2"]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "\0"])
@@ -220,11 +223,12 @@ def test_a_damaged_list_of_a_release_is_not_believed(tmp_path, monkeypatch, text
     monkeypatch.setattr(compiler, "HERE", tmp_path)
     monkeypatch.setattr(compiler, "module_key", lambda name: "key")
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path))
-    (tmp_path / "ssd.fatbin").write_bytes(b"code")
-    (tmp_path / compiler.STAMP).write_text(json.dumps({"ssd": "key"}))
-    assert compiler.compiled("ssd", (9, 0)) == tmp_path / "ssd.fatbin"
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "ssd.fatbin").write_bytes(b"code")
+    (tmp_path / compiler.STAMP).write_text(json.dumps({"source/ssd": "key"}))
+    assert compiler.compiled("source/ssd", (9, 0)) == tmp_path / "source" / "ssd.fatbin"
     (tmp_path / compiler.STAMP).write_text(text)
-    assert compiler.compiled("ssd", (9, 0)) is None
+    assert compiler.compiled("source/ssd", (9, 0)) is None
 
 
 def test_nvcc_is_asked_for_its_version_once_for_each_file_of_it(tmp_path, monkeypatch):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import convert
 from h264lite.cpu_simd.bundles import InputPlanes, InputRgb, Planes
-from h264lite.cpu_simd.convert import KINDS, HostRgb
-from h264lite.cuda_src.convert import load_i420, load_rgb
+from h264lite.cpu_simd.source import convert
+from h264lite.cpu_simd.source.convert import KINDS, HostRgb
 from h264lite.cuda_src.runtime.device import DeviceArray
+from h264lite.cuda_src.source.convert import load_i420, load_rgb
 from h264lite.scheduler.frames.frame import Frame
 
 from ..cuda_emulator.fixtures import device  # noqa: F401

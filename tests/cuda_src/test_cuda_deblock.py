@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import deblock as cpu
 from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
-from h264lite.cuda_src import deblock as cuda
+from h264lite.cpu_simd.loopfilter import deblock as cpu
+from h264lite.cuda_src.loopfilter import deblock as cuda
 
 from ..cpu_simd.test_deblock import arguments, random_b_state, random_planes, random_state
 from ..cuda_emulator.fixtures import device  # noqa: F401

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from h264lite.cuda_src.interpolate import extend_borders
+from h264lite.cuda_src.inter.interpolate import extend_borders
 from h264lite.cuda_src.runtime import device as device_module
 
 from ..cuda_emulator.driver import Context, EmulatedDriver, Error
@@ -22,7 +22,8 @@ def driver(request):
 
 
 def test_import_takes_no_cuda():
-    code = "import sys, h264lite.cuda_src.runtime.device, h264lite.cuda_src.full_search; assert 'pycuda' not in sys.modules"
+    code = ("import sys, h264lite.cuda_src.runtime.device, h264lite.cuda_src.search.full_search; "
+            "assert 'pycuda' not in sys.modules")
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 

@@ -134,7 +134,7 @@ def test_errors_have_the_kinds_and_texts_of_pycuda():
     with pytest.raises(face.MemoryError, match=r"cuMemAlloc failed: .*out of memory"):
         face.mem_alloc(1 << 21)
     with pytest.raises(face.Error, match="cuModuleGetFunction failed: no kernel nothing"):
-        face.load_emulated("ssd").get_function("nothing")
+        face.load_emulated("source/ssd").get_function("nothing")
     assert issubclass(face.MemoryError, face.Error) and face.LogicError is face.Error
 
 
@@ -145,7 +145,7 @@ def test_a_context_frees_what_was_made_in_it():
     for lost in (False, True):
         context = face.Device(0).retain_primary_context()
         context.push()
-        face.Stream(), face.Event(), face.load_emulated("ssd")
+        face.Stream(), face.Event(), face.load_emulated("source/ssd")
         context.pop()
         assert len(bindings.cuda._objects) == 3 and emulated.gpus[0].holders == 1
         context.abandon() if lost else context.detach()

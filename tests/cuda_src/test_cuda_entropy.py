@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import entropy
-from h264lite.cuda_src import entropy as cuda_entropy
+from h264lite.cpu_simd.entropy import entropy
+from h264lite.cuda_src.entropy import entropy as cuda_entropy
 from h264lite.standard.cavlc import MAX_LEVEL
 from h264lite.standard.macroblock import I_PCM, P_SKIP, I_16x16
 

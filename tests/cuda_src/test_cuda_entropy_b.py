@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import entropy
-from h264lite.cuda_src import cabac
-from h264lite.cuda_src import entropy as cuda_entropy
+from h264lite.cpu_simd.entropy import entropy
+from h264lite.cuda_src.entropy import cabac
+from h264lite.cuda_src.entropy import entropy as cuda_entropy
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP
 
 from ..cuda_emulator.fixtures import device  # noqa: F401

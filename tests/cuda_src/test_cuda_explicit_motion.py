@@ -1,10 +1,10 @@
 """CUDA twins of explicit_motion and, for what stands beside I_PCM, of mark_skipped: the same types."""
 
 import numpy as np
-from h264lite.cpu_simd import explicit_motion as cpu
-from h264lite.cpu_simd import mode_decision as cpu_decision
-from h264lite.cuda_src.explicit_motion import explicit_motion
-from h264lite.cuda_src.mode_decision import mark_skipped
+from h264lite.cpu_simd.decide import mode_decision as cpu_decision
+from h264lite.cpu_simd.inter import explicit_motion as cpu
+from h264lite.cuda_src.decide.mode_decision import mark_skipped
+from h264lite.cuda_src.inter.explicit_motion import explicit_motion
 
 from ..cpu_simd.test_explicit_motion import p_frame, random_frame
 from ..cuda_emulator.fixtures import device  # noqa: F401

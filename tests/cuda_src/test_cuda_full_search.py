@@ -4,11 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import full_search as cpu
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.decisions.common import COST_NOT_REFINED, QUICK
 from h264lite.cpu_simd.decisions.search import ALL_PARTITIONS, EVERY, SMALL_PARTITIONS
-from h264lite.cuda_src.full_search import full_search
+from h264lite.cpu_simd.search import full_search as cpu
+from h264lite.cuda_src.search.full_search import full_search
 
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..support.bundles import blank, uploaded

@@ -60,12 +60,12 @@ def test_decisions_are_generated():
     assert len(set(names)) == len(names)
     assert {"BITS_INTRA", "REFINE_MARGIN_8x4", "RDO_BIT", "COARSE_SCALE", "MOST_HIDDEN"} <= set(names)
     typed = re.compile(rf"constexpr [^;]*\b({'|'.join(names)}) = |^(?:\w+, )*({'|'.join(names)})(?:, \w+)* = ", re.MULTILINE)
-    for path in [*compiler.HERE.glob("*.cu*"), *compiler.HERE.glob("*.py")]:
+    for path in [*compiler.HERE.glob("**/*.cu*"), *compiler.HERE.glob("**/*.py")]:
         assert not typed.search(path.read_text()), path
 
 
 def test_a_launcher_is_the_source_of_its_header():
-    from h264lite.cuda_src import full_search, search_centre
+    from h264lite.cuda_src.search import full_search, search_centre
 
     text = headers.GENERATED["search_centre_launch.cuh"]()
     numbers = {name: int(value) for name, value in re.findall(r"constexpr int (\w+) = (\d+);", text)}

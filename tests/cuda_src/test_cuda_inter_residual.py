@@ -4,9 +4,9 @@ import copy
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import inter_residual as cpu
 from h264lite.cpu_simd.bundles import CodingTools, Motion, Planes, Residual
-from h264lite.cuda_src.inter_residual import inter_residual
+from h264lite.cpu_simd.residual import inter_residual as cpu
+from h264lite.cuda_src.residual.inter_residual import inter_residual
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4
 
 from ..cpu_simd.test_inter_residual import WEIGHTS, b_references, random_state, reference_pool

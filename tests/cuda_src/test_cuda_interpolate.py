@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import interpolate as cpu
-from h264lite.cuda_src.interpolate import extend_borders, interpolate
+from h264lite.cpu_simd.inter import interpolate as cpu
+from h264lite.cuda_src.inter.interpolate import extend_borders, interpolate
 
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..support.cuda_cases import KINDS, SEED, SIZES, padded, plane

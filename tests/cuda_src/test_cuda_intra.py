@@ -4,9 +4,9 @@ import copy
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import intra as cpu
 from h264lite.cpu_simd.bundles import CodingTools, IntraChoice, Planes, Residual, SliceOrder
-from h264lite.cuda_src.intra import intra
+from h264lite.cpu_simd.intra import intra as cpu
+from h264lite.cuda_src.intra.intra import intra
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_8x8, I_16x16, P_16x16
 
 from ..cpu_simd.test_intra import empty_state, given_modes, picture

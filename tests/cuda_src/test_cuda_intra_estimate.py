@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import intra_estimate as cpu
 from h264lite.cpu_simd.bundles import CodingTools
 from h264lite.cpu_simd.decisions.intra import AS_8x8
-from h264lite.cuda_src.intra_estimate import intra_estimate
+from h264lite.cpu_simd.intra import intra_estimate as cpu
+from h264lite.cuda_src.intra.intra_estimate import intra_estimate
 
 from ..cpu_simd.test_intra import picture
 from ..cuda_emulator.fixtures import device  # noqa: F401

@@ -68,7 +68,7 @@ def test_the_stream_of_a_kernel(device):  # noqa: F811
     with device.record_calls() as recording:
         planes[0].fill(7, one)
         for stream, plane in zip((two, None, one), (*planes, planes[0])):
-            device.launch("interpolate", "extend_borders", (1, 2), (64, 8), [plane, 64, 16, 4], stream)
+            device.launch("inter/interpolate", "extend_borders", (1, 2), (64, 8), [plane, 64, 16, 4], stream)
         device.record(device.event(), one)
     launches = list(recording.launches())
     assert [(k, name) for k, name, _ in launches] == [(k, "extend_borders") for k in (1, 2, 3)]

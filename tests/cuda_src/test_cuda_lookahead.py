@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import half_size as cpu_half_size
-from h264lite.cpu_simd import lookahead as cpu
-from h264lite.cuda_src import half_size as cuda_half_size
-from h264lite.cuda_src import lookahead as cuda
+from h264lite.cpu_simd.lookahead import half_size as cpu_half_size
+from h264lite.cpu_simd.lookahead import lookahead as cpu
+from h264lite.cuda_src.lookahead import half_size as cuda_half_size
+from h264lite.cuda_src.lookahead import lookahead as cuda
 
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..support.bundles import blank

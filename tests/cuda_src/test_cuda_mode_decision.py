@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import interpolate as cpu_interpolate
-from h264lite.cpu_simd import mode_decision as cpu
 from h264lite.cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, OtherCosts, Searches
+from h264lite.cpu_simd.decide import mode_decision as cpu
 from h264lite.cpu_simd.decisions.common import LAMBDA
-from h264lite.cuda_src import mode_decision as cuda
+from h264lite.cpu_simd.inter import interpolate as cpu_interpolate
+from h264lite.cuda_src.decide import mode_decision as cuda
 from h264lite.standard.macroblock import B_DIRECT
 
 from ..cuda_emulator.fixtures import device  # noqa: F401

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import mode_decision_b as cpu
 from h264lite.cpu_simd.bundles import DecisionSettingsB, Planes
-from h264lite.cuda_src import mode_decision_b as cuda
+from h264lite.cpu_simd.decide import mode_decision_b as cpu
+from h264lite.cuda_src.decide import mode_decision_b as cuda
 
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..support.b_scenes import results, scene

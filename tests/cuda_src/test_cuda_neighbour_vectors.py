@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import neighbour_vectors as cpu
 from h264lite.cpu_simd.decisions.search import ALL_PARTITIONS, SMALL_PARTITIONS
-from h264lite.cuda_src import neighbour_vectors as cuda
+from h264lite.cpu_simd.search import neighbour_vectors as cpu
+from h264lite.cuda_src.search import neighbour_vectors as cuda
 
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..support.bundles import uploaded

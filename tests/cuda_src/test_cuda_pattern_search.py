@@ -4,11 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import pattern_search as cpu
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.decisions.common import COST_NOT_REFINED, QUICK
 from h264lite.cpu_simd.decisions.search import ALL_PARTITIONS, DIA, EVERY, HEX, SMALL_PARTITIONS, UMH
-from h264lite.cuda_src.pattern_search import pattern_search
+from h264lite.cpu_simd.search import pattern_search as cpu
+from h264lite.cuda_src.search.pattern_search import pattern_search
 
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..support.bundles import blank, uploaded

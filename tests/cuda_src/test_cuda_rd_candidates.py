@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import rd_candidates as cpu
 from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, OtherCosts, Planes
-from h264lite.cuda_src.rd_candidates import rd_candidates
+from h264lite.cpu_simd.decide import rd_candidates as cpu
+from h264lite.cuda_src.decide.rd_candidates import rd_candidates
 
 from ..cpu_simd.test_inter_residual import reference_pool
 from ..cpu_simd.test_intra import picture

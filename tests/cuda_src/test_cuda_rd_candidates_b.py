@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import rd_candidates_b as cpu
 from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, OtherCosts, Planes
-from h264lite.cuda_src.rd_candidates_b import rd_candidates_b
+from h264lite.cpu_simd.decide import rd_candidates_b as cpu
+from h264lite.cuda_src.decide.rd_candidates_b import rd_candidates_b
 
 from ..cpu_simd.test_intra import picture
 from ..cpu_simd.test_rd_candidates_b import b_pool, choices, noisy

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import search_centre as cpu
 from h264lite.cpu_simd.bundles import Coarse, PreviousMotion, SearchStart
-from h264lite.cuda_src.search_centre import search_centre, subsample
+from h264lite.cpu_simd.search import search_centre as cpu
+from h264lite.cuda_src.search.search_centre import search_centre, subsample
 
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..support.bundles import blank, coarse_shape, uploaded

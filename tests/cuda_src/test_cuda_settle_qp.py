@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import settle_qp as cpu
-from h264lite.cuda_src.settle_qp import settle_qp
+from h264lite.cpu_simd.quantiser import settle_qp as cpu
+from h264lite.cuda_src.quantiser.settle_qp import settle_qp
 
 from ..cpu_simd.test_settle_qp import random_frame
 from ..cuda_emulator.fixtures import device  # noqa: F401

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import ssd as cpu
-from h264lite.cuda_src.ssd import ssd
+from h264lite.cpu_simd.source import ssd as cpu
+from h264lite.cuda_src.source.ssd import ssd
 
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..support.cuda_cases import KINDS, plane

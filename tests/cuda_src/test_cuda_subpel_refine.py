@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import interpolate as cpu_interpolate
-from h264lite.cpu_simd import subpel_refine as cpu
 from h264lite.cpu_simd.bundles import SearchResult
-from h264lite.cuda_src.subpel_refine import subpel_refine
+from h264lite.cpu_simd.inter import interpolate as cpu_interpolate
+from h264lite.cpu_simd.search import subpel_refine as cpu
+from h264lite.cuda_src.search.subpel_refine import subpel_refine
 
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..support.bundles import uploaded

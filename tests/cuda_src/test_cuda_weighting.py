@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd import weighting as cpu
 from h264lite.cpu_simd.bundles import Planes
-from h264lite.cuda_src.weighting import source_sums, weight_reference
+from h264lite.cpu_simd.inter import weighting as cpu
+from h264lite.cuda_src.inter.weighting import source_sums, weight_reference
 from h264lite.encoder.decisions.weights import frame_sums, sums_of_blocks
 
 from ..cpu_simd.test_inter_residual import WEIGHTS

@@ -96,7 +96,7 @@ def test_kernels_that_may_start_early_wait_before_they_use_memory():
             kernels += 1
     assert kernels > 15 and not calls.waits(papers.MODULES[0], 1)
     version = 80
-    assert not calls.waits("intra", 2)
+    assert not calls.waits("intra/intra", 2)
 
 
 def test_the_first_failure_ends_it():

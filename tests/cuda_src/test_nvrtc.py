@@ -47,14 +47,15 @@ def test_modules_by_nvrtc_are_kept(tmp_path, monkeypatch):
     library = nvrtc.find(None)
     monkeypatch.setenv(compiler.VARIABLE, "nvrtc")
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path))
-    code = compiler.load_code("ssd", (9, 0))
+    code = compiler.load_code("source/ssd", (9, 0))
     (kept,) = (tmp_path / "h264lite" / "cuda").iterdir()
-    assert kept.name.startswith(f"ssd-sm_90-nvrtc{library.version}-") and compiler.compiled("ssd", (9, 0)) == kept
+    assert kept.name.startswith(f"source-ssd-sm_90-nvrtc{library.version}-") and compiler.compiled("source/ssd", (9,
+                                0)) == kept
     monkeypatch.setattr(nvrtc.Nvrtc, "compile", None)
-    assert compiler.load_code("ssd", (9, 0)) == code
+    assert compiler.load_code("source/ssd", (9, 0)) == code
     monkeypatch.undo()
     assert library.target((9, 0)) == "sm_90" and library.target((99, 0)) == f"compute_{library.architectures[-1]}"
-    code, _ = library.compile(compiler.sources("ssd"), library.target((99, 0)))
+    code, _ = library.compile(compiler.sources("source/ssd"), library.target((99, 0)))
     assert b".entry ssd(" in code and code.endswith(b"\0")
     with pytest.raises(nvrtc.NvrtcError, match=r"does not know compute capability 1\.0"):
         library.target((1, 0))
@@ -63,10 +64,10 @@ def test_modules_by_nvrtc_are_kept(tmp_path, monkeypatch):
 @needs_nvrtc
 def test_what_nvrtc_refuses_is_told(monkeypatch):
     monkeypatch.setenv(compiler.VARIABLE, "nvrtc")
-    monkeypatch.setattr(compiler, "sources", lambda name: {"ssd.cu": "int nonsense = ;"})
+    monkeypatch.setattr(compiler, "sources", lambda name: {"source/ssd.cu": "int nonsense = ;"})
     monkeypatch.setattr(compiler, "compiled", lambda *given: None)
     with pytest.raises(devices.DeviceUnavailable, match=r"NVRTC [\d.]+ refused ssd.cu:\n.*expected an expression"):
-        compiler.load_code("ssd", (9, 0))
+        compiler.load_code("source/ssd", (9, 0))
 
 
 # ---- which one
@@ -101,7 +102,7 @@ def machine(monkeypatch, tmp_path):
 BOTH = [(12, "/a/libnvrtc.so.12"), (13, "/b/libnvrtc.so.13")]
 
 
-def why(names=("ssd",)):
+def why(names=("source/ssd",)):
     return compiler.why_no_kernels(names, (9, 0))
 
 

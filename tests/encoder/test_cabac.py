@@ -3,8 +3,8 @@
 import h264lite
 import numpy as np
 import pytest
-from h264lite.cpu_simd.entropy import write_slices
-from h264lite.cpu_simd.mv_prediction import predict_skip_mv
+from h264lite.cpu_simd.entropy.entropy import write_slices
+from h264lite.cpu_simd.inter.mv_prediction import predict_skip_mv
 from h264lite.encoder.slice_writer import cabac_zero_words
 from h264lite.scheduler.stages import BY_BITS
 from h264lite.standard import macroblock as mbk

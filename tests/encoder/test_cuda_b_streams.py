@@ -136,7 +136,7 @@ def test_kernels_of_b_frames_are_loaded_for_them_alone(driver):  # noqa: F811
     clip = round_trip.noise_clip(16, 16, 3, 3)
     round_trip.encode(clip, 16, 16, device="cuda")
     of_b = files(CUDA, True) - files(CUDA)
-    assert not of_b & set(loaded) and {"bipredict", "mode_decision_b", "entropy_b"} <= of_b
+    assert not of_b & set(loaded) and {"decide/bipredict", "decide/mode_decision_b", "entropy/entropy_b"} <= of_b
     with h264lite.Encoder(16, 16, device="cuda", bframes=1):
         assert of_b <= set(loaded)
     of_p, of_both = (frame_steps(1, subme=6, cabac=True, n_ref1=lists - 1, b_stream=lists == 2) for lists in (1, 2))

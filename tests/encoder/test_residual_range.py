@@ -53,7 +53,9 @@ def one_transform_8(x: list) -> list:
 
 @pytest.mark.parametrize("transform", (one_transform_4, one_transform_8))
 def test_all_values_follow_from_the_residual(transform) -> None:
-    """The factor of cpu_simd/residual_range.py: the largest value of two directions by the largest residual sample."""
+    """The factor of cpu_simd/residual/residual_range.py: the largest value of two directions by the largest residual
+    sample.
+    """
     n = 4 if transform is one_transform_4 else 8
     values = np.array(transform(list(np.eye(n))))
     of_samples = values @ np.linalg.inv(values[-n:])

@@ -35,7 +35,7 @@ def test_an_encode_on_one_gpu_imports_neither_the_planner_nor_files():
     assert {"scheduler.cuda_executor", "encoder.writer"} <= names
     unwanted = {
         "scheduler.hybrid.planner", "scheduler.hybrid.tuning_file", "scheduler.hybrid.executor", "mp4.muxer",
-        "cpu_simd.convert", "cpu_simd.expand", "encoder.files.video", "encoder.files.opening",
+        "cpu_simd.source.convert", "cpu_simd.residual.expand", "encoder.files.video", "encoder.files.opening",
     }  # fmt: skip
     assert not names & unwanted
 

@@ -189,12 +189,12 @@ def test_an_edit_wherever_a_kernel_depends_gives_it_a_new_entry(tmp_path, monkey
 
 def test_stamps_of_the_package_find_its_imports():
     """Those of a stage: helpers, vectors, tables."""
-    paths, pending = set(), [str(Path(sources.__file__).parents[1] / "cpu_simd" / "intra.py")]
+    paths, pending = set(), [str(Path(sources.__file__).parents[1] / "cpu_simd" / "intra" / "intra.py")]
     while pending:
         path = pending.pop()
         if path not in paths:
             paths.add(path)
             pending += sources._read(path)[1]
     names = {f"{path.parent.name}/{path.stem}" for path in map(Path, paths)}
-    assert {"cpu_simd/transform", "simd/vector", "standard/tables", "jit/kernel"} <= names
-    assert "cpu_simd/step_search" not in names
+    assert {"residual/transform", "simd/vector", "standard/tables", "jit/kernel"} <= names
+    assert "search/step_search" not in names

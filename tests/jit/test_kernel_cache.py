@@ -212,11 +212,13 @@ def kernels(tmp_path, monkeypatch):
     monkeypatch.setattr(kernel_place, "_candidates", lambda sources: [tmp_path / "cache" / sources.name])
     place = first_run.kernel_cache_folder()
     for module in sorted(files(CPU, True) | first_run._needed(Config.from_options(width=32, height=32, device="cpu"))):
+        folder, _, file = module.partition("/")
+        saved = kernel_place.find_cache_folder(first_run._KERNELS / folder).folder
         for name in ("one", "two"):
-            base = f"{module}.{name}-7{numba_free.ENDING}"
+            base = f"{file}.{name}-7{numba_free.ENDING}"
             fresh = stamp(first_run._KERNELS / f"{module}.py")
-            kernel_files.KernelFiles(str(place.folder / base), fresh).save((here(), "signature"), np.arange(9))
-    return place.folder
+            kernel_files.KernelFiles(str(saved / base), fresh).save((here(), "signature"), np.arange(9))
+    return place.folder.parent
 
 
 def here():
@@ -225,18 +227,18 @@ def here():
 
 def test_whether_kernels_will_be_compiled(kernels, monkeypatch):
     assert not first_run.will_compile()
-    (kernels / "stale.old-1.py311.nbi").write_bytes(b"left behind")
+    (kernels / "intra" / "stale.old-1.py311.nbi").write_bytes(b"left behind")
     assert not first_run.will_compile()
-    for name in (f"intra.one-7{numba_free.ENDING}.1.nbc", f"entropy.two-7{numba_free.ENDING}.1.nbc"):
+    for name in (f"intra/intra.one-7{numba_free.ENDING}.1.nbc", f"entropy/entropy.two-7{numba_free.ENDING}.1.nbc"):
         whole = (kernels / name).read_bytes()
         (kernels / name).write_bytes(whole[:-1])
         assert first_run.will_compile()
         (kernels / name).write_bytes(whole)
         assert not first_run.will_compile()
-    for path in kernels.glob("step_search*"):
+    for path in kernels.rglob("step_search*"):
         path.unlink()
     assert not first_run.will_compile()  # compiled when it is asked for
-    for path in kernels.glob("deblock*.nbi"):
+    for path in kernels.rglob("deblock*.nbi"):
         path.unlink()
     assert first_run.will_compile()
 
@@ -258,7 +260,7 @@ def test_kernels_of_other_processors_and_settings_do_not_count(kernels, monkeypa
 def test_kernels_that_an_option_needs(kernels, options, file):
     config = Config.from_options(width=64, height=64, device="cpu", **steady(options))
     assert not first_run.will_compile(config)
-    for path in kernels.glob(f"{file}*"):
+    for path in kernels.rglob(f"{file}*"):
         path.unlink()
     assert first_run.will_compile(config) and first_run.will_compile() == (file == "rd_candidates")  # of the defaults
 
@@ -316,11 +318,11 @@ def test_doctor_knows_all_kernels(kernels):
     """Those of the decoder too."""
     doctor_command.kernel_problems()
     names = {kernel._py_func.__module__.partition(".")[2] for kernel in jit_cache.KernelCache._all}
-    assert {"cpu_simd.entropy", "cpu_simd.intra", "decoder.slice_data", "decoder.deblock"} <= names
+    assert {"cpu_simd.entropy.entropy", "cpu_simd.intra.intra", "decoder.slice_data", "decoder.deblock"} <= names
 
 
 def test_doctor_tells_of_folders_of_others(kernels, capsys, monkeypatch):
-    kernels.chmod(0o777)
+    (kernels / "cpu_simd").chmod(0o777)
     assert cli.main(["doctor", "--json"]) == 1
     facts = json.loads(capsys.readouterr().out)
     problem = next(text for text in facts["problems"] if str(kernels) in text)

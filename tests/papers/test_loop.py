@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
-from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.layout import PARTITIONS
+from h264lite.cpu_simd.search.full_search import full_search
 from h264lite.cpu_simd.simd.vector import PORTABLE
 from h264lite.papers.kernels import loop
 

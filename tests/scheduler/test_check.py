@@ -47,10 +47,10 @@ def test_the_same_bytes_beside_the_twins(options, monkeypatch):
     calls = called(monkeypatch)
     assert round_trip.encode(clip, WIDTH, HEIGHT, qp=24, device="cpu", **options)[0] == plain
     expected = {STAGES[name].function for name in CPU_STAGES}
-    expected -= {"full_search.full_search", "step_search.step_search"}
+    expected -= {"search/full_search.full_search", "search/step_search.step_search"}
     expected |= {STAGES[SEARCHES.get(options.get("me", "fsbm"), "pattern_search")].function}
     by_cost, cavlc = options.get("subme", 6) == 6, options.get("profile") == "baseline"
-    expected.remove("mode_decision.mode_decision" if by_cost and cavlc else "rd_decision.rd_decision")
+    expected.remove("decide/mode_decision.mode_decision" if by_cost and cavlc else "decide/rd_decision.rd_decision")
     if by_cost and not cavlc:
         expected |= {STAGES[name].function for name in ("rd_candidates", "neighbour_vectors", "neighbour_vectors_again")}
     assert set(calls) == expected
@@ -124,8 +124,9 @@ def test_downloads_beside_the_twins(driver, monkeypatch, bframes, whole):  # noq
     calls = called(monkeypatch)
     late = LateDownloads(driver, monkeypatch)
     assert encode(clip, config(WIDTH, HEIGHT, ("half", whole), device="hybrid", **options))[0] == plain
-    expected = {"bipredict.bipredict", "explicit_motion.explicit_motion", "colocated.keep_motion"} if bframes else set()
-    assert {*expected, "deblock.deblock"} <= set(calls)
+    expected = {"decide/bipredict.bipredict", "inter/explicit_motion.explicit_motion",
+                "inter/colocated.keep_motion"} if bframes else set()  # fmt: skip
+    assert {*expected, "loopfilter/deblock.deblock"} <= set(calls)
     assert not late.late
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.entropy import write_slices
+from h264lite.cpu_simd.entropy.entropy import write_slices
 from h264lite.standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, BitReader, BitstreamError, nal_unit
 from h264lite.standard.macroblock import I_PCM
 from h264lite.standard.syntax import (

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from h264lite.cli import encode as encode_command
-from h264lite.cuda_src.interpolate import extend_borders
+from h264lite.cuda_src.inter.interpolate import extend_borders
 from h264lite.cuda_src.runtime.device import Device, DeviceArray, use_driver
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings import device, tuning_lookup

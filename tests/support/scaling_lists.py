@@ -3,8 +3,8 @@
 import numpy as np
 from h264lite.cpu_simd.bundles import Quantiser
 from h264lite.cpu_simd.layout import SCALING_FINER, SCALING_SET
-from h264lite.cpu_simd.scaling import is_flat, scaling_table
-from h264lite.cpu_simd.transform import ScalingLists
+from h264lite.cpu_simd.quantiser.scaling import is_flat, scaling_table
+from h264lite.cpu_simd.residual.transform import ScalingLists
 from h264lite.encoder.settings.scaling_lists import NAMES
 from h264lite.standard import tables
 

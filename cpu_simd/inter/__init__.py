@@ -1,0 +1,1 @@
+"""Inter prediction: reference planes, vectors, direct prediction, weights, on a CPU."""

@@ -1,0 +1,107 @@
+"""Weighted sample prediction (8.4.2.3), weighted references for the search, and sums of the source for the weights."""
+
+import numpy as np
+
+from ...jit.kernel import closed_kernel, helper
+from ..layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, MOST_WEIGHTED, N_WEIGHTS
+from ..simd.lanes import squares_of_pairs, sum_of_lanes
+from ..simd.vector import add, load_u8x16, widen
+
+
+@helper
+def _weighted(sample, denominator, weight, offset):
+    """8.4.2.3.2: a sample of explicit mode in one direction; denominator: logWD."""
+    return min(255, max(0, ((sample * weight + ((1 << denominator) >> 1)) >> denominator) + offset))
+
+
+@helper
+def _weigh(out, at, side, denominator, weight, offset):
+    """Weighs side x side samples from out[at] on, in rows of sixteen."""
+    for i in range(at, at + 16 * side, 16):
+        for k in range(i, i + side):
+            out[k] = _weighted(np.int64(out[k]), denominator, weight, offset)
+
+
+@helper
+def any_weights(weights):
+    """Whether an entry of RefPicList0 has weights; see weigh_prediction."""
+    flags = weights[0]
+    for n in range(1, MOST_WEIGHTED):
+        flags |= weights[N_WEIGHTS * n]
+    return flags != 0
+
+
+@helper
+def weigh_prediction(mb, ref_idx, weights, out):
+    """8.4.2.3.2: weighs the quadrants of macroblock mb that weighted entries of RefPicList0 predict.
+
+    weights: int32[MOST_WEIGHTED * N_WEIGHTS], see layout.py; out uint8[384], rows of sixteen (transform.py).
+    """
+    for q in range(4):
+        ref = np.int64(ref_idx[mb, q])
+        if 0 <= ref < MOST_WEIGHTED:
+            x, y, at = q & 1, q >> 1, N_WEIGHTS * ref
+            flags = weights[at]
+            if flags & LUMA_WEIGHTED:
+                denominator, weight, offset = np.int64(weights[at + 1]), np.int64(weights[at + 2]), np.int64(weights[at + 3])
+                _weigh(out, 128 * y + 8 * x, 8, denominator, weight, offset)
+            if flags & CHROMA_WEIGHTED:
+                for c in range(2):
+                    weight, offset = np.int64(weights[at + 5 + 2 * c]), np.int64(weights[at + 6 + 2 * c])
+                    _weigh(out, 256 + 8 * c + 64 * y + 4 * x, 4, np.int64(weights[at + 4]), weight, offset)
+
+
+@closed_kernel
+def weight_reference(luma, weights, pad, row0, row1, weighted):
+    """Not part of the standard: the luma planes of a reference with weights, for the search.
+
+    luma, weighted (out): uint8[4, H + 2 pad, W + 2 pad]; weights: int32[N_WEIGHTS], see layout.py. Sample rows of macroblock
+    rows [row0, row1); the first and the last take the rows of the border with them. The standard weighs after interpolation:
+    a quarter sample of these planes may differ by one from the prediction.
+    """
+    height, width = luma.shape[1], luma.shape[2]
+    y0 = 0 if row0 == 0 else pad + 16 * row0
+    y1 = height if pad + 16 * row1 == height - pad else pad + 16 * row1
+    denominator, weight, offset = np.int32(weights[1]), np.int32(weights[2]), np.int32(weights[3])
+    for plane in range(4):
+        for y in range(y0, y1):
+            for x in range(width):
+                weighted[plane, y, x] = _weighted(np.int32(luma[plane, y, x]), denominator, weight, offset)
+
+
+@helper
+def _partial_block(lines, y0, y1, x0, x1):
+    """(sum, sum of squares) of the samples in [y0, y1) x [x0, x1)."""
+    total, squares = np.int64(0), np.int64(0)
+    for y in range(y0, y1):
+        for x in range(x0, x1):
+            value = np.int64(lines[y, x])
+            total += value
+            squares += value * value
+    return total, squares
+
+
+@closed_kernel
+def block_sums(lines, sums):
+    """Not part of the standard: sums of the samples of a source plane by blocks, and the sum of all squares, returned.
+
+    lines: uint8[h, w], some lines of the plane; sums int32[ceil(h / 4), ceil(w / 16)] of 4 x 16 of these.
+    """
+    height, width = lines.shape
+    all_squares = np.int64(0)
+    for by in range(sums.shape[0]):
+        y0, y1 = 4 * by, min(4 * by + 4, height)
+        for bx in range(width // 16):
+            row = widen(load_u8x16(lines, y0 * width + 16 * bx))
+            total, squares = row, squares_of_pairs(row)
+            for y in range(y0 + 1, y1):
+                row = widen(load_u8x16(lines, y * width + 16 * bx))
+                total, squares = add(total, row), add(squares, squares_of_pairs(row))
+            sums[by, bx] = sum_of_lanes(total)
+            all_squares += np.int64(sum_of_lanes(squares))
+        if width & 15:
+            bx = width >> 4
+            total_of_rest, squares_of_rest = _partial_block(lines, y0, y1, 16 * bx, width)
+            sums[by, bx] = total_of_rest
+            all_squares += squares_of_rest
+    return all_squares

@@ -1,0 +1,1 @@
+"""The deblocking filter, on a CPU."""

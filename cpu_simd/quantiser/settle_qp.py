@@ -1,0 +1,45 @@
+"""QPs of macroblocks, where they vary within frames: few changes are chosen; stage "settle_qp" finds those of a decoder."""
+
+import numpy as np
+
+from ...jit.kernel import closed_kernel
+from ...standard.macroblock import I_PCM, I_16x16
+
+
+@closed_kernel
+def settle_qp(mb_type, cbp, slice_first_mb, frame_params, mb_width, first_mb, end_mb, qp):
+    """7.4.5: the QP of macroblocks without mb_qp_delta among first_mb .. end_mb - 1, whole slices, becomes QP_Y,PRED.
+
+    That is the QP of the macroblock before in coding order, SliceQPY of a slice's first one: of skipped macroblocks, I_PCM
+    and others without residual. mb_type, cbp: uint8[n_mb], final but for P_Skip and B_Skip, which have cbp 0;
+    slice_first_mb: int32[mb_height]; frame_params: see layout.py; qp: uint8[n_mb], QP_Y as chosen, written.
+    """
+    predicted = np.int64(0)
+    for mb in range(first_mb, end_mb):
+        if mb == slice_first_mb[mb // mb_width]:
+            predicted = np.int64(frame_params[0])
+        if mb_type[mb] == I_16x16 or (mb_type[mb] != I_PCM and cbp[mb] != 0):
+            predicted = np.int64(qp[mb])
+        else:
+            qp[mb] = predicted
+
+
+@closed_kernel
+def smoothed_qps(qp, offsets, limits, reach, smoothed):
+    """QP_Y of macroblocks, from fractions of a QP -> smoothed: uint8[n_mb]. Returns their sum. Not part of the standard.
+
+    A macroblock keeps the QP of the one before while that is at most `reach` from what it wants; else it has the nearest: an
+    mb_qp_delta takes some bits wherever a macroblock has residual. The QP before the first macroblock is that of the frame.
+
+    qp: int, of the frame; offsets: int32[n_mb], both in 1 / 256; limits: (least, most), ints; reach: int, in 1 / 256.
+    """
+    least, most = limits
+    before = max(least, min(most, (np.int64(qp) + 128) >> 8))
+    total = np.int64(0)
+    for mb in range(len(offsets)):
+        wanted = max(256 * least, min(256 * most, np.int64(qp) + offsets[mb]))
+        if abs(256 * before - wanted) > reach:
+            before = (wanted + 128) >> 8
+        smoothed[mb] = before
+        total += before
+    return total

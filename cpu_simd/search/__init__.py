@@ -1,0 +1,1 @@
+"""Integer motion search, and its refinement, on a CPU."""

@@ -1,0 +1,59 @@
+"""Stage "ssd": squared error of the deblocked frame over the display area, for PSNR."""
+
+import numpy as np
+
+from ...jit.kernel import closed_kernel, helper, quick_kernel
+from ..simd.lanes import squares_of_pairs
+from ..simd.vector import add, load_u8x16, splat_i32x8, store, sub, widen
+
+
+@helper
+def _line(source, decoded, border, y, width, lanes):
+    """Sum of squared differences of the `width` samples of row y. lanes: int32[8], scratch; 8192 * 255^2 fits."""
+    at, decoded_at = y * source.shape[1], (y + border) * decoded.shape[1] + border
+    sums = splat_i32x8(0)
+    whole = width & ~15
+    for x in range(0, whole, 16):
+        difference = sub(widen(load_u8x16(source, at + x)), widen(load_u8x16(decoded, decoded_at + x)))
+        sums = add(sums, squares_of_pairs(difference))
+    store(lanes, 0, sums)
+    total = np.int64(0)
+    for k in range(8):
+        total += np.int64(lanes[k])
+    for x in range(whole, width):
+        difference = np.int64(source[y, x]) - np.int64(decoded[y + border, x + border])
+        total += difference * difference
+    return total
+
+
+@closed_kernel
+def ssd(source, decoded, border, height, width, unit, row0, row1, errors):
+    """Not part of the standard: sum of squared differences of one plane, by macroblock row.
+
+    source uint8[h, w]; decoded uint8[h + 2 border, w + 2 border]; height, width of the display area in samples of this
+    plane; unit samples a macroblock row (16 luma, 8 chroma); errors int64[mb_height] out.
+    """
+    lanes = np.empty(8, np.int32)
+    for row in range(row0, row1):
+        total = np.int64(0)
+        for y in range(row * unit, min(height, row * unit + unit)):
+            total += _line(source, decoded, border, y, width, lanes)
+        errors[row] = total
+
+
+@quick_kernel
+def totals(mb_type, qp, ssd_y, ssd_u, ssd_v, sums):
+    """Not part of the standard: statistics of a frame. sums: int64[3 + 3 + 15] out, squared errors of Y, Cb, Cr; sum,
+    minimum and maximum of qp; then the number of macroblocks by mb_type."""
+    for k in range(len(sums)):
+        sums[k] = 0
+    for row in range(len(ssd_y)):
+        sums[0] += ssd_y[row]
+        sums[1] += ssd_u[row]
+        sums[2] += ssd_v[row]
+    total, least, most = np.int64(0), np.int64(qp[0]), np.int64(qp[0])
+    for mb in range(len(mb_type)):
+        of_mb = np.int64(qp[mb])
+        total, least, most = total + of_mb, min(least, of_mb), max(most, of_mb)
+        sums[6 + np.int64(mb_type[mb])] += 1
+    sums[3], sums[4], sums[5] = total, least, most

@@ -1,0 +1,1 @@
+"""Costs in decisions: SAD, SATD, bits, on a GPU."""

@@ -1,0 +1,1 @@
+"""Mode decision of P and B frames, on a GPU."""

@@ -1,0 +1,1 @@
+"""Entropy coding: CAVLC and CABAC, on a GPU."""

@@ -1,0 +1,1 @@
+"""Intra macroblocks: prediction, choice, coding, on a GPU."""

@@ -1,0 +1,1 @@
+"""Quantisation: factors, trellis, QPs of macroblocks, on a GPU."""

@@ -1,0 +1,1 @@
+"""Transforms, and the residual of inter macroblocks, on a GPU."""

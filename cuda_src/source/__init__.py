@@ -1,0 +1,1 @@
+"""Source frames: conversion, energies, error of what is shown, on a GPU."""
