@@ -81,9 +81,9 @@ class VideoWriter:
     @property
     def headers(self) -> bytes:
         """Sequence and picture parameter set, Annex B; Error before the first frame."""
-        if self._feeder.encoder is None:
+        if self._feeder.session is None:
             raise Error("no frame was written yet")
-        return self._feeder.encoder.headers
+        return self._feeder.session.headers()
 
     def write(self, frames: Any, stream: Any = None) -> None:
         """Encode a frame, a chunk of frames, the planes of a frame as a tuple, or a list of these; InputError.
@@ -123,7 +123,7 @@ class VideoWriter:
                 self.close()
             elif not self._closed and not self._is_of_parent():
                 try:
-                    if self._feeder.encoder is not None:
+                    if self._feeder.session is not None:
                         self._finish()
                 except Exception:  # the exception inside says more
                     pass
@@ -135,7 +135,7 @@ class VideoWriter:
             raise
 
     def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and self._feeder.encoder is not None and not self._is_of_parent():
+        if not getattr(self, "_closed", True) and self._feeder.session is not None and not self._is_of_parent():
             warnings.warn("a VideoWriter was not closed: its file is finished only now", ResourceWarning, stacklevel=2)
             self._finish_unclosed()
 
@@ -160,12 +160,12 @@ class VideoWriter:
                 self._put(packets)
         finally:
             self._is_writing = False
-            if self._feeder.encoder is not None:
+            if self._feeder.session is not None:
                 _finish_at_exit(self)
 
     def _is_of_parent(self) -> bool:
         """Whether this process was forked from the one that has begun the file, and that will finish it."""
-        return self._feeder.encoder is not None and self._feeder.process != os.getpid()
+        return self._feeder.session is not None and self._feeder.process != os.getpid()
 
     def _put(self, packets: list[Any]) -> None:
         """Write packets; the first one opens the target."""
@@ -189,7 +189,7 @@ class VideoWriter:
             raise
 
     def _open(self) -> "PacketSink":
-        nal_hrd = self._feeder.encoder.config.nal_hrd if self._feeder.encoder is not None else "none"
+        nal_hrd = self._feeder.session.config.nal_hrd if self._feeder.session is not None else "none"
         if isinstance(self._target, str | os.PathLike):
             from .files.opening import open_packets  # all containers, which bytes do without
 

@@ -8,7 +8,7 @@ from .config import Config
 
 
 def with_bt709(config: Config, begun: bool) -> Config:
-    """The config of a stream of RGB input, or the same one; see Pipeline.set_bt709. begun: frames were entered."""
+    """The config of a stream of RGB input, or the same one; see FramePipeline.set_bt709. begun: frames were entered."""
     wanted = {"colorprim": 1, "transfer": 1, "colormatrix": 1, "range": 0}
     options = {name: getattr(config, name) for name in wanted}
     for name in ("colormatrix", "range"):

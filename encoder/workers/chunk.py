@@ -9,7 +9,7 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,13 +20,11 @@ from ...uninterrupted import check_of_file
 from ..decisions.second_pass import parts_of
 from ..errors import InputError
 from ..files.read_ahead import FileRead, FileReader, Read
-from ..gops.gops import NoThreads, WarnOnce, frame_bytes, lane_settings, lanes_by_thread, work
+from ..frame_pipeline import EncodedFrame
+from ..gops.gops import NoThreads, WarnOnce, lane_settings, lanes_by_thread, work
 from ..gops.queue import Waiting
 from ..settings.config import Config
 from .chunk_queue import ChunkQueue
-
-if TYPE_CHECKING:
-    from ..pipeline import EncodedFrame
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ def on_device(config: Config, device: str, threads: int) -> Config:
                    may_change_device=False)
 
 
-def encode_chunk(job: ChunkJob, warn: Callable[[str], None] | None = None) -> "list[EncodedFrame]":
+def encode_chunk(job: ChunkJob, warn: Callable[[str], None] | None = None) -> list[EncodedFrame]:
     """The frames of a chunk in coding order. Makes an encoder for it: who has many chunks keeps a ChunkEncoder.
 
     Errors: see ChunkEncoder.
@@ -148,7 +146,7 @@ class ChunkEncoder:
 
         lanes = lanes or 1
         self.config = config
-        self.queue = ChunkQueue(lanes, frame_bytes(config))
+        self.queue = ChunkQueue(lanes)
         self.lanes: list[Pipeline] = []
         self._threads: list[threading.Thread] = []
         say = WarnOnce(warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)))
@@ -166,7 +164,7 @@ class ChunkEncoder:
             self.close()
             raise
 
-    def encode(self, specs: Sequence[FrameSpec], frames: Frames) -> "list[EncodedFrame]":
+    def encode(self, specs: Sequence[FrameSpec], frames: Frames) -> list[EncodedFrame]:
         """The frames of a chunk, in coding order."""
         files: list[int] = []
         try:

@@ -5,20 +5,18 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...scheduler.threads.watchdog import VARIABLE, limit_from_environment
 from ...start_threads import start_threads
 from ..errors import DeviceLost, Error
 from ..files.read_ahead import FileRead
+from ..frame_pipeline import EncodedFrame
 from ..gops.gops import NoThreads
 from ..gops.queue import Gop, GopQueue, Waiting
 from ..settings.config import Config
 from .process import Process, take_process
 from .slots import Slot, Slots
-
-if TYPE_CHECKING:
-    from ..pipeline import EncodedFrame
 
 _MOST_STARTS = 4  # of the processes of one worker
 # Seconds without a message of a process, which sends one every second, after which it counts as stopped: from its start on
@@ -141,7 +139,7 @@ class RemoteLanes:
             raise NoThreads("no threads can be started for worker processes")
 
     def set_bt709(self) -> None:
-        """See Pipeline; before the first frame."""
+        """Before the first frame."""
         with self._lock:
             self._bt709 = True
             self._tell_bt709()
@@ -235,6 +233,7 @@ class RemoteLanes:
             return []
         frames = []
         for spec, source in taken:
+            assert isinstance(source, FileRead | Slot)
             if source.file not in self._files:
                 self._files.add(source.file)
                 name = source.read.name if isinstance(source, FileRead) else "memory"
@@ -296,7 +295,7 @@ class RemoteLanes:
             name = f"the worker process {self._process.number} of {self._config.devices[0]}"
             self._team.warn(f"{name} has finished no frame for {self._limit:g} s ({VARIABLE})")
 
-    def _take(self, frames: "list[EncodedFrame]", spans: list[Any]) -> None:
+    def _take(self, frames: list[EncodedFrame], spans: list[Any]) -> None:
         """Finished frames."""
         self._progress = time.monotonic()
         if spans and self._team.spans is not None:

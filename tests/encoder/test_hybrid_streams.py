@@ -36,7 +36,7 @@ def encode(clip, settings):
     """Stream and reconstruction."""
     with h264lite.Encoder.from_config(settings, True) as encoder:
         if settings.split is not None:
-            pipelines = encoder.lanes.lanes if encoder.lanes else [encoder._pipeline]
+            pipelines = getattr(encoder._pipeline, "lanes", [encoder._pipeline])
             pipelines = [getattr(pipeline, "_pipeline", pipeline) for pipeline in pipelines]  # of Reordering
             assert all(isinstance(pipeline.executor.loop.executor, HybridExecutor) for pipeline in pipelines)
         packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
@@ -79,7 +79,7 @@ def test_bits_by_kind(gpu, split):  # noqa: F811
     for device, rows in (("cpu", None), ("hybrid", split)):
         settings = config(50, 50, rows, device=device, profile="high", subme=7, psy_rd=1, bits_by_kind=True)
         with h264lite.Encoder.from_config(settings) as encoder:
-            pairs = [pair for planes in clip for pair in encoder.push(tuple(planes))] + encoder.drain()
+            pairs = round_trip.finished(encoder, clip)
         found.append([(frame.data, row.bits_by_kind) for frame, row in pairs])
     assert found[0] == found[1]
 

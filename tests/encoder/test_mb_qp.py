@@ -50,9 +50,7 @@ def encoded(clip, **options):
     """The frames with their reconstruction, in coding order."""
     height, width = clip[0][0].shape
     with h264lite.Encoder(width, height, 30, keep_reconstruction=True, device="cpu", **steady(options)) as encoder:
-        found = [frame for planes in clip for frame, _ in encoder.push(tuple(planes))]
-        found += [frame for frame, _ in encoder.drain()]
-        return found
+        return [frame for frame, _ in round_trip.finished(encoder, clip)]
 
 
 def checked(clip, **options):

@@ -187,16 +187,15 @@ def run(case: Case) -> Config | None:
             return None
         clip = clip_of(case)
         with encoder:
-            found = []
             for n, planes in enumerate(clip):
                 asked, request = case.requests.get(n, {}), None
                 try:
                     request = request_of(asked.get("keyframe", False), asked.get("qp"), asked.get("frame_type"))
                 except h264lite.OptionError as error:
                     check_refusal(str(error), asked)
-                assert encoder.feed_plain(planes, request)
-                found += encoder._session.hand_out()
-            found += encoder.drain()
+                encoder._session.encode(tuple(planes), request)
+            encoder._session.drain()
+            found = encoder._session.hand_out()
             config, summary = encoder.config, encoder.stats.summary()
             lines = encoder.stats.lines() + encoder.stats.why()
     rows = [row for _, row in found]

@@ -109,8 +109,8 @@ def test_lanes_are_given_up_for_want_of_threads(refuse):
     for limit, lanes in ((9, 8), (8, 8), (7, 4), (3, 2), (1, 0), (0, 0)):
         refuse(limit)
         with Encoder(SIZE[1], SIZE[0], device="cpu", gops=8, keyint=1, threads=1, qp=26) as encoder:
-            assert (len(encoder.lanes.lanes) if encoder.lanes else 0) == lanes
-            assert encoder.lanes or isinstance(encoder._pipeline, Pipeline)
+            assert len(getattr(encoder._pipeline, "lanes", ())) == lanes
+            assert lanes or isinstance(encoder._pipeline, Pipeline)
 
 
 def test_helpers_that_do_not_start_are_done_without(refuse, monkeypatch):
