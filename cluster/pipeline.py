@@ -219,14 +219,14 @@ class RayPipeline(FramePipeline):
         else:
             frames = FilePart.of(self._file.path, reads, self._frame_bytes)
         config = replace(self.config, tuning=None)
-        job = ChunkJob(config, self._number, tuple(self._specs), frames, self._keep)  # type: ignore[arg-type]
+        job = ChunkJob(config, self._number, tuple(self._specs), frames, self._keep)
         self._specs, self._number = [], self._number + 1
         chunk = _Chunk(job, None, reads)
         self._chunks.append(chunk)
         self._start(chunk)
 
     def _start(self, chunk: _Chunk) -> None:
-        frames: Any = chunk.job.frames
+        frames = chunk.job.frames
         chunk.bytes = frames.bytes if isinstance(frames, Shipped) else 0
         chunk.task = self._task.remote(self._stream, chunk.job)
         self._by_task[chunk.task] = chunk
@@ -255,7 +255,7 @@ class RayPipeline(FramePipeline):
                 self._fail(chunk, error)
             if isinstance(result, str):
                 self._ship_files = True
-                chunk.job = replace(chunk.job, frames=self._read(chunk.reads))  # type: ignore[arg-type]
+                chunk.job = replace(chunk.job, frames=self._read(chunk.reads))
                 self._start(chunk)
                 continue
             # the reference and the frames of the chunk go with the job

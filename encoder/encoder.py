@@ -77,7 +77,8 @@ class Encoder:
         return self._session.headers()
 
     def encode(
-        self, frame: Any, stream: Any = None, *, keyframe: bool = False, qp: int | None = None, frame_type: str | None = None
+        self, frame: Any, stream: object = None, *, keyframe: bool = False, qp: int | None = None,
+        frame_type: str | None = None,
     ) -> list[Packet]:  # fmt: skip
         """Encode one frame; return the finished packets, in coding order (rising dts). They may be those of earlier frames:
         with B frames none for some calls, then several at once.

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .encoder import config_of
@@ -12,19 +12,20 @@ from .frames.samples import host_copy, is_array
 from .packet import Packet, take_packets
 from .session import Session, open_session
 from .settings.device import why_no_cuda
+from .settings.keywords import Rate
 
 
 class Feeder:
     """Reads frames by a FrameReader and encodes them; `session` exists after the first frame. Options: those of Encoder."""
 
-    def __init__(self, reader: FrameReader, fps: Any, options: dict[str, Any]) -> None:
+    def __init__(self, reader: FrameReader, fps: Rate, options: Mapping[str, Any]) -> None:
         self._reader, self._fps, self._options = reader, fps, options
         self.session: Session | None = None
         self.process = os.getpid()  # with a session: the one that opened it
         self.count = 0  # frames fed
         self.total: int | None = None  # frames of a video that is one array
 
-    def feed_all(self, frames: Any) -> Iterator[list[Packet]]:
+    def feed_all(self, frames: object) -> Iterator[list[Packet]]:
         """Feed a whole video: one array, or an iterable of frames and chunks. Yields finished packets after each frame."""
         if is_array(frames):
             yield from self.feed(frames, whole=True)
@@ -34,7 +35,7 @@ class Feeder:
             for frame in frames:
                 yield from self.feed(frame)
 
-    def feed(self, value: Any, stream: Any = None, whole: bool = False) -> Iterator[list[Packet]]:
+    def feed(self, value: Any, stream: object = None, whole: bool = False) -> Iterator[list[Packet]]:
         """Feed a frame, the planes of one as a tuple, a chunk of frames, or a list of these. Yields as `feed_all`."""
         plain = self._reader.plain(value) if isinstance(value, tuple) and self.session is not None else None
         if plain is not None and self.session is not None:
@@ -112,7 +113,7 @@ class Feeder:
             yield take_packets(self.session)
 
 
-def _are_planes(parts: list[Any]) -> bool:
+def _are_planes(parts: Sequence[object]) -> bool:
     """Whether the arrays of a list are the planes of one frame: those of chroma are smaller."""
     shapes = [tuple(getattr(part, "shape", ())) for part in parts]
     if len(parts) not in (2, 3) or len(shapes[0]) != 2:

@@ -75,6 +75,7 @@ class ReorderingPipeline(FramePipeline):
         self._decisions.request(request)
 
     def encode(self, source: Source) -> list[EncodedFrame]:
+        """Planes are copied, and RGB is converted, to a buffer in which the frame waits."""
         if isinstance(source, DeviceFrame):
             return self._encode_on_gpu(source)
         buffer = self._buffer()

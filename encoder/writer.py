@@ -16,6 +16,7 @@ from .errors import Error, OptionError, RefusedFrame
 from .feeder import Feeder
 from .frames.layouts import Known
 from .frames.reader import FrameReader
+from .packet import Packet
 from .settings.keywords import EncoderOptions, Rate
 from .settings.option_types import read_text, show
 from .settings.options import BY_NAME, check_keywords
@@ -85,14 +86,14 @@ class VideoWriter:
             raise Error("no frame was written yet")
         return self._feeder.session.headers()
 
-    def write(self, frames: Any, stream: Any = None) -> None:
+    def write(self, frames: object, stream: object = None) -> None:
         """Encode a frame, a chunk of frames, the planes of a frame as a tuple, or a list of these; InputError.
 
         stream: of the producer of GPU arrays, if it is not the one that they name or their library's current one.
         """
         self._put_all(lambda: self._feeder.feed(frames, stream))
 
-    def write_all(self, frames: Any) -> None:
+    def write_all(self, frames: object) -> None:
         """Encode one array that is a whole video, or an iterable of frames and chunks."""
         if self._progress is not None:
             self._progress.total = _count(frames)
@@ -148,7 +149,7 @@ class VideoWriter:
         except Exception as error:  # no caller can catch it
             warnings.warn(f"a VideoWriter that was not closed: {error}", RuntimeWarning, stacklevel=2)
 
-    def _put_all(self, feed: Callable[[], Iterable[list[Any]]]) -> None:
+    def _put_all(self, feed: Callable[[], Iterable[list[Packet]]]) -> None:
         """Write the packets of frames that are fed."""
         if self._closed:
             raise Error("the writer is closed")
@@ -167,7 +168,7 @@ class VideoWriter:
         """Whether this process was forked from the one that has begun the file, and that will finish it."""
         return self._feeder.session is not None and self._feeder.process != os.getpid()
 
-    def _put(self, packets: list[Any]) -> None:
+    def _put(self, packets: list[Packet]) -> None:
         """Write packets; the first one opens the target."""
         for packet in packets:
             if self._sink is None:
@@ -310,7 +311,7 @@ def check_target(target: Any) -> Any:
     return target
 
 
-def _sound(target: Any, audio: Any) -> "Sound":
+def _sound(target: object, audio: str | os.PathLike[str]) -> "Sound":
     """The sound of a file, for a target that is one."""
     from .files.sound import Sound
 
@@ -326,7 +327,7 @@ def _size(width: int | None, height: int | None) -> Known | None:
     return None if width is None else Known("", BY_NAME["width"].value(width), BY_NAME["height"].value(height))
 
 
-def _count(frames: Any) -> int | None:
+def _count(frames: object) -> int | None:
     """The number of frames, if it is known before."""
     if isinstance(frames, list | tuple) and all(not hasattr(frame, "shape") or len(frame.shape) < 4 for frame in frames):
         return len(frames)

@@ -7,6 +7,9 @@ from typing import Any
 
 GPU, HOST = 1, 2  # process numbers of the format
 
+Span = tuple[int, str, str, float, float, int]
+"""GPU or HOST, track, name, begin, seconds, frame."""
+
 
 class Trace:
     """Spans by track. Times are seconds of time.perf_counter(); several threads may add.
@@ -17,7 +20,7 @@ class Trace:
     def __init__(self, gpu: bool = True) -> None:
         self.gpu = gpu
         self.start = time.perf_counter()
-        self.spans: list[tuple[int, str, str, float, float, int]] = []
+        self.spans: list[Span] = []
 
     def add(self, process: int, track: str, name: str, begin: float, seconds: float, frame: int = -1) -> None:
         """One span on a track (a stream, a thread) of the GPU or the host."""

@@ -1,7 +1,6 @@
 """Input frames on a GPU, as the arguments of the stage that reads them."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -25,9 +24,9 @@ class DeviceFrame:
 
     stage: str
     pointers: dict[str, int]
-    numbers: dict[str, Any]
+    numbers: dict[str, int | str]
     order: Order
-    frame: Any
+    frame: object
     first: bool = True
     checked: bool = False
     buffered: GpuSource | None = None
@@ -46,7 +45,7 @@ def check_device(name: str, found: int | None, encoder_gpu: int) -> None:
         raise InputError(f"{name} lies {where}, and this encoder runs on {here}")
 
 
-def of_planes(planes: tuple[Samples, ...], order: Order, frame: Any, first: bool = True) -> DeviceFrame:
+def of_planes(planes: tuple[Samples, ...], order: Order, frame: object, first: bool = True) -> DeviceFrame:
     """I420 as (y, u, v), or NV12 as (y, uv), whose sizes are checked; InputError for gaps between the samples of a row."""
     if len(planes) == 2:
         y, uv = planes
@@ -54,7 +53,7 @@ def of_planes(planes: tuple[Samples, ...], order: Order, frame: Any, first: bool
             raise InputError(f"plane uv with strides {uv.strides}: Cb and Cr must be neighbours")
         pitch = uv.strides[0] if len(uv.shape) == 3 else rows(uv)
         pointers = {"input_y": y.pointer, "input_u": uv.pointer, "input_v": uv.pointer + 1}
-        numbers = {"pitch": rows(y), "chroma_pitch": pitch, "chroma_step": 2}
+        numbers: dict[str, int | str] = {"pitch": rows(y), "chroma_pitch": pitch, "chroma_step": 2}
         return DeviceFrame("load_i420", pointers, numbers, order, frame, first)
     pitches = [rows(plane) for plane in planes]
     if pitches[1] != pitches[2]:
@@ -73,9 +72,9 @@ def of_rgb(
     if max(abs(places[3]), abs(places[4])) > MOST_BYTES:
         raise InputError(f"{samples.name}: rows or columns more than {MOST_BYTES} bytes apart: copy it")
     bits = [int(number.view(np.int32)) for number in (np.float32(values[0]), scale(*values))]
-    numbers = dict(zip(("rgb_kind", "rgb_step", "rgb_pitch", "rgb_low", "rgb_scale"), (samples.kind, *places[3:], *bits)))
+    numbers: dict[str, int | str] = dict(zip(("rgb_step", "rgb_pitch", "rgb_low", "rgb_scale"), (*places[3:], *bits)))
     pointers = dict(zip(("input_red", "input_green", "input_blue"), places))
-    return DeviceFrame("load_rgb", pointers, numbers, order, samples.owner, first, checked)
+    return DeviceFrame("load_rgb", pointers, {"rgb_kind": samples.kind, **numbers}, order, samples.owner, first, checked)
 
 
 def rows(plane: Samples) -> int:

@@ -108,7 +108,7 @@ class FrameReader:
     """Reads frames and chunks of one video. known: the size, if the encoder has one; warn: called with a sentence."""
 
     def __init__(
-        self, layout: Any = None, format: Any = None, value_range: Any = None, known: Known | None = None,
+        self, layout: object = None, format: object = None, value_range: object = None, known: Known | None = None,
         warn: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         self.layout, self.format = read_layout(layout), read_format(format)
@@ -122,7 +122,7 @@ class FrameReader:
             return None
         return plain_planes(frame, self.known.width, self.known.height)
 
-    def chunk(self, value: Any, stream: Any = None, whole: bool = False, name: str = "frame") -> Chunk:
+    def chunk(self, value: Any, stream: object = None, whole: bool = False, name: str = "frame") -> Chunk:
         """The frames of an array, tensor or image, or of the planes of one frame as a tuple; InputError."""
         if isinstance(value, tuple):
             return self._planes(value, stream)
@@ -161,7 +161,7 @@ class FrameReader:
             return (0.0, 255.0), False
         return self.value_range or (0.0, 1.0), self.value_range is None
 
-    def _planes(self, value: tuple[Any, ...], stream: Any) -> Chunk:
+    def _planes(self, value: tuple[object, ...], stream: object) -> Chunk:
         names = {2: ("y", "uv"), 3: ("y", "u", "v")}.get(len(value))
         if names is None:
             raise InputError(f"a frame of {len(value)} planes: there must be three, (y, u, v), or two, (y, uv) for NV12")

@@ -10,7 +10,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -253,7 +253,7 @@ class WarnOnce:
 
 def lanes_by_thread(pipelines: "list[Pipeline]", queue: LaneQueue) -> list[list[Lane]]:
     """Lanes grouped by thread: those of one GPU share one, since their host work is Python code, which holds the GIL."""
-    lanes_of_thread: dict[Any, list[Lane]] = {}
+    lanes_of_thread: dict[object, list[Lane]] = {}
     for k, pipeline in enumerate(pipelines):
         device = pipeline.config.device
         lanes_of_thread.setdefault(pipeline.config.ordinal if device == "cuda" else ("cpu", k), []).append(

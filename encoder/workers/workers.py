@@ -3,11 +3,10 @@
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
-from ...scheduler.trace import Trace
+from ...scheduler.trace import Span, Trace
 from ..decisions.second_pass import parts_of
 from ..errors import DeviceLost
 from ..files.read_ahead import Read
@@ -170,6 +169,7 @@ class _Spans:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
 
-    def __call__(self, worker: int, spans: list[Any]) -> None:
-        self._trace.spans += [(kind, f"worker {worker}, {track}", *rest) for kind, track, *rest in spans]
+    def __call__(self, worker: int, spans: list[Span]) -> None:
+        for process, track, name, begin, seconds, frame in spans:
+            self._trace.add(process, f"worker {worker}, {track}", name, begin, seconds, frame)
 
