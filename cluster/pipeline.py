@@ -11,27 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from ..encoder.decision_queue import DecisionQueue
 from ..encoder.decisions.second_pass import parts_of
-from ..encoder.errors import DeviceLost, Error, InputError
+from ..encoder.errors import DeviceLost, Error
 from ..encoder.files.read_ahead import FileRead, Read
-from ..encoder.frame_pipeline import EncodedFrame, FramePipeline
-from ..encoder.frames.device_frame import DeviceFrame
-from ..encoder.frames.source import Source, load
+from ..encoder.frame_pipeline import EncodedFrame
+from ..encoder.gops.concurrent_gops import POLL_SECONDS, ConcurrentGops
 from ..encoder.gops.gops import frame_bytes
+from ..encoder.gops.queue import Waiting
 from ..encoder.settings.bt709 import with_bt709
 from ..encoder.settings.config import Config
-from ..encoder.settings.frame_requests import Request
 from ..encoder.slice_writer import SliceWriter
 from ..scheduler.frame_spec import FrameSpec
-from ..scheduler.frames.host_rgb import RgbFrame
 from .connection import Share, nodes
 from .frames import FilePart, Shipped
 from .worker import ChunkJob, Stream, encode
 
 CHUNK_FRAMES = 48  # of a chunk at least, but for the last one: a task costs some milliseconds
 SHIPPED_BYTES = 4 << 30  # of frames in the cluster's memory at a time, less if it is small
-POLL_SECONDS = 0.1  # a blocked caller handles signals at this interval
 COUNT_SECONDS = 5.0  # between two looks at the machines of the cluster
 
 
@@ -55,8 +51,8 @@ class _Chunk:
     done: list[EncodedFrame] | None = None
 
 
-class RayPipeline(FramePipeline):
-    """Frames on the host; at most `window` chunks of them are in the cluster.
+class RayPipeline(ConcurrentGops):
+    """At most `window` chunks are in the cluster.
 
     Ray repeats tasks whose process or machine is lost (RAY_TASK_MAX_RETRIES; 3 times by default); more losses of one chunk
     raise DeviceLost. A result is fetched as soon as it is there, and nothing of it stays in the object store.
@@ -67,14 +63,12 @@ class RayPipeline(FramePipeline):
         warn: Callable[[str], None] | None = None, least: int = 0,
     ) -> None:  # fmt: skip
         """file: the input, if workers may open it. keep: return reconstructions. least: frames of a chunk; 0: usual."""
-        self._ray, self.config, self._share, self._file, self._keep = ray, config, share, file, keep
+        super().__init__(config, warn)
+        self._ray, self._share, self._file, self._keep = ray, share, file, keep
         self._least = least or CHUNK_FRAMES
-        self._taken: list[EncodedFrame] = []
         self._stream = Stream(uuid.uuid4().hex)
-        self._decisions = DecisionQueue[np.ndarray | None](config, warn)
         self._frame_bytes = frame_bytes(config)
         self._starts = [] if config.first_pass is None else [part.start for part in parts_of(config.first_pass)]
-        self._buffer: np.ndarray | None = None  # of the next frame
         self._free: list[np.ndarray] = []
         self._specs: list[FrameSpec] = []  # of the chunk that is filled, as these three
         self._unit = -1
@@ -94,63 +88,16 @@ class RayPipeline(FramePipeline):
             options["runtime_env"] = {"env_vars": {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}}
         self._task = ray.remote(max_calls=0, **options)(encode)
 
-    @property
-    def taken(self) -> list[EncodedFrame]:
-        return self._taken
-
-    @property
-    def is_whole(self) -> bool:
-        return self._decisions.is_whole
-
-    @property
-    def takes_reads(self) -> bool:
-        return True
-
     def headers(self) -> bytes:
         return SliceWriter(self.config).parameter_sets
 
-    def next_buffer(self, ahead: int = 0) -> np.ndarray:
-        if self._buffer is None:
-            self._buffer = self._free.pop() if self._free else np.empty(self._frame_bytes, np.uint8)
-        return self._buffer
-
-    def request(self, request: Request | None) -> None:
-        self._decisions.request(request)
-
     def set_bt709(self) -> None:
         self.config = with_bt709(self.config, self._decisions.count > 0)
-
-    def encode(self, source: Source) -> list[EncodedFrame]:
-        """A frame that is no Read blocks while there is no room. InputError for DeviceFrames."""
-        if isinstance(source, DeviceFrame):
-            raise InputError("frames on a GPU are not sent to a cluster: copy them to the host")
-        if isinstance(source, tuple | np.ndarray):
-            planes = load(source, self.next_buffer(), self.config.display, self._decisions.count)
-            if isinstance(source, RgbFrame):
-                self.set_bt709()
-            while not self.has_room():
-                self._wait()
-            buffer, self._buffer = self._buffer, None
-            self._add(self._decisions.add(buffer, planes))
-        elif self._file is None:
-            source(self.next_buffer())
-            buffer, self._buffer = self._buffer, None
-            self._add(self._decisions.add(buffer))
-        else:
-            self._add(self._decisions.add(None))  # a worker reads it
-        return self._fetch()
-
-    def flush(self) -> list[EncodedFrame]:
-        self.end()
-        while self._by_task:
-            self._wait()
-        return self._fetch()
 
     def close(self) -> None:
         self.cut()  # tasks that are not done are cancelled
         self._decisions.close()
 
-    # ---- without blocking
     def has_room(self) -> bool:
         if not self._chunks or self._failed:
             return True
@@ -158,11 +105,7 @@ class RayPipeline(FramePipeline):
         return len(self._chunks) < self._window() and shipped < self._most_bytes
 
     def busy(self) -> bool:
-        return bool(self._chunks or self._ready)
-
-    def poll(self) -> list[EncodedFrame]:
-        self._wait()
-        return self._fetch()
+        return bool(self._chunks)
 
     def end(self) -> None:
         if not self._ended and not self._failed:
@@ -179,6 +122,16 @@ class RayPipeline(FramePipeline):
         self._chunks.clear()
         self._specs = []
 
+    def _new_buffer(self) -> np.ndarray:
+        return self._free.pop() if self._free else np.empty(self._frame_bytes, np.uint8)
+
+    def _waiting_read(self, read: Read) -> np.ndarray | Read:
+        """Read now, if workers cannot do it."""
+        if self._file is not None:
+            return read
+        read(self.next_buffer())
+        return self._leave_buffer()
+
     # ---- chunks
     def _window(self) -> int:
         """The most chunks in the cluster: each slot has one, and another one waits. Machines may come and go."""
@@ -187,9 +140,9 @@ class RayPipeline(FramePipeline):
             self._counted, self.slots = now, max(1, self._share.slots(nodes(self._ray)))
         return 2 * self.slots + 1
 
-    def _add(self, frames: Iterable[tuple[FrameSpec, np.ndarray | None]]) -> None:
-        """Decided frames, in coding order; chunks that are full are submitted."""
-        for spec, buffer in frames:
+    def _add(self, frames: Iterable[Waiting]) -> None:
+        """Chunks that are full are submitted."""
+        for spec, source in frames:
             unit = bisect_right(self._starts, spec.coding_index) - 1 if self._starts else spec.gop
             if unit != self._unit and len(self._specs) >= self._least:
                 self._submit()
@@ -199,11 +152,10 @@ class RayPipeline(FramePipeline):
                 read = self._file.read(self._file.first + spec.display_index)
                 assert isinstance(read, FileRead)
                 self._reads.append(read)
-            else:
-                assert buffer is not None
-                self._shipped.add(buffer)
-            if buffer is not None:
-                self._free.append(buffer)
+            if isinstance(source, np.ndarray):
+                if self._file is None:
+                    self._shipped.add(source)
+                self._free.append(source)
 
     def _submit(self) -> None:
         """The frames of the chunk that is filled go to the cluster."""
@@ -241,7 +193,6 @@ class RayPipeline(FramePipeline):
         return frames
 
     def _wait(self) -> None:
-        """Wait for a task, and take what is done. Raises errors of tasks."""
         if not self._by_task:
             return
         done, _ = self._ray.wait(list(self._by_task), num_returns=1, timeout=POLL_SECONDS)
@@ -277,7 +228,6 @@ class RayPipeline(FramePipeline):
         raise DeviceLost(f"Ray: frames {first} to {last} cannot be encoded: {kind}: {said}") from None
 
     def _fetch(self) -> list[EncodedFrame]:
-        """Finished frames in order that were not fetched yet."""
         self._taken, self._ready = self._ready, []
         return self._taken
 

@@ -14,18 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...scheduler.frames.host_rgb import RgbFrame
 from ...scheduler.trace import Trace
 from ...start_threads import start_threads
-from ..decision_queue import DecisionQueue
-from ..errors import Error, InputError
-from ..files.read_ahead import Read
-from ..frame_pipeline import EncodedFrame, FramePipeline
-from ..frames.device_frame import DeviceFrame
-from ..frames.source import Source, load
+from ..errors import Error
+from ..frame_pipeline import EncodedFrame
 from ..settings.config import Config
-from ..settings.frame_requests import Request
 from ..settings.pass_file import FirstPass
+from .concurrent_gops import POLL_SECONDS, ConcurrentGops
 from .lane import Lane, LaneQueue
 from .queue import GopQueue, Waiting
 
@@ -35,7 +30,6 @@ if TYPE_CHECKING:
 LANES_OF_A_GPU = 2
 SMALL = 1620  # macroblocks: 4CIF
 FRAMES_AHEAD = 64  # of a device: so many may be begun in short GOPs before the first one is finished
-POLL_SECONDS = 0.1  # a blocked caller handles signals at this interval
 
 
 def _parts_of(first: FirstPass) -> tuple[range, ...]:
@@ -86,21 +80,18 @@ class NoThreads(Error):
     """Too few threads for this number of lanes; one GOP at a time needs none."""
 
 
-class Gops(FramePipeline):
-    """Encodes `lanes` GOPs at once; lanes are assigned to the devices in turn. Frames must be on the host."""
+class Gops(ConcurrentGops):
+    """Encodes `lanes` GOPs at once; lanes are assigned to the devices in turn."""
 
     def __init__(
         self, config: Config, lanes: int, keep_reconstruction: bool = False, warn: Callable[[str], None] | None = None,
         trace: Trace | None = None,
     ) -> None:
-        self.config = config
+        super().__init__(config, warn)
         parts = () if config.first_pass is None else _parts_of(config.first_pass)
         longest = max([len(part) for part in parts], default=config.keyint)
         ahead = -(-FRAMES_AHEAD * len(config.devices) // longest)
         self.queue = GopQueue(lanes, lanes * longest, frame_bytes(config), [part.start for part in parts], ahead)
-        self._taken: list[EncodedFrame] = []
-        self._decisions = DecisionQueue[np.ndarray | Read](config, warn)
-        self._buffer: np.ndarray | None = None  # of the next frame
         self.lanes: list[Pipeline] = []
         self._threads: list[threading.Thread] = []
         say = WarnOnce(warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)))
@@ -126,82 +117,23 @@ class Gops(FramePipeline):
         if not start_threads(threads, self._threads):
             raise NoThreads(f"no threads can be started for {lanes} GOPs at once")
 
-    @property
-    def taken(self) -> list[EncodedFrame]:
-        return self._taken
-
-    @property
-    def is_whole(self) -> bool:
-        return self._decisions.is_whole
-
-    @property
-    def takes_reads(self) -> bool:
-        return True
-
     def headers(self) -> bytes:
         return self.lanes[0].headers()
-
-    def next_buffer(self, ahead: int = 0) -> np.ndarray:
-        if self._buffer is None:
-            self._buffer = self.queue.buffer()
-        return self._buffer
-
-    def request(self, request: Request | None) -> None:
-        self._decisions.request(request)
 
     def set_bt709(self) -> None:
         for lane in self.lanes:
             lane.set_bt709(self._decisions.count > 0)
-
-    def encode(self, source: Source) -> list[EncodedFrame]:
-        """Blocks while the queue is full, except for Reads. InputError for DeviceFrames: they would have to stay as they are
-        until their GOP is encoded.
-        """
-        if isinstance(source, DeviceFrame):
-            raise InputError("frames on a GPU are encoded one GOP at a time: gops=1")
-        if isinstance(source, tuple | np.ndarray):
-            planes = load(source, self.next_buffer(), self.config.display, self._decisions.count)
-            if isinstance(source, RgbFrame):
-                self.set_bt709()
-            while not self.has_room():
-                self._wait()
-            self._add(self._decisions.add(self._leave_buffer(), planes))
-        else:
-            assert not self.config.decides_by_samples
-            self._add(self._decisions.add(source))
-        return self._fetch()
-
-    def _leave_buffer(self) -> np.ndarray | Read:
-        """The next buffer, with a frame in it, as it enters the queue."""
-        buffer, self._buffer = self.next_buffer(), None
-        return buffer
-
-    def _add(self, frames: Iterable[Waiting]) -> None:
-        """Decided frames enter the queue."""
-        for spec, source in frames:
-            self.queue.enter(spec, source)
-
-    def flush(self) -> list[EncodedFrame]:
-        self.end()
-        while self.busy():
-            self._wait()
-        return self._fetch()
 
     def close(self) -> None:
         self.queue.close()
         self._close_lanes()
         self._decisions.close()
 
-    # ---- without blocking
     def has_room(self) -> bool:
         return self.queue.has_room()
 
     def busy(self) -> bool:
         return self.queue.busy()
-
-    def poll(self) -> list[EncodedFrame]:
-        self._wait()
-        return self._fetch()
 
     def end(self) -> None:
         try:
@@ -213,14 +145,19 @@ class Gops(FramePipeline):
     def cut(self) -> None:
         self.queue.end(cut=True)
 
+    def _new_buffer(self) -> np.ndarray:
+        return self.queue.buffer()
+
+    def _add(self, frames: Iterable[Waiting]) -> None:
+        for spec, source in frames:
+            self.queue.enter(spec, source)
+
     def _wait(self) -> None:
-        """Wait for frames and collect them, so that the next wait blocks. Raises the failure of a lane."""
         self.queue.wait(POLL_SECONDS)
-        self.queue.collect()
+        self.queue.collect()  # so that the next wait blocks
 
     def _fetch(self) -> list[EncodedFrame]:
-        """Finished frames in order that were not fetched yet, including those before a failure."""
-        self.queue.collect()
+        self.queue.collect()  # those before a failure too
         self._taken, self.queue.ready = self.queue.ready, []
         return self._taken
 

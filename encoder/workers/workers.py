@@ -9,7 +9,6 @@ import numpy as np
 from ...scheduler.trace import Span, Trace
 from ..decisions.second_pass import parts_of
 from ..errors import DeviceLost
-from ..files.read_ahead import Read
 from ..gops.gops import Gops, WarnOnce, frame_bytes
 from ..gops.queue import MOST_BYTES, GopQueue, Waiting
 from ..settings.bt709 import with_bt709
@@ -54,7 +53,7 @@ class Workers(Gops):
 
     _slots: Slots
     _remotes: Sequence[RemoteLanes] = ()  # before `_start`
-    _slot: Slot | None = None  # of the next frame
+    _slot: Slot  # of `next_buffer`
 
     def _start(self, lanes: int, longest: int, keep: bool, say: Callable[[str], None], trace: Trace | None) -> None:
         config, names = self.config, self.config.devices
@@ -93,15 +92,13 @@ class Workers(Gops):
             for remote in self._remotes:
                 remote.set_bt709()
 
-    def next_buffer(self, ahead: int = 0) -> np.ndarray:
-        if self._slot is None:
-            self._slot = self._slots.take()
+    def _new_buffer(self) -> np.ndarray:
+        self._slot = self._slots.take()
         return self._slot.buffer
 
-    def _leave_buffer(self) -> Read:
-        slot, self._slot = self._slot, None
-        assert slot is not None
-        return slot
+    def _leave_buffer(self) -> Slot:
+        self._buffer = None
+        return self._slot
 
     def _add(self, frames: Iterable[Waiting]) -> None:
         """In batches: each one wakes the threads of the workers."""
