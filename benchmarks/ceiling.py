@@ -154,7 +154,7 @@ def main() -> None:
     for n in range(args.rounds):
         ceilings.measure()
         for k in range(args.frames):
-            for done in pipeline.encode(both[(n * args.frames + k) % 2], chroma, chroma):
+            for done in pipeline.encode((both[(n * args.frames + k) % 2], chroma, chroma)):
                 for name, spent in done.stage_seconds.items():
                     if done.index > 1:  # the second one compiled
                         times.setdefault(name, []).append(spent)

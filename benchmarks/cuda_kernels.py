@@ -27,7 +27,8 @@ from h264lite.benchmarks.cuda_stages import BATCH, Filler
 from h264lite.cuda_src.entropy.cabac import KERNELS as CABAC_KERNELS
 from h264lite.cuda_src.runtime.recording import Recording
 from h264lite.cuda_src.search.subpel_refine import KERNELS as REFINEMENTS
-from h264lite.encoder.pipeline import EncodedFrame, Pipeline
+from h264lite.encoder.frame_pipeline import EncodedFrame
+from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.devices import why_no_cuda
@@ -127,7 +128,7 @@ class Bench:
 
     def encode(self, *samples: np.ndarray) -> None:
         """Encodes a frame, alone on the GPU."""
-        self.frames += self.pipeline.encode(*samples) + self.pipeline.flush()
+        self.frames += self.pipeline.encode(tuple(samples)) + self.pipeline.flush()
 
     def picture(self, *samples: np.ndarray) -> list[Timed]:
         """Encodes a frame, then times its kernels; returns nothing for an I frame."""

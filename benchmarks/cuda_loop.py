@@ -78,7 +78,7 @@ def run_loop(pictures: list, width: int, height: int, count: int, options: dict[
     trace = Trace()
     pipeline = Pipeline(settings(width, height, options, streams), trace=trace)
     for n in range(count):
-        pipeline.encode(*planes(pictures[n % len(pictures)], width, height))
+        pipeline.encode(planes(pictures[n % len(pictures)], width, height))
     pipeline.flush()
     pipeline.close()
     return trace
@@ -95,7 +95,7 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
     found = []
     for n in range(40):
         executor.drop_recordings()  # so that the frame's recording is the only one, recorded before or not
-        pipeline.encode(*planes(pictures[n], width, height))
+        pipeline.encode(planes(pictures[n], width, height))
         pipeline.flush()
         if n < 4:
             continue
@@ -131,7 +131,7 @@ def at_once(pictures: list, width: int, height: int, options: dict[str, Any], la
         for n in range(1 + OFTEN * period):
             if n == 1 + (OFTEN - 1) * period:
                 vars(executor)["replay"] = lambda *given, k=k, replay=replay: replays[k].append(given) or replay(*given)
-            pipeline.encode(*planes(pictures[(n + 7 * k) % len(pictures)], width, height))
+            pipeline.encode(planes(pictures[(n + 7 * k) % len(pictures)], width, height))
         pipeline.flush()
         vars(executor).pop("replay")
     executors = [pipeline.executor.loop.executor for pipeline in pipelines]

@@ -35,10 +35,10 @@ def encode(
     digest = hashlib.sha256()
     done = []
     for n in range(len(frames)):  # the first frames open the GPU and make recordings
-        done += pipeline.encode(*frames[n])
+        done += pipeline.encode(tuple(frames[n]))
     start = time.perf_counter()
     for n in range(count):
-        done += pipeline.encode(*frames[n % len(frames)])
+        done += pipeline.encode(tuple(frames[n % len(frames)]))
     done += pipeline.flush()
     seconds = time.perf_counter() - start
     executor = pipeline._pipeline.executor.loop.executor

@@ -5,20 +5,21 @@ import gc
 import io
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..console import print_line
 from ..encoder.compile_kernels import compile_for
-from ..encoder.encoder import Encoder
 from ..encoder.errors import DeviceLost, Error, InputError, OptionError
 from ..encoder.files.opening import open_inputs, open_packets
 from ..encoder.files.output import ByteSink, DisplayOrder, PacketSink, check_distinct
 from ..encoder.files.read_ahead import THREADS, ReadAhead
 from ..encoder.files.sound import Sound
-from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, split_planes, take_over
+from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, take_over
+from ..encoder.frames.source import HostSource
+from ..encoder.session import Session, open_session
 from ..encoder.settings.config import Config
 from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, read_options
 from ..encoder.settings.pass_file import check_frames
@@ -74,7 +75,7 @@ class Run:
 
     name: str  # of the input, in messages
     source: Source
-    encoder: Encoder
+    session: Session
     sinks: Sinks
     progress: Progress
     quiet: bool
@@ -185,11 +186,11 @@ def run_encode(
         print_plan(run, config, reports["verbose"])
         make = None if reports["ray"] is None else on_ray.connect(
             config, option_texts, reports, source, source_names[0], total, stack, run.info, run.warn)
-        encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace,
-                                      total if _by_lanes(source, config) else None, total, make)
+        run.session = open_session(config, sinks.reconstruction is not None, run.warn, run.trace,
+                                   total if _by_lanes(source, config) else None, total, make)
+        stack.callback(run.session.close)
         if "numba" not in sys.modules:  # its compiler leaves garbage
             gc.freeze()  # what there is stays: collections take 15 ms of a short encode without
-        run.encoder = stack.enter_context(encoder)
         has_device()
         progress.restart()
         return _encode(run, stop)
@@ -292,13 +293,14 @@ def expected_frames(video: VideoFormat, config: Config) -> int | None:
 
 def _encode(run: Run, stop: StopSignals) -> int:
     """Encode all frames and finish the outputs; after a failure too, finished frames are written and reported."""
-    config = run.encoder.config
+    config = run.session.config
     failure: BaseException | None = None
     try:
-        if run.encoder.lanes and _by_lanes(run.source, config):
+        pipeline = run.session.pipeline
+        if pipeline.takes_reads and _by_lanes(run.source, config):
             assert isinstance(run.source, RawSource)
             _feed_numbers(run, stop, run.source)
-        elif not run.encoder.lanes and _any_order(run.source, config) and run.encoder.read_ahead():
+        elif _any_order(run.source, config) and pipeline.read_ahead():
             assert isinstance(run.source, RawSource)
             _feed_ahead(run, stop, run.source)
         else:
@@ -346,39 +348,43 @@ def _any_order(source: Source, config: Config) -> bool:
 
 def _feed_frames(run: Run, stop: StopSignals) -> None:
     """Read and encode frames in order."""
-    if isinstance(run.source, RawSource):
-        run.source.next_buffer = run.encoder.next_buffer
-    frames = run.source.frames(run.encoder.config.seek, run.encoder.config.frames)
+    source, part = run.source, (run.session.config.seek, run.session.config.frames)
+    frames: Iterator[HostSource] = (
+        source.buffers(*part, run.session.pipeline.next_buffer) if isinstance(source, RawSource) else source.frames(*part)
+    )
     while not stop.asked:
         with stop.waiting():
-            planes = next(frames, None)
-        if planes is None:
+            frame = next(frames, None)
+        if frame is None:
             return
         run.tell_left_out()
-        _write(run, run.encoder.push(planes))
+        run.session.encode(frame)
+        _write(run)
 
 
 def _feed_ahead(run: Run, stop: StopSignals, source: RawSource) -> None:
     """Encode frames in order; threads read them into upload buffers while earlier ones are in the loop."""
-    reads = map(source.later, _numbers(source, run.encoder.config))
-    width, height = source.format.width, source.format.height
+    reads = map(source.later, _numbers(source, run.session.config))
     with Readers(THREADS) as readers:
-        for buffer in ReadAhead(readers).each(reads, run.encoder.next_buffer):
+        for buffer in ReadAhead(readers).each(reads, run.session.pipeline.next_buffer):
             if stop.asked:
                 return
-            _write(run, run.encoder.push(split_planes(buffer, width, height)))
-    source.left_over = _left_over(source, run.encoder.config)
+            run.session.encode(buffer)
+            _write(run)
+    source.left_over = _left_over(source, run.session.config)
 
 
 def _feed_numbers(run: Run, stop: StopSignals, source: RawSource) -> None:
     """Encode frames by number; the lane that encodes a frame reads it."""
-    config, lanes = run.encoder.config, run.encoder.lanes
+    config, pipeline = run.session.config, run.session.pipeline
     for number in _numbers(source, config):
-        while not lanes.has_room() and not stop.asked:
-            _write(run, run.encoder.poll())
+        while not pipeline.has_room() and not stop.asked:
+            run.session.poll()
+            _write(run)
         if stop.asked:
             return
-        _write(run, run.encoder.push_later(source.later(number)))
+        run.session.encode(source.later(number))
+        _write(run)
     source.left_over = _left_over(source, config)
 
 
@@ -394,16 +400,17 @@ def _left_over(source: RawSource, config: Config) -> int:
 
 def _drain(run: Run, stop: StopSignals, failure: BaseException | None) -> BaseException | None:
     """Write the frames in flight; return the last failure."""
-    lanes = run.encoder.lanes
-    if lanes:
-        lanes.end()
+    pipeline = run.session.pipeline
+    pipeline.end()
     for last in (False, True):  # a device's failure is raised once; then the finished frames follow
         try:
-            while lanes and lanes.busy():
+            while pipeline.busy():
                 if stop.asked:
-                    lanes.cut()
-                _write(run, run.encoder.poll())
-            _write(run, run.encoder.drain())
+                    pipeline.cut()
+                run.session.poll()
+                _write(run)
+            run.session.drain()
+            _write(run)
             break
         except (InputError, DeviceLost) as error:
             failure = error
@@ -412,10 +419,10 @@ def _drain(run: Run, stop: StopSignals, failure: BaseException | None) -> BaseEx
     return failure
 
 
-def _write(run: Run, finished: list[Any]) -> None:
+def _write(run: Run) -> None:
     """Write finished frames to all outputs. If one fails, the message says how many frames the stream holds."""
     try:
-        for frame, row in finished:
+        for frame, row in run.session.hand_out():
             times = run.clock.of(frame.pts, frame.dts)
             run.sinks.stream.write_packet(frame.data, *times, frame.is_idr, run.clock.duration(frame.pts))
             run.written += 1
@@ -429,7 +436,7 @@ def _write(run: Run, finished: list[Any]) -> None:
             if run.sinks.rows:
                 head = _csv(FrameRow.header()) if run.written == 1 else b""
                 run.sinks.rows.write(head + _csv(row.cells()))
-        stats = run.encoder.stats
+        stats = run.session.stats
         run.progress.update(stats.frames, stats.bytes)
     except Error as error:
         run.progress.finish()
@@ -438,16 +445,16 @@ def _write(run: Run, finished: list[Any]) -> None:
 
 def _finish(run: Run) -> None:
     """Print the summary and write the files that hold it."""
-    stats, seconds = run.encoder.stats, max(1e-9, run.progress.seconds)
-    used = memory(any(name != "cpu" for name in run.encoder.config.devices))
+    stats, seconds = run.session.stats, max(1e-9, run.progress.seconds)
+    used = memory(any(name != "cpu" for name in run.session.config.devices))
     for line in [*stats.lines(), *([*stats.why(), *lines(used)] if run.verbose else ())]:
         run.info(line)
     if run.planned is not None and stats.frames:
-        run.info(compare(run.planned, seconds / stats.frames, bool(run.encoder.lanes)))
+        run.info(compare(run.planned, seconds / stats.frames, run.session.pipeline.takes_reads))
     if not run.quiet:
         print_line("")
         print_line(f"encoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s")
-    summary = {"encode_seconds": seconds, "encode_fps": stats.frames / seconds, **_settings(run.encoder.config),
+    summary = {"encode_seconds": seconds, "encode_fps": stats.frames / seconds, **_settings(run.session.config),
                **stats.summary(), **used}
     run.progress.event("end", **summary)
     if run.sinks.timeline and run.trace:
@@ -455,9 +462,9 @@ def _finish(run: Run) -> None:
     if run.sinks.chart and run.trace:
         from .charts.timeline import draw
 
-        run.sinks.chart.write(draw(run.trace, start_line(run.encoder.config, run.source.format)))
+        run.sinks.chart.write(draw(run.trace, start_line(run.session.config, run.source.format)))
     if run.sinks.rates and run.rates:
-        run.sinks.rates.write(run.rates.draw(stats.fps, start_line(run.encoder.config, run.source.format)))
+        run.sinks.rates.write(run.rates.draw(stats.fps, start_line(run.session.config, run.source.format)))
     if run.sinks.summary:
         run.sinks.summary.write((json.dumps(summary, indent=2) + "\n").encode())
 

@@ -7,30 +7,26 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..encoder.decision_queue import DecisionQueue
 from ..encoder.decisions.second_pass import parts_of
 from ..encoder.errors import DeviceLost, Error
 from ..encoder.files.read_ahead import FileRead, Read
+from ..encoder.frame_pipeline import EncodedFrame
+from ..encoder.gops.concurrent_gops import POLL_SECONDS, ConcurrentGops
 from ..encoder.gops.gops import frame_bytes
-from ..encoder.settings.config import Config
-from ..encoder.settings.frame_requests import Request
+from ..encoder.gops.queue import Waiting
+from ..encoder.settings.config import Config, with_bt709
 from ..encoder.slice_writer import SliceWriter
 from ..scheduler.frame_spec import FrameSpec
-from ..scheduler.frames.frame import split_planes
 from .connection import Share, nodes
 from .frames import FilePart, Shipped
 from .worker import ChunkJob, Stream, encode
 
-if TYPE_CHECKING:
-    from ..encoder.pipeline import EncodedFrame
-
 CHUNK_FRAMES = 48  # of a chunk at least, but for the last one: a task costs some milliseconds
 SHIPPED_BYTES = 4 << 30  # of frames in the cluster's memory at a time, less if it is small
-POLL_SECONDS = 0.1  # a blocked caller handles signals at this interval
 COUNT_SECONDS = 5.0  # between two looks at the machines of the cluster
 
 
@@ -51,11 +47,11 @@ class _Chunk:
     task: Any
     reads: list[FileRead]
     bytes: int = 0  # of shipped frames
-    done: "list[EncodedFrame] | None" = None
+    done: list[EncodedFrame] | None = None
 
 
-class RayPipeline:
-    """As Gops: frames in display order in, finished ones in coding order out; at most `window` chunks are in the cluster.
+class RayPipeline(ConcurrentGops):
+    """At most `window` chunks are in the cluster.
 
     Ray repeats tasks whose process or machine is lost (RAY_TASK_MAX_RETRIES; 3 times by default); more losses of one chunk
     raise DeviceLost. A result is fetched as soon as it is there, and nothing of it stays in the object store.
@@ -66,14 +62,12 @@ class RayPipeline:
         warn: Callable[[str], None] | None = None, least: int = 0,
     ) -> None:  # fmt: skip
         """file: the input, if workers may open it. keep: return reconstructions. least: frames of a chunk; 0: usual."""
-        self._ray, self.config, self._share, self._file, self._keep = ray, config, share, file, keep
+        super().__init__(config, warn)
+        self._ray, self._share, self._file, self._keep = ray, share, file, keep
         self._least = least or CHUNK_FRAMES
-        self.taken: list[EncodedFrame] = []  # see Pipeline
         self._stream = Stream(uuid.uuid4().hex)
-        self._decisions = DecisionQueue[np.ndarray | None](config, warn)
         self._frame_bytes = frame_bytes(config)
         self._starts = [] if config.first_pass is None else [part.start for part in parts_of(config.first_pass)]
-        self._buffer: np.ndarray | None = None  # of the next frame
         self._free: list[np.ndarray] = []
         self._specs: list[FrameSpec] = []  # of the chunk that is filled, as these three
         self._unit = -1
@@ -92,100 +86,50 @@ class RayPipeline:
         if share.gpus:  # a process serves the GPU that each task is given; it would end after a task without max_calls
             options["runtime_env"] = {"env_vars": {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}}
         self._task = ray.remote(max_calls=0, **options)(encode)
-        self._config = replace(config, tuning=None)
-
-    # ---- as Pipeline
-    @property
-    def is_whole(self) -> bool:
-        """See Reordering."""
-        return self._decisions.is_whole
 
     def headers(self) -> bytes:
-        """See Pipeline."""
         return SliceWriter(self.config).parameter_sets
 
-    def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
-        """See Pipeline."""
-        if self._buffer is None:
-            self._buffer = self._free.pop() if self._free else np.empty(self._frame_bytes, np.uint8)
-        return self._buffer
-
-    def read_ahead(self) -> bool:
-        """See Pipeline."""
-        return False
-
-    def request(self, request: Request | None) -> None:
-        """See Pipeline."""
-        self._decisions.request(request)
-
-    def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
-        """See Pipeline; blocks while there is no room."""
-        buffer = self.next_buffer()
-        assert buffer is not None
-        planes = split_planes(buffer, self.config.display)
-        for target, plane in zip(planes, (y, u, v)):
-            if not np.may_share_memory(target, plane):
-                np.copyto(target, plane)
-        self._buffer = None
-        while not self.has_room():
-            self._wait(POLL_SECONDS)
-        self._add(self._decisions.add(buffer, planes))
-        return self._fetch()
-
-    def encode_later(self, read: Read) -> "list[EncodedFrame]":
-        """See Gops."""
-        buffer = None
-        if self._file is None:
-            buffer, self._buffer = self.next_buffer(), None
-            assert buffer is not None
-            read(buffer)
-        self._add(self._decisions.add(buffer))
-        return self._fetch()
-
-    def flush(self) -> "list[EncodedFrame]":
-        """See Pipeline."""
-        self.end()
-        while self._by_task:
-            self._wait(POLL_SECONDS)
-        return self._fetch()
+    def set_bt709(self) -> None:
+        self.config = with_bt709(self.config, self._decisions.count > 0)
 
     def close(self) -> None:
-        """See Pipeline; tasks that are not done are cancelled."""
-        self.cut()
+        self.cut()  # tasks that are not done are cancelled
         self._decisions.close()
 
-    # ---- without blocking, see Gops
     def has_room(self) -> bool:
-        """Whether another frame is accepted without blocking."""
         if not self._chunks or self._failed:
             return True
         shipped = self._shipped.bytes + sum(chunk.bytes for chunk in self._chunks)
         return len(self._chunks) < self._window() and shipped < self._most_bytes
 
     def busy(self) -> bool:
-        """Whether a chunk is in the cluster, or was not fetched."""
-        return bool(self._chunks or self._ready)
-
-    def poll(self, seconds: float = POLL_SECONDS) -> "list[EncodedFrame]":
-        """Finished frames in order; waits up to `seconds` for a task."""
-        self._wait(seconds)
-        return self._fetch()
+        return bool(self._chunks)
 
     def end(self) -> None:
-        """No frame follows; those that wait to be decided about are encoded."""
         if not self._ended and not self._failed:
             self._ended = True
             self._add(self._decisions.end())
             self._submit()
 
     def cut(self) -> None:
-        """End: the first chunk that is not finished is given up, and all after it."""
+        """The first chunk that is not finished is given up, and all after it."""
         self._ended = True
         for task in self._by_task:
             self._ray.cancel(task, force=True)
         self._by_task.clear()
         self._chunks.clear()
         self._specs = []
+
+    def _new_buffer(self) -> np.ndarray:
+        return self._free.pop() if self._free else np.empty(self._frame_bytes, np.uint8)
+
+    def _waiting_read(self, read: Read) -> np.ndarray | Read:
+        """Read now, if workers cannot do it."""
+        if self._file is not None:
+            return read
+        read(self.next_buffer())
+        return self._leave_buffer()
 
     # ---- chunks
     def _window(self) -> int:
@@ -195,9 +139,9 @@ class RayPipeline:
             self._counted, self.slots = now, max(1, self._share.slots(nodes(self._ray)))
         return 2 * self.slots + 1
 
-    def _add(self, frames: Iterable[tuple[FrameSpec, Any]]) -> None:
-        """Decided frames, in coding order; chunks that are full are submitted."""
-        for spec, buffer in frames:
+    def _add(self, frames: Iterable[Waiting]) -> None:
+        """Chunks that are full are submitted."""
+        for spec, source in frames:
             unit = bisect_right(self._starts, spec.coding_index) - 1 if self._starts else spec.gop
             if unit != self._unit and len(self._specs) >= self._least:
                 self._submit()
@@ -207,10 +151,10 @@ class RayPipeline:
                 read = self._file.read(self._file.first + spec.display_index)
                 assert isinstance(read, FileRead)
                 self._reads.append(read)
-            else:
-                self._shipped.add(buffer)
-            if buffer is not None:
-                self._free.append(buffer)
+            if isinstance(source, np.ndarray):
+                if self._file is None:
+                    self._shipped.add(source)
+                self._free.append(source)
 
     def _submit(self) -> None:
         """The frames of the chunk that is filled go to the cluster."""
@@ -225,14 +169,15 @@ class RayPipeline:
             frames = self._read(reads)
         else:
             frames = FilePart.of(self._file.path, reads, self._frame_bytes)
-        job = ChunkJob(self._config, self._number, tuple(self._specs), frames, self._keep)  # type: ignore[arg-type]
+        config = replace(self.config, tuning=None)
+        job = ChunkJob(config, self._number, tuple(self._specs), frames, self._keep)
         self._specs, self._number = [], self._number + 1
         chunk = _Chunk(job, None, reads)
         self._chunks.append(chunk)
         self._start(chunk)
 
     def _start(self, chunk: _Chunk) -> None:
-        frames: Any = chunk.job.frames
+        frames = chunk.job.frames
         chunk.bytes = frames.bytes if isinstance(frames, Shipped) else 0
         chunk.task = self._task.remote(self._stream, chunk.job)
         self._by_task[chunk.task] = chunk
@@ -246,11 +191,10 @@ class RayPipeline:
         frames.finish()
         return frames
 
-    def _wait(self, seconds: float) -> None:
-        """Wait up to `seconds` for a task, and take what is done. Raises errors of tasks."""
+    def _wait(self) -> None:
         if not self._by_task:
             return
-        done, _ = self._ray.wait(list(self._by_task), num_returns=1, timeout=seconds)
+        done, _ = self._ray.wait(list(self._by_task), num_returns=1, timeout=POLL_SECONDS)
         if done:
             done, _ = self._ray.wait(list(self._by_task), num_returns=len(self._by_task), timeout=0)
         for task in done:
@@ -261,7 +205,7 @@ class RayPipeline:
                 self._fail(chunk, error)
             if isinstance(result, str):
                 self._ship_files = True
-                chunk.job = replace(chunk.job, frames=self._read(chunk.reads))  # type: ignore[arg-type]
+                chunk.job = replace(chunk.job, frames=self._read(chunk.reads))
                 self._start(chunk)
                 continue
             # the reference and the frames of the chunk go with the job
@@ -282,10 +226,9 @@ class RayPipeline:
         kind = type(cause or error).__name__
         raise DeviceLost(f"Ray: frames {first} to {last} cannot be encoded: {kind}: {said}") from None
 
-    def _fetch(self) -> "list[EncodedFrame]":
-        """Finished frames in order that were not fetched yet."""
-        self.taken, self._ready = self._ready, []
-        return self.taken
+    def _fetch(self) -> list[EncodedFrame]:
+        self._taken, self._ready = self._ready, []
+        return self._taken
 
 
 def file_input(path: str, read: Callable[[int], Read], first: int) -> FileInput | None:

@@ -3,16 +3,14 @@
 import os
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..encoder.errors import DeviceLost, Error
+from ..encoder.frame_pipeline import EncodedFrame
 from ..encoder.workers.chunk import ChunkEncoder, ChunkJob, on_device
 from ..version import __version__
 from .frames import NotHere
 from .resources import assigned, device
-
-if TYPE_CHECKING:
-    from ..encoder.pipeline import EncodedFrame
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class _Kept:
 _kept = _Kept()
 
 
-def encode(stream: Stream, job: ChunkJob) -> "list[EncodedFrame] | str":
+def encode(stream: Stream, job: ChunkJob) -> list[EncodedFrame] | str:
     """The frames of a chunk in coding order; a text: why its file is not here. Raises the errors of ChunkEncoder but
     DeviceLost, which ends the process: Ray starts another one and gives it the chunk, as after any loss of a process.
     """

@@ -1,21 +1,17 @@
 """Makes the encoder for some settings: one pipeline, lanes for several GOPs, or worker processes."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..scheduler.trace import Trace
+from .frame_pipeline import FramePipeline
 from .gops.gops import Gops, NoThreads, count_lanes, lane_settings
 from .settings.config import Config
-
-if TYPE_CHECKING:
-    from .pipeline import Pipeline
-    from .reordering import ReorderingPipeline
 
 
 def make_pipeline(
     config: Config, keep: bool, warn: Callable[[str], None] | None, trace: Trace | None, frames: int | None = None,
     length: int | None = None,
-) -> "Pipeline | ReorderingPipeline | Gops":  # fmt: skip
+) -> FramePipeline:  # fmt: skip
     """The encoder for these settings. frames: see count_lanes; length: frames of the input in any case, None: unknown."""
     from .pipeline import Pipeline  # after the start of worker processes; tests put another one in its place
 
@@ -30,7 +26,11 @@ def make_pipeline(
             except (NoThreads, OSError):  # limits of the system: fewer threads are needed for lanes of this process
                 pass
         end_early()
-    one = _reordering() if config.holds_frames else Pipeline
+    one: Callable[[Config, bool, Callable[[str], None] | None, Trace | None], FramePipeline] = Pipeline
+    if config.holds_frames:
+        from .reordering import ReorderingPipeline  # and the lookahead
+
+        one = ReorderingPipeline
     if lanes == 1:
         return one(config, keep, warn, trace)
     while lanes > 1:
@@ -39,10 +39,3 @@ def make_pipeline(
         except NoThreads:
             lanes //= 2
     return one(lane_settings(config, 0, 1), keep, warn, trace)
-
-
-def _reordering() -> "type[ReorderingPipeline]":
-    """Imports the lookahead."""
-    from .reordering import ReorderingPipeline
-
-    return ReorderingPipeline

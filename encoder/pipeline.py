@@ -7,7 +7,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +19,7 @@ from ..scheduler.check import TwinDiffers
 from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost
 from ..scheduler.executor import bands
 from ..scheduler.frame_spec import FrameSpec
-from ..scheduler.frames.device_frame import GpuSource
+from ..scheduler.frames.device_frame import DeviceFrame, GpuSource
 from ..scheduler.frames.frame import Frame, HostFrame, SourceBuffer
 from ..scheduler.frames.frame_executor import FrameExecutor
 from ..scheduler.frames.host_rgb import RgbFrame
@@ -29,8 +28,11 @@ from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
 from .decisions.frame_decider import FrameDecider
 from .decisions.size_feedback import RATE_LAG
-from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
-from .frames.device_frame import DeviceFrame, check_device
+from .errors import DeviceError, DeviceLost, Error, RefusedFrame
+from .files.read_ahead import Read
+from .frame_pipeline import EncodedFrame, FramePipeline
+from .frames.device_frame import check_device
+from .frames.source import HostSource, Planes, Source, check_range, outside_text, planes_of
 from .hrd_syntax import filler_data
 from .settings.coding import coding_settings
 from .settings.config import Config, with_bt709
@@ -40,47 +42,15 @@ from .statistics import SUMMED
 from .warm_up import compile_in_background, load_for_gpu, loaded_for_gpu
 
 if TYPE_CHECKING:  # imported where settings ask for them
-    from .decisions.buffer_control import BufferControl, InBuffer
+    from .decisions.buffer_control import BufferControl
     from .decisions.rate_control import RateControl
     from .decisions.weights import Sums, Weighting
 
-Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `public_error`
 _MOST_IN_FLIGHT = 24  # frames
 
-@dataclass(slots=True, eq=False, repr=False)
-class EncodedFrame:
-    """One access unit and its statistics."""
 
-    index: int  # in display order
-    coding_index: int
-    pts: int  # in frames, as dts
-    dts: int
-    frame_type: str  # "I", "P" or "B"
-    is_idr: bool
-    qp: int  # SliceQPY
-    avg_qp: float  # of the macroblocks, as a decoder has it
-    qp_range: tuple[int, int]  # the least and the largest
-    qp_by: str  # as in FrameSpec
-    is_reference: bool  # as are those up to predicted
-    is_qp_asked: bool
-    over_factor: int
-    predicted: int
-    mean_qp: int  # of the macroblocks in 1 / 256, as decided; with --pass
-    data: bytes  # Annex B
-    mb_counts: np.ndarray  # int64[15], by mb_type
-    transform_8x8: int  # macroblocks with the 8x8 transform
-    ssd: tuple[int, int, int]  # squared error over the display area of Y, Cb, Cr
-    sums: list[int]  # of the arrays SUMMED, in its order
-    bits: int
-    bits_by_kind: tuple[int, ...] | None  # in the order of statistics.KINDS, if asked for
-    stage_seconds: dict[str, float]
-    reconstruction: Planes | None  # cropped, as a decoder returns it
-    in_buffer: "InBuffer | None" = None  # where a buffer is promised
-    refused: bool = False  # samples of its source, on a GPU, are far outside of their range
-
-
-class Pipeline:
+class Pipeline(FramePipeline):
     """Encodes frames in coding order. One frame at a time is in the loop; entropy coding of earlier ones runs in parallel.
 
     warn: called with a sentence when an encode that chose its device itself continues without it. trace: for the timeline.
@@ -116,70 +86,80 @@ class Pipeline:
                 Error(str(error)) if isinstance(error, LimitError) else error_type(f"device {config.device}: {error}")
             ) from None
         self.done: list[EncodedFrame] = []  # not fetched yet; an interrupt may duplicate the last one
-        self.taken: list[EncodedFrame] = []  # the last batch fetched: kept for a caller that was interrupted
+        self._taken: list[EncodedFrame] = []
+        self._read_buffer: np.ndarray | None = None  # where Reads are read if frames have none
         if config.device != "cuda":
             compile_in_background(config)
 
     @property
+    def taken(self) -> list[EncodedFrame]:
+        return self._taken
+
+    @property
     def on_gpu(self) -> bool:
-        """Whether frames may lie on a GPU."""
         return self.executor.on_gpu
 
     def headers(self) -> bytes:
-        """Sequence and picture parameter sets as an Annex B byte stream."""
         return self.writer.parameter_sets
 
     def request(self, request: Request | None) -> None:
-        """What is asked of the next frame; None: nothing."""
         self.frame_decider.requests.of_caller(request)
 
     def encode(
-        self, y: np.ndarray, u: np.ndarray, v: np.ndarray, spec: FrameSpec | None = None, ahead: Sequence[FrameSpec] = ()
-    ) -> list[EncodedFrame]:
-        """Encode one frame, uint8 planes of display size. Return the finished frames, in order.
-
-        spec: of a caller that decides about frames itself (Gops, Reordering); else `frame_decider` decides. ahead: the frames
-        that follow, for the plan of a buffer.
+        self, source: Source, spec: FrameSpec | None = None, ahead: Sequence[FrameSpec] = ()
+    ) -> list[EncodedFrame]:  # fmt: skip
+        """spec: of a caller that decides about frames itself (Gops, ReorderingPipeline); else `frame_decider` decides. ahead:
+        the frames that follow, for the plan of a buffer.
         """
         frame = self._next_frame()
-        start = time.perf_counter()
         try:
-            self.executor.ring.load(frame, y, u, v)
-            if self.trace is not None:
-                self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, self.executor.ring.count)
-            return self._encode(frame, spec, (y, u, v), ahead)
+            if isinstance(source, DeviceFrame):
+                return self._encode_on_gpu(frame, source, spec, ahead)
+            return self._encode(frame, spec, self._load(frame, source), ahead)
         finally:
             frame.complete()  # also after an interrupt: the caller's planes are no longer read
 
-    def encode_rgb(self, source: RgbFrame, checked: bool) -> list[EncodedFrame]:
-        """`encode` for an RGB frame on the host; checked: InputError if samples are far outside of their range."""
-        frame = self._next_frame()
-        if self.executor.ring.load_rgb(frame, source) and checked:
-            raise InputError(outside_text(self.executor.ring.count))
-        self.set_bt709()
-        return self._encode(frame, None, frame.display_planes(self.config.display))
+    def _load(self, frame: Frame, source: HostSource | Read) -> Sequence[np.ndarray]:
+        """Put a source into the frame; its planes, uint8 of display size."""
+        ring, display = self.executor.ring, self.config.display
+        if not isinstance(source, tuple | np.ndarray):
+            source = self._read(source)
+        elif isinstance(source, RgbFrame):
+            check_range(source, ring.load_rgb(frame, source), ring.count)
+            self.set_bt709()
+            return frame.display_planes(display)
+        if isinstance(frame, HostFrame) and source is frame.source:
+            frame.loaded()
+            return frame.input_planes
+        start = time.perf_counter()
+        y, u, v = planes = planes_of(source, display)
+        ring.load(frame, y, u, v)
+        if self.trace is not None:
+            self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, ring.count)
+        return planes
 
-    def encode_in_place(self, spec: FrameSpec | None = None) -> list[EncodedFrame]:
-        """`encode` for a frame that is already in `next_buffer()`."""
+    def _read(self, read: Read) -> np.ndarray:
+        """A frame that is read now."""
+        buffer = self.next_buffer()
+        if buffer is None:
+            if self._read_buffer is None:
+                self._read_buffer = np.empty(sum(height * width for height, width in self.config.display), np.uint8)
+            buffer = self._read_buffer
+        read(buffer)
+        return buffer
+
+    def exchange(self, buffer: SourceBuffer) -> SourceBuffer:
+        """Give the next frame a loaded buffer of the ring (FrameRing.exchanges), whose `source` `encode` then gets; returns
+        the one that it had.
+        """
         frame = self._next_frame()
         assert isinstance(frame, HostFrame)
-        frame.loaded()
-        return self._encode(frame, spec, frame.input_planes)
+        return frame.exchange(buffer)
 
-    def encode_buffer(
-        self, buffer: SourceBuffer, spec: FrameSpec, ahead: Sequence[FrameSpec] = ()
-    ) -> tuple[list[EncodedFrame], SourceBuffer]:
-        """`encode` for a frame in a buffer of the ring (FrameRing.exchanges), which is kept; another one is returned."""
-        frame = self._next_frame()
-        assert isinstance(frame, HostFrame)
-        free = frame.exchange(buffer)
-        return self._encode(frame, spec, frame.input_planes, ahead), free
-
-    def encode_on_gpu(
-        self, source: DeviceFrame, spec: FrameSpec | None = None, ahead: Sequence[FrameSpec] = ()
-    ) -> list[EncodedFrame]:
-        """`encode` for a frame in the memory of the executor's device, or one that `enter_on_gpu` has copied to a buffer."""
-        frame = self._next_frame()
+    def _encode_on_gpu(
+        self, frame: Frame, source: DeviceFrame, spec: FrameSpec | None, ahead: Sequence[FrameSpec]
+    ) -> list[EncodedFrame]:  # fmt: skip
+        """A frame in the memory of the executor's device, or one that `enter_on_gpu` has copied to a buffer there."""
         if source.buffered is None:
             source = self.enter_on_gpu(source, self.config.weightp > 0 or self.config.aq_mode > 0)
         elif not self.executor.on_gpu:
@@ -208,25 +188,18 @@ class Pipeline:
             raise public_error(error) from None
 
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
-        """uint8[n]: buffer for the next frame as I420, which saves a copy; None: any buffer.
-
-        ahead: for the frame that many later, at most READ_AHEAD_FRAMES, and only after `read_ahead`.
-        """
         return self.executor.ring.next_buffer(ahead)
 
     def read_ahead(self) -> bool:
-        """Called before the first frame: make room for frames that are read ahead; False if impossible."""
         return self.executor.read_ahead()
 
     def flush(self) -> list[EncodedFrame]:
-        """Finish and return all frames in flight."""
         try:
             return self._finished(0)
         except FAILURES as error:
             raise public_error(error) from None
 
     def close(self) -> None:
-        """Stop the threads."""
         if self._loading.ident is not None:
             self._loading.join()
         self.executor.close()
@@ -311,10 +284,7 @@ class Pipeline:
         return sums_of_blocks(_buffered(frame).sums(), self.config.width, self.config.height)
 
     def set_bt709(self, begun: bool = False) -> None:
-        """Write BT.709, limited range (of RGB input) to the VUI; InputError if options or earlier frames contradict.
-
-        begun: frames of the stream were entered, if not in this pipeline.
-        """
+        """begun: frames of the stream were entered, if not in this pipeline."""
         config = with_bt709(self.config, begun or self.executor.ring.count > 0)
         if config is not self.config:
             self.config, self.writer = config, SliceWriter(config)
@@ -376,8 +346,8 @@ class Pipeline:
     def _finished(self, limit: int) -> list[EncodedFrame]:
         """Frames whose bits are written, in order; blocks until at most `limit` are in flight."""
         self._finish(limit)
-        self.taken, self.done = self.done, []
-        return self.taken
+        self._taken, self.done = self.done, []
+        return self._taken
 
     def _finish(self, limit: int) -> None:
         """Move those frames to `done`. RefusedFrame for a refused one, which is dropped with those after it."""
@@ -440,12 +410,6 @@ def _buffered(frame: Frame) -> GpuSource:
     """The buffer of a source on the GPU that is measured there."""
     assert isinstance(frame, HostFrame) and frame.device_source is not None and frame.device_source.buffered is not None
     return frame.device_source.buffered
-
-
-def outside_text(index: int) -> str:
-    """The message for samples far outside of their range."""
-    return (f"frame {index} has values far outside of 0..1, or no numbers: say value_range=(-1, 1) or (0, 255) if that is "
-            "their range, or value_range=(0, 1) to clip them")  # fmt: skip
 
 
 def public_error(error: BaseException) -> Error:

@@ -6,27 +6,24 @@
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..scheduler.frame_spec import FrameSpec
+from ..scheduler.frames.device_frame import DeviceFrame
 from ..scheduler.frames.frame import SourceBuffer
 from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.trace import Trace
 from .decision_queue import DecisionQueue
-from .errors import InputError
-from .frames.device_frame import DeviceFrame
+from .frame_pipeline import EncodedFrame, FramePipeline
+from .frames.source import Source, check_range, planes_of
 from .settings.config import Config
 from .settings.frame_requests import Request
 from .threaded_decision_queue import ThreadedDecisionQueue
 
-if TYPE_CHECKING:
-    from .pipeline import EncodedFrame
 
-
-class ReorderingPipeline:
-    """As Pipeline. Finished frames come in coding order, several at once or none. Frames on a GPU wait in buffers there.
+class ReorderingPipeline(FramePipeline):
+    """Finished frames come several at once or none. Frames on a GPU wait in buffers there.
 
     An exception while frames are coded ends the stream; those that still wait are then not coded.
     """
@@ -55,55 +52,46 @@ class ReorderingPipeline:
 
     @property
     def on_gpu(self) -> bool:
-        """See Pipeline."""
         return self._pipeline.on_gpu
 
     @property
-    def taken(self) -> "list[EncodedFrame]":
-        """See Pipeline; frames may be repeated."""
+    def taken(self) -> list[EncodedFrame]:
         return [*self._done, *self._pipeline.taken]
 
     @property
     def is_whole(self) -> bool:
-        """Whether frames that wait can still be coded: false after an exception while others were."""
         return self._decisions.is_whole
 
     def headers(self) -> bytes:
-        """See Pipeline."""
         return self._pipeline.headers()
 
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
-        """See Pipeline."""
         return self._buffer(ahead).source
 
     def read_ahead(self) -> bool:
-        """See Pipeline: only where buffers are exchanged, else a frame is copied once more."""
-        return self._exchanges
+        return self._exchanges  # else a frame is copied once more
 
     def request(self, request: Request | None) -> None:
-        """See Pipeline."""
         self._decisions.request(request)
 
-    def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
-        """See Pipeline. The planes are copied."""
+    def encode(self, source: Source) -> list[EncodedFrame]:
+        """Planes are copied, and RGB is converted, to a buffer in which the frame waits."""
+        if isinstance(source, DeviceFrame):
+            return self._encode_on_gpu(source)
         buffer = self._buffer()
-        if np.may_share_memory(buffer.source, y):  # it was read into the buffer
-            return self._before() + self._enter()
-        with self._pipeline.executor.ring.copying(buffer.target, (y, u, v)):
-            done = self._before()
-        return done + self._enter()
+        if not isinstance(source, tuple | np.ndarray):
+            source(buffer.source)
+        elif isinstance(source, RgbFrame):
+            check_range(source, source.convert(buffer.planes), self._decisions.count)
+            self.set_bt709()
+        elif source is not buffer.source:
+            with self._pipeline.executor.ring.copying(buffer.target, planes_of(source, self._display)):
+                done = self._before()
+            return done + self._enter(buffer)
+        return self._before() + self._enter(buffer)
 
-    def encode_rgb(self, source: RgbFrame, checked: bool) -> "list[EncodedFrame]":
-        """See Pipeline."""
-        from .pipeline import outside_text
-
-        if source.convert(self._buffer().planes) and checked:
-            raise InputError(outside_text(self._decisions.count))
-        self.set_bt709()
-        return self._before() + self._enter()
-
-    def encode_on_gpu(self, source: DeviceFrame) -> "list[EncodedFrame]":
-        """See Pipeline. The frame is copied on the GPU."""
+    def _encode_on_gpu(self, source: DeviceFrame) -> list[EncodedFrame]:
+        """The frame is copied on the GPU."""
         gpu_frame = self._pipeline.enter_on_gpu(source, True, self._decisions.count > 0)
         assert gpu_frame.buffered is not None
         done = self._before()
@@ -111,15 +99,12 @@ class ReorderingPipeline:
         return done + self._after()
 
     def set_bt709(self) -> None:
-        """See Pipeline."""
         self._pipeline.set_bt709(self._decisions.count > 0)
 
-    def flush(self) -> "list[EncodedFrame]":
-        """See Pipeline; frames that wait are coded first, unless an exception has left one incomplete."""
+    def flush(self) -> list[EncodedFrame]:
         return self._code(self._decisions.end()) + self._pipeline.flush()
 
     def close(self) -> None:
-        """See Pipeline; frames that wait are dropped."""
         if isinstance(self._decisions, ThreadedDecisionQueue):
             self._pipeline.close()  # decisions are tasks of its threads
             self._decisions.close()
@@ -138,35 +123,34 @@ class ReorderingPipeline:
                 self._next.append(SourceBuffer(self._mb_height, self._display, np.empty))
         return self._next[ahead]
 
-    def _enter(self) -> "list[EncodedFrame]":
-        """The frame in the buffer enters."""
-        buffer = self._buffer()
+    def _enter(self, buffer: SourceBuffer) -> list[EncodedFrame]:
+        """The frame in the next buffer enters."""
         self._next.popleft()
         buffer.number = self._decisions.count
         self._decisions.enter(buffer, buffer.planes)
         return self._after()
 
-    def _before(self) -> "list[EncodedFrame]":
+    def _before(self) -> list[EncodedFrame]:
         """Code frames while the next one is copied, and before decisions: a GPU has work then."""
         return self._code(self._decisions.leave(evenly=True)) if self._evenly else []
 
-    def _after(self) -> "list[EncodedFrame]":
+    def _after(self) -> list[EncodedFrame]:
         """Code the frames that decisions have made ready."""
         return [] if self._evenly else self._code(self._decisions.leave())
 
-    def _code(self, frames: Iterable[tuple[FrameSpec, Any]]) -> "list[EncodedFrame]":
-        """Code frames one after another, of buffers or DeviceFrames; returns what has become finished."""
+    def _code(self, frames: Iterable[tuple[FrameSpec, SourceBuffer | DeviceFrame]]) -> list[EncodedFrame]:
+        """Code frames one after another; returns what has become finished."""
         self._done = []
-        for spec, source in frames:
-            if isinstance(source, DeviceFrame):
-                self._done = self._done + self._pipeline.encode_on_gpu(source, spec, self._decisions.ahead)
-                continue
-            free = source
-            if self._exchanges:
-                done, free = self._pipeline.encode_buffer(source, spec, self._decisions.ahead)
+        for spec, held in frames:
+            source: Source
+            if isinstance(held, DeviceFrame):
+                source, free = held, None
+            elif self._exchanges:
+                source, free = held.source, self._pipeline.exchange(held)
             else:
-                y, u, v = source.planes
-                done = self._pipeline.encode(y, u, v, spec, self._decisions.ahead)
-            self._done = self._done + done
-            self._free.append(free)
+                y, u, v = held.planes
+                source, free = (y, u, v), held
+            self._done = self._done + self._pipeline.encode(source, spec, self._decisions.ahead)
+            if free is not None:
+                self._free.append(free)
         return self._done

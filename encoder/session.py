@@ -1,31 +1,40 @@
 """The calls of an encoder: one at a time, in its own process; each frame is handed out once, none after a failure."""
 
 import os
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
+
+from ..process import gc_paused
+from ..scheduler.frames.device_frame import DeviceFrame
+from ..scheduler.frames.host_rgb import RgbFrame
+from ..scheduler.trace import Trace
 from ..uninterrupted import release_imports
 from .errors import Error, InputError, RefusedFrame
-from .settings.pass_file import PassFile
+from .files.read_ahead import Read
+from .frame_pipeline import EncodedFrame, FramePipeline
+from .frames.reader import Chunk
+from .frames.source import HostSource, Source, check_range, planes_of
+from .settings.config import Config
+from .settings.frame_requests import Request
+from .settings.pass_file import WRITING, PassFile
 from .statistics import FrameRow, Statistics
-
-if TYPE_CHECKING:
-    from .pipeline import EncodedFrame
 
 OPEN, FAILED, FLUSHING, FLUSHED, CLOSED = "open", "failed", "flushing", "flushed", "closed"
 
 
 class Session:
-    """Guards a pipeline (or Gops) and keeps its finished frames.
+    """Guards a pipeline and keeps its finished frames.
 
     An exception anywhere in a call (an interrupt, a signal handler's timeout, MemoryError) may leave a frame incomplete, so
     that no frame can follow; earlier frames can still be flushed. This includes exceptions in a flush while waiting frames
     are coded (ReorderingPipeline). Only InputError, but not RefusedFrame, is raised before any change.
     """
 
-    def __init__(self, pipeline: Any, stats: Statistics, pass_file: PassFile | None = None) -> None:
-        """pass_file: gets all frames."""
-        self._pipeline, self._stats, self._pass_file = pipeline, stats, pass_file
+    def __init__(self, config: Config, pipeline: FramePipeline) -> None:
+        self.config, self.pipeline = config, pipeline
+        self.stats = Statistics(config.width, config.height, config.fps, config.psnr, config.ssim)
+        self._pass_file = PassFile(config) if config.pass_ in WRITING else None  # gets all frames
         self.state = OPEN
         self.ready: list[tuple[EncodedFrame, FrameRow]] = []  # finished, in coding order, not handed out yet
         self._n_handed_out = 0  # frames handed out
@@ -33,14 +42,30 @@ class Session:
         self._process = os.getpid()
         self._call: dict[str, object] = {}  # the current call; setdefault is atomic
 
-    def feed(self, step: Callable[..., "Iterable[EncodedFrame]"], *arguments: Any) -> None:
-        """Encode a frame with step(*arguments); add finished frames to `ready`."""
+    @property
+    def takes_gpu_frames(self) -> bool:
+        """Whether sources may be DeviceFrames: there is a GPU, one GOP at a time, and no option needs them on the host."""
+        return self.config.device != "cpu" and not self.config.needs_host_frames and self.pipeline.on_gpu
+
+    def headers(self) -> bytes:
+        """See FramePipeline."""
+        self.require(OPEN, FAILED, FLUSHING, FLUSHED)
+        return self.pipeline.headers()
+
+    def encode_from(self, chunk: Chunk, k: int, request: Request | None = None) -> None:
+        """`encode` for frame k of a chunk; InputError if it does not fit this encoder."""
+        self.require(OPEN)
+        chunk.check_size(self.config.width, self.config.height)
+        self.encode(chunk.source(k), request)
+
+    def encode(self, source: Source, request: Request | None = None) -> None:
+        """Encode a frame; add finished frames to `ready`. request: what is asked of the frame."""
         mark = object()
         try:
             if self._call.setdefault("call", mark) is not mark or self.state != OPEN or os.getpid() != self._process:
                 self._refuse(mark, OPEN)
             try:
-                self._collect(step(*arguments))
+                self._collect(self._encode(source, request))
             except BaseException as error:
                 if isinstance(error, InputError) and not isinstance(error, RefusedFrame):
                     raise
@@ -51,15 +76,15 @@ class Session:
                 del self._call["call"]
 
     def poll(self) -> None:
-        """See Gops.poll."""
-        self._run(lambda: self._collect(self._pipeline.poll()))
+        """Add finished frames to `ready`; see FramePipeline."""
+        self._run(lambda: self._collect(self.pipeline.poll()))
 
     def drain(self) -> None:
         """Add all frames in flight to `ready`; no frame can follow. After an exception it may be called again."""
         if self.state != FLUSHED:
             self._run(self._drain)
 
-    def hand_out(self) -> "list[tuple[EncodedFrame, FrameRow]]":
+    def hand_out(self) -> list[tuple[EncodedFrame, FrameRow]]:
         """Return and clear `ready`. No call stands between the assignment and the return, so that an interrupt comes before
         both or after both.
         """
@@ -73,7 +98,7 @@ class Session:
             self.state = CLOSED
             if os.getpid() == self._process:
                 release_imports()
-                self._pipeline.close()
+                self.pipeline.close()
 
     def require(self, *states: str) -> None:
         """Error unless the state is one of `states` and the process is the one that made the encoder."""
@@ -92,7 +117,7 @@ class Session:
             self._call.setdefault("call", mark)
             self._refuse(mark, OPEN, FAILED, FLUSHING)
             release_imports()
-            self._collect(self._pipeline.taken)  # frames that an interrupt of the previous call lost
+            self._collect(self.pipeline.taken)  # frames that an interrupt of the previous call lost
             step()
         finally:  # no function is called here: an interrupt would keep the mark
             if "call" in self._call and self._call["call"] is mark:
@@ -104,14 +129,48 @@ class Session:
             raise Error("the encoder is in use by another call: one thread at a time may feed it")
         self.require(*states)
 
+    def _encode(self, source: Source, request: Request | None) -> Sequence[EncodedFrame]:
+        if isinstance(source, DeviceFrame):
+            self._check_gpu_frame()
+        elif self.config.ssim:
+            source = self._measured(source)
+        if request is None:
+            return self.pipeline.encode(source)
+        self.pipeline.request(request)
+        try:
+            return self.pipeline.encode(source)
+        finally:
+            self.pipeline.request(None)  # it is gone if the frame is refused
+
+    def _check_gpu_frame(self) -> None:
+        """InputError if frames must lie on the host."""
+        config = self.config
+        if config.device == "cpu":
+            raise InputError(f"a frame on a GPU, and this encoder runs on the CPU ({config.device_reason}): copy it "
+                             "to the host, or take device='cuda'")
+        if name := config.needs_host_frames:
+            raise InputError(f"{name} needs the frames on the host: copy them there, or do without {name}")
+
+    def _measured(self, source: HostSource | Read) -> Source:
+        """A frame as planes, whose luma SSIM is measured by."""
+        assert isinstance(source, tuple | np.ndarray), "SSIM is measured by frames in order"
+        if isinstance(source, RgbFrame):
+            planes, is_outside = source.planes()
+            check_range(source, is_outside, self.stats.frames)
+            self.pipeline.set_bt709()
+            source = planes
+        luma, *_ = planes_of(source, self.config.display)
+        self.stats.expect(luma)
+        return source
+
     def _drain(self) -> None:
         failed = self.state == FAILED
         if not failed:
             self.state = FLUSHING
         try:
-            self._collect(self._pipeline.flush())
+            self._collect(self.pipeline.flush())
         except BaseException as error:
-            if not getattr(self._pipeline, "is_whole", True):
+            if not self.pipeline.is_whole:
                 self.state, self._failure = FAILED, error.with_traceback(None)
             raise
         if not failed:
@@ -119,13 +178,35 @@ class Session:
                 self._pass_file.finish()
             self.state = FLUSHED
 
-    def _collect(self, frames: "Iterable[EncodedFrame]") -> None:
+    def _collect(self, frames: Iterable[EncodedFrame]) -> None:
         """Add finished frames in coding order; those from before an interrupt may be repeated and are then skipped."""
         for frame in frames:
             expected = self._n_handed_out + len(self.ready)
             if frame.coding_index > expected:
                 raise Error(f"frames {expected} to {frame.coding_index - 1} are lost: the stream ends before them")
             if frame.coding_index == expected:
-                self.ready.append((frame, self._stats.add(frame)))
+                self.ready.append((frame, self.stats.add(frame)))
                 if self._pass_file is not None:
                     self._pass_file.add(frame)
+
+
+def open_session(
+    config: Config,
+    keep_reconstruction: bool = False,
+    warn: Callable[[str], None] | None = None,
+    trace: Trace | None = None,
+    frames: int | None = None,
+    length: int | None = None,
+    make: Callable[[Config, bool], FramePipeline] | None = None,
+) -> Session:
+    """A session with a pipeline for checked settings.
+
+    warn: called instead of a RuntimeWarning; trace: for the timeline. frames: their number if they are read in any order,
+    length: in any case; None = unknown. make: makes the pipeline by settings, and whether reconstructions are kept, in place
+    of make_pipeline.
+    """
+    keep = keep_reconstruction or config.ssim
+    with gc_paused():
+        from .make_pipeline import make_pipeline  # compiles nothing
+
+        return Session(config, make(config, keep) if make else make_pipeline(config, keep, warn, trace, frames, length))

@@ -1,7 +1,6 @@
 """Assembles the NAL units of a frame: parameter sets, slice headers, and slice data of the entropy stage (7.3.2, 7.3.3)."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -158,7 +157,7 @@ class SliceWriter:
         self.sps = sequence_parameter_set(config)
         self._log2_max_frame_num = log2_max_frame_num(config)
         self.pps = picture_parameter_set(config)
-        self._headers: dict[tuple[Any, ...], SliceHeaders] = {}
+        self._headers: dict[tuple[object, ...], SliceHeaders] = {}
         self.parameter_sets = nal_unit(NAL_SPS, MOST_NEEDED, write_sps(self.sps)) + nal_unit(
             NAL_PPS, MOST_NEEDED, write_pps(self.pps)
         )

@@ -16,6 +16,7 @@ from .errors import Error, OptionError, RefusedFrame
 from .feeder import Feeder
 from .frames.layouts import Known
 from .frames.reader import FrameReader
+from .packet import Packet
 from .settings.keywords import EncoderOptions, Rate
 from .settings.option_types import read_text, show
 from .settings.options import BY_NAME, check_keywords
@@ -81,18 +82,18 @@ class VideoWriter:
     @property
     def headers(self) -> bytes:
         """Sequence and picture parameter set, Annex B; Error before the first frame."""
-        if self._feeder.encoder is None:
+        if self._feeder.session is None:
             raise Error("no frame was written yet")
-        return self._feeder.encoder.headers
+        return self._feeder.session.headers()
 
-    def write(self, frames: Any, stream: Any = None) -> None:
+    def write(self, frames: object, stream: object = None) -> None:
         """Encode a frame, a chunk of frames, the planes of a frame as a tuple, or a list of these; InputError.
 
         stream: of the producer of GPU arrays, if it is not the one that they name or their library's current one.
         """
         self._put_all(lambda: self._feeder.feed(frames, stream))
 
-    def write_all(self, frames: Any) -> None:
+    def write_all(self, frames: object) -> None:
         """Encode one array that is a whole video, or an iterable of frames and chunks."""
         if self._progress is not None:
             self._progress.total = _count(frames)
@@ -123,7 +124,7 @@ class VideoWriter:
                 self.close()
             elif not self._closed and not self._is_of_parent():
                 try:
-                    if self._feeder.encoder is not None:
+                    if self._feeder.session is not None:
                         self._finish()
                 except Exception:  # the exception inside says more
                     pass
@@ -135,7 +136,7 @@ class VideoWriter:
             raise
 
     def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and self._feeder.encoder is not None and not self._is_of_parent():
+        if not getattr(self, "_closed", True) and self._feeder.session is not None and not self._is_of_parent():
             warnings.warn("a VideoWriter was not closed: its file is finished only now", ResourceWarning, stacklevel=2)
             self._finish_unclosed()
 
@@ -148,7 +149,7 @@ class VideoWriter:
         except Exception as error:  # no caller can catch it
             warnings.warn(f"a VideoWriter that was not closed: {error}", RuntimeWarning, stacklevel=2)
 
-    def _put_all(self, feed: Callable[[], Iterable[list[Any]]]) -> None:
+    def _put_all(self, feed: Callable[[], Iterable[list[Packet]]]) -> None:
         """Write the packets of frames that are fed."""
         if self._closed:
             raise Error("the writer is closed")
@@ -160,14 +161,14 @@ class VideoWriter:
                 self._put(packets)
         finally:
             self._is_writing = False
-            if self._feeder.encoder is not None:
+            if self._feeder.session is not None:
                 _finish_at_exit(self)
 
     def _is_of_parent(self) -> bool:
         """Whether this process was forked from the one that has begun the file, and that will finish it."""
-        return self._feeder.encoder is not None and self._feeder.process != os.getpid()
+        return self._feeder.session is not None and self._feeder.process != os.getpid()
 
-    def _put(self, packets: list[Any]) -> None:
+    def _put(self, packets: list[Packet]) -> None:
         """Write packets; the first one opens the target."""
         for packet in packets:
             if self._sink is None:
@@ -189,7 +190,7 @@ class VideoWriter:
             raise
 
     def _open(self) -> "PacketSink":
-        nal_hrd = self._feeder.encoder.config.nal_hrd if self._feeder.encoder is not None else "none"
+        nal_hrd = self._feeder.session.config.nal_hrd if self._feeder.session is not None else "none"
         if isinstance(self._target, str | os.PathLike):
             from .files.opening import open_packets  # all containers, which bytes do without
 
@@ -310,7 +311,7 @@ def check_target(target: Any) -> Any:
     return target
 
 
-def _sound(target: Any, audio: Any) -> "Sound":
+def _sound(target: object, audio: str | os.PathLike[str]) -> "Sound":
     """The sound of a file, for a target that is one."""
     from .files.sound import Sound
 
@@ -326,7 +327,7 @@ def _size(width: int | None, height: int | None) -> Known | None:
     return None if width is None else Known("", BY_NAME["width"].value(width), BY_NAME["height"].value(height))
 
 
-def _count(frames: Any) -> int | None:
+def _count(frames: object) -> int | None:
     """The number of frames, if it is known before."""
     if isinstance(frames, list | tuple) and all(not hasattr(frame, "shape") or len(frame.shape) < 4 for frame in frames):
         return len(frames)

@@ -187,7 +187,7 @@ def modules(clip: Clip, reach: int, references: int, gpu: bool) -> dict[str, flo
     chroma = np.full(((height + 1) // 2, (width + 1) // 2), 128, np.uint8)
     done = []
     for frame in clip.frames[: references + 3]:
-        done += pipeline.encode(np.ascontiguousarray(frame), chroma, chroma)
+        done += pipeline.encode((np.ascontiguousarray(frame), chroma, chroma))
     done += pipeline.flush()
     pipeline.close()
     found: dict[str, list[float]] = {}

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 GPU, HOST = 1, 2  # process numbers of the format
 
+Span = tuple[int, str, str, float, float, int]
+"""GPU or HOST, track, name, begin, seconds, frame."""
+
 
 class Trace:
     """Spans by track. Times are seconds of time.perf_counter(); several threads may add.
@@ -22,7 +25,7 @@ class Trace:
         """whole: the timeline that this one adds to; prefix: of its tracks there."""
         self.gpu, self._prefix = gpu, prefix
         self.start: float = time.perf_counter() if whole is None else whole.start
-        self.spans: list[tuple[int, str, str, float, float, int]] = [] if whole is None else whole.spans
+        self.spans: list[Span] = [] if whole is None else whole.spans
 
     def add(self, process: int, track: str, name: str, begin: float, seconds: float, frame: int = -1) -> None:
         """One span on a track (a stream, a thread) of the GPU or the host."""

@@ -47,12 +47,12 @@ def pipeline_of(owner: Owner) -> "Pipeline":
 
 def pipelines_of(encoder: "Encoder") -> list["Pipeline"]:
     """The pipelines of all lanes, or the one pipeline."""
-    return [pipeline_of(lane) for lane in encoder.lanes.lanes] if encoder.lanes else [pipeline_of(encoder)]
+    return [pipeline_of(lane) for lane in getattr(front_of(encoder), "lanes", [front_of(encoder)])]
 
 
 def n_lanes(encoder: "Encoder") -> int:
     """How many lanes encode GOPs; 0 if one GOP is encoded at a time."""
-    return len(encoder.lanes.lanes) if encoder.lanes else 0
+    return len(getattr(front_of(encoder), "lanes", ()))
 
 
 def frame_executor_of(owner: Owner) -> "FrameExecutor":

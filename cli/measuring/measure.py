@@ -11,7 +11,8 @@ import numpy as np
 
 from ...encoder.files.opening import open_source
 from ...encoder.files.video import Planes, check_input_res
-from ...encoder.pipeline import EncodedFrame, Pipeline
+from ...encoder.frame_pipeline import EncodedFrame
+from ...encoder.pipeline import Pipeline
 from ...encoder.settings.config import Config
 from ...scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD
 from ...scheduler.trace import GPU, HOST, Trace
@@ -172,7 +173,7 @@ def watch(
         while first < 0 or n < first + LEAST_FRAMES or (time.perf_counter() - begin < seconds and n < first + most):
             if first < 0 and n >= WARM and time.perf_counter() - begin >= min(WARM_SECONDS, seconds / 4):
                 first, after_first = n, time.perf_counter()
-            finished += pipeline.encode(*ping_pong(frames, n))
+            finished += pipeline.encode(ping_pong(frames, n))
             n += 1
         finished += pipeline.flush()
         spent = time.perf_counter() - after_first

@@ -11,8 +11,9 @@ from ...encoder.files.opening import open_source
 from ...encoder.files.output import error_text
 from ...encoder.files.read_ahead import THREADS, Read, ReadAhead
 from ...encoder.files.video import Planes
+from ...encoder.frame_pipeline import EncodedFrame
 from ...encoder.gops.gops import Gops, count_lanes
-from ...encoder.pipeline import EncodedFrame, Pipeline
+from ...encoder.pipeline import Pipeline
 from ...encoder.settings.config import Config
 from ...encoder.workers.workers import Workers
 from ...scheduler.hybrid.tuning.models import CPU
@@ -42,11 +43,11 @@ def gop_rate(
         try:
             if not encoder.read_ahead():
                 for n in count:
-                    count.add(encoder.encode(*ping_pong(frames, n)))
+                    count.add(encoder.encode(ping_pong(frames, n)))
             else:
                 with Readers(THREADS) as readers:
-                    for _ in ReadAhead(readers).each(map(later, count), encoder.next_buffer):
-                        count.add(encoder.encode_in_place())
+                    for buffer in ReadAhead(readers).each(map(later, count), encoder.next_buffer):
+                        count.add(encoder.encode(buffer))
             count.add(encoder.flush())
         finally:
             encoder.close()
@@ -75,7 +76,7 @@ def _encode_gops(encoder: Gops, count: "_Count", later: Callable[[int], Read]) -
         for n in count:
             while not encoder.has_room():
                 count.add(encoder.poll())
-            count.add(encoder.encode_later(later(n)))
+            count.add(encoder.encode(later(n)))
         count.add(encoder.flush())
     finally:
         encoder.close()

@@ -68,7 +68,7 @@ class ReadAhead:
         return READ_BATCH if len(self) + READ_BATCH <= READ_AHEAD_FRAMES + 1 else 0
 
     def begin(self, read: Read, buffer: Callable[[int], np.ndarray | None]) -> None:
-        """Start reading another frame; `buffer`: see Pipeline.next_buffer."""
+        """Start reading another frame; `buffer`: see FramePipeline.next_buffer."""
         target = buffer(len(self))
         assert target is not None
         ticket = self._readers.begin(read.file, read.offset, target) if isinstance(read, FileRead) else None

@@ -109,22 +109,30 @@ class RawSource:
         self.left_over = 0
         self.left_out: list[str] = []
         self._begin = 0 if video.frames is None else file.tell()
-        self.next_buffer: Callable[[], np.ndarray | None] = lambda: None  # the buffer for the next frame; None: any
 
     def frames(self, seek: int = 0, count: int = 0) -> Iterator[Planes]:
-        """See Source. Frames before `seek` are skipped by a seek, or read if that is impossible."""
+        """See Source."""
+        return (split_planes(buffer, self.format.width, self.format.height) for buffer in self.buffers(seek, count))
+
+    def buffers(
+        self, seek: int, count: int, next_buffer: Callable[[], np.ndarray | None] = lambda: None
+    ) -> Iterator[np.ndarray]:  # fmt: skip
+        """`frames` as uint8[n]. Frames before `seek` are skipped by a seek, or read if that is impossible.
+
+        next_buffer: gives the buffer for the next frame; None: any.
+        """
         own_buffer = np.empty(self._size, np.uint8)
         if seek and not self._frame_headers and self._seek(seek):
             seek = 0
         number = 0
         while not count or number < seek + count:
-            buffer = self.next_buffer()
+            buffer = next_buffer()
             if buffer is None:
                 buffer = own_buffer
             if not self._read_frame(buffer.data, number):
                 return
             if number >= seek:
-                yield split_planes(buffer, self.format.width, self.format.height)
+                yield buffer
             number += 1
 
     def later(self, number: int) -> Read:

@@ -1,6 +1,5 @@
 """Makes the source frames of callers' arrays on a GPU, which are checked here."""
 
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ def check_device(name: str, found: int | None, encoder_gpu: int) -> None:
         raise InputError(f"{name} lies {where}, and this encoder runs on {here}")
 
 
-def of_planes(planes: tuple[Samples, ...], order: Order, frame: Any, first: bool = True) -> DeviceFrame:
+def of_planes(planes: tuple[Samples, ...], order: Order, frame: object, first: bool = True) -> DeviceFrame:
     """I420 as (y, u, v), or NV12 as (y, uv), whose sizes are checked; InputError for gaps between the samples of a row."""
     if len(planes) == 2:
         y, uv = planes
@@ -47,10 +46,9 @@ def of_rgb(
     if max(abs(places[3]), abs(places[4])) > MOST_BYTES:
         raise InputError(f"{samples.name}: rows or columns more than {MOST_BYTES} bytes apart: copy it")
     bits = [int(number.view(np.int32)) for number in (np.float32(values[0]), scale(*values))]
-    names = "rgb_kind", "rgb_step", "rgb_pitch", "rgb_low", "rgb_scale"
-    numbers: dict[str, int | str] = dict(zip(names, (samples.kind, *places[3:], *bits)))
+    numbers: dict[str, int | str] = dict(zip(("rgb_step", "rgb_pitch", "rgb_low", "rgb_scale"), (*places[3:], *bits)))
     pointers = dict(zip(("input_red", "input_green", "input_blue"), places))
-    return DeviceFrame("load_rgb", pointers, numbers, order, samples.owner, first, checked)
+    return DeviceFrame("load_rgb", pointers, {"rgb_kind": samples.kind, **numbers}, order, samples.owner, first, checked)
 
 
 def rows(plane: Samples) -> int:

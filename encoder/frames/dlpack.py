@@ -28,10 +28,10 @@ class Capsule(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]  # bytes
     kind: str  # such as uint8, bfloat16
-    capsule: Any
+    capsule: object
 
 
-def device_of(value: Any) -> tuple[int, int]:
+def device_of(value: object) -> tuple[int, int]:
     """(DLDeviceType, ordinal) of an array with the protocol, the CPU if it does not say; ValueError."""
     said = getattr(value, "__dlpack_device__", None)
     try:

@@ -30,7 +30,7 @@ def order_of(producer: Producer, first: bool, last: bool) -> Order:
     return Order(stream if first else None, stream if waits_at_end else None, last and (stream is None or not waits))
 
 
-def stream_number(stream: Any) -> int:
+def stream_number(stream: object) -> int:
     """The driver's number of a stream object of any library; 0 is the legacy default stream. InputError."""
     if hasattr(stream, "__cuda_stream__"):
         stream = stream.__cuda_stream__()[1]
@@ -39,7 +39,7 @@ def stream_number(stream: Any) -> int:
             stream = getattr(stream, name)
             break
     try:
-        number = int(stream)
+        number = int(stream)  # type: ignore[call-overload]
     except (TypeError, ValueError):
         raise InputError(f"stream: {type(stream).__name__} is neither a number nor a CUDA stream") from None
     if number < 0:  # -1 in DLPack: the array is not to be waited for
@@ -80,7 +80,7 @@ def common(producers: "list[Producer]") -> Producer:
     return Producer(next(iter(streams), None), all(producer.waits for producer in producers))
 
 
-def is_of(value: Any, library: str, kind: str) -> bool:
+def is_of(value: object, library: str, kind: str) -> bool:
     """Whether `value` is an instance of the library's class; does not import the library."""
     cls = getattr(sys.modules.get(library), kind, None)
     return isinstance(cls, type) and isinstance(value, cls)

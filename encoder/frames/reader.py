@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,9 @@ from .device_frame import DeviceFrame, of_planes, of_rgb
 from .layouts import PACKED, Known, Layout, find_layout, read_format, read_layout
 from .producer import common, order_of
 from .samples import Samples, memory_of, read
+from .source import Planes
 
-Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
-Source = Planes | RgbFrame | DeviceFrame
+FrameSource = Planes | RgbFrame | DeviceFrame
 ALPHA = "the alpha of RGBA frames is dropped: H.264 video has none"
 
 
@@ -38,11 +38,17 @@ class Chunk:
         """Whether it lies on a GPU."""
         return self.samples[0].on_gpu
 
-    def sources(self) -> Iterator[Source]:
-        """The frames, in order."""
-        return (self.source(k) for k in range(self.frames))
+    def check_size(self, width: int, height: int) -> None:
+        """InputError if the frames are of another size."""
+        if (self.width, self.height) == (width, height):
+            return
+        text = f"a frame of shape {self.samples[0].shape} is {self.layout.format} of {self.width}x{self.height}: "
+        if width % 2 or height % 2:
+            chroma = (height + 1) // 2, (width + 1) // 2
+            raise InputError(f"{text}{width}x{height} is odd: give planes (y, u, v), chroma {chroma}, or RGB")
+        raise InputError(f"{text}{width}x{height} in I420 is ({height * 3 // 2}, {width})")
 
-    def source(self, k: int) -> Source:
+    def source(self, k: int) -> FrameSource:
         """Frame k."""
         if len(self.samples) > 1:
             return self._of_planes(self.samples, 0)
@@ -61,7 +67,7 @@ class Chunk:
         at += (pointer - samples.pointer) // samples.itemsize
         red, green, blue, step, pitch = (number // samples.itemsize for number in (*offsets, step, pitch))
         places = (at + red, at + green, at + blue, step, pitch)
-        return RgbFrame(samples.kind, self.width, self.height, memory, places, *self.values, samples.owner)
+        return RgbFrame(samples.kind, self.width, self.height, memory, places, *self.values, samples.owner, self.checked)
 
     def _packed(self, pointer: int) -> Samples:
         """The rows of a packed frame, contiguous; InputError if they are not on a GPU."""
@@ -86,7 +92,7 @@ class Chunk:
         places = ((height, width, pointer), (height // 2, half, pointer + luma), (height // 2, half, pointer + luma * 5 // 4))
         return tuple(samples._replace(shape=(h, w), strides=(w, 1), pointer=at) for h, w, at in places)
 
-    def _of_planes(self, planes: tuple[Samples, ...], k: int) -> Source:
+    def _of_planes(self, planes: tuple[Samples, ...], k: int) -> FrameSource:
         producer = common([plane.producer for plane in planes])
         owner = tuple(plane.owner for plane in self.samples)
         if self.on_gpu:
@@ -102,7 +108,7 @@ class FrameReader:
     """Reads frames and chunks of one video. known: the size, if the encoder has one; warn: called with a sentence."""
 
     def __init__(
-        self, layout: Any = None, format: Any = None, value_range: Any = None, known: Known | None = None,
+        self, layout: object = None, format: object = None, value_range: object = None, known: Known | None = None,
         warn: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         self.layout, self.format = read_layout(layout), read_format(format)
@@ -110,7 +116,13 @@ class FrameReader:
         self.known, self._alpha_said = known, False
         self._warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
 
-    def chunk(self, value: Any, stream: Any = None, whole: bool = False, name: str = "frame") -> Chunk:
+    def plain(self, frame: Any) -> Planes | None:
+        """The planes of a frame that needs no reading: see plain_planes; else None."""
+        if self.known is None or self.layout is not None or self.format not in (None, "i420"):
+            return None
+        return plain_planes(frame, self.known.width, self.known.height)
+
+    def chunk(self, value: Any, stream: object = None, whole: bool = False, name: str = "frame") -> Chunk:
         """The frames of an array, tensor or image, or of the planes of one frame as a tuple; InputError."""
         if isinstance(value, tuple):
             return self._planes(value, stream)
@@ -149,7 +161,7 @@ class FrameReader:
             return (0.0, 255.0), False
         return self.value_range or (0.0, 1.0), self.value_range is None
 
-    def _planes(self, value: tuple[Any, ...], stream: Any) -> Chunk:
+    def _planes(self, value: tuple[object, ...], stream: object) -> Chunk:
         names = {2: ("y", "uv"), 3: ("y", "u", "v")}.get(len(value))
         if names is None:
             raise InputError(f"a frame of {len(value)} planes: there must be three, (y, u, v), or two, (y, uv) for NV12")

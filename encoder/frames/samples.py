@@ -36,7 +36,7 @@ class Samples(NamedTuple):
     kind: str  # of the elements: one of KINDS, or another type
     on_gpu: bool
     producer: Producer
-    owner: Any  # keeps the memory
+    owner: object  # keeps the memory
     ordinal: int = 0  # of the GPU, if its library says it
     is_image: bool = False  # an image of PIL: rows, columns and, if any, colours
 
@@ -46,7 +46,7 @@ class Samples(NamedTuple):
         return BYTES[self.kind]
 
 
-def is_array(value: Any) -> bool:
+def is_array(value: object) -> bool:
     """Whether `read` takes a value: not a list, tuple or generator of frames. InputError as `read`."""
     names = (INTERFACE, "__dlpack__", "__array_interface__", "__array__")
     try:
@@ -57,7 +57,7 @@ def is_array(value: Any) -> bool:
         raise no_array(value, "frames", error) from None
 
 
-def read(value: Any, name: str = "frame", stream: Any = None) -> Samples:
+def read(value: Any, name: str = "frame", stream: object = None) -> Samples:
     """Read an array; InputError if it is none, of an unknown type, or its library refuses. stream: that of its producer, if
     it is on a GPU.
     """
@@ -69,13 +69,13 @@ def read(value: Any, name: str = "frame", stream: Any = None) -> Samples:
         raise no_array(value, name, error) from None
 
 
-def no_array(value: Any, name: str, error: Exception) -> InputError:
+def no_array(value: object, name: str, error: Exception) -> InputError:
     """The error for an array whose library gives none of it."""
     why = next(iter(str(error).splitlines()), type(error).__name__)
     return InputError(f"{name}: {type(value).__name__} gives no array ({why})")
 
 
-def _read(value: Any, name: str, stream: Any) -> Samples:
+def _read(value: Any, name: str, stream: object) -> Samples:
     if is_of(value, "PIL.Image", "Image"):
         return _of_numpy(_image(value, name), name)._replace(is_image=True)
     if is_of(value, "torch", "Tensor"):
@@ -152,7 +152,7 @@ def _of_numpy(array: np.ndarray, name: str) -> Samples:
     return Samples(name, array.ctypes.data, array.shape, array.strides, kind, False, COMPLETE, array)
 
 
-def _as_numpy(value: Any, name: str) -> np.ndarray:
+def _as_numpy(value: object, name: str) -> np.ndarray:
     if not (hasattr(value, "__array__") or hasattr(value, "__array_interface__")):
         raise InputError(f"{name}: {type(value).__name__} is not an array")
     return np.asarray(value)
@@ -167,7 +167,7 @@ def _image(image: Any, name: str) -> np.ndarray:
     return np.asarray(image if image.mode == mode else image.convert(mode))
 
 
-def _of_torch(tensor: Any, name: str, stream: Any) -> Samples:
+def _of_torch(tensor: Any, name: str, stream: object) -> Samples:
     torch = sys.modules["torch"]
     tensor = tensor.detach()
     if getattr(tensor, "layout", torch.strided) is not torch.strided:
@@ -185,7 +185,7 @@ def _of_torch(tensor: Any, name: str, stream: Any) -> Samples:
                    (tensor.device.index or 0) if tensor.is_cuda else 0)  # fmt: skip
 
 
-def _of_dlpack(value: Any, name: str, stream: Any) -> Samples:
+def _of_dlpack(value: Any, name: str, stream: object) -> Samples:
     device, ordinal = dlpack.device_of(value)
     if is_of(value, "jax", "Array"):
         value.block_until_ready()
@@ -200,7 +200,7 @@ def _of_dlpack(value: Any, name: str, stream: Any) -> Samples:
     return Samples(name, *capsule[:4], True, producer, (value, capsule), ordinal)
 
 
-def _of_interface(value: Any, name: str, stream: Any) -> Samples:
+def _of_interface(value: Any, name: str, stream: object) -> Samples:
     interface: Mapping[str, Any] = getattr(value, INTERFACE)
     if not isinstance(interface, Mapping) or not {"shape", "typestr", "data"} <= set(interface):
         raise InputError(f"{name}: its {INTERFACE} says neither shape nor place")

@@ -8,32 +8,28 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...process import start_threads
-from ...scheduler.frames.frame import split_planes
-from ...scheduler.frames.host_rgb import RgbFrame
 from ...scheduler.trace import Trace
-from ..decision_queue import DecisionQueue
-from ..errors import Error, InputError
-from ..files.read_ahead import Read
+from ..errors import Error
+from ..frame_pipeline import EncodedFrame
 from ..settings.config import Config
-from ..settings.frame_requests import Request
 from ..settings.pass_file import FirstPass
+from .concurrent_gops import POLL_SECONDS, ConcurrentGops
 from .lane import Lane, LaneQueue
-from .queue import GopQueue
+from .queue import GopQueue, Waiting
 
 if TYPE_CHECKING:
-    from ..pipeline import EncodedFrame, Pipeline
+    from ..pipeline import Pipeline
 
 LANES_OF_A_GPU = 2
 SMALL = 1620  # macroblocks: 4CIF
 FRAMES_AHEAD = 64  # of a device: so many may be begun in short GOPs before the first one is finished
-POLL_SECONDS = 0.1  # a blocked caller handles signals at this interval
 
 
 def _parts_of(first: FirstPass) -> tuple[range, ...]:
@@ -84,21 +80,18 @@ class NoThreads(Error):
     """Too few threads for this number of lanes; one GOP at a time needs none."""
 
 
-class Gops:
-    """As Pipeline, for `lanes` GOPs at once; lanes are assigned to the devices in turn. Frames must be on the host."""
+class Gops(ConcurrentGops):
+    """Encodes `lanes` GOPs at once; lanes are assigned to the devices in turn."""
 
     def __init__(
         self, config: Config, lanes: int, keep_reconstruction: bool = False, warn: Callable[[str], None] | None = None,
         trace: Trace | None = None,
     ) -> None:
-        self.config = config
+        super().__init__(config, warn)
         parts = () if config.first_pass is None else _parts_of(config.first_pass)
         longest = max([len(part) for part in parts], default=config.keyint)
         ahead = -(-FRAMES_AHEAD * len(config.devices) // longest)
         self.queue = GopQueue(lanes, lanes * longest, frame_bytes(config), [part.start for part in parts], ahead)
-        self.taken: list[EncodedFrame] = []  # see Pipeline
-        self._decisions = DecisionQueue[np.ndarray | Read](config, warn)
-        self._buffer: Any = None  # of the next frame
         self.lanes: list[Pipeline] = []
         self._threads: list[threading.Thread] = []
         say = WarnOnce(warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)))
@@ -124,126 +117,49 @@ class Gops:
         if not start_threads(threads, self._threads):
             raise NoThreads(f"no threads can be started for {lanes} GOPs at once")
 
-    # ---- as Pipeline
     def headers(self) -> bytes:
-        """See Pipeline."""
         return self.lanes[0].headers()
 
-    def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
-        """See Pipeline."""
-        if self._buffer is None:
-            self._buffer = self.queue.buffer()
-        return self._buffer
-
-    def request(self, request: Request | None) -> None:
-        """See Pipeline."""
-        self._decisions.request(request)
-
-    def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
-        """See Pipeline; blocks while the queue is full."""
-        planes = self._next_planes()
-        for target, plane in zip(planes, (y, u, v)):
-            if not np.may_share_memory(target, plane):
-                np.copyto(target, plane)
-        return self._enter(planes)
-
-    def encode_rgb(self, source: RgbFrame, checked: bool) -> "list[EncodedFrame]":
-        """See Pipeline; blocks while the queue is full."""
-        from ..pipeline import outside_text
-
-        planes = self._next_planes()
-        if source.convert(planes) and checked:
-            raise InputError(outside_text(self._decisions.count))
-        self.set_bt709()
-        return self._enter(planes)
-
     def set_bt709(self) -> None:
-        """See Pipeline."""
         for lane in self.lanes:
             lane.set_bt709(self._decisions.count > 0)
 
-    def _next_planes(self) -> tuple[np.ndarray, ...]:
-        buffer = self.next_buffer()
-        assert buffer is not None
-        return split_planes(buffer, self.config.display)
-
-    def _enter(self, planes: Sequence[np.ndarray]) -> "list[EncodedFrame]":
-        """The frame in the buffer, with these planes, enters."""
-        buffer, self._buffer = self._buffer, None
-        while not self.has_room():
-            self._wait()
-        for spec, source in self._decisions.add(buffer, planes):
-            self.queue.enter(spec, source)
-        return self._fetch()
-
-    def encode_later(self, read: Read) -> "list[EncodedFrame]":
-        """As encode, for a frame that its lane reads; use it for all frames of a stream or for none, and not where decisions
-        need samples.
-        """
-        assert not self.config.decides_by_samples
-        for spec, source in self._decisions.add(read):
-            self.queue.enter(spec, source)
-        return self._fetch()
-
-    def encode_on_gpu(self, source: Any) -> "list[EncodedFrame]":
-        """Raises InputError: the frame would have to stay unchanged on the GPU until its GOP is encoded."""
-        raise InputError("frames on a GPU are encoded one GOP at a time: gops=1")
-
-    def flush(self) -> "list[EncodedFrame]":
-        """See Pipeline."""
-        self.end()
-        while self.busy():
-            self._wait()
-        return self._fetch()
-
     def close(self) -> None:
-        """See Pipeline."""
         self.queue.close()
         self._close_lanes()
         self._decisions.close()
 
-    # ---- without blocking
     def has_room(self) -> bool:
-        """Whether another frame is accepted without blocking."""
         return self.queue.has_room()
 
     def busy(self) -> bool:
-        """Whether a lane has work."""
         return self.queue.busy()
 
-    @property
-    def is_whole(self) -> bool:
-        """See Reordering."""
-        return self._decisions.is_whole
-
-    def poll(self, seconds: float = POLL_SECONDS) -> "list[EncodedFrame]":
-        """Finished frames in order; waits up to `seconds` if they are few and more are in flight."""
-        self._wait(seconds)
-        return self._fetch()
-
-    def _wait(self, seconds: float = POLL_SECONDS) -> None:
-        """Wait up to `seconds` for frames and collect them, so that the next wait blocks. Raises the failure of a lane."""
-        self.queue.wait(seconds)
-        self.queue.collect()
-
-    def _fetch(self) -> "list[EncodedFrame]":
-        """Finished frames in order that were not fetched yet, including those before a failure."""
-        self.queue.collect()
-        self.taken, self.queue.ready = self.queue.ready, []
-        return self.taken
-
     def end(self) -> None:
-        """No frame follows; those that wait to be decided about enter the queue."""
         try:
             if not self.queue.has_failed():
-                for spec, source in self._decisions.end():
-                    self.queue.enter(spec, source)
+                self._add(self._decisions.end())
         finally:
             self.queue.end()
 
     def cut(self) -> None:
-        """Start no more frames; finish those in flight, and those that are displayed before one of these."""
         self.queue.end(cut=True)
+
+    def _new_buffer(self) -> np.ndarray:
+        return self.queue.buffer()
+
+    def _add(self, frames: Iterable[Waiting]) -> None:
+        for spec, source in frames:
+            self.queue.enter(spec, source)
+
+    def _wait(self) -> None:
+        self.queue.wait(POLL_SECONDS)
+        self.queue.collect()  # so that the next wait blocks
+
+    def _fetch(self) -> list[EncodedFrame]:
+        self.queue.collect()  # those before a failure too
+        self._taken, self.queue.ready = self.queue.ready, []
+        return self._taken
 
     def _close_lanes(self) -> None:
         """End what `_start` has started; the queue is closed."""
@@ -274,7 +190,7 @@ class WarnOnce:
 
 def lanes_by_thread(pipelines: "list[Pipeline]", queue: LaneQueue) -> list[list[Lane]]:
     """Lanes grouped by thread: those of one GPU share one, since their host work is Python code, which holds the GIL."""
-    lanes_of_thread: dict[Any, list[Lane]] = {}
+    lanes_of_thread: dict[object, list[Lane]] = {}
     for k, pipeline in enumerate(pipelines):
         device = pipeline.config.device
         lanes_of_thread.setdefault(pipeline.config.ordinal if device == "cuda" else ("cpu", k), []).append(

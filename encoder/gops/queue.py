@@ -7,19 +7,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...scheduler.frame_spec import FrameSpec
 from ..files.read_ahead import Read
-
-if TYPE_CHECKING:
-    from ..pipeline import EncodedFrame
+from ..frame_pipeline import EncodedFrame
 
 MOST_BYTES = 2 << 30  # of waiting frames
 BATCH = 8  # finished frames before the caller is woken: waking costs more than writing a frame's bits
-
 
 Waiting = tuple[FrameSpec, np.ndarray | Read]
 
@@ -174,7 +170,7 @@ class GopQueue:
             self._next_gop += 1
             return self._gops[number]
 
-    def take(self, gop: Gop, most: int) -> list[Any]:
+    def take(self, gop: Gop, most: int) -> list[Waiting]:
         """The next waiting frames of the GOP: at most `most` Reads, or one array."""
         with self._changed:
             waiting = gop.waiting
@@ -222,7 +218,7 @@ class GopQueue:
         with self._changed:
             self.free.append(buffer)
 
-    def emit(self, done: "Sequence[EncodedFrame]") -> None:
+    def emit(self, done: Sequence[EncodedFrame]) -> None:
         """Add finished frames."""
         if not done:
             return
@@ -279,7 +275,7 @@ class GopQueue:
         """Whether the GOP is cut, and no frame is missing before the last one."""
         return self._is_cut(gop.number) and not gop.has_gap
 
-    def _begins(self, frame: "EncodedFrame") -> bool:
+    def _begins(self, frame: EncodedFrame) -> bool:
         return self._is_start(frame.coding_index) if self._starts else frame.is_idr
 
     def _is_cut(self, number: int) -> bool:

@@ -412,7 +412,7 @@ check_fields(OPTIONS)
 
 
 def with_bt709(config: Config, begun: bool) -> Config:
-    """The config of a stream of RGB input, which becomes BT.709 in limited range, or the same one; see Pipeline.set_bt709.
+    """The config of a stream of RGB input, which becomes BT.709 in limited range, or the same one (FramePipeline.set_bt709).
     begun: frames were entered.
     """
     wanted = {"colorprim": 1, "transfer": 1, "colormatrix": 1, "range": 0}

@@ -9,7 +9,7 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 import numpy as np
 
@@ -17,16 +17,22 @@ from ...process import start_threads
 from ...scheduler.frame_spec import FrameSpec
 from ...scheduler.trace import Trace
 from ...uninterrupted import check_of_file
+from ..decision_queue import AnySource
 from ..decisions.second_pass import parts_of
 from ..errors import InputError
 from ..files.read_ahead import FileRead, FileReader, Read
-from ..gops.gops import NoThreads, WarnOnce, frame_bytes, lane_settings, lanes_by_thread, work
+from ..frame_pipeline import EncodedFrame
+from ..gops.gops import NoThreads, WarnOnce, lane_settings, lanes_by_thread, work
 from ..gops.queue import Waiting
 from ..settings.config import Config
 from .chunk_queue import ChunkQueue
 
-if TYPE_CHECKING:
-    from ..pipeline import EncodedFrame
+
+class Frames(Protocol):
+    """The sources of a chunk. They can be pickled."""
+
+    def reads(self, specs: Sequence[FrameSpec], opened: Callable[[int], None]) -> list[Read]:
+        """The Reads of all frames; opened: called with a descriptor that is to be closed after them. InputError."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,6 @@ class FileFrames:
     offsets: tuple[int, ...]
 
     def reads(self, specs: Sequence[FrameSpec], opened: Callable[[int], None]) -> list[Read]:
-        """The Reads of all frames; opened: called with a descriptor that is to be closed after them. InputError."""
         try:
             file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except OSError as error:
@@ -59,11 +64,7 @@ class MemoryFrames:
     rows: tuple[int, ...]
 
     def reads(self, specs: Sequence[FrameSpec], opened: Callable[[int], None]) -> list[Read]:
-        """See FileFrames."""
         return [_RowRead(self.samples, row) for row in self.rows]
-
-
-Frames = FileFrames | MemoryFrames
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def on_device(config: Config, device: str, threads: int) -> Config:
                    may_change_device=False)
 
 
-def encode_chunk(job: ChunkJob, warn: Callable[[str], None] | None = None) -> "list[EncodedFrame]":
+def encode_chunk(job: ChunkJob, warn: Callable[[str], None] | None = None) -> list[EncodedFrame]:
     """The frames of a chunk in coding order. Makes an encoder for it: who has many chunks keeps a ChunkEncoder.
 
     Errors: see ChunkEncoder.
@@ -111,15 +112,15 @@ def encode_chunk(job: ChunkJob, warn: Callable[[str], None] | None = None) -> "l
 
 
 def chunks_of(
-    config: Config, pairs: Iterable[tuple[FrameSpec, Any]], least: int = 1
-) -> Iterator[list[tuple[FrameSpec, Any]]]:  # fmt: skip
+    config: Config, pairs: Iterable[tuple[FrameSpec, AnySource]], least: int = 1
+) -> Iterator[list[tuple[FrameSpec, AnySource]]]:  # fmt: skip
     """Groups frames in coding order, each with its source of any kind, into chunks of whole GOPs.
 
     least: frames of a chunk, but for the last one. With a second pass chunks consist of whole parts, which share corrections
     of their QPs.
     """
     starts = [] if config.first_pass is None else [part.start for part in parts_of(config.first_pass)]
-    chunk: list[tuple[FrameSpec, Any]] = []
+    chunk: list[tuple[FrameSpec, AnySource]] = []
     unit = -1
     for spec, source in pairs:
         number = bisect_right(starts, spec.coding_index) - 1 if starts else spec.gop
@@ -148,7 +149,7 @@ class ChunkEncoder:
 
         lanes = lanes or 1
         self.config = config
-        self.queue = ChunkQueue(lanes, frame_bytes(config))
+        self.queue = ChunkQueue(lanes)
         self.lanes: list[Pipeline] = []
         self._threads: list[threading.Thread] = []
         say = WarnOnce(warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)))
@@ -166,7 +167,7 @@ class ChunkEncoder:
             self.close()
             raise
 
-    def encode(self, specs: Sequence[FrameSpec], frames: Frames) -> "list[EncodedFrame]":
+    def encode(self, specs: Sequence[FrameSpec], frames: Frames) -> list[EncodedFrame]:
         """The frames of a chunk, in coding order."""
         files: list[int] = []
         try:

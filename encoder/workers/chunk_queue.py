@@ -3,12 +3,11 @@
 import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ..frame_pipeline import EncodedFrame
 from ..gops.queue import Gop, Waiting
-
-if TYPE_CHECKING:
-    from ..pipeline import EncodedFrame
 
 BATCH = 16  # finished frames before the reader is woken
 NOTHING_CUT = 1 << 62  # number of a chunk
@@ -17,8 +16,8 @@ NOTHING_CUT = 1 << 62  # number of a chunk
 class ChunkQueue:
     """As GopQueue for its lanes; a Gop of it is a chunk: one closed GOP or several, coded one after another by one lane."""
 
-    def __init__(self, lanes: int, frame_bytes: int) -> None:
-        self.lanes, self.frame_bytes = lanes, frame_bytes
+    def __init__(self, lanes: int) -> None:
+        self.lanes = lanes
         self.closing = False
         self.changes = 0
         self._changed = threading.Condition()  # lanes and the reader wait here
@@ -61,7 +60,7 @@ class ChunkQueue:
             self.closing = True
             self._notify()
 
-    def fetch(self, seconds: float | None) -> "tuple[list[EncodedFrame], int | None]":
+    def fetch(self, seconds: float | None) -> tuple[list[EncodedFrame], int | None]:
         """Finished frames, in coding order within a chunk; waits up to `seconds`, or without limit, for BATCH of them or
         for the lanes to be idle. Raises the failure of a lane, once, after its last frames.
 
@@ -80,9 +79,8 @@ class ChunkQueue:
         with self._changed:
             self._changed.wait_for(lambda: self._told != told or self.closing or bool(self._done), seconds)
 
-    # ---- for a lane, see GopQueue
+    # ---- for a lane, see LaneQueue
     def next_gop(self) -> Gop | None:
-        """See GopQueue."""
         with self._changed:
             while self._ready and self._is_cut(self._ready[0]):
                 self._ready.popleft()
@@ -91,8 +89,7 @@ class ChunkQueue:
             self._taken.add(self._ready[0].number)
             return self._ready.popleft()
 
-    def take(self, chunk: Gop, most: int) -> list[Any]:
-        """See GopQueue."""
+    def take(self, chunk: Gop, most: int) -> list[Waiting]:
         with self._changed:
             waiting = chunk.waiting
             taken = [waiting.popleft() for _ in range(0 if self._is_over(chunk) else min(most, len(waiting)))]
@@ -101,15 +98,13 @@ class ChunkQueue:
             return taken
 
     def is_over(self, chunk: Gop) -> bool:
-        """See GopQueue."""
         with self._changed:
             over = self._is_over(chunk) or (chunk.closed and not chunk.waiting)
             if over:
                 self._taken.discard(chunk.number)
             return over
 
-    def emit(self, done: "Sequence[EncodedFrame]") -> None:
-        """See GopQueue."""
+    def emit(self, done: Sequence[EncodedFrame]) -> None:
         if done:
             with self._changed:
                 self._done += done
@@ -117,25 +112,21 @@ class ChunkQueue:
                     self._changed.notify_all()
 
     def add_idle(self, lanes: int) -> None:
-        """See GopQueue."""
         with self._changed:
             self._idle += lanes
             if self._is_idle():
                 self._changed.notify_all()
 
     def has_idle_lane(self) -> bool:
-        """See GopQueue."""
         with self._changed:
             return self._idle > 0
 
     def wait_for_change(self, since: int) -> None:
-        """See GopQueue."""
         with self._changed:
             while since == self.changes:
                 self._changed.wait()
 
     def fail(self, number: int, error: BaseException) -> None:
-        """See GopQueue; the first failure counts."""
         with self._changed:
             self._end = min(self._end, number)
             self._taken = {taken for taken in self._taken if taken < number}
@@ -143,8 +134,8 @@ class ChunkQueue:
                 self._failed, self._failure = True, (number, error)
             self._notify()
 
-    def give_back(self, buffer: Any) -> None:
-        """See GopQueue; sources are Reads here, which have none."""
+    def give_back(self, buffer: np.ndarray) -> None:
+        pass  # sources are Reads here
 
     # ---- with the lock held
     def _is_cut(self, chunk: Gop) -> bool:

@@ -26,7 +26,7 @@ class Connection:
         self._readable = select.poll()
         self._readable.register(end, select.POLLIN)
 
-    def send(self, message: Any, files: tuple[int, ...] = ()) -> None:
+    def send(self, message: object, files: tuple[int, ...] = ()) -> None:
         """Send an object, with descriptors, which the receiver gets as its own. OSError: the other end is gone."""
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         with self._sending:

@@ -5,21 +5,21 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 from ...process import start_threads
 from ...scheduler.threads.watchdog import VARIABLE, limit_from_environment
+from ...scheduler.trace import Span
 from ..errors import DeviceLost, Error
 from ..files.read_ahead import FileRead
+from ..frame_pipeline import EncodedFrame
 from ..gops.gops import NoThreads
 from ..gops.queue import Gop, GopQueue, Waiting
 from ..settings.config import Config
 from .process import Process, take_process
 from .slots import Slot, Slots
 
-if TYPE_CHECKING:
-    from ..pipeline import EncodedFrame
-
+Message = tuple[tuple[object, ...], tuple[int, ...]]
+"""What is sent, and descriptors that go with it."""
 _MOST_STARTS = 4  # of the processes of one worker
 # Seconds without a message of a process, which sends one every second, after which it counts as stopped: from its start on
 # until it is ready; later; once the encode was cut
@@ -51,7 +51,7 @@ class Team:
     lost: Callable[[str], None]
     say: Callable[[str], None]
     warn: Callable[[str], None]
-    spans: Callable[[int, list[Any]], None] | None
+    spans: Callable[[int, list[Span]], None] | None
 
 
 class RemoteLanes:
@@ -141,7 +141,7 @@ class RemoteLanes:
             raise NoThreads("no threads can be started for worker processes")
 
     def set_bt709(self) -> None:
-        """See Pipeline; before the first frame."""
+        """Before the first frame."""
         with self._lock:
             self._bt709 = True
             self._tell_bt709()
@@ -195,9 +195,9 @@ class RemoteLanes:
             if not messages:
                 queue.wait_for_change(seen)
 
-    def _next_messages(self) -> list[tuple[Any, tuple[int, ...]]]:
+    def _next_messages(self) -> list[Message]:
         """What there is to send now; with the lock held."""
-        queue, messages = self._team.queue, list[tuple[Any, tuple[int, ...]]]()
+        queue, messages = self._team.queue, list[Message]()
         for sent in list(self._sent.values()):
             messages += self._frames_of(sent)
         while self._takes_another():
@@ -222,12 +222,12 @@ class RemoteLanes:
             return False
         return self._lives
 
-    def _frames_of(self, sent: SentGop) -> list[tuple[Any, tuple[int, ...]]]:
+    def _frames_of(self, sent: SentGop) -> list[Message]:
         """Messages with the next frames of a GOP, and whether it is over."""
         if sent.closed:
             return []
         queue, room = self._team.queue, _MOST_FRAMES_OF_A_LANE * self.lanes - len(self._by_frame)
-        messages: list[tuple[Any, tuple[int, ...]]] = []
+        messages: list[Message] = []
         self._limited |= room <= 0
         taken = queue.take(sent.gop, room) if room > 0 else []
         sent.closed = queue.is_over(sent.gop)
@@ -235,6 +235,7 @@ class RemoteLanes:
             return []
         frames = []
         for spec, source in taken:
+            assert isinstance(source, FileRead | Slot)
             if source.file not in self._files:
                 self._files.add(source.file)
                 name = source.read.name if isinstance(source, FileRead) else "memory"
@@ -296,7 +297,7 @@ class RemoteLanes:
             name = f"the worker process {self._process.number} of {self._config.devices[0]}"
             self._team.warn(f"{name} has finished no frame for {self._limit:g} s ({VARIABLE})")
 
-    def _take(self, frames: "list[EncodedFrame]", spans: list[Any]) -> None:
+    def _take(self, frames: list[EncodedFrame], spans: list[Span]) -> None:
         """Finished frames."""
         self._progress = time.monotonic()
         if spans and self._team.spans is not None:

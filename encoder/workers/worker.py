@@ -11,12 +11,15 @@ import socket
 import threading
 import time
 import traceback
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from ..errors import Error
 from .connection import ALIVE, Connection
 
 if TYPE_CHECKING:
+    from ...scheduler.context_warmup import ContextWarmup
+    from ...scheduler.trace import Trace
     from .chunk import ChunkEncoder
 
 _LOOK_SECONDS = 1.0  # how often to say that this process is alive, and to look whether the parent is
@@ -66,7 +69,7 @@ def show_life(parent: Connection) -> None:
     os._exit(0)
 
 
-def _work(parent: Connection, warmup: Any, chunk: Any) -> None:
+def _work(parent: Connection, warmup: "ContextWarmup", chunk: ModuleType) -> None:
     """With the modules imported: make the encoder, and serve."""
     try:
         (config, keep, lanes, traced), _ = parent.receive()
@@ -109,7 +112,7 @@ def _serve(parent: Connection, encoder: "ChunkEncoder") -> None:
                 lane.set_bt709()
 
 
-def _report(parent: Connection, encoder: "ChunkEncoder", trace: Any) -> None:
+def _report(parent: Connection, encoder: "ChunkEncoder", trace: "Trace | None") -> None:
     """Send finished frames, and once they are, that nothing is left to do; the function of a thread."""
     queue, told = encoder.queue, 0
     try:

@@ -2,18 +2,15 @@
 
 import os
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from ...scheduler.frames.frame import split_planes
-from ...scheduler.trace import Trace
+from ...scheduler.trace import Span, Trace
 from ..decisions.second_pass import parts_of
 from ..errors import DeviceLost
-from ..files.read_ahead import Read
 from ..gops.gops import Gops, WarnOnce, frame_bytes
-from ..gops.queue import MOST_BYTES, Waiting
+from ..gops.queue import MOST_BYTES, GopQueue, Waiting
 from ..settings.config import Config, with_bt709
 from ..slice_writer import SliceWriter
 from ..warm_up import compile_in_background
@@ -22,9 +19,6 @@ from .connection import POSSIBLE
 from .process import VARIABLE
 from .remote_lanes import RemoteLanes, Team
 from .slots import Slot, Slots
-
-if TYPE_CHECKING:
-    from ..pipeline import EncodedFrame
 
 GOPS_THAT_PAY = 4  # of each device: an input of fewer is over before processes have started
 BATCH = 32  # frames that enter the queue together
@@ -58,6 +52,7 @@ class Workers(Gops):
 
     _slots: Slots
     _remotes: Sequence[RemoteLanes] = ()  # before `_start`
+    _slot: Slot  # of `next_buffer`
 
     def _start(self, lanes: int, longest: int, keep: bool, say: Callable[[str], None], trace: Trace | None) -> None:
         config, names = self.config, self.config.devices
@@ -87,45 +82,25 @@ class Workers(Gops):
         return [remote.process for remote in self._remotes]
 
     def headers(self) -> bytes:
-        """See Pipeline."""
         return self._writer.parameter_sets
 
     def set_bt709(self) -> None:
-        """See Pipeline."""
         config = with_bt709(self.config, self._decisions.count > 0)
         if config is not self.config:
             self.config, self._writer = config, SliceWriter(config)
             for remote in self._remotes:
                 remote.set_bt709()
 
-    def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
-        """See Pipeline."""
-        return self._slot().buffer
+    def _new_buffer(self) -> np.ndarray:
+        self._slot = self._slots.take()
+        return self._slot.buffer
 
-    def _slot(self) -> Slot:
-        if self._buffer is None:
-            self._buffer = self._slots.take()
-        return self._buffer  # type: ignore[no-any-return]
+    def _leave_buffer(self) -> Slot:
+        self._buffer = None
+        return self._slot
 
-    def _next_planes(self) -> tuple[np.ndarray, ...]:
-        return split_planes(self._slot().buffer, self.config.display)
-
-    def _enter(self, planes: Sequence[np.ndarray]) -> "list[EncodedFrame]":
-        slot, self._buffer = self._buffer, None
-        while not self.has_room():
-            self._enter_all()
-            self._wait()
-        self._add(self._decisions.add(slot, planes))
-        return self._fetch()
-
-    def encode_later(self, read: Read) -> "list[EncodedFrame]":
-        """See Gops."""
-        assert not self.config.decides_by_samples
-        self._add(self._decisions.add(read))
-        return self._fetch()
-
-    def _add(self, frames: Any) -> None:
-        """Decided frames enter the queue, in batches: each one wakes the threads of the workers."""
+    def _add(self, frames: Iterable[Waiting]) -> None:
+        """In batches: each one wakes the threads of the workers."""
         self._entering += frames
         if len(self._entering) >= BATCH:
             self._enter_all()
@@ -136,21 +111,17 @@ class Workers(Gops):
         if self._entering:
             self.queue.enter_all(self._entering)
 
+    def _wait(self) -> None:
+        self._enter_all()
+        super()._wait()
+
     def has_room(self) -> bool:
-        """See Gops."""
         return super().has_room() and self._slots.used <= self.room
 
     def busy(self) -> bool:
-        """See Gops."""
         return bool(self._entering) or super().busy()
 
-    def poll(self, seconds: float = 0.1) -> "list[EncodedFrame]":
-        """See Gops."""
-        self._enter_all()
-        return super().poll(seconds)
-
     def end(self) -> None:
-        """See Gops."""
         try:
             if not self.queue.has_failed():
                 self._entering += self._decisions.end()
@@ -160,7 +131,6 @@ class Workers(Gops):
             self.queue.end()
 
     def cut(self) -> None:
-        """See Gops."""
         self._entering = []
         super().cut()
 
@@ -176,7 +146,7 @@ class Workers(Gops):
 class _Loss:
     """Counts workers that are given up: the loss of the last one ends the encode."""
 
-    def __init__(self, queue: Any, workers: int, say: Callable[[str], None]) -> None:
+    def __init__(self, queue: GopQueue, workers: int, say: Callable[[str], None]) -> None:
         self._queue, self._left, self._say, self._lock = queue, workers, say, threading.Lock()
 
     def __call__(self, why: str) -> None:
@@ -195,6 +165,7 @@ class _Spans:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
 
-    def __call__(self, worker: int, spans: list[Any]) -> None:
-        self._trace.spans += [(kind, f"worker {worker}, {track}", *rest) for kind, track, *rest in spans]
+    def __call__(self, worker: int, spans: list[Span]) -> None:
+        for process, track, name, begin, seconds, frame in spans:
+            self._trace.add(process, f"worker {worker}, {track}", name, begin, seconds, frame)
 

@@ -7,6 +7,7 @@ import math
 import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -221,8 +222,6 @@ class HostFrame(Frame):
         With an upload fence the copy runs in threads and ends with `complete`: the planes must not change until then.
         """
         self.loaded()
-        if np.may_share_memory(self.source, y):  # it was read into the upload buffer
-            return
         if copiers is None or self.source.size < LEAST_SHARED_BYTES:
             for target, plane in zip(self.input_planes, (y, u, v)):
                 np.copyto(target, plane)
@@ -372,8 +371,8 @@ def split_upload(upload: A, mb_height: int, display: Sequence[tuple[int, int]]) 
 
 def split_planes(source: A, display: Sequence[tuple[int, int]]) -> tuple[A, ...]:
     """Views of the consecutive planes in `source`, uint8[n]; display: (height, width) of each."""
-    cuts = np.cumsum([0, *(height * width for height, width in display)]).tolist()
-    return tuple(source[a:b].reshape(*shape) for a, b, shape in zip(cuts, cuts[1:], display))
+    cuts = [0, *accumulate(height * width for height, width in display)]
+    return tuple([source[a:b].reshape(*shape) for a, b, shape in zip(cuts, cuts[1:], display)])
 
 
 def _allocate(name: str, size: Size, zeros: Zeros[A], more: tuple[int, ...] = ()) -> A:

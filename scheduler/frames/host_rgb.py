@@ -25,6 +25,7 @@ class RgbFrame(NamedTuple):
     low: float  # the value of black
     high: float  # the value of white
     owner: object  # keeps the memory
+    checked: bool = False  # samples far outside of the range are refused
 
     def convert(
         self, planes: Sequence[np.ndarray], run: Callable[[Sequence[Part]], None] | None = None, threads: int = 1

@@ -67,10 +67,10 @@ def test_decisions_are_generated():
 def test_a_launcher_is_the_source_of_its_header():
     from h264lite.cuda_src.search import full_search, search_centre
 
-    text = headers.GENERATED["search_centre_launch.cuh"]()
+    text = headers.GENERATED["search/search_centre_launch.cuh"]()
     numbers = {name: int(value) for name, value in re.findall(r"constexpr int (\w+) = (\d+);", text)}
     assert numbers == {name: vars(search_centre)[name] for name in ("WARPS", "WIDE", "HIGH", "WORDS", "ROWS")}
-    assert f"constexpr int DOWN_LARGE = {full_search.DOWN_LARGE};" in headers.GENERATED["full_search_launch.cuh"]()
+    assert f"constexpr int DOWN_LARGE = {full_search.DOWN_LARGE};" in headers.GENERATED["search/full_search_launch.cuh"]()
 
 
 @pytest.mark.parametrize("name", compiler.module_names())

@@ -27,7 +27,7 @@ def test_kernels_of_pictures(gpu, options):  # noqa: F811
     """Each has a line and its stream; frames that were timed between are those that come out, refined once."""
     clip = round_trip.noise_clip(WIDTH, HEIGHT, 4, 5)
     wanted = pipeline_of(device="cpu", **options)
-    expected = [frame for planes in clip for frame in wanted.encode(*planes)] + wanted.flush()
+    expected = [frame for planes in clip for frame in wanted.encode(tuple(planes))] + wanted.flush()
     wanted.close()
     pipeline = pipeline_of(device="cuda", **options)
     bench = Bench(pipeline, batch=2, rounds=1, fill=gpu is None)
@@ -52,7 +52,8 @@ def test_times_of_cabac(gpu):  # noqa: F811
     """benchmarks/cuda_cabac.py: a time of each kernel, of I frames too, and the frames come out as without."""
     clip = round_trip.noise_clip(WIDTH, HEIGHT, 3, 5)
     wanted = pipeline_of(device="cpu", profile="main", trellis=0)
-    expected = [frame.data for planes in clip for frame in wanted.encode(*planes)] + [frame.data for frame in wanted.flush()]
+    expected = [frame.data for planes in clip for frame in wanted.encode(tuple(planes))]
+    expected += [frame.data for frame in wanted.flush()]
     wanted.close()
     pipeline = pipeline_of(device="cuda", profile="main", trellis=0)
     bench = Bench(pipeline, batch=2, rounds=1, fill=gpu is None)

@@ -22,7 +22,7 @@ FRAMES = 5
 def sources(array, **options):
     """Planes of all frames by the reader."""
     chunk = FrameReader(**options, warn=lambda text: None).chunk(array, whole=True)
-    return [frame.planes()[0] if hasattr(frame, "planes") else frame for frame in chunk.sources()]
+    return [frame.planes()[0] if hasattr(frame, "planes") else frame for frame in map(chunk.source, range(chunk.frames))]
 
 
 def expected(samples, kind):

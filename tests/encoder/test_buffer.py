@@ -49,7 +49,7 @@ CLIP = bursts(24, 5)
 def encoded(clip=CLIP, fps=FPS, **options):
     """(the stream, frames with their rows in coding order)."""
     with h264lite.Encoder(WIDTH, HEIGHT, fps, keep_reconstruction=True, **{**SMALL, **options}) as encoder:
-        pairs = [pair for planes in clip for pair in encoder.push(planes)] + encoder.drain()
+        pairs = round_trip.finished(encoder, clip)
     return b"".join(frame.data for frame, _ in pairs), pairs
 
 
@@ -109,9 +109,7 @@ def test_frames_are_coded_again_until_they_fit(too_small):
     for more in ({"threads": 3}, {"threads": 2, "bits_by_kind": True}):
         assert encoded(clip, **options, **more)[0] == stream
     with h264lite.Encoder(WIDTH, HEIGHT, FPS, **SMALL, **options) as encoder:
-        for planes in clip:
-            encoder.push(planes)
-        encoder.drain()
+        round_trip.finished(encoder, clip)
         again = encoder.stats.summary()["buffer"]
         assert any("coded again" in line for line in encoder.stats.lines())
     assert again["coded_again"] == sum(row.in_buffer.tries > 1 for _, row in pairs) > 0

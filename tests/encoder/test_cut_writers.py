@@ -106,11 +106,11 @@ class Feeder:
     """Packets that an encoder has finished."""
 
     def __init__(self):
-        self.encoder, self.process, self.count, self.total = None, os.getpid(), 0, None
+        self.session, self.process, self.count, self.total = None, os.getpid(), 0, None
 
     def feed_all(self, frames):
         """Two packets at a time, the last ones at the end."""
-        self.encoder = SimpleNamespace(config=SimpleNamespace(nal_hrd="none"))
+        self.session = SimpleNamespace(config=SimpleNamespace(nal_hrd="none"))
         for k in (0, 2):
             self.count = k + 2
             yield PACKETS[k : k + 2]

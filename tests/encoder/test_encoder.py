@@ -34,6 +34,12 @@ def source(frame, **options):
     return FrameReader(**options, known=Known("", 32, 16)).chunk(frame).source(0)
 
 
+def test_the_class_shows_public_names_alone():
+    with h264lite.Encoder(32, 16, qp=26, bframes=0) as encoder:
+        shown = {name for name in dir(encoder) if not name.startswith("_")}
+    assert shown == {"close", "config", "encode", "flush", "from_config", "headers", "stats"}
+
+
 def test_frames_in_packets_out():
     with h264lite.Encoder(32, 16, fps="30000/1001", qp=30, keyint=2, bframes=0) as encoder:
         assert encoder.headers == b"headers"

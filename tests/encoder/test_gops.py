@@ -116,7 +116,7 @@ def test_cut_ends_what_has_not_begun(clip):
 
     done = []
     for _ in range(400):
-        done += gops.encode_later(read)
+        done += gops.encode(read)
         if not gops.has_room():
             break
     gops.cut()
@@ -136,7 +136,7 @@ def test_memory_is_bounded(clip):
     frame = [np.ascontiguousarray(plane) for plane in clip[0]]
     most, done = 0, 0
     for _ in range(60):
-        done += len(gops.encode(*frame))
+        done += len(gops.encode(tuple(frame)))
         most = max(most, gops.queue.waiting, len(gops.queue.free))
     done += len(gops.flush())
     gops.close()
@@ -156,7 +156,7 @@ def test_an_error_comes_once_and_what_is_before_it_is_kept(clip, monkeypatch):
     done, raised = [], []
     for number in range(10):
         try:
-            done += gops.encode_later(bad if number == 5 else good)
+            done += gops.encode(bad if number == 5 else good)
         except InputError:
             raised.append(number)
     for _ in range(2):
@@ -193,7 +193,7 @@ def test_who_goes_on_behind_an_error_is_told_again(clip, monkeypatch):
     def go_on():
         for number in range(40):
             try:
-                gops.encode(*clip[0])
+                gops.encode(tuple(clip[0]))
             except MemoryError:
                 raised.append(number)
             time.sleep(0.01)
@@ -214,9 +214,9 @@ def test_nobody_waits_for_room_once_it_is_over(clip, end):
 
     def go_on():
         while timer.is_alive():
-            gops.encode(*clip[0])
+            gops.encode(tuple(clip[0]))
         for _ in range(2 * gops.queue.room):
-            gops.encode(*clip[0])
+            gops.encode(tuple(clip[0]))
 
     timer.start()
     in_time(go_on)
@@ -226,7 +226,7 @@ def test_nobody_waits_for_room_once_it_is_over(clip, end):
 def test_threads_end_with_gops_that_are_dropped(clip):
     config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, **steady({}), gops=2, threads=1)
     gops = Gops(config, 2)
-    gops.encode(*clip[0])
+    gops.encode(tuple(clip[0]))
     threads = gops._threads
     del gops
     gc.collect()
@@ -253,13 +253,13 @@ def test_who_waits_does_not_turn_in_circles(clip, monkeypatch):
     for _ in range(200):
         while not gops.has_room():
             done += gops.poll()
-        done += gops.encode_later(read)
+        done += gops.encode(read)
     done += gops.flush()
     gops.close()
     for feeds in (True, False):
         gops = Gops(config, 2)
         gops.queue.room = 1000 - 998 * feeds
-        done = [frame for n in range(160) for frame in gops.encode(*clip[n % FRAMES])] + gops.flush()
+        done = [frame for n in range(160) for frame in gops.encode(tuple(clip[n % FRAMES]))] + gops.flush()
         gops.close()
         assert [frame.index for frame in done] == list(range(160))
     assert len(waits) < 20 * 520, "some a picture, and not thousands"

@@ -78,7 +78,7 @@ def test_bits_by_kind(gpu, split):  # noqa: F811
     for device, rows in (("cpu", None), ("hybrid", split)):
         settings = config(50, 50, rows, device=device, profile="high", subme=7, psy_rd=1, bits_by_kind=True)
         with h264lite.Encoder.from_config(settings) as encoder:
-            pairs = [pair for planes in clip for pair in encoder.push(tuple(planes))] + encoder.drain()
+            pairs = round_trip.finished(encoder, clip)
         by_device.append([(frame.data, row.bits_by_kind) for frame, row in pairs])
     assert by_device[0] == by_device[1]
 

@@ -27,10 +27,11 @@ class FakePipeline:
         assert self.reads_ahead or not ahead
         return self.ring[(self.count + ahead) % len(self.ring)]
 
-    def encode_in_place(self, spec):
+    def encode(self, source, spec):
+        assert source is self.next_buffer()
         if spec.is_idr:
             self.coded.append((spec.gop, []))
-        self.coded[-1][1].append(int(self.next_buffer()[0]))
+        self.coded[-1][1].append(int(source[0]))
         self.count += 1
         return []
 

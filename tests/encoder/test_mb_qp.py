@@ -58,9 +58,7 @@ def encoded(clip, **options):
     """The frames with their reconstruction, in coding order."""
     height, width = clip[0][0].shape
     with h264lite.Encoder(width, height, 30, keep_reconstruction=True, device="cpu", **steady(options)) as encoder:
-        frames = [frame for planes in clip for frame, _ in encoder.push(tuple(planes))]
-        frames += [frame for frame, _ in encoder.drain()]
-        return frames
+        return [frame for frame, _ in round_trip.finished(encoder, clip)]
 
 
 def checked(clip, **options):

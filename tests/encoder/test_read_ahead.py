@@ -119,7 +119,7 @@ def test_places_for_reading_ahead_are_there_for_who_asks(device, monkeypatch):
             assert all((frame.decoded is not None) == (device == "auto") for frame in ring.frames)
         pipeline.close()
         late = Pipeline(Config.from_options(width=16, height=16, device="cuda", threads=4, qp=26, bframes=0))
-        late.encode(*(np.zeros((n, n), np.uint8) for n in (16, 8, 8)))
+        late.encode(tuple(np.zeros((n, n), np.uint8) for n in (16, 8, 8)))
         with pytest.raises(AssertionError):
             late.read_ahead()
         late.flush()

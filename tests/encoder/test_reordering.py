@@ -138,7 +138,7 @@ def test_each_frame_is_compared_with_its_source(clip, gops):
     still = [[plane.copy() for plane in planes] for planes in clip]
     still[3][0][:] = 200
     with h264lite.Encoder(WIDTH, HEIGHT, 30, keep_reconstruction=True, ssim=True, keyint=5, gops=gops, **OPTIONS) as encoder:
-        pairs = [pair for planes in still for pair in encoder.push(tuple(planes))] + encoder.drain()
+        pairs = round_trip.finished(encoder, still)
     assert len(pairs) == FRAMES
     for frame, row in pairs:
         source, decoded = still[frame.index], frame.reconstruction

@@ -117,7 +117,7 @@ def test_sums_of_arrays_are_columns(monkeypatch):
     monkeypatch.setattr(pipeline.Pipeline, "_write", noting)
     clip = np.random.default_rng(3).integers(0, 256, (3, 32 * 48), np.uint8)
     with Encoder(width=32, height=32, qp=30, device="cpu", threads=1, gops=1, bframes=0) as encoder:
-        finished = [pair for frame in clip for pair in encoder.push(split_planes(frame, 32, 32))] + encoder.drain()
+        finished = round_trip.finished(encoder, (split_planes(frame, 32, 32) for frame in clip))
     assert FrameRow.header()[-2:] == [*names] and all(coefficients for coefficients, _ in wanted)
     assert [row.cells()[-2:] for _, row in finished] == [[str(value) for value in sums] for sums in wanted]
 

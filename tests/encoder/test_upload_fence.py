@@ -42,7 +42,7 @@ def stream(clip, size=SIZE, **options):
     pipeline, frames = start(size, **options), []
     for planes in clip:
         given = [plane.copy() for plane in planes]
-        frames += pipeline.encode(*given)
+        frames += pipeline.encode(tuple(given))
         for plane in given:
             plane[...] = 77
     frames += pipeline.flush()
@@ -125,10 +125,10 @@ def test_pictures_that_are_there_do_not_wait(waits):
     pipeline, frames = start(device="cuda", threads=3), []
     for n, planes in enumerate(clip):
         if n // 2 % 2:
-            frames += pipeline.encode(*planes)
+            frames += pipeline.encode(tuple(planes))
         else:
             pipeline.next_buffer()[...] = np.concatenate([plane.reshape(-1) for plane in planes])
-            frames += pipeline.encode_in_place()
+            frames += pipeline.encode(pipeline.next_buffer())
     frames += pipeline.flush()
     pipeline.close()
     assert b"".join(frame.data for frame in frames) == wanted and len(waits.upload_fences) == 6
@@ -148,9 +148,9 @@ def test_whatever_fails_the_gate_opens(waits, monkeypatch, error):
         return run(loop, frame)
 
     monkeypatch.setattr(Loop, "run", fails)
-    pipeline.encode(*clip[0])
+    pipeline.encode(tuple(clip[0]))
     with pytest.raises(KeyboardInterrupt if error is KeyboardInterrupt else Exception, match="now"):
-        pipeline.encode(*clip[1])
+        pipeline.encode(tuple(clip[1]))
     assert pending_fence == [True, True] and all(frame.pending_fence is None for frame in ring_of(pipeline).frames)
     assert np.array_equal(ring_of(pipeline).frames[1].input_planes[0], clip[1][0])
     frame = ring_of(pipeline).frames[2]
@@ -180,7 +180,7 @@ def test_interrupted_before_the_loop_nobody_reads_what_the_caller_gave(waits, mo
 
     monkeypatch.setattr(pipeline.frame_decider, "decide_fixed", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        pipeline.encode(*planes)
+        pipeline.encode(tuple(planes))
     frame = ring_of(pipeline).frames[0]
     assert seen == [True] and frame.pending_fence is None and np.array_equal(frame.input_planes[0], planes[0])
     pipeline.close()
@@ -206,7 +206,7 @@ def test_an_interrupt_before_anything_is_copied_leaves_nothing_to_wait_for(waits
 
     monkeypatch.setattr(copiers_of(pipeline), "begin", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        pipeline.encode(*planes)
+        pipeline.encode(tuple(planes))
     pipeline.close()
 
 

@@ -40,7 +40,7 @@ from h264lite.encoder.workers.workers import Workers, uses_workers
 
 from ..cuda_emulator.fixtures import driver  # noqa: F401
 from ..cuda_emulator.real import skip_without
-from ..inside import limit_room, sent_gops_of, slots_in_use
+from ..inside import front_of, limit_room, sent_gops_of, slots_in_use
 from ..support import round_trip
 from ..support.steady import steady, steady_words
 from ..support.waiting import wait_for, wait_for_bytes
@@ -200,12 +200,12 @@ def test_a_killed_worker_is_replaced(clip, options):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         with h264lite.Encoder(WIDTH, HEIGHT, 30, threads=2, devices="cpu,cpu", **steady(options)) as encoder:
-            first, packets = encoder.lanes.processes, []
+            first, packets = encoder._pipeline.processes, []
             for k, planes in enumerate(frames):
                 packets += encoder.encode(tuple(planes))
                 if k == 235:
-                    wait_for(lambda: set(encoder.lanes.processes).isdisjoint(first))
-                for victim in {70: first, 235: encoder.lanes.processes[:1]}.get(k, ()):
+                    wait_for(lambda: set(encoder._pipeline.processes).isdisjoint(first))
+                for victim in {70: first, 235: encoder._pipeline.processes[:1]}.get(k, ()):
                     os.kill(victim, signal.SIGKILL)
             packets += encoder.flush()
     assert b"".join(packet.data for packet in packets) == expected
@@ -221,7 +221,7 @@ def test_a_stopped_worker_is_replaced(clip, monkeypatch):
         warnings.simplefilter("always")
         with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=5, threads=2, devices="cpu,cpu", **steady({})) as encoder:
             packets = [packet for planes in clip[:20] for packet in encoder.encode(tuple(planes))]
-            victim = encoder.lanes.processes[0]
+            victim = encoder._pipeline.processes[0]
             os.kill(victim, signal.SIGSTOP)
             packets += round_trip.packets_of(encoder, clip[20:])
     assert b"".join(packet.data for packet in packets) == expected
@@ -314,7 +314,7 @@ def test_all_workers_are_lost(clip, monkeypatch):
     expected, _ = encode(clip, device="cpu", keyint=5)
     with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=5, threads=2, devices="cpu,cpu", **steady({})) as encoder:
         packets = [packet for planes in clip[:20] for packet in encoder.encode(tuple(planes))]
-        for victim in encoder.lanes.processes:
+        for victim in encoder._pipeline.processes:
             os.kill(victim, signal.SIGKILL)
         with warnings.catch_warnings(), pytest.raises(DeviceLost, match=r"SIGKILL.; no other device is left"):
             warnings.simplefilter("ignore")
@@ -329,7 +329,7 @@ def test_a_gop_that_is_too_long_to_repeat(clip, monkeypatch):
     """Its frames give way to others; the loss of its process is then that of the device."""
     frames, (expected, _) = 3 * clip, encode(3 * clip, device="cpu", keyint=180)
     with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=180, threads=2, devices="cpu,cpu", **steady({})) as encoder:
-        workers = encoder.lanes
+        workers = front_of(encoder)
         limit_room(workers, 40)
         workers.room, most, packets = 40, 0, []
         for planes in frames:
@@ -337,11 +337,12 @@ def test_a_gop_that_is_too_long_to_repeat(clip, monkeypatch):
             most = max(most, slots_in_use(workers))
         assert b"".join(packet.data for packet in packets + encoder.flush()) == expected and most <= 42
     with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=180, threads=2, devices="cpu,cpu", **steady({})) as encoder:
-        limit_room(encoder.lanes, 10)
+        workers = front_of(encoder)
+        limit_room(workers, 10)
         for planes in frames[:100]:
             encoder.encode(tuple(planes))
-        wait_for(lambda: any(not sent.can_repeat for sent in sent_gops_of(encoder.lanes)))
-        for victim in encoder.lanes.processes:
+        wait_for(lambda: any(not sent.can_repeat for sent in sent_gops_of(workers)))
+        for victim in workers.processes:
             os.kill(victim, signal.SIGKILL)
         with warnings.catch_warnings(), pytest.raises(DeviceLost, match="too long to be encoded again"):
             warnings.simplefilter("ignore")
@@ -434,7 +435,7 @@ def test_memory_is_bounded(monkeypatch, keyint):
     workers, count, sizes, most = Workers(config, 2), 0, [], 0
     tracemalloc.start()
     for number in range(6000):
-        count += len(workers.encode(*planes))
+        count += len(workers.encode(tuple(planes)))
         most = max(most, slots_in_use(workers))
         if number % 2000 == 1999:
             sizes.append(tracemalloc.get_traced_memory()[0])
@@ -530,7 +531,7 @@ def test_two_real_gpus(clip, options):
             with h264lite.Encoder(WIDTH, HEIGHT, 30, devices="cuda:0,cuda:1", **steady(options)) as encoder:
                 packets = [packet for planes in clip[:30] for packet in encoder.encode(tuple(planes))]
                 if kill:
-                    os.kill(encoder.lanes.processes[1], signal.SIGKILL)
+                    os.kill(front_of(encoder).processes[1], signal.SIGKILL)
                 packets += round_trip.packets_of(encoder, clip[30:])
         assert b"".join(packet.data for packet in packets) == expected
         assert len([w for w in said if "encoded again" in str(w.message)]) <= kill

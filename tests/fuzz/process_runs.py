@@ -109,7 +109,7 @@ def _in_child(what: str, held: list[Any], path: Path, frames: list[Any], options
         elif what == "drop":
             held.clear()
             gc.collect()
-        elif held[0]._feeder.encoder is not None:
+        elif held[0]._feeder.session is not None:
             with contextlib.suppress(h264lite.Error):
                 held[0].write(frames[0])
                 raise AssertionError("not refused")

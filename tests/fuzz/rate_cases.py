@@ -16,7 +16,6 @@ from h264lite.encoder.settings.frame_requests import request_of
 from h264lite.encoder.statistics import FrameRow
 from hypothesis import strategies as st
 
-from ..inside import finished_of
 from .encoder_cases import ffmpeg_samples
 
 UNDERFLOW = "it underflows"  # in the warning of the first frame that comes too late
@@ -188,16 +187,15 @@ def run(case: Case) -> Config | None:
             return None
         clip = clip_of(case)
         with encoder:
-            pairs = []
             for n, planes in enumerate(clip):
                 of_frame, request = case.requests.get(n, {}), None
                 try:
                     request = request_of(of_frame.get("keyframe", False), of_frame.get("qp"), of_frame.get("frame_type"))
                 except h264lite.OptionError as error:
                     check_refusal(str(error), of_frame)
-                assert encoder.feed_plain(planes, request)
-                pairs += finished_of(encoder)
-            pairs += encoder.drain()
+                encoder._session.encode(tuple(planes), request)
+            encoder._session.drain()
+            pairs = encoder._session.hand_out()
             config, summary = encoder.config, encoder.stats.summary()
             lines = encoder.stats.lines() + encoder.stats.why()
     rows = [row for _, row in pairs]

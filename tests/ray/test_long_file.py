@@ -73,14 +73,14 @@ def stream(config, raw, file=None, least=1, cpus=1, feed=lambda number, encoding
         pipelines.append(RayPipeline(ray, settings, Share(cpus), file and file(source), keep, least=least))
         return pipelines[0]
 
-    data = []
+    packets = []
     with Encoder.from_config(config, make=make) as encoder:
         for number, planes in enumerate(source.frames()):
             feed(number, pipelines[0])
-            data += [frame.data for frame, _ in encoder.push(planes)]
-        data += [frame.data for frame, _ in encoder.drain()]
+            packets += encoder.encode(planes)
+        packets += encoder.flush()
     source.close()
-    return b"".join(data)
+    return b"".join(packet.data for packet in packets)
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +92,8 @@ def config():
 def plain(config, clip):
     source = open_source(str(clip[0]), (WIDTH, HEIGHT))
     with Encoder.from_config(config) as encoder:
-        pushed = [frame.data for planes in source.frames() for frame, _ in encoder.push(planes)]
-        return b"".join([*pushed, *(frame.data for frame, _ in encoder.drain())])
+        packets = [packet for planes in source.frames() for packet in encoder.encode(planes)] + encoder.flush()
+        return b"".join(packet.data for packet in packets)
 
 
 @pytest.mark.parametrize("other", ["absent", "of other content", "shorter"])

@@ -181,7 +181,7 @@ def encode(frames=9, keep=False, choices=None, **options):
     config = Config.from_options(width=50, height=34, device="cuda", **steady({"threads": 2, **options}))
     pipeline = (ReorderingPipeline if config.holds_frames else Pipeline)(replace(config, gpu_choices=choices), keep)
     for planes in clip:
-        pipeline.encode(*planes)
+        pipeline.encode(tuple(planes))
     pipeline.flush()
     pipeline.close()
 

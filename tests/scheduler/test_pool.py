@@ -79,7 +79,7 @@ def test_pictures_come_whole_behind_an_interrupt(threads, monkeypatch):
     monkeypatch.setattr(pipeline.writer, "access_unit", access_unit)
     for n in range(6):
         try:
-            frames += pipeline.encode(*(np.full((size, size), 40 * n, np.uint8) for size in (32, 16, 16)))
+            frames += pipeline.encode(tuple(np.full((size, size), 40 * n, np.uint8) for size in (32, 16, 16)))
         except KeyboardInterrupt:
             continue
     for _ in range(2):

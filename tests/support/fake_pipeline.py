@@ -15,7 +15,10 @@ import types
 
 import numpy as np
 from h264lite.encoder.errors import InputError
+from h264lite.encoder.frame_pipeline import FramePipeline
+from h264lite.encoder.frames.source import planes_of
 from h264lite.encoder.statistics import SUMMED
+from h264lite.scheduler.frames.host_rgb import RgbFrame
 from h264lite.standard.macroblock import MB_TYPE_NAMES, I_4x4, P_16x16
 
 
@@ -42,41 +45,43 @@ class EncodedFrame:
             (config.output_width, config.output_width // 2, config.output_width // 2)))
 
 
-class Pipeline:
-    """The interface of encoder/pipeline.py."""
+class Pipeline(FramePipeline):
+    """In place of encoder/pipeline.py."""
+
+    taken = ()
 
     def __init__(self, config, keep_reconstruction=False, warn=None, trace=None):
         self.config, self.keep = config, keep_reconstruction
-        self.count, self.waiting, self.taken = 0, [], []
+        self.count, self.waiting = 0, []
         self.lag = int(os.environ.get("FAKE_LAG", "2"))
 
     def headers(self):
         return b"headers"
 
-    def encode_rgb(self, source, checked):
-        planes, outside = source.planes()
-        if outside and checked:
-            raise InputError("say value_range=(0, 1)")
-        return self.encode(*planes)
+    def request(self, request):
+        pass
 
     def set_bt709(self):
         pass
 
-    def encode(self, y, u, v, spec=None, ahead=()):
+    def encode(self, source, spec=None, ahead=()):
+        if callable(source):
+            read, source = source, np.empty(sum(height * width for height, width in self.config.display), np.uint8)
+            read(source)
+        if isinstance(source, RgbFrame):
+            planes, outside = source.planes()
+            if outside and source.checked:
+                raise InputError("say value_range=(0, 1)")
+        else:
+            planes = planes_of(source, self.config.display)
         self.count = self.count if spec is None else spec.coding_index
         if ready := os.environ.pop("FAKE_READY", ""):
             os.write(int(ready), b"x")
         time.sleep(float(os.environ.get("FAKE_DELAY", "0")))
-        self.waiting.append(EncodedFrame(self.count, (y, u, v), self.config))
+        self.waiting.append(EncodedFrame(self.count, planes, self.config))
         self.count += 1
         done, self.waiting = self.waiting[: -self.lag or None], self.waiting[-self.lag :] if self.lag else []
         return done
-
-    def next_buffer(self, ahead=0):
-        return None
-
-    def read_ahead(self):
-        return False
 
     def flush(self):
         done, self.waiting = self.waiting, []

@@ -8,7 +8,7 @@ from typing import Any
 import h264lite
 import numpy as np
 import pytest
-from h264lite.encoder.pipeline import EncodedFrame
+from h264lite.encoder.frame_pipeline import EncodedFrame
 from h264lite.encoder.statistics import FrameRow
 
 from .steady import steady
@@ -62,8 +62,15 @@ def encode(clip: Iterable[Planes], width: int, height: int, **options: object) -
 def rows(clip: Iterable[Planes], width: int, height: int, **options: object) -> list[tuple[EncodedFrame, FrameRow]]:
     """The encoded frames with their statistics, of `steady` options."""
     with h264lite.Encoder(width, height, 30, **steady(options)) as encoder:
-        pairs = [pair for planes in clip for pair in encoder.push(tuple(planes))]
-        return pairs + encoder.drain()
+        return finished(encoder, clip)
+
+
+def finished(encoder: h264lite.Encoder, clip: Iterable[Planes]) -> list[tuple[EncodedFrame, FrameRow]]:
+    """All frames of a clip, encoded, with their statistics, in coding order."""
+    for planes in clip:
+        encoder._session.encode(tuple(planes))
+    encoder._session.drain()
+    return encoder._session.hand_out()
 
 
 def ffmpeg_frames(stream: bytes) -> list[Planes]:

@@ -1,0 +1,129 @@
+"""What all ways to encode have in common: frames in display order in, finished ones in coding order out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from .frames.source import Planes, Source
+from .settings.frame_requests import Request
+
+if TYPE_CHECKING:
+    from .decisions.buffer_control import InBuffer
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class EncodedFrame:
+    """One access unit and its statistics."""
+
+    index: int  # in display order
+    coding_index: int
+    pts: int  # in frames, as dts
+    dts: int
+    frame_type: str  # "I", "P" or "B"
+    is_idr: bool
+    qp: int  # SliceQPY
+    avg_qp: float  # of the macroblocks, as a decoder has it
+    qp_range: tuple[int, int]  # the least and the largest
+    qp_by: str  # as in FrameSpec
+    is_reference: bool  # as are those up to predicted
+    is_qp_asked: bool
+    over_factor: int
+    predicted: int
+    mean_qp: int  # of the macroblocks in 1 / 256, as decided; with --pass
+    data: bytes  # Annex B
+    mb_counts: np.ndarray  # int64[15], by mb_type
+    transform_8x8: int  # macroblocks with the 8x8 transform
+    ssd: tuple[int, int, int]  # squared error over the display area of Y, Cb, Cr
+    sums: list[int]  # of the arrays SUMMED, in its order
+    bits: int
+    bits_by_kind: tuple[int, ...] | None  # in the order of statistics.KINDS, if asked for
+    stage_seconds: dict[str, float]
+    reconstruction: Planes | None  # cropped, as a decoder returns it
+    in_buffer: "InBuffer | None" = None  # where a buffer is promised
+    refused: bool = False  # samples of its source, on a GPU, are far outside of their range
+
+
+class FramePipeline(Protocol):
+    """One thread calls. An exception in `encode` that is no InputError ends the stream; `flush` then gives the frames before.
+
+    What is not abstract is right where one GOP at a time is encoded, on the host.
+    """
+
+    @property
+    def taken(self) -> Sequence[EncodedFrame]:
+        """The frames that the last call returned, or has finished before an interrupt; some may have been returned before."""
+
+    def headers(self) -> bytes:
+        """Sequence and picture parameter sets as an Annex B byte stream."""
+
+    def request(self, request: Request | None) -> None:
+        """What is asked of the next frame; None: nothing."""
+
+    def set_bt709(self) -> None:
+        """Frames come from RGB: write BT.709, limited range, to the VUI.
+
+        InputError if options or earlier frames contradict.
+        """
+
+    def encode(self, source: Source) -> list[EncodedFrame]:
+        """Encode a frame; the source may be overwritten afterwards, if it is no Read. The frames that are finished, in order.
+
+        Several at once or none if frames wait for later ones. InputError: the frame has not entered.
+        """
+
+    def flush(self) -> list[EncodedFrame]:
+        """No frame follows: encode those that wait, finish all. After an exception again: those that are finished."""
+
+    def close(self) -> None:
+        """Stop threads and release memory; frames that are not finished are dropped."""
+
+    def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
+        """uint8[n]: a buffer for the next frame as I420, which saves a copy if it is its source; None: any buffer.
+
+        ahead: for the frame that many later, at most READ_AHEAD_FRAMES, and only after `read_ahead`.
+        """
+        return None
+
+    def read_ahead(self) -> bool:
+        """Called before the first frame: make room for frames that are read ahead; False if that is impossible or slower."""
+        return False
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether sources may be DeviceFrames."""
+        return False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether frames that wait can still be coded: false after an exception while others were decided or coded."""
+        return True
+
+    # ---- several GOPs at once: without blocking
+    @property
+    def takes_reads(self) -> bool:
+        """Whether several GOPs are encoded at once, so that all sources of a stream may be Reads, if no decision needs their
+        samples. `encode` does not block for these: `has_room` says whether it should be called.
+        """
+        return False
+
+    def has_room(self) -> bool:
+        """Whether another frame is accepted without blocking."""
+        return True
+
+    def busy(self) -> bool:
+        """Whether frames are encoded for which `poll` can wait."""
+        return False
+
+    def poll(self) -> list[EncodedFrame]:
+        """Finished frames in order; waits up to 0.1 s if they are few and more are in flight."""
+        return []
+
+    def end(self) -> None:
+        """No frame follows; those that wait to be decided about are encoded."""
+        return
+
+    def cut(self) -> None:
+        """Start no more frames; finish those in flight, and those that are displayed before one of these."""
+        return
