@@ -35,7 +35,7 @@ class Feeder:
             for frame in frames:
                 yield from self.feed(frame)
 
-    def feed(self, value: Any, stream: object = None, whole: bool = False) -> Iterator[list[Packet]]:
+    def feed(self, value: object, stream: object = None, whole: bool = False) -> Iterator[list[Packet]]:
         """Feed a frame, the planes of one as a tuple, a chunk of frames, or a list of these. Yields as `feed_all`."""
         plain = self._reader.plain(value) if isinstance(value, tuple) and self.session is not None else None
         if plain is not None and self.session is not None:
@@ -100,7 +100,7 @@ class Feeder:
         warnings.warn(f"frames on a GPU are copied to the host and encoded there: {missing}", RuntimeWarning, stacklevel=5)
         return open_session(config_of(width, height, self._fps, {**options, "device": "cpu"}))
 
-    def _through_host(self, value: Any, chunk: Chunk) -> Iterator[list[Packet]]:
+    def _through_host(self, value: object, chunk: Chunk) -> Iterator[list[Packet]]:
         """Copy frame by frame to the host, and encode there."""
         assert self.session is not None
         for k in range(chunk.frames):

@@ -104,8 +104,8 @@ class Device:
         self._shared: dict[tuple[str, str], int] = {}
         self._memory = MemoryPool()
         self._pinned: list[np.ndarray] = []
-        self._streams = Pool()
-        self._events = {False: Pool(), True: Pool()}  # by timing
+        self._streams: Pool[Stream] = Pool()
+        self._events: dict[bool, Pool[Event]] = {False: Pool(), True: Pool()}  # by timing
         self._kept: dict[tuple, DeviceArray] = {}
         _in_use.add(self)
 
@@ -424,8 +424,9 @@ class Device:
             if self._driver_calls is not None:
                 self._driver_calls.reset()
         self._kept.clear()
-        for pool in (self._streams, *self._events.values()):
-            pool.reset()
+        self._streams.reset()
+        for events in self._events.values():
+            events.reset()
 
     def _free_pinned(self) -> None:
         """Free the page-locked arrays that are not in blocks."""
@@ -457,8 +458,9 @@ class Device:
                 self._memory.free_all()
                 if not keep_host:
                     self._free_pinned()
-        for pool in (self._streams, *self._events.values()):
-            pool.clear()
+        self._streams.clear()
+        for events in self._events.values():
+            events.clear()
         self._memory.clear()
         self._pinned.clear()
         self._kept.clear()

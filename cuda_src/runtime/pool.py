@@ -1,17 +1,19 @@
 """What a later user of a GPU takes over from an earlier one: streams, events, memory."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Generic, Protocol, TypeVar
+
+Item = TypeVar("Item")
 
 
-class Pool:
+class Pool(Generic[Item]):
     """Objects that are made once and taken by one user after another."""
 
     def __init__(self) -> None:
-        self._made: list[Any] = []
-        self._free: list[Any] = []
+        self._made: list[Item] = []
+        self._free: list[Item] = []
 
-    def take(self, make: Callable[[], Any]) -> Any:
+    def take(self, make: Callable[[], Item]) -> Item:
         """A free object, or what `make` returns."""
         if self._free:
             return self._free.pop()
@@ -29,6 +31,15 @@ class Pool:
         self._free.clear()
 
 
+class Allocation(Protocol):
+    """Memory of the driver in use."""
+
+    def free(self) -> None:
+        """Give it back to the driver."""
+
+    def __int__(self) -> int: ...
+
+
 def allocation_bytes(nbytes: int) -> int:
     """Bytes that an array of `nbytes` takes in a MemoryPool."""
     return max(256, -(-nbytes // 256) * 256)
@@ -38,10 +49,10 @@ class MemoryPool:
     """Allocations of GPU memory; an array takes over a free one of its size. Not safe for threads."""
 
     def __init__(self) -> None:
-        self._made: list[tuple[int, Any]] = []  # (bytes, allocation)
-        self._free: dict[int, list[Any]] = {}
+        self._made: list[tuple[int, Allocation]] = []  # (bytes, allocation)
+        self._free: dict[int, list[Allocation | int]] = {}
 
-    def take(self, nbytes: int, make: Callable[[], Any]) -> Any:
+    def take(self, nbytes: int, make: Callable[[], Allocation]) -> Allocation | int:
         """A free allocation of this size (of `allocation_bytes`), or what `make` returns."""
         free = self._free.get(nbytes)
         if free:
@@ -70,7 +81,7 @@ class MemoryPool:
         """The user has ended: free what was unused, and count the rest as unused."""
         self.free_unused()
         for nbytes, allocation in self._made:
-            self.give(nbytes, allocation)
+            self.give(nbytes, int(allocation))
 
     def free_all(self) -> None:
         """Free all allocations."""

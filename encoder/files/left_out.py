@@ -25,7 +25,7 @@ def side_data(frame: Any) -> Mapping[str, Any]:
         return {}
 
 
-def of_frame(frame: Any) -> list[str]:
+def of_frame(frame: object) -> list[str]:
     """What lies beside the samples of a frame."""
     data = side_data(frame)
     return list(dict.fromkeys(words for name, words in _OF_FRAMES.items() if name in data))
@@ -52,7 +52,7 @@ def of_container(container: Any, video: Any) -> list[str]:
     ]
 
 
-def _chapters(container: Any) -> int:
+def _chapters(container: object) -> int:
     """The number of chapters."""
     return len(container.chapters()) if hasattr(container, "chapters") else 0  # PyAV from 14.1 on
 

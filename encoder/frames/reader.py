@@ -116,13 +116,13 @@ class FrameReader:
         self.known, self._alpha_said = known, False
         self._warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
 
-    def plain(self, frame: Any) -> Planes | None:
+    def plain(self, frame: object) -> Planes | None:
         """The planes of a frame that needs no reading: see plain_planes; else None."""
         if self.known is None or self.layout is not None or self.format not in (None, "i420"):
             return None
         return plain_planes(frame, self.known.width, self.known.height)
 
-    def chunk(self, value: Any, stream: object = None, whole: bool = False, name: str = "frame") -> Chunk:
+    def chunk(self, value: object, stream: object = None, whole: bool = False, name: str = "frame") -> Chunk:
         """The frames of an array, tensor or image, or of the planes of one frame as a tuple; InputError."""
         if isinstance(value, tuple):
             return self._planes(value, stream)

@@ -57,7 +57,7 @@ def is_array(value: object) -> bool:
         raise no_array(value, "frames", error) from None
 
 
-def read(value: Any, name: str = "frame", stream: object = None) -> Samples:
+def read(value: object, name: str = "frame", stream: object = None) -> Samples:
     """Read an array; InputError if it is none, of an unknown type, or its library refuses. stream: that of its producer, if
     it is on a GPU.
     """
@@ -75,7 +75,7 @@ def no_array(value: object, name: str, error: Exception) -> InputError:
     return InputError(f"{name}: {type(value).__name__} gives no array ({why})")
 
 
-def _read(value: Any, name: str, stream: object) -> Samples:
+def _read(value: object, name: str, stream: object) -> Samples:
     if is_of(value, "PIL.Image", "Image"):
         return _of_numpy(_image(value, name), name)._replace(is_image=True)
     if is_of(value, "torch", "Tensor"):
@@ -167,7 +167,7 @@ def _image(image: Any, name: str) -> np.ndarray:
     return np.asarray(image if image.mode == mode else image.convert(mode))
 
 
-def _of_torch(tensor: Any, name: str, stream: object) -> Samples:
+def _of_torch(tensor: Any, name: str, stream: Any) -> Samples:
     torch = sys.modules["torch"]
     tensor = tensor.detach()
     if getattr(tensor, "layout", torch.strided) is not torch.strided:
@@ -185,7 +185,7 @@ def _of_torch(tensor: Any, name: str, stream: object) -> Samples:
                    (tensor.device.index or 0) if tensor.is_cuda else 0)  # fmt: skip
 
 
-def _of_dlpack(value: Any, name: str, stream: object) -> Samples:
+def _of_dlpack(value: Any, name: str, stream: Any) -> Samples:
     device, ordinal = dlpack.device_of(value)
     if is_of(value, "jax", "Array"):
         value.block_until_ready()
@@ -200,7 +200,7 @@ def _of_dlpack(value: Any, name: str, stream: object) -> Samples:
     return Samples(name, *capsule[:4], True, producer, (value, capsule), ordinal)
 
 
-def _of_interface(value: Any, name: str, stream: object) -> Samples:
+def _of_interface(value: object, name: str, stream: object) -> Samples:
     interface: Mapping[str, Any] = getattr(value, INTERFACE)
     if not isinstance(interface, Mapping) or not {"shape", "typestr", "data"} <= set(interface):
         raise InputError(f"{name}: its {INTERFACE} says neither shape nor place")

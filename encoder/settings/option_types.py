@@ -46,12 +46,12 @@ def read_int(value: Any, low: int | None = None, high: int | None = None) -> int
     return number
 
 
-def read_count(value: Any, low: int | None = None, high: int | None = None) -> int:
+def read_count(value: object, low: int | None = None, high: int | None = None) -> int:
     """A whole number in [low, high], or 0 for auto."""
     return 0 if value == "auto" else read_int(value, low, high)
 
 
-def read_devices(value: Any) -> tuple[str, ...]:
+def read_devices(value: object) -> tuple[str, ...]:
     """cpu, also several times, or names of GPUs without repetition: cuda:N; cuda is cuda:0; all is all GPUs."""
     form = "not all, cpu or a list of cuda:0, cuda:1 and so on"
     chosen = tuple("cuda:0" if name == "cuda" else name for name in _names(value, form))
@@ -98,21 +98,21 @@ def check_range(number: Any, low: Any, high: Any) -> None:
         raise ValueError(f"not in {'' if low is None else low}..{'' if high is None else high}")
 
 
-def read_flag(value: Any) -> bool:
+def read_flag(value: object) -> bool:
     """True or False, no other truth values."""
     if not isinstance(value, bool):
         raise ValueError("not True or False")
     return value
 
 
-def read_choice(value: Any, choices: Mapping[str, Any]) -> Any:
+def read_choice(value: object, choices: Mapping[str, Any]) -> Any:
     """One of the names of `choices`; the normal form is its value there."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"not one of {', '.join(choices)}")
     return choices[value]
 
 
-def read_tune(value: Any, choices: Mapping[str, bool]) -> str:
+def read_tune(value: object, choices: Mapping[str, bool]) -> str:
     """Names joined by commas, or a collection of them, as text; of those that exclude each other (True) at most one."""
     form = f"not one of {', '.join(choices)}, or a list of them"
     names = list(dict.fromkeys(_names(value, form)))
@@ -124,7 +124,7 @@ def read_tune(value: Any, choices: Mapping[str, bool]) -> str:
     return ",".join(names)
 
 
-def read_level(value: Any, choices: Mapping[str, Any]) -> Any:
+def read_level(value: object, choices: Mapping[str, Any]) -> Any:
     """A level by name or number: "4.1", 4.1, and 41 as in x264; 4 and 4.0 are level 4."""
     text = value if isinstance(value, str) or isinstance(value, bool) else str(value)
     if isinstance(text, str) and text not in choices:
@@ -135,12 +135,12 @@ def read_level(value: Any, choices: Mapping[str, Any]) -> Any:
     return read_choice(text, choices)
 
 
-def read_grid(value: Any, choices: Mapping[str, Any]) -> Any:
+def read_grid(value: object, choices: Mapping[str, Any]) -> Any:
     """One of a few whole numbers, or of names."""
     return read_choice(value if isinstance(value, str) or isinstance(value, bool) else str(value), choices)
 
 
-def read_text(value: Any) -> str:
+def read_text(value: object) -> str:
     """A possible file name, not empty."""
     try:
         text = operator.methodcaller("__fspath__")(value) if hasattr(value, "__fspath__") else value
@@ -157,7 +157,7 @@ def is_ray_address(text: str) -> bool:
     return text in ("auto", "local") or bool(re.fullmatch(r"[\w.-]+:\d+|\[[0-9a-fA-F:]+\]:\d+|[a-z]+://.*", text))
 
 
-def read_ray(value: Any) -> str:
+def read_ray(value: object) -> str:
     """The address of a cluster of Ray, "" for the one that is found or started."""
     if isinstance(value, str) and value.startswith("ray://"):
         raise ValueError("Ray Client is not supported: start the command on a machine of the cluster, as by ray job submit")
@@ -205,12 +205,12 @@ def read_size(value: Any) -> tuple[int, int]:
     return read_int(width, 1, MOST_COUNT), read_int(height, 1, MOST_COUNT)
 
 
-def read_keyint(value: Any) -> int:
+def read_keyint(value: object) -> int:
     """The largest distance of IDR frames; "infinite" as in x264."""
     return read_int(2**30 if value == "infinite" else value, 1, 2**30)
 
 
-def read_sar(value: Any) -> tuple[int, int]:
+def read_sar(value: object) -> tuple[int, int]:
     """Sample aspect ratio (width, height) from "W:H"; 16-bit numbers in the VUI."""
     pair = _pair(value, "W:H, such as 12:11")
     for number in pair:
@@ -218,7 +218,7 @@ def read_sar(value: Any) -> tuple[int, int]:
     return pair
 
 
-def read_deblock(value: Any) -> tuple[int, int] | bool:
+def read_deblock(value: object) -> tuple[int, int] | bool:
     """(alpha, beta) offsets, -6..6, from "A:B", "A" (both) or a pair; False disables the filter."""
     if isinstance(value, bool):
         return value
@@ -230,7 +230,7 @@ def read_deblock(value: Any) -> tuple[int, int] | bool:
     return pair
 
 
-def read_psy_rd(value: Any) -> float:
+def read_psy_rd(value: object) -> float:
     """Strength of psy-RD from RD or RD:TRELLIS, a number, a text or a pair; TRELLIS only 0."""
     parts = re.split("[:,]", value) if isinstance(value, str) else value if isinstance(value, tuple | list) else [value]
     if not 1 <= len(parts) <= 2:
@@ -252,7 +252,7 @@ def _pair(value: Any, form: str) -> tuple[int, int]:
     return first, second
 
 
-def read_partitions(value: Any) -> frozenset[str]:
+def read_partitions(value: object) -> frozenset[str]:
     """The partitions that may be used, from "all", "none", "p8x8,i4x4" or a collection of names."""
     form = f"not all, none or a list of {', '.join(PARTITIONS)}"
     chosen = set(_names(value, form))
@@ -270,7 +270,7 @@ def read_partitions(value: Any) -> frozenset[str]:
     return frozenset(chosen)
 
 
-def show(raw: Any) -> str:
+def show(raw: object) -> str:
     """A value as the user wrote it, shortened to fit a line."""
     try:
         if isinstance(raw, Fraction) or (isinstance(raw, str) and raw and raw.isprintable()):

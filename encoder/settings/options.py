@@ -86,7 +86,7 @@ class Option(NamedTuple):
         """The normal form of the default; None = nothing."""
         return None if self.default is None else self.value(self.default)
 
-    def value(self, raw: Any) -> Any:
+    def value(self, raw: object) -> Any:
         """The normal form of `raw`; OptionError with option, value and range."""
         try:
             if getattr(raw, "shape", None) == () and hasattr(raw, "item"):
@@ -356,7 +356,7 @@ def check_keywords(options: Mapping[str, Any]) -> None:
     check_names(options, {*legal, *ALIASES}, legal)
 
 
-def _why_not(name: str, value: Any, other: Callable[[str], Any]) -> tuple[str, bool]:
+def _why_not(name: str, value: object, other: Callable[[str], Any]) -> tuple[str, bool]:
     """Why `name` with `value` is refused, "" if it is not; whether another value is accepted. None: not set."""
     row = UNBUILT.get(name)
     if row is not None:
@@ -369,7 +369,7 @@ def _why_not(name: str, value: Any, other: Callable[[str], Any]) -> tuple[str, b
     return "", False
 
 
-def _is(value: Any, text: str) -> bool:
+def _is(value: object, text: str) -> bool:
     """Whether a value, as text or a number of any size, is that of `text`."""
     return value == text if isinstance(value, str) else type(value) is int and text.isdecimal() and value == int(text)
 

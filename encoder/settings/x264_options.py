@@ -104,7 +104,7 @@ class Unbuilt(NamedTuple):
     neutral: tuple[Any, ...]
     is_switch: bool = False
 
-    def accepts(self, value: Any, other: Callable[[str], Any]) -> bool:
+    def accepts(self, value: object, other: Callable[[str], Any]) -> bool:
         """Whether `value` asks for nothing that is not built. other: the value in use of an option that is built."""
         if self.name in _TOOLS_OF_PROFILES:
             return value is True and other("profile") in _TOOLS_OF_PROFILES[self.name] and other(f"no_{self.name}") is False
@@ -119,7 +119,7 @@ class Unbuilt(NamedTuple):
         return not isinstance(value, bool) and _parts(value) in map(_parts, self.neutral)
 
 
-def _parts(value: Any) -> tuple[Any, ...]:
+def _parts(value: object) -> tuple[Any, ...]:
     """The numbers and words of a value: "0:0.0", (0, 0) and "0,0" are alike."""
     try:
         words = re.split("[:,]", value) if isinstance(value, str) else value if isinstance(value, tuple | list) else [value]

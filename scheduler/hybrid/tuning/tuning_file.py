@@ -166,7 +166,7 @@ def to_toml(tuning: Tuning) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, str):
@@ -183,7 +183,7 @@ def _number(value: float) -> str:
     return f"{value:.5g}" if value < 1e5 else f"{value:.0f}"
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     return ", ".join(value) or "none" if isinstance(value, tuple) else repr(value) if isinstance(value, str) else str(value)
 
 
@@ -245,7 +245,7 @@ class _Reader:
             raise self.error(name, "is missing" if value is None else "no table")
         return value
 
-    def number(self, key: str, value: Any, low: float = 0.0) -> float:
+    def number(self, key: str, value: object, low: float = 0.0) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value < 1e15:
             raise self.error(key, f"{value!r}: not a number from {low:g} on")
         return float(value)
