@@ -51,7 +51,7 @@ kernels: $(VENV)/.ready
 	$(PYTHON) -m h264lite.cuda_src.runtime.compiler --if-nvcc
 
 wheel: $(VENV)/.ready
-	H264LITE_KERNELS=1 $(PYTHON) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .
+	H264LITE_KERNELS=1 H264LITE_FATBIN=1 $(PYTHON) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .
 
 docs: $(VENV)/.ready
 	$(PYTHON) docs/make_options.py docs/options.md

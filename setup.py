@@ -1,6 +1,7 @@
-"""Building the package: the kernels of the GPU where nvcc is; all else is in setup.cfg.
+"""Building the package: compiled kernels, if they are asked for; all else is in setup.cfg.
 
-H264LITE_FATBIN: compute capabilities to compile for, as 80,90 (default: those that nvcc knows of ours); 0: none.
+H264LITE_FATBIN: compute capabilities to compile the CUDA kernels for, as 80,90, or 1 for those of ours that nvcc knows.
+Default 0: none, since it takes minutes; a GPU's kernels are then compiled where they are first used.
 H264LITE_KERNELS: classes of processors, as x86-64-v3,x86-64-v4, or 1 for those that this one has: the CPU's kernels too,
 compiled by the Numba of the Python that builds; they serve this version of both. Default 0: none.
 """
@@ -29,19 +30,20 @@ class BuildWithKernels(build_py):
         classes = os.environ.get("H264LITE_KERNELS", "0")
         if not self.editable_mode and classes not in ("", "0"):
             self._compile_for_cpu(classes)
-        wanted = os.environ.get("H264LITE_FATBIN", "")
-        if self.editable_mode or wanted == "0":
-            return
+        wanted = os.environ.get("H264LITE_FATBIN", "0")
+        if not self.editable_mode and wanted not in ("", "0"):
+            self._compile_for_gpus([] if wanted == "1" else ["--arch", wanted])
+
+    def _compile_for_gpus(self, architectures: list[str]) -> None:
         library = Path(self.build_lib).resolve()
-        architectures = ["--arch", wanted] if wanted else []
         command = [sys.executable, "-m", "h264lite.cuda_src.runtime.compiler", "--if-nvcc", *architectures]
         # pip says by PYTHONPATH where the packages are that building needs
         path = os.pathsep.join(filter(None, (str(library), os.environ.get("PYTHONPATH"))))
         environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
         if subprocess.run(command, cwd=library, env=environment).returncode == 0:
             return
-        if wanted:
-            raise SystemExit(f"the kernels for H264LITE_FATBIN={wanted} cannot be compiled")
+        if architectures:
+            raise SystemExit(f"the kernels for {' '.join(architectures)} (H264LITE_FATBIN) cannot be compiled")
         print("nvcc fails: the package is built without compiled CUDA kernels", file=sys.stderr)
         for part in library.rglob("*.fatbin"):
             part.unlink()
