@@ -128,12 +128,14 @@ class Pipeline(FramePipeline):
             check_range(source, ring.load_rgb(frame, source), ring.count)
             self.set_bt709()
             return frame.display_planes(display)
-        if isinstance(frame, HostFrame) and source is frame.source:
-            frame.loaded()
-            return frame.input_planes
         start = time.perf_counter()
-        y, u, v = planes = planes_of(source, display)
-        ring.load(frame, y, u, v)
+        planes: Sequence[np.ndarray]
+        if isinstance(frame, HostFrame) and source is frame.source:  # it was read into the frame
+            frame.loaded()
+            planes = frame.input_planes
+        else:
+            y, u, v = planes = planes_of(source, display)
+            ring.load(frame, y, u, v)
         if self.trace is not None:
             self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, ring.count)
         return planes
