@@ -33,6 +33,7 @@ def main() -> int:
     if not chosen:
         print(f"no test imports a module named {sys.argv[1]}", file=sys.stderr)
         return 2
+    print(f"{', '.join(path.stem for path in chosen)}, a small stream; the first time their kernels are compiled", flush=True)
     return int(pytest.main(["-q", "-x", "-m", "not slow and not gpu", *map(str, [*chosen, STREAM]), *sys.argv[2:]]))
 
 
