@@ -216,14 +216,15 @@ def test_a_killed_worker_is_replaced(clip, options):
 def test_a_stopped_worker_is_replaced(clip, monkeypatch):
     """It reads nothing, and says nothing: neither its frames nor the end of the encode are waited for without limit."""
     monkeypatch.setattr(remote_lanes, "_AT_WORK", 3.0)
-    expected, _ = encode(clip, device="cpu", keyint=5)
+    frames = 5 * clip  # so many that the stopped one gets some
+    expected, _ = encode(frames, device="cpu", keyint=5)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         with h264lite.Encoder(WIDTH, HEIGHT, 30, keyint=5, threads=2, devices="cpu,cpu", **steady({})) as encoder:
-            packets = [packet for planes in clip[:20] for packet in encoder.encode(tuple(planes))]
+            packets = [packet for planes in frames[:20] for packet in encoder.encode(tuple(planes))]
             victim = encoder._pipeline.processes[0]
             os.kill(victim, signal.SIGSTOP)
-            packets += round_trip.packets_of(encoder, clip[20:])
+            packets += round_trip.packets_of(encoder, frames[20:])
     assert b"".join(packet.data for packet in packets) == expected
     texts = [str(w.message) for w in said if w.category is RuntimeWarning]
     assert len(texts) == 1 and f"process {victim} of cpu gives no sign of life for " in texts[0], texts
