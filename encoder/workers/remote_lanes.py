@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from ...process import start_threads
 from ...scheduler.threads.watchdog import VARIABLE, limit_from_environment
@@ -140,6 +141,12 @@ class RemoteLanes:
         if not start_threads(threads, self._threads):
             raise NoThreads("no threads can be started for worker processes")
 
+    def is_blocked(self) -> bool:
+        """Whether a GOP that lacks frames is before others, which were put back: a lane waits for its frames."""
+        with self._lock:
+            gops = [*self._sent.values()]
+            return any(not sent.closed for sent in gops[:-1])
+
     def set_bt709(self) -> None:
         """Before the first frame."""
         with self._lock:
@@ -227,6 +234,8 @@ class RemoteLanes:
         if sent.closed:
             return []
         queue, room = self._team.queue, _MOST_FRAMES_OF_A_LANE * self.lanes - len(self._by_frame)
+        if sent in islice(self._sent.values(), self.lanes):
+            room = max(1, room)  # a lane has it, and GOPs that were put back may wait behind it
         messages: list[Message] = []
         self._limited |= room <= 0
         taken = queue.take(sent.gop, room) if room > 0 else []

@@ -116,7 +116,8 @@ class Workers(Gops):
         super()._wait()
 
     def has_room(self) -> bool:
-        return super().has_room() and self._slots.used <= self.room
+        has_slots = self._slots.used <= self.room or any(remote.is_blocked() for remote in self._remotes)
+        return has_slots and super().has_room()
 
     def busy(self) -> bool:
         return bool(self._entering) or super().busy()

@@ -216,7 +216,7 @@ def test_a_killed_worker_is_replaced(clip, options):
 def test_a_stopped_worker_is_replaced(clip, monkeypatch):
     """It reads nothing, and says nothing: neither its frames nor the end of the encode are waited for without limit."""
     monkeypatch.setattr(remote_lanes, "_AT_WORK", 3.0)
-    frames = 5 * clip  # so many that the stopped one gets some
+    frames = 5 * clip  # so many that the stopped one gets some, and that GOPs come back while the last one is open
     expected, _ = encode(frames, device="cpu", keyint=5)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
