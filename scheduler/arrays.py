@@ -16,7 +16,7 @@ import numpy as np
 from ..cpu_simd.layout import COARSE_PAD, ENTRY_BYTES, N_B_CHOICES, N_B_EXTRAS, N_LEVEL_BLOCKS, PARTITIONS
 from ..forks import cached_property
 from ..standard.macroblock import I_4x4
-from .stages import TABLE, Stage
+from .stages import Stage
 
 CURRENT, PREVIOUS = -1, 0  # numbers: the frame in the loop; reference 0, the frame before
 SEARCHED_REF, ALL_REFS = -2, -3  # in VIEWS: the number of the reference that a step searches; of each reference
@@ -412,6 +412,3 @@ def check_stages(stages: Iterable[Stage]) -> None:
         for name in stage.written:
             if name not in arrays:
                 raise ValueError(f"stage {stage.name}: writes {name}, which is not in the table of arrays")
-
-
-check_stages(TABLE)

@@ -21,7 +21,6 @@ from ...jit import cache_checks
 from ...jit.cache_root import ADVICE, cache_root, temporary_root
 from . import nvrtc
 from .driver import DeviceUnavailable, cuda_version
-from .headers import GENERATED
 
 HERE = Path(__file__).resolve().parent.parent  # cuda_src: the .cu files
 OTHERS: dict[str, Path] = {}  # folders of kernel files that are not the encoder's, by the first part of the files' names
@@ -51,6 +50,8 @@ def source_path(name: str, ending: str = ".cu") -> Path:
 
 def sources(name: str) -> dict[str, str]:
     """Texts of one kernel file and of what it includes (directly or not), by the names under which they are included."""
+    from .headers import GENERATED  # looks for all launchers
+
     other = OTHERS.get(name.partition("/")[0])
     pending, texts = [f"{name}.cu"], dict[str, str]()
     while pending:
@@ -115,6 +116,8 @@ def _remove(folder: str, process: int) -> None:
 
 def write_headers(folder: Path) -> Path:
     """Write the generated headers into `folder`/include-<hash> and return that folder."""
+    from .headers import GENERATED
+
     texts = {file: header().encode() for file, header in GENERATED.items()}
     include = folder / f"include-{hashlib.sha256(b''.join(texts.values())).hexdigest()[:16]}"
     for file, text in texts.items():
