@@ -12,7 +12,7 @@ class Uninterrupted:
     def __init__(self) -> None:
         self.ended = False
         self._failure: BaseException | None = None
-        self._claim = _thread.allocate_lock()  # is never released: whoever has it makes the call
+        self._claim = _thread.allocate_lock()  # never released: the thread that takes it makes the call
         self._running = _thread.allocate_lock()
         self._running.acquire()
 

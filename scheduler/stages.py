@@ -77,14 +77,14 @@ class Stage:
     @cached_property
     def access(self) -> dict[str, str]:
         """R, W or RW of each array and number, members in place of bundles, without the span."""
-        found = dict[str, str]()
+        accesses = dict[str, str]()
         for argument in f"{self.arguments} {self.parts}".split():
             access, _, name = argument.rpartition(":")
             each, of = (access or "R").split(","), members([name])
             if len(each) not in (1, len(of)) or not {"R", "W", "RW"}.issuperset(each):
                 raise ValueError(f"stage {self.name}: {argument}: not R, W or RW, of all or of each of {' '.join(of)}")
-            found |= dict(zip(of, each * len(of) if len(each) == 1 else each))
-        return {name: access for name, access in found.items() if name not in self.span}
+            accesses |= dict(zip(of, each * len(of) if len(each) == 1 else each))
+        return {name: access for name, access in accesses.items() if name not in self.span}
 
     @property
     def written(self) -> tuple[str, ...]:

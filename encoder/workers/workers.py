@@ -116,6 +116,7 @@ class Workers(Gops):
         super()._wait()
 
     def has_room(self) -> bool:
+        # the frames that a blocked lane lacks are those of one GOP at the most
         has_slots = self._slots.used <= self.room or any(remote.is_blocked() for remote in self._remotes)
         return has_slots and super().has_room()
 
