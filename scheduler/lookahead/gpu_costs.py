@@ -69,7 +69,7 @@ class Batch:
         self._buffers: dict[tuple[int, bool], HostBuffers] = {}  # by n_rows, and whether there is luma
         self.questions: list[CostQuery] = []
         self.first = 0  # the row of the first question; one follows another
-        self.counted: list[int] = []  # frames whose samples are counted, from row 0 on
+        self.counted: list[tuple[int, np.ndarray]] = []  # frames whose samples are counted, from row 0 on, and their `coarse`
 
     def views(self) -> tuple[np.ndarray, np.ndarray]:
         """The rows of `jobs` and `results` that are in use."""
@@ -113,7 +113,8 @@ class GpuCosts:
         self._batches: deque[Batch] = deque()  # that are not collected, in order
         self._known: dict[CostQuery, int] = {}
         self._pending_queries: set[CostQuery] = set()  # of `_batches`
-        self._counts: dict[int, list[int]] = {}  # samples by their value, of frames
+        self._counts: dict[int, tuple[list[int], np.ndarray]] = {}  # samples by their value, and brightness, of frames
+        self._free_coarse: list[np.ndarray] = []
         self._levelled: tuple[HalfSize, Motion] | None = None  # a reference with other levels, and motion from it
         self._new: int | None = None  # a frame that has not been uploaded
         self._tree: GpuTree | None = None
@@ -206,10 +207,8 @@ class GpuCosts:
         return self._known[question]
 
     def brightness(self, frame: int) -> np.ndarray:
-        """See Costs. Waits for the GPU: only frames that seem to begin a scene are asked for."""
-        with self._gpu:
-            self._start_new()
-            return brightness(self._frames[frame].half.coarse.get(stream=self._stream))
+        """See Costs. Of a frame with a cost by `p_of_levels`: its samples come with the counts for that."""
+        return self._counts[frame][1]
 
     def ahead(self, questions: Iterable[CostQuery]) -> None:
         """Start what will be asked: see Question; frames that are kept."""
@@ -350,7 +349,7 @@ class GpuCosts:
     def _start_levels(self, reference: int, frame: int) -> None:
         """Start the next step of a cost of levels, unless the one before is under way."""
         uncounted = [number for number in (reference, frame) if number not in self._counts]
-        counting = {number for batch in self._batches for number in batch.counted}
+        counting = {number for batch in self._batches for number, _ in batch.counted}
         with self._gpu:
             if not uncounted:
                 self._level(reference, frame)
@@ -361,11 +360,14 @@ class GpuCosts:
         """Start a batch that counts the samples of frames."""
         batch = self._next_batch()
         batch.fill([[0] * WORDS] * (COUNTS * len(frames)), [])
-        batch.counted = list(frames)
         table = self._upload(batch)
         for k, number in enumerate(frames):
             counts = table[COUNTS * k : COUNTS * (k + 1)].reshape(COUNTS * WORDS).view(np.int32)
-            count_samples(self._frames[number].half, counts, self._stream)
+            half = self._frames[number].half
+            count_samples(half, counts, self._stream)
+            copied = self._free_coarse.pop() if self._free_coarse else self._gpu.pinned(half.coarse.shape, np.uint8)
+            half.coarse.get(copied, self._stream)
+            batch.counted.append((number, copied))
         self._download(batch)
 
     def _level(self, reference: int, frame: int) -> None:
@@ -375,7 +377,7 @@ class GpuCosts:
             self._levelled = self._make_half(), self._make_motion()
             self._memories = self._memories or [self._make_memory()]
         half, motion = self._levelled
-        levels = levels_between(self._counts[reference], self._counts[frame]).view(np.int64).reshape(LEVELS, WORDS)
+        levels = levels_between(self._counts[reference][0], self._counts[frame][0]).view(np.int64).reshape(LEVELS, WORDS)
         job = motion_job(current.half, half, current.intra, self._memories[0], motion)
         batch.fill([*levels.tolist(), job], [(reference, frame, frame)], LEVELS)
         table = self._upload(batch)
@@ -447,9 +449,11 @@ class GpuCosts:
         sums = batch.results[batch.first : batch.n_rows, SUM].tolist()
         self._pending_queries.difference_update(batch.questions)
         self._known.update((question, total) for question, total in zip(batch.questions, sums) if min(question) >= self.first)
-        for k, number in enumerate(batch.counted):
+        for k, (number, coarse) in enumerate(batch.counted):
             if number >= self.first:
-                self._counts[number] = batch.results[COUNTS * k : COUNTS * (k + 1)].view(np.int32).reshape(-1).tolist()
+                counts = batch.results[COUNTS * k : COUNTS * (k + 1)].view(np.int32).reshape(-1).tolist()
+                self._counts[number] = counts, brightness(coarse)
+            self._free_coarse.append(coarse)
         self._free_batches.append(batch)
 
     # ---- memory
