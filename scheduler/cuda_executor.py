@@ -293,6 +293,12 @@ class CudaExecutor(GpuMemory):
         super().finish()
         self.drop_recordings()
 
+    def pause(self) -> None:
+        """Wait for all work; GpuLost. A later encoder may go on."""
+        with self.gpu:
+            for stream in set(self.streams.values()):
+                self.gpu.synchronize(stream)
+
     def close(self, keep_host: bool = False) -> None:
         """See GpuMemory. The GPU is kept for the next encoder, unless host arrays stay in use."""
         if keep_host:

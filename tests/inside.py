@@ -139,11 +139,16 @@ def n_host_buffers(owner: Owner) -> int:
     return len(executor._host_buffers)
 
 
-def kept_gpu() -> "Device | None":
-    """The GPU that waits for the next encoder."""
+def kept_gpus() -> "list[Device]":
+    """The GPUs of what waits for later encoders; that of the last encoder is the last."""
     from h264lite.cuda_src.runtime import idle
 
-    return None if idle._kept is None else idle._kept[1]
+    return [user.gpu for _, _, user in idle._users]
+
+
+def kept_gpu() -> "Device | None":
+    """That of the last encoder."""
+    return next(reversed(kept_gpus()), None)
 
 
 def allocations_of(gpu: "Device") -> list[Any]:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -76,6 +76,7 @@ class Device:
     """One GPU in use. Enter it (`with device:`) in every thread that works with it."""
 
     tile_rows = 4  # maximum macroblock rows of a tile of mode decision; fewer may be faster on another GPU
+    free_idle: ClassVar[Callable[[], bool]] = staticmethod(lambda: False)  # frees memory of closed encoders: idle.py
 
     def __init__(self, ordinal: int = 0) -> None:
         self.driver = load_driver()
@@ -267,7 +268,7 @@ class Device:
         try:
             return self.driver.mem_alloc(nbytes)
         except self.driver.MemoryError:
-            if self._memory.free_unused():  # of other sizes, as from an earlier user
+            if self._memory.free_unused() or Device.free_idle():  # of other sizes, as from an earlier user
                 return self._allocate(nbytes, what)
             left, total = self.driver.mem_get_info()
             raise DeviceMemoryError(
@@ -412,18 +413,18 @@ class Device:
         return self._memory.nbytes, host
 
     def reset(self) -> None:
-        """Take back arrays, streams, events and graphs of the last user, whose work must be issued; GpuLost.
-
-        Memory that is in the pool now, because the last user did not need it, is freed: a GPU holds what one user needs.
+        """Free the memory and the graphs of the last user, whose work must be issued, and take back streams and events;
+        GpuLost.
         """
         self._recording = None
+        self._kept.clear()
         with self:
             self.synchronize()
-            self._memory.reset()
+            self._memory.free_all()
             self._free_pinned()
             if self._driver_calls is not None:
                 self._driver_calls.reset()
-        self._kept.clear()
+            self.release(self.array((1,), np.uint8))  # a sample for `intact`
         self._streams.reset()
         for events in self._events.values():
             events.reset()

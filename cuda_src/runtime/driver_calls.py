@@ -275,10 +275,10 @@ class DriverCalls:
         return not self._library.cuPointerGetAttribute(*arguments)
 
     def reset(self) -> None:
-        """Free the graphs, and take back page-locked memory. The context must be current, and the work done."""
+        """Free the graphs and the page-locked memory. The context must be current, and the work done."""
         if self._graphs is not None:
             self._graphs.close()
-        self.pinned.reset()
+        self.pinned.close()
 
     def unload(self) -> None:
         """Free graphs, page-locked memory, events and modules. The context must be current."""

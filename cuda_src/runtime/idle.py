@@ -1,77 +1,161 @@
-"""Keeps the GPU of the last encoder that was closed, with its kernels and memory, for the next encoder of the process.
+"""Keeps what closed encoders have made on GPUs for later encoders of the process: arrays, recordings, graphs, kernels.
 
-So a later encoder neither loads kernels nor allocates or registers memory. At most one GPU is kept, up to a limit of memory,
-and none that failed.
+An encoder with the settings of an earlier one takes over its loop with all memory, and makes nothing anew; any other one takes
+a GPU with the kernels alone, if there is one. What has waited for longest is freed when there is too much, and all where an
+allocation fails. Nothing is kept of a GPU that failed.
 """
 
 import atexit
 import os
 import threading
+from collections.abc import Hashable
+from typing import Protocol, TypeVar
 
 from .device import Device, GpuLost
 from .driver import is_real, load_driver
 
-MOST_GPU_MEMORY, MOST_HOST_MEMORY = 256 << 20, 64 << 20  # bytes that are kept
+MOST_GPU_MEMORY, MOST_HOST_MEMORY = 4 << 30, 1 << 30  # bytes that are kept
+GPU_SHARE = 16  # and at most 1 / GPU_SHARE of a GPU's memory
+MOST_USERS, MOST_UNUSED = 32, 4
+
+
+class User(Protocol):
+    """What uses a GPU, and can be taken over by a later encoder."""
+
+    @property
+    def gpu(self) -> Device:
+        """The GPU. Its memory is all of this user."""
+
+    def close(self) -> None:
+        """Free the memory; `keep` the GPU."""
+
+
+class Unused:
+    """A GPU with its kernels, and without memory."""
+
+    def __init__(self, gpu: Device) -> None:
+        self.gpu = gpu
+
+    def close(self) -> None:
+        """Release it."""
+        self.gpu.close()
+
+
+UserT = TypeVar("UserT", bound=User)
+Kept = list[tuple[int, Hashable, User]]  # (process, key, user), those of the last encoders last
 _lock = threading.Lock()
-_kept: tuple[int, Device] | None = None  # (process, GPU)
+_users: Kept = []
+_unused: Kept = []  # by ordinal
 _registered = False
-keeping: bool | None = None  # of tests: whether GPUs are kept; None: those of the driver of this machine
+keeping: bool | None = None  # of tests: whether anything is kept; None: with the driver of this machine
+
+
+def is_keeping() -> bool:
+    """Whether anything is kept: not with a stand-in for the driver."""
+    return is_real() if keeping is None else keeping
 
 
 def take(ordinal: int = 0) -> Device:
-    """The GPU with this number: the one that is kept, or a new Device."""
-    global _kept
-    with _lock:
-        kept, device = _kept, None if _kept is None else _kept[1]
-        if kept is not None and kept[0] != os.getpid():
-            _kept = device = None  # a fork: device.py keeps it as it is
-        elif device is not None and (device.ordinal != ordinal or device.driver is not load_driver()):
-            device = None
-        else:
-            _kept = None
-    if device is None:
-        return Device(ordinal)
-    if device.intact():
-        return device
-    device.lost = device.lost or f"{device.name} was reset"
-    device.close()
-    return Device(ordinal)
+    """The GPU with this number: one that nobody uses, or a new Device."""
+    unused = _take(_unused, ordinal)
+    return Device(ordinal) if unused is None else unused.gpu
 
 
-def keep(device: Device) -> None:
-    """Instead of `device.close()`, by its last user, whose streams have ended: keep it, or close it if it cannot be kept."""
-    global _kept, _registered
-    if device.lost or not (is_real() if keeping is None else keeping):
-        device.close()
+def take_user(key: Hashable, kind: type[UserT]) -> UserT | None:
+    """What was kept with this key, if it is intact."""
+    user = _take(_users, key)
+    assert user is None or isinstance(user, kind)
+    return user
+
+
+def keep(gpu: Device) -> None:
+    """Instead of `gpu.close()`, by its last user, whose streams have ended: keep it, or close it if it cannot be kept."""
+    if gpu.lost or not is_keeping():
+        gpu.close()
         return
     try:
-        device.reset()
+        gpu.reset()
     except GpuLost:
-        device.close()
+        gpu.close()
         return
     except BaseException:
-        device.close()
+        gpu.close()
         raise
-    gpu, host = device.held_bytes
-    if gpu > MOST_GPU_MEMORY or host > MOST_HOST_MEMORY:
-        device.close()
+    with _lock:
+        _append(_unused, gpu.ordinal, Unused(gpu))
+        too_many = _cut(_unused, len(_unused) - MOST_UNUSED)
+    _close(too_many)
+
+
+def keep_user(key: Hashable, user: User) -> None:
+    """Instead of `user.close()`: keep it for one that asks for an equal key. Its work has ended."""
+    try:
+        with user.gpu as gpu:
+            most_gpu = min(MOST_GPU_MEMORY, gpu.driver.mem_get_info()[1] // GPU_SHARE)
+    except GpuLost:
+        user.close()
         return
     with _lock:
-        before, _kept = _kept, (os.getpid(), device)
-        if not _registered:
-            atexit.register(release_gpu)
-            _registered = True
-    _close(before)
+        _append(_users, key, user)
+        held = [one.gpu.held_bytes for _, _, one in _users]
+        first = max(0, len(_users) - MOST_USERS)
+        while sum(memory for memory, _ in held[first:]) > most_gpu or sum(host for _, host in held[first:]) > MOST_HOST_MEMORY:
+            first += 1
+        too_many = _cut(_users, first)
+    _close(too_many)
 
 
 def release_gpu() -> None:
-    """Free the GPU and host memory that is kept for the next encoder, and release the CUDA context. Encoders stay usable."""
-    global _kept
+    """Free the GPU and host memory that is kept for later encoders, and release the CUDA contexts. Encoders stay usable."""
+    release_users()  # their GPUs become unused
     with _lock:
-        before, _kept = _kept, None
-    _close(before)
+        unused = _cut(_unused, len(_unused))
+    _close(unused)
 
 
-def _close(before: tuple[int, Device] | None) -> None:
-    if before is not None and before[0] == os.getpid():
-        before[1].close()
+def release_users() -> bool:
+    """Free the memory that is kept; whether there was any."""
+    with _lock:
+        users = _cut(_users, len(_users))
+    _close(users)
+    return bool(users)
+
+
+Device.free_idle = staticmethod(release_users)
+
+
+def _take(kept: Kept, key: Hashable) -> User | None:
+    """The last one with this key that is intact. Those of a fork's parent are dropped: device.py holds them as they are."""
+    while True:
+        with _lock:
+            kept[:] = [one for one in kept if one[0] == os.getpid()]
+            at = next((k for k in reversed(range(len(kept))) if kept[k][1] == key), None)
+            if at is None:
+                return None
+            user = kept.pop(at)[2]
+        gpu = user.gpu
+        if gpu.driver is load_driver() and gpu.intact():
+            return user
+        gpu.lost = gpu.lost or f"{gpu.name} was reset"
+        user.close()
+
+
+def _append(kept: Kept, key: Hashable, user: User) -> None:
+    global _registered
+    kept.append((os.getpid(), key, user))
+    if not _registered:
+        atexit.register(release_gpu)
+        _registered = True
+
+
+def _cut(kept: Kept, count: int) -> Kept:
+    """The first ones, which are kept no longer."""
+    first = kept[: max(0, count)]
+    del kept[: max(0, count)]
+    return first
+
+
+def _close(kept: Kept) -> None:
+    for process, _, user in kept:
+        if process == os.getpid():
+            user.close()

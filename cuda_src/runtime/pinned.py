@@ -32,7 +32,6 @@ class PinnedMemory:
         self._register, self._unregister = library.cuMemHostRegister_v2, library.cuMemHostUnregister
         self._device_address = library.cuMemHostGetDevicePointer_v2
         self._blocks: list[np.ndarray] = []
-        self._idle: list[np.ndarray] = []  # of `_blocks`, those that the last user left
         self._free = np.empty(0, np.uint8)
         self._usable = hasattr(mmap, "MADV_HUGEPAGE")
 
@@ -40,7 +39,7 @@ class PinnedMemory:
         """As np.zeros; None if no block can be had."""
         nbytes = math.prod(shape) * np.dtype(dtype).itemsize
         size = -(-nbytes // ALIGNED) * ALIGNED
-        if self._free.size < size and not self._take_idle(size):
+        if self._free.size < size:
             last = self._blocks[-1].size if self._blocks else LARGE_PAGE // 2
             block = self._block(max(size, min(2 * last, LARGEST_BLOCK))) if self._usable else None
             if block is None:
@@ -51,27 +50,10 @@ class PinnedMemory:
         array, self._free = self._free[:nbytes], self._free[size:]
         return array.view(dtype).reshape(shape)
 
-    def _take_idle(self, size: int) -> bool:
-        """Continue in an idle block of at least `size` bytes, set to zero; False if there is none."""
-        for k, block in enumerate(self._idle):
-            if block.size >= size:
-                block.fill(0)
-                self._free = self._idle.pop(k)
-                return True
-        return False
-
     @property
     def nbytes(self) -> int:
         """Bytes of all blocks."""
         return sum(block.size for block in self._blocks)
-
-    def reset(self) -> None:
-        """Take back all arrays, for a next user; blocks that the last user did not need are unregistered."""
-        for block in self._idle:
-            self._drop(block)
-        unused = {block.ctypes.data for block in self._idle}
-        self._blocks = [block for block in self._blocks if block.ctypes.data not in unused]
-        self._idle, self._free = self._blocks.copy(), self._free[:0]
 
     def _block(self, size: int) -> np.ndarray | None:
         """uint8[>= size], zeros; None if the driver refuses it, or maps it at another address."""
@@ -100,7 +82,6 @@ class PinnedMemory:
         for block in self._blocks:
             self._drop(block)
         self._blocks.clear()
-        self._idle.clear()
         self._free = self._free[:0]
 
     def _drop(self, block: np.ndarray) -> None:

@@ -77,12 +77,6 @@ class MemoryPool:
                 self._made.append((nbytes, allocation))
         return bool(unused)
 
-    def reset(self) -> None:
-        """The user has ended: free what was unused, and count the rest as unused."""
-        self.free_unused()
-        for nbytes, allocation in self._made:
-            self.give(nbytes, int(allocation))
-
     def free_all(self) -> None:
         """Free all allocations."""
         for _, allocation in self._made:

@@ -11,7 +11,7 @@ from ..coding_settings import CodingSettings
 from ..cuda_executor import CudaExecutor, FramePlace
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, FrameArrays, HostFrame, References, Zeros, nothing, split_planes, split_upload, upload_shape
-from .loop import Loop
+from .loop import FrameHistory, Loop
 from .loop_arrays import Arrays, FrameBinding
 from .placeholders import DECODED, FIRST_ENTRY, GpuFrame, Placeholders
 from .stream_schedule import StreamSchedule
@@ -43,6 +43,10 @@ class CudaLoop(Loop):
         arrays_b = [self.arrays.with_own_workspace() for _ in range(executor.parallel_b_frames)]
         self._arrays_of = [self.arrays, *arrays_b]  # by stream
         self._recorded_arrays_of = [replace(arrays, references=self.placeholders.references) for arrays in self._arrays_of]
+
+    def renew(self) -> None:
+        """Be as new for a later encoder: no frame is a reference. All work has ended."""
+        self.history, self.dpb = FrameHistory(), self.dpb.emptied()
 
     def _code(self, frame: Frame, binding: FrameBinding) -> GpuFrame:
         """See Loop."""

@@ -44,6 +44,10 @@ class DecodedPictureBuffer:
         slots = self._slots | {spec.coding_index: slot}
         self._slots = {index: slots[index] for index in spec.references_after}
 
+    def emptied(self) -> "DecodedPictureBuffer":
+        """A new one of as many slots."""
+        return DecodedPictureBuffer(len(self._used), self._n_busy)
+
     def rewind(self) -> None:
         """Be as before the last frame, which is coded again into the same slot."""
         self._slots, self._used, self._count = self._before

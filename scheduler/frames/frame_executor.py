@@ -19,6 +19,7 @@ from .cuda_loop import CudaLoop
 from .device_frame import DeviceFrame
 from .frame import Frame, HostFrame
 from .gpu_sources import GpuSourcePool
+from .kept_loop import keep_loop, take_loop
 from .loop import FrameLoop, Loop
 from .ring import FrameRing
 
@@ -65,7 +66,11 @@ class FrameExecutor(Generic[Result]):
         self._keep_decoded, self._most_in_flight = keep_decoded, most_in_flight
         self.in_flight: deque[Handle[Result]] = deque()
         self._gpu_sources: GpuSourcePool | None = None
-        self.loop, self.ring = self._start()
+        self.loop: FrameLoop
+        if (kept := None if trace is not None else take_loop(settings, *self._limits)) is not None:
+            self.loop, self.ring, self._gpu_sources = kept.loop, kept.ring, kept.sources
+        else:
+            self.loop, self.ring = self._start()
 
     @property
     def on_gpu(self) -> bool:
@@ -155,9 +160,15 @@ class FrameExecutor(Generic[Result]):
         self.loop.compile(frame, stages)
 
     def close(self) -> None:
-        """End the threads and release memory."""
+        """End the threads, and release memory or keep it for a later encoder."""
         self.ring.close()
-        self.loop.executor.close()
+        if not keep_loop(self.loop, self.ring, self._gpu_sources, self.settings, *self._limits):
+            self.loop.executor.close()
+
+    @property
+    def _limits(self) -> tuple[int, int]:
+        """What a ring depends on besides the settings."""
+        return int(self._keep_decoded), self._most_in_flight
 
     def _run(self, handle: Handle[Result]) -> None:
         """Run the loop of a frame; its result is made when the arrays are on the host."""

@@ -28,6 +28,7 @@ class GpuSourcePool:
         self._memory, self._size = memory, settings.size
         self._with_sums, self._with_energies = settings.weighted_copies > 0, settings.measures_energies
         self._free: list[Buffer] = []
+        self._buffers: list[Buffer] = []  # all
         self._owners: deque[tuple[Event, object]] = deque()  # (event, the user's object) of frames that may still be read
         self._count = 0
         self._flags = memory.host_zeros((_FLAGS,), np.int32)
@@ -70,6 +71,11 @@ class GpuSourcePool:
             buffered=GpuSource(gpu, buffer, outside),
         )  # fmt: skip
 
+    def renew(self) -> None:
+        """Be as new for a later encoder: all buffers are free. The work of the encoder before has ended."""
+        self._owners.clear()
+        self._free = self._buffers.copy()
+
     def release(self, source: GpuSource) -> None:
         """The frame's copy to the loop's arrays is issued, and its numbers are read."""
         self._free.append(source.buffer)
@@ -87,4 +93,6 @@ class GpuSourcePool:
         n_energies = n_mb if self._with_energies else 1
         sums = gpu.pinned(ARRAYS["block_sums"].shape(self._size), np.int32)
         events = [gpu.record(gpu.event(), self._stream) for _ in range(3)]
-        return Buffer(planes, gpu.array((n_energies,), np.int32, _WHAT), sums, gpu.pinned((n_energies,), np.int32), *events)
+        energies = gpu.array((n_energies,), np.int32, _WHAT), sums, gpu.pinned((n_energies,), np.int32)
+        self._buffers.append(Buffer(planes, *energies, *events))
+        return self._buffers[-1]

@@ -27,7 +27,7 @@ class FrameRing:
         """keep_decoded: reconstructions are downloaded; most_in_flight: limit of `in_flight`."""
         self._settings, self._loop = settings, loop
         executor = loop.executor
-        self.count = 0  # frames entered
+        self.count = self._first = 0  # frames entered, of all encoders one after another; of earlier ones
         self.in_flight = settings.stage_threads if settings.device == "cpu" else settings.threads
         if isinstance(executor, CudaExecutor):
             self.in_flight = min(settings.threads, IN_FLIGHT_ON_GPU) + executor.parallel_b_frames
@@ -39,9 +39,10 @@ class FrameRing:
         self._decoded, self._keep_decoded = self._replaceable or keep_decoded, keep_decoded
         self._reads_ahead = False
         self.frames: list[Frame] = []
+        self._buffers: list[SourceBuffer] = []  # all that were made for exchanges
+        self._free_buffers: list[SourceBuffer] = []  # of an earlier encoder
         self._add(self._length())
-        copies = isinstance(self.frames[0], HostFrame)
-        self._copiers = Copiers(min(HELPERS, settings.threads - 1)) if copies else None
+        self._copiers = self._start_copiers()
 
     def next(self) -> Frame:
         """The frame that enters next."""
@@ -62,11 +63,15 @@ class FrameRing:
 
     def source_buffer(self) -> SourceBuffer:
         """A new buffer for an exchange: page-locked as long as the GPU gives such memory."""
+        if self._free_buffers:
+            return self._free_buffers.pop()
         size = self._settings.mb_height, self._settings.display
         try:
-            return SourceBuffer(*size, self._loop.executor.host_zeros)
+            buffer = SourceBuffer(*size, self._loop.executor.host_zeros)
         except (DeviceMemoryError, GpuLost):
-            return SourceBuffer(*size, np.zeros)
+            buffer = SourceBuffer(*size, np.zeros)
+        self._buffers.append(buffer)
+        return buffer
 
     @contextmanager
     def copying(self, target: Target, planes: Sequence[np.ndarray]) -> Iterator[None]:
@@ -105,7 +110,7 @@ class FrameRing:
     def read_ahead(self) -> bool:
         """Extend the ring for frames that are read ahead, before the first frame enters; False if that is not possible."""
         if not self._reads_ahead and isinstance(self.frames[0], HostFrame):
-            assert not self.count, "frames have entered already"
+            assert self.count == self._first, "frames have entered already"
             self._add(READ_AHEAD_FRAMES)
             self._reads_ahead = True
         return self._reads_ahead
@@ -114,8 +119,21 @@ class FrameRing:
         """Stop the threads."""
         for frame in self.frames:
             frame.complete()
+            frame.release_source()
         if self._copiers is not None:
             self._copiers.close()
+
+    def renew(self) -> None:
+        """After `close`, be as new for a later encoder: all frames and buffers are free."""
+        self._first = self.count
+        in_frames = [frame.buffer for frame in self.frames if isinstance(frame, HostFrame)]
+        self._buffers += [buffer for buffer in in_frames if buffer not in self._buffers]
+        self._free_buffers = [buffer for buffer in self._buffers if buffer not in in_frames]
+        self._copiers = self._start_copiers()
+
+    def _start_copiers(self) -> Copiers | None:
+        copies = isinstance(self.frames[0], HostFrame)
+        return Copiers(min(HELPERS, self._settings.threads - 1)) if copies else None
 
     def _length(self) -> int:
         """In flight + 1; + `frames_back` if the CPU replaces a lost GPU; + DOWNLOAD_CYCLE - 1 if references are downloaded

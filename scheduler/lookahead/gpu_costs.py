@@ -256,6 +256,25 @@ class GpuCosts:
             while self._batches:
                 self._collect_first()
 
+    @property
+    def gpu(self) -> Device:
+        """See User (idle.py)."""
+        return self._gpu
+
+    def renew(self) -> None:
+        """Be as new for a later encoder, with the memory and the recordings. GpuLost."""
+        self._new = None
+        with self._gpu:
+            while self._batches:
+                self._collect_first()
+            self._gpu.synchronize(self._stream)
+        self.forget(self.count)
+        self._known.clear()
+        self._counts.clear()
+        if self._tree is not None:
+            self._tree.renew()
+        self.first = self.count = 0
+
     def close(self) -> None:
         """Free the GPU's memory. Frames are gone."""
         self._frames.clear()

@@ -1,11 +1,12 @@
 """The lookahead of an encode: on its first GPU as long as there is one, else on the host; the same integers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
 from ...cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost
+from ...cuda_src.runtime.idle import is_keeping, keep_user, take_user
 from ..frames.gpu_sources import GpuSource
 from .costs import NOTHING_READ, CostQuery, LookaheadCosts, Luma, TreeFrame, UsedMotion
 from .gpu_costs import GpuCosts
@@ -115,7 +116,7 @@ class GpuOrHostCosts:
     def close(self) -> None:
         """See Costs. Frees the GPU's memory."""
         gpu, self._gpu = self._gpu, None
-        if gpu is not None:
+        if gpu is not None and not self._keep(gpu):
             gpu.close()
         if self._costs is not None:
             self._costs.close()
@@ -133,6 +134,9 @@ class GpuOrHostCosts:
         """Take the GPU; where that cannot be used, the executor, which uses it too, says so."""
         gpu = None
         try:
+            self._gpu = take_user(self._key, GpuCosts) if is_keeping() else None
+            if self._gpu is not None:
+                return
             gpu = Device(self._ordinal)
             self._gpu = GpuCosts(gpu, *self._size, self._copies, self._quick)
         except (DeviceUnavailable, DeviceMemoryError, GpuLost):
@@ -141,6 +145,22 @@ class GpuOrHostCosts:
             if not self._may_change_device:
                 raise
             self._costs = self._host(0)
+
+    @property
+    def _key(self) -> Hashable:
+        """Equal for costs of which one can take the place of another."""
+        return GpuCosts, self._ordinal, *self._size, self._copies, self._quick
+
+    def _keep(self, costs: GpuCosts) -> bool:
+        """Keep the costs for a later encoder; False if they cannot be kept."""
+        if not is_keeping() or costs.gpu.lost:
+            return False
+        try:
+            costs.renew()
+        except GpuLost:
+            return False
+        keep_user(self._key, costs)
+        return True
 
     def _without_gpu(self, error: Exception) -> None:
         """The GPU is lost: go on on the host, or raise."""

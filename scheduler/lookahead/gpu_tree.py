@@ -80,6 +80,11 @@ class GpuTree:
         self._gpu.record(self._event, stream)
         self._count = count
 
+    def renew(self) -> None:
+        """Be as new for a later encoder: no frame is known. The work has ended."""
+        self._free += self._states.values()
+        self._states.clear()
+
     def result(self, wait: bool) -> list[np.ndarray]:
         """See Costs.tree."""
         if not wait and not self._gpu.done(self._event):
