@@ -14,8 +14,8 @@ import pstats
 import statistics
 import subprocess
 import tempfile
-import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 os.environ["H264LITE_CUDA_DRIVER"] = "bindings"
@@ -64,47 +64,28 @@ def main() -> None:
     width, height = map(int, args.size.split("x"))
     options = {key: int(value) if value.isdigit() else value for key, _, value in (o.partition("=") for o in args.options)}
     planes = clip(width, height, args.frames)
-    profiles: list[cProfile.Profile] = []
 
-    def encode(frames: int) -> list:
+    def encode(frames: int) -> list[h264lite.Packet]:
         with h264lite.Encoder(width, height, 30, device="cuda", **options) as encoder:
             packets = []
             for n in range(frames):
                 packets += encoder.encode(planes[n % len(planes)])
             return packets + list(encoder.flush())
 
-    try:
-        packets = encode(60)
-    except Exception as e:
-        import traceback; x = e
-        while x: traceback.print_exception(x); x = x.__cause__
-        raise
-    print("frames by type:", {kind: sum(str(p.frame_type) == kind for p in packets) for kind in {str(p.frame_type) for p in packets}})
+    types = Counter(str(packet.frame_type) for packet in encode(60))
+    print("frames by type:", dict(types))
     if args.profile:
-        run = threading.Thread.run
-
-        def profiled(self: threading.Thread) -> None:
-            profile = cProfile.Profile()
-            profiles.append(profile)
-            profile.runcall(run, self)
-
-        threading.Thread.run = profiled  # type: ignore[method-assign]
-        profile = cProfile.Profile()
-        profiles.append(profile)
+        profile = cProfile.Profile(time.thread_time)
         profile.runcall(encode, args.frames)
-        stats = pstats.Stats(*[p for p in profiles])
-        stats.sort_stats("tottime").print_stats(45)
+        pstats.Stats(profile).sort_stats("tottime").print_stats(60)
         return
-    cpu, wall, main_thread = [], [], []
-    for _ in range(args.rounds):
-        before = time.process_time(), time.perf_counter(), time.thread_time()
-        encode(args.frames)
-        after = time.process_time(), time.perf_counter(), time.thread_time()
-        for values, a, b in zip((cpu, wall, main_thread), after, before):
-            values.append(1000 * (a - b) / args.frames)
-    print("ms a frame, median (least): " + "; ".join(
-        f"{name} {statistics.median(values):.3f} ({min(values):.3f})"
-        for name, values in (("processor", cpu), ("wall", wall), ("caller's thread", main_thread))))
+    for name, clock in (("processor", time.process_time), ("caller's thread", time.thread_time)):
+        rounds = []
+        for _ in range(args.rounds):
+            before = clock()
+            encode(args.frames)
+            rounds.append(1000 * (clock() - before) / args.frames)
+        print(f"{name}: {statistics.median(rounds):.3f} ms a frame, least {min(rounds):.3f}")
 
 
 if __name__ == "__main__":

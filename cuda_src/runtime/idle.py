@@ -1,6 +1,6 @@
 """Keeps what closed encoders have made on GPUs for later encoders of the process: arrays, recordings, graphs, kernels.
 
-An encoder with the settings of an earlier one takes over its loop with all memory, and makes nothing anew; any other one takes
+An encoder with the settings of an earlier one takes over its loop with all memory, and makes nothing anew; any other takes
 a GPU with the kernels alone, if there is one. What has waited for longest is freed when there is too much, and all where an
 allocation fails. Nothing is kept of a GPU that failed.
 """
@@ -99,7 +99,7 @@ def keep_user(key: Hashable, user: User) -> None:
         _append(_users, key, user)
         held = [one.gpu.held_bytes for _, _, one in _users]
         first = max(0, len(_users) - MOST_USERS)
-        while sum(memory for memory, _ in held[first:]) > most_gpu or sum(host for _, host in held[first:]) > MOST_HOST_MEMORY:
+        while any(sum(column[first:]) > most for column, most in zip(zip(*held), (most_gpu, MOST_HOST_MEMORY))):
             first += 1
         too_many = _cut(_users, first)
     _close(too_many)

@@ -39,7 +39,7 @@ class CudaLoop(Loop):
         assert isinstance(references, References)
         frames = list(zip(self.frames_on_device, self.inputs))
         self.placeholders = Placeholders(executor.gpu, references, frames, make_frame, partial(_input, settings))
-        self._stream_schedule = StreamSchedule(executor.parallel_b_frames, len(self.frames_on_device))
+        self._stream_schedule = self._new_schedule()
         arrays_b = [self.arrays.with_own_workspace() for _ in range(executor.parallel_b_frames)]
         self._arrays_of = [self.arrays, *arrays_b]  # by stream
         self._recorded_arrays_of = [replace(arrays, references=self.placeholders.references) for arrays in self._arrays_of]
@@ -47,6 +47,10 @@ class CudaLoop(Loop):
     def renew(self) -> None:
         """Be as new for a later encoder: no frame is a reference. All work has ended."""
         self.history, self.dpb = FrameHistory(), self.dpb.emptied()
+        self._stream_schedule = self._new_schedule()
+
+    def _new_schedule(self) -> StreamSchedule:
+        return StreamSchedule(self.executor.parallel_b_frames, len(self.frames_on_device))
 
     def _code(self, frame: Frame, binding: FrameBinding) -> GpuFrame:
         """See Loop."""

@@ -16,7 +16,7 @@ _OF_HYBRID = ("tuning", "split")  # settings without effect on a GPU alone
 
 
 class KeptLoop:
-    """A loop with what has been made for it. Frames that enter go on with the numbers of the encoder before."""
+    """A loop with what has been made for it."""
 
     def __init__(self, loop: CudaLoop, ring: FrameRing, sources: GpuSourcePool | None) -> None:
         self.loop, self.ring, self.sources = loop, ring, sources

@@ -27,7 +27,7 @@ class FrameRing:
         """keep_decoded: reconstructions are downloaded; most_in_flight: limit of `in_flight`."""
         self._settings, self._loop = settings, loop
         executor = loop.executor
-        self.count = self._first = 0  # frames entered, of all encoders one after another; of earlier ones
+        self.count = 0  # frames entered
         self.in_flight = settings.stage_threads if settings.device == "cpu" else settings.threads
         if isinstance(executor, CudaExecutor):
             self.in_flight = min(settings.threads, IN_FLIGHT_ON_GPU) + executor.parallel_b_frames
@@ -110,7 +110,7 @@ class FrameRing:
     def read_ahead(self) -> bool:
         """Extend the ring for frames that are read ahead, before the first frame enters; False if that is not possible."""
         if not self._reads_ahead and isinstance(self.frames[0], HostFrame):
-            assert self.count == self._first, "frames have entered already"
+            assert not self.count, "frames have entered already"
             self._add(READ_AHEAD_FRAMES)
             self._reads_ahead = True
         return self._reads_ahead
@@ -125,7 +125,7 @@ class FrameRing:
 
     def renew(self) -> None:
         """After `close`, be as new for a later encoder: all frames and buffers are free."""
-        self._first = self.count
+        self.count = 0
         in_frames = [frame.buffer for frame in self.frames if isinstance(frame, HostFrame)]
         self._buffers += [buffer for buffer in in_frames if buffer not in self._buffers]
         self._free_buffers = [buffer for buffer in self._buffers if buffer not in in_frames]

@@ -3,6 +3,7 @@
 import os
 
 import h264lite
+import numpy as np
 import pytest
 from h264lite.cuda_src.runtime import idle
 from h264lite.cuda_src.runtime.device import Device, DeviceUnavailable
@@ -12,6 +13,7 @@ from h264lite.encoder.errors import DeviceLost, InputError
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..inside import allocations_of, executor_of, gpu_of, kept_gpu, kept_gpus, made_of
 from ..support import round_trip
+from ..support.foreign_arrays import GpuInterface
 
 KINDS = (  # width, height, options
     (48, 32, {}), (64, 48, {"slices": 2}), (48, 32, {"preset": "ultrafast"}), (48, 32, {"ref": 2}), (48, 32, {}),
@@ -68,6 +70,22 @@ def test_clips_one_after_another(kept, options):
     if kept is not None:
         held = sum(len(allocations_of(gpu)) for gpu in kept_gpus())
         assert len(kept.allocations) == held, "all memory is of what is kept"
+
+
+@pytest.mark.parametrize("options", [{}, RATES], ids=["P frames", "rates"])
+def test_rgb_clips_one_after_another(kept, options):
+    """On the host and on the GPU by turns."""
+    rng = np.random.default_rng(2)
+    clips = [rng.integers(0, 256, (4 + n, 32, 48, 3), np.uint8) for n in range(4)]
+    expected = [h264lite.write_video(None, clip, 24, device="cpu", threads=2, **options) for clip in clips]
+    other = Device()
+    with other:
+        for _ in range(2):
+            on_gpu = [GpuInterface(other.upload(clip), clip, "uint8") for clip in clips]
+            for pair, data in zip(zip(clips, on_gpu), expected):
+                for frames in pair:
+                    assert h264lite.write_video(None, frames, 24, device="cuda", threads=2, **options) == data
+    other.close()
 
 
 def test_another_size_takes_a_gpu_whose_user_is_gone(kept, monkeypatch):
