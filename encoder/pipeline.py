@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..cpu_simd.source.ssd import totals
 from ..jit.compiling import clock
 from ..process import start_threads
 from ..scheduler.check import TwinDiffers
-from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost
+from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost, pause, turn
 from ..scheduler.executor import bands
 from ..scheduler.frame_spec import FrameSpec
 from ..scheduler.frames.device_frame import DeviceFrame, GpuSource
@@ -48,6 +49,7 @@ if TYPE_CHECKING:  # imported where settings ask for them
 
 FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `public_error`
 _MOST_IN_FLIGHT = 24  # frames
+_NO_TURN = nullcontext()
 
 
 class Pipeline(FramePipeline):
@@ -111,13 +113,14 @@ class Pipeline(FramePipeline):
         """spec: of a caller that decides about frames itself (Gops, ReorderingPipeline); else `frame_decider` decides. ahead:
         the frames that follow, for the plan of a buffer.
         """
-        frame = self._next_frame()
-        try:
-            if isinstance(source, DeviceFrame):
-                return self._encode_on_gpu(frame, source, spec, ahead)
-            return self._encode(frame, spec, self._load(frame, source), ahead)
-        finally:
-            frame.complete()  # also after an interrupt: the caller's planes are no longer read
+        with turn if self.on_gpu else _NO_TURN:
+            frame = self._next_frame()
+            try:
+                if isinstance(source, DeviceFrame):
+                    return self._encode_on_gpu(frame, source, spec, ahead)
+                return self._encode(frame, spec, self._load(frame, source), ahead)
+            finally:
+                frame.complete()  # also after an interrupt: the caller's planes are no longer read
 
     def _load(self, frame: Frame, source: HostSource | Read) -> Sequence[np.ndarray]:
         """Put a source into the frame; its planes, uint8 of display size."""
@@ -147,7 +150,8 @@ class Pipeline(FramePipeline):
             if self._read_buffer is None:
                 self._read_buffer = np.empty(sum(height * width for height, width in self.config.display), np.uint8)
             buffer = self._read_buffer
-        read(buffer)
+        with pause if self.on_gpu else _NO_TURN:
+            read(buffer)
         return buffer
 
     def exchange(self, buffer: SourceBuffer) -> SourceBuffer:
@@ -347,7 +351,8 @@ class Pipeline(FramePipeline):
 
     def _finished(self, limit: int) -> list[EncodedFrame]:
         """Frames whose bits are written, in order; blocks until at most `limit` are in flight."""
-        self._finish(limit)
+        with turn if self.on_gpu else _NO_TURN:
+            self._finish(limit)
         self._taken, self.done = self.done, []
         return self._taken
 

@@ -15,6 +15,7 @@ from ..cuda_src.runtime.device import (
     held_bytes,
 )
 from ..cuda_src.runtime.driver import is_real
+from ..cuda_src.runtime.turns import pause, turn
 from .cuda_executor import CudaExecutor
 from .executor import Executor
 from .gpu_memory import make_gpu, serial
@@ -37,6 +38,8 @@ __all__ = [
     "gpu_name",
     "held_bytes",
     "make_executor",
+    "pause",
+    "turn",
     "why_no_cuda",
 ]  # fmt: skip
 

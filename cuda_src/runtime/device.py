@@ -10,12 +10,13 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
+from . import turns
 from .array import DeviceArray, DType, Event, Stream
 from .compiler import is_kept, load_code, load_codes
 from .driver import (
@@ -40,6 +41,7 @@ __all__ = [
 ]  # fmt: skip
 
 SYNCHRONIZE = "synchronize"  # in messages
+_NO_PAUSE = nullcontext()
 OFTEN = 5  # replays of a recording before its kernel launches become graphs, which cost as much as some replays
 
 _in_use: "weakref.WeakSet[Device]" = weakref.WeakSet()
@@ -244,8 +246,9 @@ class Device:
         self._do("a wait for the host", calls.wait_value, stream, flag, value, call_record=call_record)
 
     def synchronize(self, what: Stream | Event | None = None) -> None:
-        """Wait on the host for a stream, an event or (None) the whole GPU."""
-        self._do(SYNCHRONIZE, (what or self.driver.Context).synchronize, noted=False)
+        """Wait on the host for a stream, an event or (None) the whole GPU; other threads have their turns meanwhile."""
+        with turns.pause if turns.is_mine() else _NO_PAUSE:
+            self._do(SYNCHRONIZE, (what or self.driver.Context).synchronize, noted=False)
 
     def done(self, event: Event) -> bool:
         """Whether an event has completed; does not wait."""
