@@ -114,7 +114,7 @@ class DriverCalls:
         self._error, self._memory_error = error, memory_error
         self._events: list[Event] = []
         self._memory = Memory()
-        replay_rows(np.zeros((0, 1 + ARGUMENTS), np.int64))  # compiled or loaded now, not during the first frame
+        self._replay = replay_rows.chosen(np.zeros((0, 1 + ARGUMENTS), np.int64))  # loaded now, not during the first frame
         self._modules: dict[str, ctypes.c_void_p] = {}
         self._functions: dict[tuple[str, str], int] = {}
         self._shared: dict[tuple[str, str], int] = {}  # dynamic shared memory that is set, by kernel
@@ -266,7 +266,7 @@ class DriverCalls:
 
     def replay(self, rows: np.ndarray) -> int:
         """See replay_rows."""
-        return int(replay_rows(rows))
+        return int(self._replay(rows))
 
     def knows(self, pointer: int) -> bool:
         """Whether an address belongs to memory of the driver."""

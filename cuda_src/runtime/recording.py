@@ -5,8 +5,8 @@ and events of `HostBuffers`, and with stand-ins for arrays on the GPU: addresses
 arguments these are, and `rebind` replaces them before a replay.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -19,6 +19,9 @@ from .array import Event, Stream
 
 KERNEL = "the kernel "  # in messages, before its name
 STAND_IN, OFFSET_BITS = 1 << 62, 44  # a stand-in: STAND_IN + its number << OFFSET_BITS + an offset in its array
+
+
+NO_PATCHES = np.zeros((0, 3), np.int64)
 
 
 def placeholder_address(number: int) -> int:
@@ -63,6 +66,13 @@ def replace_numbers(patches, table):
     """patches int64[n, 3]: address of an int64, which element of `table` it becomes, negative from the end, what is added."""
     for k in range(patches.shape[0]):
         _store(patches[k, 0], table[patches[k, 1]] + patches[k, 2])
+
+
+@cache
+def _replace_numbers() -> Callable[[np.ndarray, np.ndarray], None]:
+    """The kernel's function for these arguments, chosen once."""
+    chosen: Callable[[np.ndarray, np.ndarray], None] = replace_numbers.chosen(NO_PATCHES, np.zeros(1, np.int64))
+    return chosen
 
 
 class HostBuffers:
@@ -118,9 +128,6 @@ class Command(NamedTuple):
     patches: Sequence[tuple[int, int, int]] = ()
 
 
-NO_PATCHES = np.zeros((0, 3), np.int64)
-
-
 class Recording:
     """The driver calls of a frame, in order, bound to host buffers and to addresses of arrays on the GPU."""
 
@@ -164,7 +171,7 @@ class Recording:
             table = self._buffers.numbers
             if self._addresses:
                 table = np.concatenate((table, np.array(self._addresses[::-1], np.int64)))
-            replace_numbers(self._patches, table)
+            _replace_numbers()(self._patches, table)
 
     def subset(self, commands: Iterable[Command]) -> "Recording":
         """A recording of some of these commands."""
