@@ -1,4 +1,4 @@
-/* A libcuda.so.1 without a GPU, for host_work.py: memory is the host's, copies are done, kernels are not. */
+// A libcuda.so.1 without a GPU, for host_work.py: memory is the host's, copies are done, kernels are not.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
