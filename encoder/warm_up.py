@@ -157,8 +157,9 @@ def load_writers(hybrid: bool = False) -> None:
     from ..scheduler.frames.loop_arrays import Arrays
     from ..scheduler.threads.copiers import Copiers, Target
     from ..scheduler.threads.readers import Readers
-    from .decisions.frame_decider import FrameDecider
+    from .decisions.frame_order import FrameOrder
     from .settings.coding import coding_settings
+    from .settings.frame_requests import IDR
     from .slice_writer import SliceWriter
 
     frame = HostFrame(2, 2, np.zeros, ((32, 32), (16, 16), (16, 16)))
@@ -171,7 +172,7 @@ def load_writers(hybrid: bool = False) -> None:
         if ticket is not None:
             readers.wait(ticket)
     config = Config.from_options(width=32, height=32, threads=1, device="cpu", qp=26, bframes=0)
-    frame.spec, writer = FrameDecider(config, ((0, 2),)).decide_fixed(), SliceWriter(config)
+    (frame.spec,), writer = FrameOrder(config, ((0, 2),)).add(IDR), SliceWriter(config)
     frame.headers = writer.headers(frame.spec)
     writer.access_unit(frame)
     if hybrid:

@@ -95,14 +95,14 @@ def switching_executor_of(owner: Owner) -> "HybridExecutor":
     return executor
 
 
-def on_each_frame(patch: Patch, act: "Callable[[Pipeline, FrameSpec | None], FrameSpec | None]") -> None:
+def on_each_frame(patch: Patch, act: "Callable[[Pipeline, FrameSpec], FrameSpec]") -> None:
     """Call act(pipeline, spec) before each frame that is coded from now on, by the spec that it returns; it may raise."""
     from h264lite.encoder.pipeline import Pipeline
 
     encode = Pipeline._encode
 
     def acting(pipeline: Pipeline, frame: Any, spec: "FrameSpec | None", *more: Any) -> Any:
-        return encode(pipeline, frame, act(pipeline, spec), *more)
+        return encode(pipeline, frame, act(pipeline, pipeline.decider.next() if spec is None else spec), *more)
 
     patch(Pipeline, "_encode", acting)
 

@@ -49,7 +49,7 @@ def install(at: int, ordinal: int | None) -> None:
             together.wait(60)
         with lock:
             mine = ordinal is None or (gpu is not None and gpu.ordinal == ordinal)
-            number = spec.display_index if ordinal is None and spec else count
+            number = spec.display_index if ordinal is None else count
             if gpu is not None and mine and number == at and not broken:
                 broken.append(gpu)
                 break_for_good(gpu)
