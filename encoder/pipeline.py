@@ -16,7 +16,6 @@ from ..jit.compiling import clock
 from ..process import start_threads
 from ..scheduler.check import TwinDiffers
 from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost
-from ..scheduler.executor import bands
 from ..scheduler.frame_spec import FrameSpec, P
 from ..scheduler.frames.device_frame import DeviceFrame
 from ..scheduler.frames.frame import Frame, HostFrame, SourceBuffer
@@ -33,7 +32,6 @@ from .frame_pipeline import EncodedFrame, FramePipeline
 from .frames.device_frame import check_device
 from .frames.source import HostSource, Planes, Source, check_range, outside_text, planes_of
 from .hrd_syntax import filler_data
-from .settings.coding import coding_settings
 from .settings.config import Config, with_bt709
 from .settings.frame_requests import IDR, Request
 from .slice_writer import SliceWriter
@@ -59,26 +57,25 @@ class Pipeline(FramePipeline):
         self.config = config
         self.trace = trace
         self.keep_reconstruction = keep_reconstruction
-        slices = tuple(bands(config.mb_height, config.slices))
         self.writer = SliceWriter(config)
-        self._loading = threading.Thread(target=load_for_gpu, args=(config.device == "hybrid",), daemon=True)
-        if config.device != "cpu" and not loaded_for_gpu(config.device == "hybrid"):
+        self._loading = threading.Thread(target=load_for_gpu, args=(config.machine.device == "hybrid",), daemon=True)
+        if config.machine.device != "cpu" and not loaded_for_gpu(config.machine.device == "hybrid"):
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
         warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
-        self.decider = CodingDecider(config, slices, warn)
+        self.decider = CodingDecider(config, warn)
         try:
             self.executor: FrameExecutor[EncodedFrame] = FrameExecutor(
-                coding_settings(config, slices), keep_reconstruction, self.decider.most_in_flight, warn, trace
+                config.coding, config.machine, keep_reconstruction, self.decider.most_in_flight, warn, trace
             )
         except FAILURES as error:
             error_type = DeviceError if isinstance(error, DeviceUnavailable) else Error
             raise (
-                Error(str(error)) if isinstance(error, LimitError) else error_type(f"device {config.device}: {error}")
+                Error(str(error)) if isinstance(error, LimitError) else error_type(f"device {config.machine.device}: {error}")
             ) from None
         self.done: list[EncodedFrame] = []  # not fetched yet; an interrupt may duplicate the last one
         self._taken: list[EncodedFrame] = []
         self._read_buffer: np.ndarray | None = None  # where Reads are read if frames have none
-        if config.device != "cuda":
+        if config.machine.device != "cuda":
             compile_in_background(config)
 
     @property
@@ -109,7 +106,7 @@ class Pipeline(FramePipeline):
 
     def _load(self, frame: Frame, source: HostSource | Read) -> Sequence[np.ndarray]:
         """Put a source into the frame; its planes, uint8 of display size."""
-        ring, display = self.executor.ring, self.config.display
+        ring, display = self.executor.ring, self.config.coding.display
         if not isinstance(source, tuple | np.ndarray):
             source = self._read(source)
         elif isinstance(source, RgbFrame):
@@ -133,7 +130,7 @@ class Pipeline(FramePipeline):
         buffer = self.next_buffer()
         if buffer is None:
             if self._read_buffer is None:
-                self._read_buffer = np.empty(sum(height * width for height, width in self.config.display), np.uint8)
+                self._read_buffer = np.empty(sum(height * width for height, width in self.config.coding.display), np.uint8)
             buffer = self._read_buffer
         read(buffer)
         return buffer
@@ -151,7 +148,7 @@ class Pipeline(FramePipeline):
     ) -> list[EncodedFrame]:  # fmt: skip
         """A frame in the memory of the executor's device, or one that `enter_on_gpu` has copied to a buffer there."""
         if source.buffered is None:
-            source = self.enter_on_gpu(source, self.config.weightp > 0 or self.config.aq_mode > 0)
+            source = self.enter_on_gpu(source, self.config.coding.weightp > 0 or self.config.coding.aq_mode > 0)
         elif not self.executor.on_gpu:
             raise DeviceLost("the GPU is lost; source frames on it are lost too")
         assert isinstance(frame, HostFrame)
@@ -196,7 +193,7 @@ class Pipeline(FramePipeline):
 
     def compile(self, stages: Sequence[str]) -> None:
         """Run stages on an empty frame to compile their kernels."""
-        order = FrameOrder(self.config, self.executor.settings.slices)
+        order = FrameOrder(self.config)
         order.add(IDR)
         self.executor.compile(order.add(P)[0], stages)
 
@@ -221,7 +218,7 @@ class Pipeline(FramePipeline):
                 self._code_to_fit(frame, spec)
             else:
                 self._code(frame, spec)
-            return self._finished(0 if self.config.waits_for_packets else self.executor.ring.in_flight)
+            return self._finished(0 if self.config.machine.waits_for_packets else self.executor.ring.in_flight)
         except FAILURES as error:
             raise public_error(error) from None
 
@@ -284,14 +281,14 @@ class Pipeline(FramePipeline):
             is_qp_asked=spec.is_qp_asked,
             over_factor=spec.over_factor,
             predicted=spec.predicted,
-            mean_qp=_mean_qp(spec) if self.config.pass_ else 0,
+            mean_qp=_mean_qp(spec) if self.config.rate.pass_ else 0,
             data=data,
             mb_counts=frame_totals[6:],
-            transform_8x8=int(np.count_nonzero(frame.transform_8x8)) if self.config.transform_8x8_mode else 0,
+            transform_8x8=int(np.count_nonzero(frame.transform_8x8)) if self.config.coding.transform_8x8_mode else 0,
             ssd=tuple(ssd),
             sums=[int(frame.results[name].sum()) for name in SUMMED],
             bits=8 * len(data),
-            bits_by_kind=self._bits_by_kind(frame, 8 * len(data)) if self.config.bits_by_kind else None,
+            bits_by_kind=self._bits_by_kind(frame, 8 * len(data)) if self.config.coding.bits_by_kind else None,
             stage_seconds=frame.stage_seconds,
             reconstruction=self._reconstruction(frame) if self.keep_reconstruction else None,
             refused=frame.refused,
@@ -302,11 +299,11 @@ class Pipeline(FramePipeline):
         from ..cpu_simd.entropy.bits_by_kind import CHROMA, LUMA, N_KINDS, UNIT, VECTORS, bits_by_kind  # few encodes need it
 
         spec, config, kinds = frame.spec, self.config, np.empty(N_KINDS, np.int64)
-        rows = np.array([*(row0 for row0, _ in spec.slices), config.mb_height], np.int32)
+        rows = np.array([*(row0 for row0, _ in spec.slices), config.coding.mb_height], np.int32)
         macroblocks = Macroblocks(*(frame.results[name] for name in Macroblocks._fields))
-        tools = CodingTools(config.trellis, int(config.transform_8x8_mode), int(config.cabac))
-        n_ref1 = spec.n_ref1 if config.has_b_frames else None
-        bits_by_kind(rows, frame.frame_params, Entries(spec.n_ref, n_ref1), config.mb_width, macroblocks, tools, kinds)
+        tools = CodingTools(config.coding.trellis, int(config.coding.transform_8x8_mode), int(config.coding.cabac))
+        n_ref1 = spec.n_ref1 if config.coding.has_b_frames else None
+        bits_by_kind(rows, frame.frame_params, Entries(spec.n_ref, n_ref1), config.coding.mb_width, macroblocks, tools, kinds)
         vectors, luma, chroma = ((kinds[[VECTORS, LUMA, CHROMA]] + UNIT // 2) // UNIT).tolist()
         return bits - vectors - luma - chroma, vectors, luma, chroma
 
@@ -334,7 +331,7 @@ class Pipeline(FramePipeline):
     def _reconstruction(self, frame: Frame) -> Planes:
         """A copy of the decoded frame, cropped as in the SPS."""
         assert frame.decoded is not None
-        pad, width, height = self.config.pad, self.config.output_width, self.config.output_height
+        pad, width, height = self.config.coding.pad, self.config.coding.output_width, self.config.coding.output_height
         luma, chroma = frame.decoded
         cb, cr = chroma[:, pad // 2 :, pad // 2 :][:, : height // 2, : width // 2].copy()
         return luma[pad : pad + height, pad : pad + width].copy(), cb, cr

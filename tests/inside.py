@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from h264lite.cuda_src.runtime.device import Device
     from h264lite.encoder.pipeline import Pipeline
     from h264lite.encoder.reordering import ReorderingPipeline
+    from h264lite.encoder.settings.config import Config
     from h264lite.encoder.workers.remote_lanes import SentGop
     from h264lite.encoder.workers.workers import Workers
     from h264lite.scheduler.cuda_executor import CudaExecutor
@@ -118,6 +119,13 @@ def on_each_b_frame(patch: Patch, act: "Callable[[Frame], None]") -> None:
         code(loop, executor_b, frame, *more)
 
     patch(Loop, "_code_parallel", acting)
+
+
+# ---- settings
+def changed(config: "Config", **values: Any) -> "Config":
+    """Settings with other values of fields, whichever subject they are of."""
+    assert values.keys() <= config.values.keys()
+    return type(config)(*(group._replace(**{key: values[key] for key in group._fields if key in values}) for group in config))
 
 
 # ---- GPUs

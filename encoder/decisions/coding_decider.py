@@ -11,7 +11,6 @@ from ...scheduler.frames.frame import Frame, HostFrame
 from ..settings.config import Config
 from ..settings.frame_requests import Request
 from .frame_decider import FrameDecider
-from .frame_order import Slices
 from .size_feedback import RATE_LAG
 
 if TYPE_CHECKING:  # imported where settings ask for them
@@ -30,13 +29,13 @@ class CodingDecider:
     fits, and `take`; `learn` when its size is known.
     """
 
-    def __init__(self, config: Config, slices: Slices, warn: Callable[[str], None]) -> None:
+    def __init__(self, config: Config, warn: Callable[[str], None]) -> None:
         """warn: called with a sentence about what is asked for and does not come out."""
-        self._config, self._slices, self._warn = config, slices, warn
+        self._config, self._warn = config, warn
         self._frame_decider: FrameDecider | None = None
         self._rate, self._weighting, self._control = _rate(config), _weighting(config), _buffer_control(config)
         self._warned: set[str] = set()  # promises of the buffer that were not kept
-        if config.first_pass is not None:
+        if config.rate.first_pass is not None:
             from .second_pass import far_off
 
             if said := far_off(config):
@@ -78,7 +77,7 @@ class CodingDecider:
             spec, ahead = self._rate.assign_qp(spec, ahead)
         if self._weighting is not None:
             spec = self._weighting.of(spec, self._sums(frame, planes))
-        if self._config.aq_mode and not spec.mb_qp:  # else decided with the QP
+        if self._config.coding.aq_mode and not spec.mb_qp:  # else decided with the QP
             spec = self._with_mb_qp(spec, frame, planes)
         return spec if self._control is None else self._control.first(spec, ahead)
 
@@ -108,7 +107,7 @@ class CodingDecider:
 
     def _decider(self) -> FrameDecider:
         if self._frame_decider is None:
-            self._frame_decider = FrameDecider(self._config, self._slices, self._warn)
+            self._frame_decider = FrameDecider(self._config, self._warn)
         return self._frame_decider
 
     def _sums(self, frame: Frame, planes: Sequence[np.ndarray]) -> "Sums":
@@ -117,13 +116,13 @@ class CodingDecider:
 
         if planes:
             return frame_sums(planes)
-        return sums_of_blocks(_buffered(frame).sums(), self._config.width, self._config.height)
+        return sums_of_blocks(_buffered(frame).sums(), self._config.coding.width, self._config.coding.height)
 
     def _with_mb_qp(self, spec: FrameSpec, frame: Frame, planes: Sequence[np.ndarray]) -> FrameSpec:
         from .adaptive_quantisation import AqSettings, energies, with_mb_qp
 
         energy = energies(frame.wide_planes()) if planes else _buffered(frame).energies()
-        return with_mb_qp(spec, energy, AqSettings.of(self._config), self._config.qpmin, self._config.qpmax)
+        return with_mb_qp(spec, energy, AqSettings.of(self._config), self._config.rate.qpmin, self._config.rate.qpmax)
 
 
 def _buffered(frame: Frame) -> GpuSource:
@@ -133,7 +132,7 @@ def _buffered(frame: Frame) -> GpuSource:
 
 
 def _rate(config: Config) -> "RateControl | None":
-    if not config.bitrate:
+    if not config.rate.bitrate:
         return None
     from .rate_control import RateControl
 
@@ -141,15 +140,15 @@ def _rate(config: Config) -> "RateControl | None":
 
 
 def _weighting(config: Config) -> "Weighting | None":
-    if not config.weightp:
+    if not config.coding.weightp:
         return None
     from .weights import Weighting
 
-    return Weighting(config.repeats_references)
+    return Weighting(config.coding.repeats_references)
 
 
 def _buffer_control(config: Config) -> "BufferControl | None":
-    if config.buffer is None:
+    if config.hrd.buffer is None:
         return None
     from .buffer_control import BufferControl
 

@@ -11,7 +11,7 @@ from ...scheduler.lookahead.costs import NOTHING_READ, LookaheadCosts
 from ...scheduler.threads.dependent_task import Starter
 from ..settings.config import Config
 from .fixed_types import FixedTypes, TypeSource
-from .frame_order import FrameOrder, Slices
+from .frame_order import FrameOrder
 from .frame_requests import Requests
 
 if TYPE_CHECKING:  # imported where settings ask for them: most of the lookahead, of rate control and of their kernels
@@ -26,23 +26,21 @@ class FrameDecider:
     """
 
     def __init__(
-        self, config: Config, slices: Slices, warn: Callable[[str], None] | None = None, copies: bool = True,
-        start: Starter | None = None,
-    ) -> None:  # fmt: skip
+        self, config: Config, warn: Callable[[str], None] | None = None, copies: bool = True, start: Starter | None = None
+    ) -> None:
         """warn: see Requests; copies: the luma of frames is copied where it is read later; else see `reads_from`; start: see
         FrameCosts.
         """
-        self._config, self._slices = config, slices
         self.requests = Requests(config, warn)
-        by_costs = (config.b_adapt or config.scenecut) and config.first_pass is None
+        by_costs = (config.types.b_adapt or config.types.scenecut) and config.rate.first_pass is None
         costs = _costs_of(config, copies, start) if config.decides_by_samples else None
         self._all_costs = costs
-        self._qps = None if config.crf is None or costs is None else _qps_of(config, costs, self.requests, start)
+        self._qps = None if config.rate.crf is None or costs is None else _qps_of(config, costs, self.requests, start)
         self._costs = None if by_costs else costs  # which AdaptiveTypes adds to else
-        self._given = None if config.first_pass is None else _given_types(config.first_pass.types, warn)
+        self._given = None if config.rate.first_pass is None else _given_types(config.rate.first_pass.types, warn)
         self._adaptive = _adaptive_types(config, costs) if by_costs else None
         self._types: TypeSource = self._given or self._adaptive or FixedTypes(config)
-        self._order = FrameOrder(config, slices)
+        self._order = FrameOrder(config)
         if self._qps is not None and self._adaptive is not None:
             self._adaptive.needed_from = self._qps.needed_from
 
@@ -117,7 +115,7 @@ def _adaptive_types(config: Config, costs: LookaheadCosts | None) -> "AdaptiveTy
     from .adaptive_types import AdaptiveTypes
 
     assert costs is not None
-    return AdaptiveTypes.of(config, config.b_pyramid != "none", costs)
+    return AdaptiveTypes.of(config, config.types.b_pyramid != "none", costs)
 
 
 def _costs_of(config: Config, copies: bool, start: Starter | None) -> LookaheadCosts:
@@ -126,19 +124,19 @@ def _costs_of(config: Config, copies: bool, start: Starter | None) -> LookaheadC
     from ...scheduler.lookahead.host_costs import FrameCosts
     from .adaptive_types import FAST
 
-    size, quick = (config.width, config.height), config.subme <= QUICK
-    threads = config.threads if start is None else 1  # free threads work on other pairs of frames
-    ordinals = [int(name.partition(":")[2] or 0) for name in config.devices if name != "cpu"]
+    size, quick = (config.coding.width, config.coding.height), config.coding.subme <= QUICK
+    threads = config.machine.threads if start is None else 1  # free threads work on other pairs of frames
+    ordinals = [int(name.partition(":")[2] or 0) for name in config.machine.devices if name != "cpu"]
     if not ordinals:
         # of all ways to divide many frames the motion would fill the memory
-        keeps_used = config.mbtree and config.b_adapt == FAST
+        keeps_used = config.rate.mbtree and config.types.b_adapt == FAST
         return FrameCosts(*size, threads, quick=quick, start=start, keeps_used=keeps_used)
     from ...scheduler.lookahead.gpu_or_host import GpuOrHostCosts
 
     def on_host(first: int) -> FrameCosts:
         return FrameCosts(*size, threads, first, quick)
 
-    return GpuOrHostCosts(ordinals[0], *size, config.may_change_device, on_host, copies, quick)
+    return GpuOrHostCosts(ordinals[0], *size, config.machine.may_change_device, on_host, copies, quick)
 
 
 def _qps_of(config: Config, costs: LookaheadCosts, requests: Requests, start: Starter | None) -> "QpSource":

@@ -29,7 +29,7 @@ def packets_of(clip, **options):
 
 
 def test_frames_of_a_stream():
-    types = FrameDecider(config_of(keyint=4, ref=2, qp=30), SLICES)
+    types = FrameDecider(config_of(keyint=4, ref=2, qp=30))
     specs = [types.add()[0] for _ in range(9)]
     assert [spec.frame_type for spec in specs] == list("IPPPIPPPI")
     assert [spec.gop for spec in specs] == [0, 0, 0, 0, 1, 1, 1, 1, 2]
@@ -53,13 +53,17 @@ class IntraFrames(FrameDecider):
 class DroppableFrames(FrameDecider):
     """Odd frames of each GOP are no references."""
 
+    def __init__(self, config, *more):
+        super().__init__(config, *more)
+        self.ref = config.coding.ref
+
     def add(self, planes=()):
         (spec,) = super().add(planes)
         index, place = spec.coding_index, spec.frame_num
-        before = tuple(index - k for k in range(1, place + 1) if (place - k) % 2 == 0)[: self._config.ref]
+        before = tuple(index - k for k in range(1, place + 1) if (place - k) % 2 == 0)[: self.ref]
         if place % 2:
             return [spec._replace(is_reference=False, frame_num=(place + 1) // 2, list0=before, references_after=before)]
-        after = (index, *before)[: self._config.ref]
+        after = (index, *before)[: self.ref]
         return [spec._replace(frame_num=place // 2, list0=before, references_after=after)]
 
 

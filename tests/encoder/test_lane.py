@@ -43,7 +43,7 @@ class FakePipeline:
 def lanes():
     """Two lanes, their steps, and their queue with all pictures in it."""
     queue = GopQueue(2, 2 * KEYINT, SIZE)
-    types = FrameDecider(CONFIG, ((0, 1),))
+    types = FrameDecider(CONFIG)
     for number in range(PICTURES):
         queue.enter(types.add()[0], lambda place, number=number: place.fill(number))
     queue.end()
