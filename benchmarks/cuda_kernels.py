@@ -123,7 +123,7 @@ class Bench:
         self.late = self.timed = 0  # rows whose first event came before the host had issued all launches; all rows
         config = pipeline.config
         with self.gpu:
-            self.filler = Filler(self.gpu, 16 * config.mb_width, 16 * config.mb_height) if fill else None
+            self.filler = Filler(self.gpu, 16 * config.coding.mb_width, 16 * config.coding.mb_height) if fill else None
             self.begin, self.end = (self.gpu.event(timing=True) for _ in range(2))
 
     def encode(self, *samples: np.ndarray) -> None:

@@ -16,7 +16,6 @@ import statistics
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +69,7 @@ def planes(picture: np.ndarray, width: int, height: int) -> tuple[np.ndarray, ..
 def settings(width: int, height: int, options: dict[str, Any], streams: int = 4) -> Config:
     """The settings of an encode on a GPU."""
     config = Config.from_options(width=width, height=height, device="cuda", **options)
-    return replace(config, gpu_choices={"streams": streams})
+    return config._replace(machine=config.machine._replace(gpu_choices={"streams": streams}))
 
 
 def run_loop(pictures: list, width: int, height: int, count: int, options: dict[str, Any], streams: int = 4) -> Trace:
@@ -126,7 +125,7 @@ def at_once(pictures: list, width: int, height: int, options: dict[str, Any], la
     for k, pipeline in enumerate(pipelines):
         executor = pipeline.executor.loop.executor
         assert isinstance(executor, CudaExecutor)
-        period = math.lcm(CudaExecutor.frames_on_device, pipeline.config.ref + 1)  # of arrays and slots
+        period = math.lcm(CudaExecutor.frames_on_device, pipeline.config.coding.ref + 1)  # of arrays and slots
         replay = executor.replay
         for n in range(1 + OFTEN * period):
             if n == 1 + (OFTEN - 1) * period:

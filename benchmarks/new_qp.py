@@ -26,7 +26,7 @@ def qps(qp_of: Callable[[int], int]) -> Iterator[None]:
     encode_frame = Pipeline._encode
 
     def encode_with_qp(self: Any, frame: Any, spec: Any, *given: Any) -> Any:
-        spec = spec or self.frame_decider.decide_fixed()
+        spec = spec or self.decider.next()
         return encode_frame(self, frame, spec._replace(qp=qp_of(spec.display_index)), *given)
 
     Pipeline._encode = encode_with_qp  # type: ignore[method-assign]

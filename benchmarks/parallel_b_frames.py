@@ -13,7 +13,6 @@ import hashlib
 import statistics
 import sys
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,8 @@ def encode(
 ) -> tuple[float, str, int]:
     """(frames a second, digest of the stream, number of recordings)."""
     config = Config.from_options(width=width, height=height, device="cuda", **options)
-    pipeline = ReorderingPipeline(replace(config, gpu_choices={"parallel_b_frames": streams}))
+    machine = config.machine._replace(gpu_choices={"parallel_b_frames": streams})
+    pipeline = ReorderingPipeline(config._replace(machine=machine))
     frames = [planes(picture, width, height) for picture in pictures]
     digest = hashlib.sha256()
     done = []

@@ -91,10 +91,11 @@ def settings(options: dict[str, Any]) -> Config:
 def value_of(config: Config, option: str) -> Any:
     """An option's value in LADDERS's terms."""
     if option.startswith("no_"):
-        return not getattr(config, {"no_8x8dct": "transform_8x8_mode"}.get(option, option[3:]))
+        return not config.values[{"no_8x8dct": "transform_8x8_mode"}.get(option, option[3:])]
     if option == "partitions":
-        return "none" if "p8x8" not in config.partitions else "all" if "p4x4" in config.partitions else "p8x8,i8x8"
-    return getattr(config, option)
+        names = config.coding.partitions
+        return "none" if "p8x8" not in names else "all" if "p4x4" in names else "p8x8,i8x8"
+    return config.values[option]
 
 
 def around(profile: str) -> dict[str, dict[str, Any]]:

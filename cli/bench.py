@@ -13,8 +13,8 @@ from ..encoder.compile_kernels import compile_for
 from ..encoder.errors import DeviceError, OptionError
 from ..encoder.files.output import ByteSink, check_distinct
 from ..encoder.files.video import Planes
-from ..encoder.settings.coding import planned
 from ..encoder.settings.config import Config
+from ..encoder.settings.device_prediction import planned
 from ..encoder.settings.tuning_lookup import find_tuning
 from ..encoder.warm_up import will_compile
 from ..scheduler.hybrid.tuning.tuning_file import Machine, now
@@ -138,7 +138,8 @@ def measure(
 
 def predict(size: tuple[int, int], devices: Sequence[str], args: argparse.Namespace) -> dict[str, float]:
     """Frames a second predicted by the tuning file, for the devices in it."""
-    plans = {device: planned(settings(device, *size, args.threads or 0, tuning=args.tuning)) for device in devices}
+    configs = {device: settings(device, *size, args.threads or 0, tuning=args.tuning) for device in devices}
+    plans = {device: planned(config.coding, config.machine) for device, config in configs.items()}
     return {device: 1 / plan.prediction.seconds for device, plan in plans.items() if plan is not None}
 
 

@@ -34,7 +34,7 @@ def measure_devices(
         devices = read_devices(args.devices)
     except ValueError as error:
         raise OptionError(f"{args.devices}: {error}", "devices") from None
-    names = Config.from_options(width=64, height=64, devices=devices).devices
+    names = Config.from_options(width=64, height=64, devices=devices).machine.devices
     if "cpu" in names and will_compile():
         print_line(f"h264lite bench: compiled in {compile_for():.0f} s")
     print_line(f"h264lite bench: {', '.join(names)}; QP 27 without B frames, several GOPs at once, from a raw file")

@@ -128,7 +128,7 @@ def _would_use(width: int, height: int, tuning: str | None) -> dict[str, Any]:
         config = Config.from_options(width=width, height=height, tuning=tuning)
     except Error as error:
         return {"device": "", "why": str(error)}
-    return {"device": config.device, "why": config.device_reason, "threads": config.threads}
+    return {"device": config.machine.device, "why": config.machine.device_reason, "threads": config.machine.threads}
 
 
 def _caches(problems: list[str]) -> None:

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..console import print_line
@@ -51,6 +51,11 @@ if TYPE_CHECKING:
 _REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
 _REPORTS = {row.name for row in _REPORT_ROWS}
 FAILED, INTERRUPTED = 1, 130
+_SETTINGS = (  # in the summary
+    "width", "height", "profile_idc", "level_idc", "device", "threads", "preset", "tune", "qp", "crf", "aq_mode",
+    "aq_strength", "keyint", "ref", "merange", "subme", "slices", "partitions", "cabac", "transform_8x8_mode", "cqm",
+    "chroma_qp_offset",
+)  # fmt: skip
 _NOTHING_WRITTEN = "h264lite encode: interrupted before the first frame; nothing was written"
 
 
@@ -147,22 +152,22 @@ def run_encode(
                 config = make_config(source_name, source.format, reports["input_res"], option_texts)
                 if reports["ray"] is not None:
                     on_ray.check_config(config)
-                check_frames(config, expected_frames(source.format, config))
+                check_frames(config.rate.first_pass, config.rate.stats, expected_frames(source.format, config))
                 clock = OutputTimes(source.times if "fps" not in option_texts else None)
                 sound = open_sound(source_names[0], source, config, reports["audio"], stack)
                 sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
                 if sinks.rows or reports["verbose"]:
-                    config = replace(config, bits_by_kind=True)
+                    config = config._replace(coding=config.coding._replace(bits_by_kind=True))
                 if clock.times is not None and sinks.stream.keeps_times:
-                    if config.nal_hrd != "none":
+                    if config.hrd.nal_hrd != "none":
                         raise OptionError("is for a constant frame rate, and the input has times: say --fps", "nal-hrd")
-                    config = replace(config, fixed_frame_rate=False)
+                    config = config._replace(video=config.video._replace(fixed_frame_rate=False))
         except Interrupted:
             print_line(_NOTHING_WRITTEN)
             return INTERRUPTED
         mode = "none" if reports["quiet"] else reports["progress"]
         total = expected_frames(source.format, config)
-        progress = Progress(mode, total, config.fps)
+        progress = Progress(mode, total, config.video.fps)
         quiet = reports["quiet"] or mode == "json"
         run = Run(source_name, source, None, sinks, progress, quiet, clock)  # type: ignore[arg-type]
         run.verbose, run.rates, run.arrays = reports["verbose"], rates, open_arrays(sinks)
@@ -175,12 +180,13 @@ def run_encode(
         if getattr(sinks.stream, "waits", False):
             run.info("MP4 that is no file: it waits in memory or a temporary file until the end, since moov comes first; "
                     "--fragment writes it as it is made")
-        progress.event("start", width=config.width, height=config.height, fps=str(config.fps), frames=total,
-                       device=config.device, reason=config.device_reason, level_idc=config.level_idc)
+        progress.event("start", width=config.coding.width, height=config.coding.height, fps=str(config.video.fps),
+                       frames=total, device=config.machine.device, reason=config.machine.device_reason,
+                       level_idc=config.stream.level_idc)
         stack.enter_context(compiling.messages_to(run.tell))
-        if config.device != "cuda" and will_compile(config):
+        if config.machine.device != "cuda" and will_compile(config):
             run.info(f"compiled in {compile_for(config):.0f} s")
-        if config.device == "cuda" and cuda_kernels_will_compile(config.has_b_frames):
+        if config.machine.device == "cuda" and cuda_kernels_will_compile(config.coding.has_b_frames):
             run.info("first run on this GPU: its kernels are compiled, once; up to a minute")
         run.trace = Trace() if sinks.timeline or sinks.chart else None
         print_plan(run, config, reports["verbose"])
@@ -226,7 +232,7 @@ def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: Exit
                sound: Sound | None) -> Sinks:
     """Open all outputs, before any computation."""
     base = clock.times.base if clock.times is not None else None
-    sinks = Sinks(open_packets(output, config.fps, reports["muxer"], reports["fragment"], sound, config.nal_hrd,
+    sinks = Sinks(open_packets(output, config.video.fps, reports["muxer"], reports["fragment"], sound, config.hrd.nal_hrd,
                                time_base=base, matrix=video.matrix))
     stack.callback(sinks.stream.close)
     for role, name in (("reconstruction", reports["dump_yuv"]), ("rows", reports["csv"]),
@@ -252,23 +258,24 @@ def open_arrays(sinks: Sinks) -> "StreamArrays | None":
 
 def start_line(config: Config, video: VideoFormat) -> str:
     """Size, rate, device and its reason, profile and level, as text."""
-    size = f"{config.width}x{config.height}"
-    if (config.output_width, config.output_height) != (config.width, config.height):
-        size += f", coded as {config.output_width}x{config.output_height}"
-    fps = f"{config.fps.numerator}" + (f"/{config.fps.denominator}" if config.fps.denominator > 1 else "")
-    threads = f"{config.threads} thread{'s' if config.threads > 1 else ''}"
-    return (f"{size}, {video.kind}, {fps} fps; device {config.device}: {config.device_reason}, {threads}; "
-            f"profile {config.profile_name}, level {config.level_idc // 10}.{config.level_idc % 10}")
+    coding, machine, rate, level = config.coding, config.machine, config.video.fps, config.stream.level_idc
+    size = f"{coding.width}x{coding.height}"
+    if (coding.output_width, coding.output_height) != (coding.width, coding.height):
+        size += f", coded as {coding.output_width}x{coding.output_height}"
+    fps = f"{rate.numerator}" + (f"/{rate.denominator}" if rate.denominator > 1 else "")
+    threads = f"{machine.threads} thread{'s' if machine.threads > 1 else ''}"
+    return (f"{size}, {video.kind}, {fps} fps; device {machine.device}: {machine.device_reason}, {threads}; "
+            f"profile {coding.profile_name}, level {level // 10}.{level % 10}")
 
 
 def print_plan(run: Run, config: Config, verbose: bool) -> None:
     """Warn about a tuning file that is not used; with --verbose print the plan."""
-    if config.tuning_note:
-        run.warn(f"{config.tuning_note}; going on without")
+    if config.machine.tuning_note:
+        run.warn(f"{config.machine.tuning_note}; going on without")
     if verbose:
-        from ..encoder.settings.coding import planned  # the planner
+        from ..encoder.settings.device_prediction import planned  # the planner
 
-        run.planned = planned(config)
+        run.planned = planned(config.coding, config.machine)
         if run.planned is None:
             run.info("plan: this machine was not measured, so nothing is predicted; h264lite tune does it")
         else:
@@ -286,9 +293,9 @@ def compare(plan: "Planned", measured: float, several: bool) -> str:
 def expected_frames(video: VideoFormat, config: Config) -> int | None:
     """The number of frames to encode; None if the input does not tell."""
     if video.frames is None:
-        return config.frames or None
-    left = max(0, video.frames - config.seek)
-    return min(left, config.frames) if config.frames else left
+        return config.video.frames or None
+    left = max(0, video.frames - config.video.seek)
+    return min(left, config.video.frames) if config.video.frames else left
 
 
 def _encode(run: Run, stop: StopSignals) -> int:
@@ -343,12 +350,12 @@ def _by_lanes(source: Source, config: Config) -> bool:
 
 def _any_order(source: Source, config: Config) -> bool:
     """Whether frames can be read by number, in any order."""
-    return isinstance(source, RawSource) and source.any_order and not config.ssim
+    return isinstance(source, RawSource) and source.any_order and not config.reports.ssim
 
 
 def _feed_frames(run: Run, stop: StopSignals) -> None:
     """Read and encode frames in order."""
-    source, part = run.source, (run.session.config.seek, run.session.config.frames)
+    source, part = run.source, (run.session.config.video.seek, run.session.config.video.frames)
     frames: Iterator[HostSource] = (
         source.buffers(*part, run.session.pipeline.next_buffer) if isinstance(source, RawSource) else source.frames(*part)
     )
@@ -390,12 +397,13 @@ def _feed_numbers(run: Run, stop: StopSignals, source: RawSource) -> None:
 
 def _numbers(source: RawSource, config: Config) -> range:
     """The numbers of the frames to encode."""
-    return range(config.seek, config.seek + (expected_frames(source.format, config) or 0))
+    return range(config.video.seek, config.video.seek + (expected_frames(source.format, config) or 0))
 
 
 def _left_over(source: RawSource, config: Config) -> int:
     """Bytes after the last complete frame, if the requested frames reach that far."""
-    return source.trailing_bytes() if not config.frames or config.seek + config.frames > (source.format.frames or 0) else 0
+    video = config.video
+    return source.trailing_bytes() if not video.frames or video.seek + video.frames > (source.format.frames or 0) else 0
 
 
 def _drain(run: Run, stop: StopSignals, failure: BaseException | None) -> BaseException | None:
@@ -446,7 +454,7 @@ def _write(run: Run) -> None:
 def _finish(run: Run) -> None:
     """Print the summary and write the files that hold it."""
     stats, seconds = run.session.stats, max(1e-9, run.progress.seconds)
-    used = memory(any(name != "cpu" for name in run.session.config.devices))
+    used = memory(any(name != "cpu" for name in run.session.config.machine.devices))
     for line in [*stats.lines(), *([*stats.why(), *lines(used)] if run.verbose else ())]:
         run.info(line)
     if run.planned is not None and stats.frames:
@@ -471,20 +479,16 @@ def _finish(run: Run) -> None:
 
 def _settings(config: Config) -> dict[str, Any]:
     """The settings in the summary."""
-    return {"width": config.width, "height": config.height, "profile_idc": config.profile_idc,
-            "level_idc": config.level_idc, "device": config.device, "threads": config.threads,
-            "preset": config.preset, "tune": config.tune, "qp": config.qp if config.crf is None else None, "crf": config.crf,
-            "aq_mode": config.aq_mode, "aq_strength": config.aq_strength, "keyint": config.keyint, "ref": config.ref,
-            "merange": config.merange, "subme": config.subme, "slices": config.slices,
-            "partitions": sorted(config.partitions), "cabac": config.cabac,
-            "transform_8x8_mode": config.transform_8x8_mode, "cqm": config.cqm, "chroma_qp_offset": config.chroma_qp_offset}
+    coding, qp = config.coding, config.rate.qp if config.rate.crf is None else None
+    values = {**config.values, "profile_idc": coding.profile_idc, "partitions": sorted(coding.partitions), "qp": qp}
+    return {name: values[name] for name in _SETTINGS}
 
 
 def _nothing(run: Run, config: Config) -> str:
     """The reason why there was no frame to encode."""
-    if config.seek:
+    if config.video.seek:
         has = f"; it has {run.source.format.frames}" if run.source.format.frames is not None else ""
-        return f"{run.name}: no frames after --seek {config.seek}{has}"
+        return f"{run.name}: no frames after --seek {config.video.seek}{has}"
     return f"{run.name}: no frames to encode"
 
 

@@ -27,7 +27,7 @@ def open_sound(name: str, source: Source, config: Config, file: str | None, stac
     if file is None:
         return None
     times = source.times if identity(file, 0) == identity(name, 0) else None
-    sound = Sound(file, lambda: times.start if times is not None else config.seek / config.fps)
+    sound = Sound(file, lambda: times.start if times is not None else config.video.seek / config.video.fps)
     stack.callback(sound.finish)
     return sound
 
@@ -46,8 +46,8 @@ def warnings_after(name: str, times: FrameTimes | None, sink: PacketSink, config
     """Warnings that only the whole input allows."""
     if times is None or not times.is_variable or sink.keeps_times:
         return []
-    return [f"{name} has a variable frame rate, which a plain stream cannot say: it is {config.fps} frames/s throughout; "
-            ".mp4, .mkv and .mov keep the times"]
+    return [f"{name} has a variable frame rate, which a plain stream cannot say: it is {config.video.fps} frames/s "
+            "throughout; .mp4, .mkv and .mov keep the times"]
 
 
 class OutputTimes:
@@ -70,12 +70,12 @@ def notes(name: str, video: VideoFormat, config: Config, option_texts: dict[str,
     lines, named_size = [], size_from_name(name)
     if video.kind == "raw" and named_size and named_size != (video.width, video.height):
         lines.append(f"--input-res {video.width}x{video.height} overrides {named_size[0]}x{named_size[1]} of the file's name")
-    if "fps" in option_texts and video.fps not in (None, config.fps):
-        lines.append(f"--fps {config.fps} overrides {video.fps} of the {'name' if video.kind == 'raw' else 'input'}")
+    if "fps" in option_texts and video.fps not in (None, config.video.fps):
+        lines.append(f"--fps {config.video.fps} overrides {video.fps} of the {'name' if video.kind == 'raw' else 'input'}")
     elif "fps" not in option_texts and video.kind in ("raw", "images"):
         what = "raw video has" if video.kind == "raw" else "images have"
-        lines.append(f"{config.fps} fps are assumed: {what} no frame rate; see --fps" if video.fps is None
-                     else f"{config.fps} fps by the file's name; --fps overrides it")  # fmt: skip
+        lines.append(f"{config.video.fps} fps are assumed: {what} no frame rate; see --fps" if video.fps is None
+                     else f"{config.video.fps} fps by the file's name; --fps overrides it")  # fmt: skip
     return lines
 
 

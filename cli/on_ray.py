@@ -34,8 +34,8 @@ def check_options(texts: Mapping[str, Any]) -> None:
 
 def check_config(config: Config) -> None:
     """OptionError for a stream whose GOPs cannot be coded at once."""
-    if config.gops == 1:
-        name, instead = ("vbv-maxrate", "") if config.vbv_maxrate else ("bitrate", "; with --pass 2 they can")
+    if config.machine.gops == 1:
+        name, instead = ("vbv-maxrate", "") if config.hrd.vbv_maxrate else ("bitrate", "; with --pass 2 they can")
         raise OptionError("with --ray: QPs depend on the sizes of all frames before, so that chunks cannot be encoded "
                           f"at once{instead}", name)
 
@@ -50,10 +50,10 @@ def connect(
 
     ray = stack.enter_context(connected(reports["ray"], quiet=not reports["verbose"]))
     machines = nodes(ray)
-    threads = config.threads if texts.get("threads") not in (None, "0", "auto") else 0
+    threads = config.machine.threads if texts.get("threads") not in (None, "0", "auto") else 0
     share = choose_share(machines, config, texts.get("device", "auto"), threads, reports["ray_gpus"], length)
     several = f"{len(machines)} machines" if len(machines) > 1 else "one machine"
     info(f"Ray {ray.__version__}: {several}, {share.slots(machines)} tasks at once of {share}")
     is_raw = isinstance(source, RawSource) and source.any_order
-    file = file_input(name, source.later, config.seek) if is_raw else None  # type: ignore[attr-defined]
+    file = file_input(name, source.later, config.video.seek) if is_raw else None  # type: ignore[attr-defined]
     return lambda settings, keep: RayPipeline(ray, settings, share, file, keep, warn)

@@ -89,7 +89,7 @@ def choose_share(
     task, None: one if the cluster has some and the device may be one; length: frames of the input, None: unknown.
     DeviceError if no machine has as much.
     """
-    needed = missing_on_gpus(config.me, config.subme, config.cabac)
+    needed = missing_on_gpus(config.coding.me, config.coding.subme, config.coding.cabac)
     has_gpus = any(machine.get("GPU", 0) for machine in machines)
     if gpus and needed:
         raise OptionError(f"{needed[1]} exists for the CPU only; use {needed[2]}, or ray-gpus 0", needed[0])
@@ -100,7 +100,7 @@ def choose_share(
         cpus = int(sum(machine.get("CPU", 0) for machine in machines))
         most = int(max((machine.get("CPU", 0) for machine in machines), default=0))
         threads = 1 if gpus else max(1, min(most, cpus // _units(config, length)))
-        if config.mb_width * config.mb_height <= SMALL:
+        if config.coding.n_mb <= SMALL:
             threads = 1  # rows of small frames are too few for several threads
     share = Share(threads, gpus)
     if not share.slots(machines):
@@ -110,6 +110,6 @@ def choose_share(
 
 def _units(config: Config, length: int | None) -> int:
     """How many chunks there are at least; many if the length is unknown."""
-    if config.first_pass is not None:
-        return len(parts_of(config.first_pass))
-    return 1 << 30 if length is None else max(1, -(-length // config.keyint))
+    if config.rate.first_pass is not None:
+        return len(parts_of(config.rate.first_pass))
+    return 1 << 30 if length is None else max(1, -(-length // config.types.keyint))

@@ -67,7 +67,7 @@ class RayPipeline(ConcurrentGops):
         self._least = least or CHUNK_FRAMES
         self._stream = Stream(uuid.uuid4().hex)
         self._frame_bytes = frame_bytes(config)
-        self._starts = [] if config.first_pass is None else [part.start for part in parts_of(config.first_pass)]
+        self._starts = [] if config.rate.first_pass is None else [part.start for part in parts_of(config.rate.first_pass)]
         self._free: list[np.ndarray] = []
         self._specs: list[FrameSpec] = []  # of the chunk that is filled, as these three
         self._unit = -1
@@ -169,7 +169,7 @@ class RayPipeline(ConcurrentGops):
             frames = self._read(reads)
         else:
             frames = FilePart.of(self._file.path, reads, self._frame_bytes)
-        config = replace(self.config, tuning=None)
+        config = self.config._replace(machine=self.config.machine._replace(tuning=None))
         job = ChunkJob(config, self._number, tuple(self._specs), frames, self._keep)
         self._specs, self._number = [], self._number + 1
         chunk = _Chunk(job, None, reads)

@@ -49,7 +49,7 @@ def first_line(name: str) -> str:
     if name.endswith(".py"):
         paragraph = (ast.get_docstring(ast.parse(text)) or "").partition("\n\n")[0].replace("\n", " ")
     else:
-        mark = "//" if name.endswith((".cu", ".cuh", ".js")) else "#"
+        mark = "//" if name.endswith((".c", ".cu", ".cuh", ".js")) else "#"
         lines = [line.strip() for line in text.splitlines() if not line.startswith("#!")]
         comment = takewhile(lambda line: line.startswith(mark), dropwhile(lambda line: not line, lines))
         paragraph = " ".join(takewhile(bool, (line.removeprefix(mark).strip() for line in comment)))

@@ -102,11 +102,11 @@ def _listed(changes: dict[str, object]) -> str:
 
 def differing() -> list[tuple[str, str, str]]:
     """(option, its default here, that of x264) of the options whose defaults differ."""
-    here = Config.from_options(width=352, height=288, device="cpu")
+    here = Config.from_options(width=352, height=288, device="cpu").values
     return [
-        (f"--{name.replace('_', '-')}", _text(getattr(here, name)), _text(value))
+        (f"--{name.replace('_', '-')}", _text(here[name]), _text(value))
         for name, value in X264_DEFAULTS.items()
-        if getattr(here, name) != value
+        if here[name] != value
     ]
 
 

@@ -8,7 +8,6 @@ import json
 import sys
 import time
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,8 @@ def adapt_ahead() -> None:
     """Adaptive quantisation of a tiny frame in the thread that an encode on a GPU has for it."""
     from .decisions.adaptive_quantisation_async import AsyncAdaptiveQuantisation
 
-    ahead = AsyncAdaptiveQuantisation(replace(Config.from_options(width=32, height=32, device="cpu"), device="cuda"))
+    config = Config.from_options(width=32, height=32, device="cpu")
+    ahead = AsyncAdaptiveQuantisation(config._replace(machine=config.machine._replace(device="cuda")))
     ahead.see([np.zeros(size, np.uint8) for size in ((32, 32), (16, 16), (16, 16))])
     ahead.take(0)()
     ahead.close()
@@ -77,7 +77,7 @@ def compile_all() -> float:
 
 def _encode(options: dict[str, Any]) -> None:
     with Encoder(32, 32, device="cpu", **options) as encoder:
-        for _ in range(2 + encoder.config.bframes):  # B frames lie between two others
+        for _ in range(2 + encoder.config.coding.bframes):  # B frames lie between two others
             encoder.encode(np.zeros((48, 32), np.uint8))
         encoder.flush()
 

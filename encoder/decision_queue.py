@@ -9,7 +9,6 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost
-from ..scheduler.executor import bands
 from ..scheduler.frame_spec import FrameSpec
 from ..scheduler.frames.gpu_sources import GpuSource
 from ..scheduler.threads.dependent_task import Starter
@@ -37,7 +36,7 @@ class DecisionQueue(Generic[AnySource]):
         self._queue: deque[FrameSpec] = deque()  # decided: those that plans look ahead to
         self._planned = config.planned_frames
         self._ready: deque[tuple[FrameSpec, tuple[FrameSpec, ...]]] = deque()  # to be coded, with those ahead
-        self._decider = FrameDecider(config, tuple(bands(config.mb_height, config.slices)), warn, copies, start)
+        self._decider = FrameDecider(config, warn, copies, start)
         self._sources: dict[int, AnySource] = {}  # by display index
         self._ended = False
         self.ahead: tuple[FrameSpec, ...] = ()  # what followed the last frame in coding order when plans took it

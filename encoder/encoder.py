@@ -69,7 +69,7 @@ class Encoder:
         self._session = open_session(config, keep_reconstruction, make=make)
         self._pipeline: FramePipeline = self._session.pipeline
         self.stats = self._session.stats
-        reader.known = Known("", config.width, config.height)
+        reader.known = Known("", config.coding.width, config.coding.height)
 
     @property
     def headers(self) -> bytes:

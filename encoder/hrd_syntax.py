@@ -33,9 +33,9 @@ def hrd_parameters(config: Config, buffer: Buffer) -> Hrd:
         cpb_size_scale=size_scale,
         bit_rate_value_minus1=[rate - 1],
         cpb_size_value_minus1=[size - 1],
-        cbr_flag=[int(config.nal_hrd == "cbr")],
+        cbr_flag=[int(config.hrd.nal_hrd == "cbr")],
         initial_cpb_removal_delay_length_minus1=_length(CLOCKS * buffer.size // buffer.rate) - 1,
-        cpb_removal_delay_length_minus1=_length(2 * config.keyint) - 1,
+        cpb_removal_delay_length_minus1=_length(2 * config.types.keyint) - 1,
         dpb_output_delay_length_minus1=_OUTPUT_LENGTH - 1,
         time_offset_length=0,
     )

@@ -26,24 +26,28 @@ def info_sei(config: Config) -> bytes:
 
 def info_text(config: Config) -> str:
     """Name, version and options. Options that leave the stream as it is are absent: same stream, same text."""
-    values = {row.name: getattr(config, row.name) for row in OPTIONS if _shapes_the_stream(row.name, row.scope, row.group)}
-    values["deblock"] = f"{int(config.deblock)}:{config.deblock_alpha}:{config.deblock_beta}"
-    values["cqm"] = values["cqm"] if config.cqm == "jvt" else "file" if config.has_scaling_lists else None
-    values |= {"cabac": config.cabac, "8x8dct": config.transform_8x8_mode, "weightb": config.weightb, "mbtree": config.mbtree}
-    values |= {} if config.bframes else dict.fromkeys(_OF_B_FRAMES)
-    values |= dict.fromkeys(_OF_CRF) if config.crf is None else {"qp": None}
-    values |= {} if config.buffer else dict.fromkeys(_OF_BUFFER)
-    values |= {"crf": None} if config.bitrate else dict.fromkeys(_OF_BITRATE)
-    values |= {**dict.fromkeys(_OF_PASS), "pass": None if config.first_pass is None else 2, "crf_max": config.crf_max or None}
-    values |= {} if config.aq_mode else dict.fromkeys(_OF_AQ)
-    values |= {"qpfile": "file" if config.qpfile else None, "zones": _zones(config)}
+    coding, rate = config.coding, config.rate
+    settings = config.values
+    values = {row.name: settings[row.name] for row in OPTIONS if _shapes_the_stream(row.name, row.scope, row.group)}
+    values["deblock"] = f"{int(coding.deblock)}:{coding.deblock_alpha}:{coding.deblock_beta}"
+    values["cqm"] = values["cqm"] if config.stream.cqm == "jvt" else "file" if coding.has_scaling_lists else None
+    values |= {"cabac": coding.cabac, "8x8dct": coding.transform_8x8_mode, "weightb": coding.weightb}
+    values["mbtree"] = rate.mbtree
+    values |= {} if coding.bframes else dict.fromkeys(_OF_B_FRAMES)
+    values |= dict.fromkeys(_OF_CRF) if rate.crf is None else {"qp": None}
+    values |= {} if config.hrd.buffer else dict.fromkeys(_OF_BUFFER)
+    values |= {"crf": None} if rate.bitrate else dict.fromkeys(_OF_BITRATE)
+    values |= {**dict.fromkeys(_OF_PASS), "pass": None if rate.first_pass is None else 2}
+    values["crf_max"] = config.hrd.crf_max or None
+    values |= {} if coding.aq_mode else dict.fromkeys(_OF_AQ)
+    values |= {"qpfile": "file" if config.types.qpfile else None, "zones": _zones(config)}
     options = " ".join(f"{name}={_text(value)}" for name, value in values.items() if value is not None)
     return f"h264lite {__version__} - H.264/AVC encoder - options: {options}"
 
 
 def _zones(config: Config) -> str | None:
-    rates = [f"b={float(zone.rate):g}" if zone.qp is None else f"q={zone.qp}" for zone in config.zones]
-    return "/".join(f"{zone.first},{zone.last},{rate}" for zone, rate in zip(config.zones, rates)) or None
+    rates = [f"b={float(zone.rate):g}" if zone.qp is None else f"q={zone.qp}" for zone in config.rate.zones]
+    return "/".join(f"{zone.first},{zone.last},{rate}" for zone, rate in zip(config.rate.zones, rates)) or None
 
 
 def _shapes_the_stream(name: str, scope: str, group: str) -> bool:

@@ -16,7 +16,7 @@ def make_pipeline(
     from .pipeline import Pipeline  # after the start of worker processes; tests put another one in its place
 
     lanes = count_lanes(config, frames)
-    if len(config.devices) > 1:
+    if len(config.machine.devices) > 1:
         from .workers.process import end_early
         from .workers.workers import Workers, uses_workers
 

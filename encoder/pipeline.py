@@ -1,6 +1,6 @@
-"""The pipeline of one device: decides about each frame, sends it through the executor, writes its NAL units.
+"""The pipeline of one device: sends each frame through the executor, as its FrameSpec says, and writes its NAL units.
 
-    source -> FrameSpec (decisions/) -> executor.encode(spec, frame) -> slice writer -> EncodedFrame
+    source, spec -> CodingDecider -> executor.encode(spec, frame) -> slice writer -> EncodedFrame
 """
 
 import threading
@@ -8,7 +8,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,37 +17,29 @@ from ..jit.compiling import clock
 from ..process import start_threads
 from ..scheduler.check import TwinDiffers
 from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost, pause, turn
-from ..scheduler.executor import bands
-from ..scheduler.frame_spec import FrameSpec
-from ..scheduler.frames.device_frame import DeviceFrame, GpuSource
+from ..scheduler.frame_spec import FrameSpec, P
+from ..scheduler.frames.device_frame import DeviceFrame
 from ..scheduler.frames.frame import Frame, HostFrame, SourceBuffer
 from ..scheduler.frames.frame_executor import FrameExecutor
 from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.threads.watchdog import LimitError, Stuck
 from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
-from .decisions.frame_decider import FrameDecider
-from .decisions.size_feedback import RATE_LAG
+from .decisions.coding_decider import CodingDecider
+from .decisions.frame_order import FrameOrder
 from .errors import DeviceError, DeviceLost, Error, RefusedFrame
 from .files.read_ahead import Read
 from .frame_pipeline import EncodedFrame, FramePipeline
 from .frames.device_frame import check_device
 from .frames.source import HostSource, Planes, Source, check_range, outside_text, planes_of
 from .hrd_syntax import filler_data
-from .settings.coding import coding_settings
 from .settings.config import Config, with_bt709
-from .settings.frame_requests import Request
+from .settings.frame_requests import IDR, Request
 from .slice_writer import SliceWriter
 from .statistics import SUMMED
 from .warm_up import compile_in_background, load_for_gpu, loaded_for_gpu
 
-if TYPE_CHECKING:  # imported where settings ask for them
-    from .decisions.buffer_control import BufferControl
-    from .decisions.rate_control import RateControl
-    from .decisions.weights import Sums, Weighting
-
 FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `public_error`
-_MOST_IN_FLIGHT = 24  # frames
 _NO_TURN = nullcontext()
 
 
@@ -68,29 +59,25 @@ class Pipeline(FramePipeline):
         self.config = config
         self.trace = trace
         self.keep_reconstruction = keep_reconstruction
-        slices = tuple(bands(config.mb_height, config.slices))
         self.writer = SliceWriter(config)
-        self._loading = threading.Thread(target=load_for_gpu, args=(config.device == "hybrid",), daemon=True)
-        if config.device != "cpu" and not loaded_for_gpu(config.device == "hybrid"):
+        self._loading = threading.Thread(target=load_for_gpu, args=(config.machine.device == "hybrid",), daemon=True)
+        if config.machine.device != "cpu" and not loaded_for_gpu(config.machine.device == "hybrid"):
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
-        self._warn = warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
-        self.frame_decider = FrameDecider(config, slices, warn)
-        self._rate, self._control, self._weighting = _controls(config, warn)
-        self._warned: set[str] = set()  # promises of the buffer that were not kept
+        warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
+        self.decider = CodingDecider(config, warn)
         try:
-            most_in_flight = _MOST_IN_FLIGHT if self._rate is None else RATE_LAG - 1
             self.executor: FrameExecutor[EncodedFrame] = FrameExecutor(
-                coding_settings(config, slices), keep_reconstruction, most_in_flight, warn, trace
+                config.coding, config.machine, keep_reconstruction, self.decider.most_in_flight, warn, trace
             )
         except FAILURES as error:
             error_type = DeviceError if isinstance(error, DeviceUnavailable) else Error
             raise (
-                Error(str(error)) if isinstance(error, LimitError) else error_type(f"device {config.device}: {error}")
+                Error(str(error)) if isinstance(error, LimitError) else error_type(f"device {config.machine.device}: {error}")
             ) from None
         self.done: list[EncodedFrame] = []  # not fetched yet; an interrupt may duplicate the last one
         self._taken: list[EncodedFrame] = []
         self._read_buffer: np.ndarray | None = None  # where Reads are read if frames have none
-        if config.device != "cuda":
+        if config.machine.device != "cuda":
             compile_in_background(config)
 
     @property
@@ -105,14 +92,12 @@ class Pipeline(FramePipeline):
         return self.writer.parameter_sets
 
     def request(self, request: Request | None) -> None:
-        self.frame_decider.requests.of_caller(request)
+        self.decider.request(request)
 
     def encode(
         self, source: Source, spec: FrameSpec | None = None, ahead: Sequence[FrameSpec] = ()
     ) -> list[EncodedFrame]:  # fmt: skip
-        """spec: of a caller that decides about frames itself (Gops, ReorderingPipeline); else `frame_decider` decides. ahead:
-        the frames that follow, for the plan of a buffer.
-        """
+        """spec: of a caller that decides about waiting frames (Gops, ReorderingPipeline), and ahead: those that follow it."""
         with turn if self.on_gpu else _NO_TURN:
             frame = self._next_frame()
             try:
@@ -124,7 +109,7 @@ class Pipeline(FramePipeline):
 
     def _load(self, frame: Frame, source: HostSource | Read) -> Sequence[np.ndarray]:
         """Put a source into the frame; its planes, uint8 of display size."""
-        ring, display = self.executor.ring, self.config.display
+        ring, display = self.executor.ring, self.config.coding.display
         if not isinstance(source, tuple | np.ndarray):
             source = self._read(source)
         elif isinstance(source, RgbFrame):
@@ -148,7 +133,7 @@ class Pipeline(FramePipeline):
         buffer = self.next_buffer()
         if buffer is None:
             if self._read_buffer is None:
-                self._read_buffer = np.empty(sum(height * width for height, width in self.config.display), np.uint8)
+                self._read_buffer = np.empty(sum(height * width for height, width in self.config.coding.display), np.uint8)
             buffer = self._read_buffer
         with pause if self.on_gpu else _NO_TURN:
             read(buffer)
@@ -167,7 +152,7 @@ class Pipeline(FramePipeline):
     ) -> list[EncodedFrame]:  # fmt: skip
         """A frame in the memory of the executor's device, or one that `enter_on_gpu` has copied to a buffer there."""
         if source.buffered is None:
-            source = self.enter_on_gpu(source, self.config.weightp > 0 or self.config.aq_mode > 0)
+            source = self.enter_on_gpu(source, self.config.coding.weightp > 0 or self.config.coding.aq_mode > 0)
         elif not self.executor.on_gpu:
             raise DeviceLost("the GPU is lost; source frames on it are lost too")
         assert isinstance(frame, HostFrame)
@@ -212,8 +197,9 @@ class Pipeline(FramePipeline):
 
     def compile(self, stages: Sequence[str]) -> None:
         """Run stages on an empty frame to compile their kernels."""
-        self.frame_decider.decide_fixed()
-        self.executor.compile(self.frame_decider.decide_fixed(), stages)
+        order = FrameOrder(self.config)
+        order.add(IDR)
+        self.executor.compile(order.add(P)[0], stages)
 
     def _next_frame(self) -> Frame:
         """The frame to load. If an interrupt left too many in flight, some are finished first."""
@@ -223,71 +209,47 @@ class Pipeline(FramePipeline):
         return executor.ring.next()
 
     def _encode(
-        self, frame: Frame, spec: FrameSpec | None, planes: Sequence[np.ndarray], ahead: Sequence[FrameSpec] = ()
+        self, frame: Frame, spec: FrameSpec | None, planes: Sequence[np.ndarray], ahead: Sequence[FrameSpec]
     ) -> list[EncodedFrame]:
-        """planes: the source, uint8 of display size; empty if it is on the GPU. ahead: see `encode`."""
-        executor = self.executor
+        """planes: the source, uint8 of display size; empty if it is on the GPU. spec, ahead: see `encode`."""
+        decider = self.decider
         try:
-            spec = self.frame_decider.decide_fixed() if spec is None else spec
-            if self._rate is not None:
-                self._finish(self._rate.lag(spec.coding_index) - 1)
-                spec, ahead = self._rate.assign_qp(spec, ahead)
-            if self._weighting is not None:
-                from .decisions.weights import frame_sums
-
-                spec = self._weighting.of(spec, frame_sums(planes) if planes else self._sums_on_gpu(frame))
-            if self.config.aq_mode and not spec.mb_qp:
-                from .decisions.adaptive_quantisation import AqSettings, with_mb_qp
-
-                energy, limits = self._energies(frame, planes), (self.config.qpmin, self.config.qpmax)
-                spec = with_mb_qp(spec, energy, AqSettings.of(self.config), *limits)
-            if self._control is not None:
-                self._encode_to_fit(self._control, spec, frame, ahead)
+            spec = decider.next() if spec is None else spec
+            if (lag := decider.lag(spec)) is not None:
+                self._finish(lag - 1)
+            spec = decider.complete(spec, ahead, frame, planes)
+            if decider.has_buffer:
+                self._code_to_fit(frame, spec)
             else:
-                frame.headers, frame.sei = self.writer.headers(spec), self.writer.sei(None)
-                executor.encode(spec, frame, self._write)
-            return self._finished(0 if self.config.waits_for_packets else executor.ring.in_flight)
+                self._code(frame, spec)
+            return self._finished(0 if self.config.machine.waits_for_packets else self.executor.ring.in_flight)
         except FAILURES as error:
             raise public_error(error) from None
 
-    def _encode_to_fit(
-        self, control: "BufferControl", spec: FrameSpec, frame: Frame, ahead: Sequence[FrameSpec]
-    ) -> None:
-        """Encode a frame until it fits the buffer; see BufferControl. It is then finished, and with its filler data."""
-        executor, tried = self.executor, control.first(spec, ahead)
+    def _code(self, frame: Frame, spec: FrameSpec) -> None:
+        """Start a frame."""
+        frame.headers, frame.sei = self.writer.headers(spec), self.writer.sei(self.decider.times())
+        self.executor.encode(spec, frame, self._write)
+
+    def _code_to_fit(self, frame: Frame, spec: FrameSpec) -> None:
+        """Code a frame until it fits the buffer; see BufferControl. It is then finished, and with its filler data."""
+        executor, decider = self.executor, self.decider
         try:
             while True:
-                frame.headers, frame.sei = self.writer.headers(tried), self.writer.sei(control.times())
-                executor.encode(tried, frame, self._write)
+                self._code(frame, spec)
                 coded: EncodedFrame = executor.in_flight[-1].result()
-                again = control.again(coded.bits)
-                if again is None:
+                higher = decider.again(coded.bits)
+                if higher is None:
                     break
                 executor.take_back()
-                tried = again
+                spec = higher
         except BaseException:
             executor.in_flight.clear()  # a frame that may not fit leaves; the stream ends before it
             raise
-        coded.in_buffer = in_buffer = control.take(coded.bits)
+        coded.in_buffer = in_buffer = decider.take(spec, coded.bits)
         coded.data += filler_data(in_buffer.filler)
         if coded.bits_by_kind is not None and in_buffer.filler:
             coded.bits_by_kind = coded.bits_by_kind[0] + 8 * in_buffer.filler, *coded.bits_by_kind[1:]
-        for promise, text in control.broken(in_buffer, coded.bits).items():
-            if promise not in self._warned:
-                self._warned.add(promise)
-                self._warn(f"frame {spec.display_index} has {text}")
-
-    def _energies(self, frame: Frame, planes: Sequence[np.ndarray]) -> np.ndarray:
-        """See with_mb_qp. planes: see `_encode`."""
-        from .decisions.adaptive_quantisation import energies
-
-        return energies(frame.wide_planes()) if planes else _buffered(frame).energies()
-
-    def _sums_on_gpu(self, frame: Frame) -> "Sums":
-        """See Weighting.of, for a source on the GPU."""
-        from .decisions.weights import sums_of_blocks
-
-        return sums_of_blocks(_buffered(frame).sums(), self.config.width, self.config.height)
 
     def set_bt709(self, begun: bool = False) -> None:
         """begun: frames of the stream were entered, if not in this pipeline."""
@@ -323,14 +285,14 @@ class Pipeline(FramePipeline):
             is_qp_asked=spec.is_qp_asked,
             over_factor=spec.over_factor,
             predicted=spec.predicted,
-            mean_qp=_mean_qp(spec) if self.config.pass_ else 0,
+            mean_qp=_mean_qp(spec) if self.config.rate.pass_ else 0,
             data=data,
             mb_counts=frame_totals[6:],
-            transform_8x8=int(np.count_nonzero(frame.transform_8x8)) if self.config.transform_8x8_mode else 0,
+            transform_8x8=int(np.count_nonzero(frame.transform_8x8)) if self.config.coding.transform_8x8_mode else 0,
             ssd=tuple(ssd),
             sums=[int(frame.results[name].sum()) for name in SUMMED],
             bits=8 * len(data),
-            bits_by_kind=self._bits_by_kind(frame, 8 * len(data)) if self.config.bits_by_kind else None,
+            bits_by_kind=self._bits_by_kind(frame, 8 * len(data)) if self.config.coding.bits_by_kind else None,
             stage_seconds=frame.stage_seconds,
             reconstruction=self._reconstruction(frame) if self.keep_reconstruction else None,
             refused=frame.refused,
@@ -341,11 +303,11 @@ class Pipeline(FramePipeline):
         from ..cpu_simd.entropy.bits_by_kind import CHROMA, LUMA, N_KINDS, UNIT, VECTORS, bits_by_kind  # few encodes need it
 
         spec, config, kinds = frame.spec, self.config, np.empty(N_KINDS, np.int64)
-        rows = np.array([*(row0 for row0, _ in spec.slices), config.mb_height], np.int32)
+        rows = np.array([*(row0 for row0, _ in spec.slices), config.coding.mb_height], np.int32)
         macroblocks = Macroblocks(*(frame.results[name] for name in Macroblocks._fields))
-        tools = CodingTools(config.trellis, int(config.transform_8x8_mode), int(config.cabac))
-        n_ref1 = spec.n_ref1 if config.has_b_frames else None
-        bits_by_kind(rows, frame.frame_params, Entries(spec.n_ref, n_ref1), config.mb_width, macroblocks, tools, kinds)
+        tools = CodingTools(config.coding.trellis, int(config.coding.transform_8x8_mode), int(config.coding.cabac))
+        n_ref1 = spec.n_ref1 if config.coding.has_b_frames else None
+        bits_by_kind(rows, frame.frame_params, Entries(spec.n_ref, n_ref1), config.coding.mb_width, macroblocks, tools, kinds)
         vectors, luma, chroma = ((kinds[[VECTORS, LUMA, CHROMA]] + UNIT // 2) // UNIT).tolist()
         return bits - vectors - luma - chroma, vectors, luma, chroma
 
@@ -365,8 +327,7 @@ class Pipeline(FramePipeline):
             if coded.refused:
                 in_flight.clear()
                 raise RefusedFrame(outside_text(coded.index))
-            if self._rate is not None:
-                self._rate.add(coded.coding_index, coded.bits)
+            self.decider.learn(coded.coding_index, coded.bits)
             self.done.append(coded)
             if self.trace is not None:
                 self.trace.add(HOST, "loop", "wait", start, time.perf_counter() - start, coded.index)
@@ -375,35 +336,10 @@ class Pipeline(FramePipeline):
     def _reconstruction(self, frame: Frame) -> Planes:
         """A copy of the decoded frame, cropped as in the SPS."""
         assert frame.decoded is not None
-        pad, width, height = self.config.pad, self.config.output_width, self.config.output_height
+        pad, width, height = self.config.coding.pad, self.config.coding.output_width, self.config.coding.output_height
         luma, chroma = frame.decoded
         cb, cr = chroma[:, pad // 2 :, pad // 2 :][:, : height // 2, : width // 2].copy()
         return luma[pad : pad + height, pad : pad + width].copy(), cb, cr
-
-
-def _controls(
-    config: Config, warn: Callable[[str], None]
-) -> "tuple[RateControl | None, BufferControl | None, Weighting | None]":
-    """What the settings ask for of rate control, buffer control and weighted prediction."""
-    rate = control = weighting = None
-    if config.bitrate:
-        from .decisions.rate_control import RateControl
-
-        rate = RateControl(config)
-    if config.first_pass is not None:
-        from .decisions.second_pass import far_off
-
-        if said := far_off(config):
-            warn(said)
-    if config.buffer is not None:
-        from .decisions.buffer_control import BufferControl
-
-        control = BufferControl(config)
-    if config.weightp:
-        from .decisions.weights import Weighting
-
-        weighting = Weighting(config.repeats_references)
-    return rate, control, weighting
 
 
 def _mean_qp(spec: FrameSpec) -> int:
@@ -411,12 +347,6 @@ def _mean_qp(spec: FrameSpec) -> int:
     from .decisions.adaptive_quantisation import mean_qp
 
     return mean_qp(spec)
-
-
-def _buffered(frame: Frame) -> GpuSource:
-    """The buffer of a source on the GPU that is measured there."""
-    assert isinstance(frame, HostFrame) and frame.device_source is not None and frame.device_source.buffered is not None
-    return frame.device_source.buffered
 
 
 def public_error(error: BaseException) -> Error:

@@ -6,7 +6,6 @@
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 
 import numpy as np
 
@@ -36,17 +35,17 @@ class ReorderingPipeline(FramePipeline):
     ) -> None:  # fmt: skip
         from .pipeline import Pipeline
 
-        self._display, self._mb_height = config.display, config.mb_height
+        self._display, self._mb_height = config.coding.display, config.coding.mb_height
         self._next: deque[SourceBuffer] = deque()  # of the next frames
         self._free: deque[SourceBuffer] = deque()
         self._done: list[EncodedFrame] = []  # of this call, by frames before the last one
         self._pipeline = Pipeline(config, keep_reconstruction, warn, trace)
         self._exchanges = self._pipeline.executor.ring.exchanges
-        self._evenly = self._exchanges and not config.waits_for_packets
+        self._evenly = self._exchanges and not config.machine.waits_for_packets
         self._turn: AbstractContextManager[None] = turn if self._pipeline.on_gpu else nullcontext()
         cpu = self._pipeline.executor.threads_of_cpu
         if not self._pipeline.on_gpu:  # of a GPU that cannot be used, or by the plan: decisions are the CPU's, too
-            config = replace(config, devices=("cpu",))
+            config = config._replace(machine=config.machine._replace(devices=("cpu",)))
         self._decisions: DecisionQueue[SourceBuffer | DeviceFrame]
         if cpu is not None and config.decides_beside:
             self._decisions = ThreadedDecisionQueue(config, warn, cpu)

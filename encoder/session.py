@@ -33,8 +33,8 @@ class Session:
 
     def __init__(self, config: Config, pipeline: FramePipeline) -> None:
         self.config, self.pipeline = config, pipeline
-        self.stats = Statistics(config.width, config.height, config.fps, config.psnr, config.ssim)
-        self._pass_file = PassFile(config) if config.pass_ in WRITING else None  # gets all frames
+        self.stats = Statistics(config.coding.width, config.coding.height, config.video.fps, *config.reports)
+        self._pass_file = PassFile(config.values) if config.rate.pass_ in WRITING else None  # gets all frames
         self.state = OPEN
         self.ready: list[tuple[EncodedFrame, FrameRow]] = []  # finished, in coding order, not handed out yet
         self._n_handed_out = 0  # frames handed out
@@ -45,7 +45,7 @@ class Session:
     @property
     def takes_gpu_frames(self) -> bool:
         """Whether sources may be DeviceFrames: there is a GPU, one GOP at a time, and no option needs them on the host."""
-        return self.config.device != "cpu" and not self.config.needs_host_frames and self.pipeline.on_gpu
+        return self.config.machine.device != "cpu" and not self.config.reports.needs_host_frames and self.pipeline.on_gpu
 
     def headers(self) -> bytes:
         """See FramePipeline."""
@@ -55,7 +55,7 @@ class Session:
     def encode_from(self, chunk: Chunk, k: int, request: Request | None = None) -> None:
         """`encode` for frame k of a chunk; InputError if it does not fit this encoder."""
         self.require(OPEN)
-        chunk.check_size(self.config.width, self.config.height)
+        chunk.check_size(self.config.coding.width, self.config.coding.height)
         self.encode(chunk.source(k), request)
 
     def encode(self, source: Source, request: Request | None = None) -> None:
@@ -132,7 +132,7 @@ class Session:
     def _encode(self, source: Source, request: Request | None) -> Sequence[EncodedFrame]:
         if isinstance(source, DeviceFrame):
             self._check_gpu_frame()
-        elif self.config.ssim:
+        elif self.config.reports.ssim:
             source = self._measured(source)
         if request is None:
             return self.pipeline.encode(source)
@@ -145,10 +145,10 @@ class Session:
     def _check_gpu_frame(self) -> None:
         """InputError if frames must lie on the host."""
         config = self.config
-        if config.device == "cpu":
-            raise InputError(f"a frame on a GPU, and this encoder runs on the CPU ({config.device_reason}): copy it "
+        if config.machine.device == "cpu":
+            raise InputError(f"a frame on a GPU, and this encoder runs on the CPU ({config.machine.device_reason}): copy it "
                              "to the host, or take device='cuda'")
-        if name := config.needs_host_frames:
+        if name := config.reports.needs_host_frames:
             raise InputError(f"{name} needs the frames on the host: copy them there, or do without {name}")
 
     def _measured(self, source: HostSource | Read) -> Source:
@@ -159,7 +159,7 @@ class Session:
             check_range(source, is_outside, self.stats.frames)
             self.pipeline.set_bt709()
             source = planes
-        luma, *_ = planes_of(source, self.config.display)
+        luma, *_ = planes_of(source, self.config.coding.display)
         self.stats.expect(luma)
         return source
 
@@ -205,7 +205,7 @@ def open_session(
     length: in any case; None = unknown. make: makes the pipeline by settings, and whether reconstructions are kept, in place
     of make_pipeline.
     """
-    keep = keep_reconstruction or config.ssim
+    keep = keep_reconstruction or config.reports.ssim
     with gc_paused():
         from .make_pipeline import make_pipeline  # compiles nothing
 

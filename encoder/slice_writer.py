@@ -6,6 +6,7 @@ import numpy as np
 
 from ..cpu_simd.entropy.entropy import begin_slice
 from ..cpu_simd.layout import CHROMA_WEIGHTED, ENTRY_BYTES, LUMA_WEIGHTED
+from ..scheduler.coding_settings import CodingSettings
 from ..scheduler.frame_spec import MOST_NEEDED, FrameSpec, SliceHeaders, Weights
 from ..scheduler.frames.frame import Frame
 from ..standard.bits import (
@@ -62,21 +63,22 @@ def sequence_parameter_set(config: Config) -> Sps:
     """7.4.2.1: progressive; without B frames output order is decoding order (pic_order_cnt_type 2). Baseline is Constrained
     Baseline.
     """
-    right, bottom = config.crop
-    scaling = scaling_syntax(config.scaling_lists)
+    coding = config.coding
+    right, bottom = coding.crop
+    scaling = scaling_syntax(coding.scaling_lists)
     return Sps(
-        profile_idc=config.profile_idc,
+        profile_idc=coding.profile_idc,
         seq_scaling_matrix_present_flag=int(scaling is not None),
         scaling=scaling or ScalingMatrix(),
-        constraint_set0_flag=int(config.profile_idc == BASELINE),
-        constraint_set1_flag=int(config.profile_idc != HIGH),
-        level_idc=config.level_idc,
-        log2_max_frame_num_minus4=log2_max_frame_num(config) - 4,
-        pic_order_cnt_type=0 if config.bframes else 2,
+        constraint_set0_flag=int(coding.profile_idc == BASELINE),
+        constraint_set1_flag=int(coding.profile_idc != HIGH),
+        level_idc=config.stream.level_idc,
+        log2_max_frame_num_minus4=log2_max_frame_num(coding) - 4,
+        pic_order_cnt_type=0 if coding.bframes else 2,
         log2_max_pic_order_cnt_lsb_minus4=LOG2_MAX_PIC_ORDER_CNT_LSB - 4,
-        max_num_ref_frames=config.dpb_frames,
-        pic_width_in_mbs_minus1=config.mb_width - 1,
-        pic_height_in_map_units_minus1=config.mb_height - 1,
+        max_num_ref_frames=coding.dpb_frames,
+        pic_width_in_mbs_minus1=coding.mb_width - 1,
+        pic_height_in_map_units_minus1=coding.mb_height - 1,
         direct_8x8_inference_flag=1,
         frame_cropping_flag=int(right + bottom > 0),
         frame_crop_right_offset=right // 2,
@@ -88,28 +90,29 @@ def sequence_parameter_set(config: Config) -> Sps:
 
 def _vui(config: Config) -> Vui:
     """Annex E: sample aspect ratio, colour and timing of the options; the reordering, so that decoders output early."""
+    video, hrd = config.video, config.hrd
     vui = Vui(
         timing_info_present_flag=1,
-        num_units_in_tick=config.fps.denominator,
-        time_scale=2 * config.fps.numerator,  # a tick is a field
-        fixed_frame_rate_flag=int(config.fixed_frame_rate),
+        num_units_in_tick=video.fps.denominator,
+        time_scale=2 * video.fps.numerator,  # a tick is a field
+        fixed_frame_rate_flag=int(video.fixed_frame_rate),
         bitstream_restriction_flag=1,
-        max_num_reorder_frames=config.max_num_reorder_frames,
-        max_dec_frame_buffering=config.dpb_frames,
+        max_num_reorder_frames=config.coding.max_num_reorder_frames,
+        max_dec_frame_buffering=config.coding.dpb_frames,
     )
-    vui.pic_struct_present_flag = int(config.pic_struct)
-    if config.buffer is not None and config.nal_hrd != "none":
-        vui.nal_hrd_parameters_present_flag, vui.nal_hrd = 1, hrd_parameters(config, config.buffer)
-    if config.sar is not None:
+    vui.pic_struct_present_flag = int(hrd.pic_struct)
+    if hrd.buffer is not None and hrd.nal_hrd != "none":
+        vui.nal_hrd_parameters_present_flag, vui.nal_hrd = 1, hrd_parameters(config, hrd.buffer)
+    if video.sar is not None:
         vui.aspect_ratio_info_present_flag = 1
         vui.aspect_ratio_idc = EXTENDED_SAR
-        vui.sar_width, vui.sar_height = config.sar
-    colour = (config.colorprim, config.transfer, config.colormatrix)
+        vui.sar_width, vui.sar_height = video.sar
+    colour = (video.colorprim, video.transfer, video.colormatrix)
     described = any(value is not None for value in colour)
-    if described or config.videoformat is not None or config.range is not None:
+    if described or video.videoformat is not None or video.range is not None:
         vui.video_signal_type_present_flag = 1
-        vui.video_format = 5 if config.videoformat is None else config.videoformat
-        vui.video_full_range_flag = config.range or 0
+        vui.video_format = 5 if video.videoformat is None else video.videoformat
+        vui.video_full_range_flag = video.range or 0
     if described:
         vui.colour_description_present_flag = 1
         vui.colour_primaries, vui.transfer_characteristics, vui.matrix_coefficients = (
@@ -118,25 +121,25 @@ def _vui(config: Config) -> Vui:
     return vui
 
 
-def log2_max_frame_num(config: Config) -> int:
+def log2_max_frame_num(coding: CodingSettings) -> int:
     """log2_max_frame_num (7.4.2.1.1): lists that repeat a frame say MaxFrameNum - 1 for it (8.2.4.3.1)."""
-    if not config.repeats_references or config.bframes:
+    if not coding.repeats_references or coding.bframes:
         return LOG2_MAX_FRAME_NUM
-    return 4 if config.ref < 16 else 5
+    return 4 if coding.ref < 16 else 5
 
 
-def picture_parameter_set(config: Config) -> Pps:
-    """7.4.2.2: one slice group; pic_init_qp is that of P frames, so that their slice_qp_delta is 0."""
-    default_deblocking = config.disable_deblocking_idc == config.deblock_alpha == config.deblock_beta == 0
+def picture_parameter_set(coding: CodingSettings, qp: int) -> Pps:
+    """7.4.2.2: one slice group; pic_init_qp is `qp`, that of P frames, so that their slice_qp_delta is 0."""
+    default_deblocking = coding.disable_deblocking_idc == coding.deblock_alpha == coding.deblock_beta == 0
     return Pps(
-        entropy_coding_mode_flag=int(config.cabac),
-        num_ref_idx_l0_default_active_minus1=config.ref - 1,
-        weighted_pred_flag=int(config.weightp > 0),
-        weighted_bipred_idc=WEIGHTED_BIPRED_IMPLICIT * config.weightb,
-        pic_init_qp_minus26=config.qp - 26,
-        chroma_qp_index_offset=config.chroma_qp_offset,
+        entropy_coding_mode_flag=int(coding.cabac),
+        num_ref_idx_l0_default_active_minus1=coding.ref - 1,
+        weighted_pred_flag=int(coding.weightp > 0),
+        weighted_bipred_idc=WEIGHTED_BIPRED_IMPLICIT * coding.weightb,
+        pic_init_qp_minus26=qp - 26,
+        chroma_qp_index_offset=coding.chroma_qp_offset,
         deblocking_filter_control_present_flag=int(not default_deblocking),
-        transform_8x8_mode_flag=int(config.transform_8x8_mode),
+        transform_8x8_mode_flag=int(coding.transform_8x8_mode),
     )
 
 
@@ -153,10 +156,10 @@ class SliceWriter:
     """Writes frames of one sequence; keeps no state of a frame, so that several can be written at once."""
 
     def __init__(self, config: Config) -> None:
-        self.config = config
+        self.config, self.coding = config, config.coding
         self.sps = sequence_parameter_set(config)
-        self._log2_max_frame_num = log2_max_frame_num(config)
-        self.pps = picture_parameter_set(config)
+        self._log2_max_frame_num = log2_max_frame_num(config.coding)
+        self.pps = picture_parameter_set(config.coding, config.rate.qp)
         self._headers: dict[tuple[object, ...], SliceHeaders] = {}
         self.parameter_sets = nal_unit(NAL_SPS, MOST_NEEDED, write_sps(self.sps)) + nal_unit(
             NAL_PPS, MOST_NEEDED, write_pps(self.pps)
@@ -171,8 +174,8 @@ class SliceWriter:
         for n, (row0, row1) in enumerate(spec.slices):
             units += [start_of_nal_unit(unit_type, ref_idc, long_start_code=not units), self._payload(frame, n, row0, row1)]
             size += 1 + len(units[-1])
-        if self.config.cabac:
-            bins, n_mb = int(frame.slice_bins[: len(spec.slices)].sum()), self.config.mb_width * self.config.mb_height
+        if self.coding.cabac:
+            bins, n_mb = int(frame.slice_bins[: len(spec.slices)].sum()), self.coding.n_mb
             units.append(cabac_zero_words(bins, size, n_mb))
         return b"".join(units)
 
@@ -183,13 +186,13 @@ class SliceWriter:
     def _units_before_slices(self, spec: FrameSpec, sei: bytes = b"") -> list[bytes]:
         """7.4.1.2.3: delimiter, parameter sets, SEI, in this order, as far as the frame has them; sei: RBSP of its times."""
         units = []
-        if self.config.aud:
+        if self.config.stream.aud:
             units.append(nal_unit(NAL_AUD, 0, write_access_unit_delimiter(PRIMARY_PIC_TYPES[spec.frame_type])))
         if spec.is_idr:
             units.append(self.parameter_sets)
         if sei:
             units.append(nal_unit(NAL_SEI, 0, sei, long_start_code=not units))
-        if self.config.info_sei and spec.coding_index == 0:
+        if self.config.stream.info_sei and spec.coding_index == 0:
             units.append(nal_unit(NAL_SEI, 0, info_sei(self.config), long_start_code=False))
         return units
 
@@ -200,7 +203,7 @@ class SliceWriter:
         header_key = (
             spec.frame_type, spec.is_idr, spec.is_idr * spec.idr_pic_id, spec.is_reference,
             (len(spec.list0), spec.duplicates), spec.qp, spec.cabac_init_idc, spec.slices, spec.weights,
-            relations(spec) if self.config.bframes else (),
+            relations(spec) if self.coding.bframes else (),
         )  # fmt: skip
         if header_key not in self._headers:
             if len(self._headers) == MOST_KINDS:
@@ -208,7 +211,7 @@ class SliceWriter:
             numbers, bits, shifts = zip(*(self._header_as_number(spec, row0) for row0, _ in spec.slices))
             self._headers[header_key] = SliceHeaders(bits, numbers, shifts)
         headers = self._headers[header_key]
-        if spec.is_idr or not self.config.bframes:
+        if spec.is_idr or not self.coding.bframes:
             return headers
         lsb = spec.pic_order_cnt % (1 << LOG2_MAX_PIC_ORDER_CNT_LSB)  # the element after frame_num
         places = [shift - LOG2_MAX_PIC_ORDER_CNT_LSB for shift in headers.shifts]
@@ -225,7 +228,7 @@ class SliceWriter:
     def _written_header(self, spec: FrameSpec, row0: int, frame_num: int) -> BitWriter:
         """7.3.3, and with CABAC the cabac_alignment_one_bits of 7.3.4; frame_num: in place of the frame's."""
         writer = write_slice_header(self._header(spec, row0, frame_num), self.sps, self.pps)
-        if self.config.cabac:
+        if self.coding.cabac:
             padding = -writer.position % 8
             writer.put_u(padding, (1 << padding) - 1)
         return writer
@@ -243,37 +246,37 @@ class SliceWriter:
         if bits < 0:
             raise RuntimeError(TOO_LONG)
         header = self._header_as_bytes(frame, n)
-        pitch, size = (self.config.mb_width + 1) * ENTRY_BYTES, -(-bits // 8)
+        pitch, size = (self.coding.mb_width + 1) * ENTRY_BYTES, -(-bits // 8)
         data = frame.slice_data[row0 * pitch : row1 * pitch]
         needs_escape = begin_slice(data, header, size)
         payload = data[:size].tobytes()
         return escape(payload) if needs_escape else payload
 
     def _header(self, spec: FrameSpec, row0: int, frame_num: int) -> SliceHeader:
-        config, max_frame_num = self.config, 1 << self._log2_max_frame_num
+        coding, max_frame_num = self.coding, 1 << self._log2_max_frame_num
         header = SliceHeader(
             nal_unit_type=NAL_IDR if spec.is_idr else NAL_SLICE,
             nal_ref_idc=spec.nal_ref_idc,
-            first_mb_in_slice=row0 * config.mb_width,
+            first_mb_in_slice=row0 * coding.mb_width,
             slice_type=SLICE_TYPES[spec.frame_type] + ALL_SLICES_ALIKE,
             frame_num=frame_num,
             idr_pic_id=spec.idr_pic_id,
             direct_spatial_mv_pred_flag=1,
             cabac_init_idc=spec.cabac_init_idc,
-            slice_qp_delta=spec.qp - config.qp,
-            disable_deblocking_filter_idc=config.disable_deblocking_idc,
-            slice_alpha_c0_offset_div2=config.deblock_alpha,
-            slice_beta_offset_div2=config.deblock_beta,
+            slice_qp_delta=spec.qp - self.config.rate.qp,
+            disable_deblocking_filter_idc=coding.disable_deblocking_idc,
+            slice_alpha_c0_offset_div2=coding.deblock_alpha,
+            slice_beta_offset_div2=coding.deblock_beta,
         )
         if spec.n_ref:
             header.num_ref_idx_l0_active_minus1 = spec.n_ref - 1
-            header.num_ref_idx_active_override_flag = int(spec.n_ref != config.ref)
+            header.num_ref_idx_active_override_flag = int(spec.n_ref != coding.ref)
         if spec.n_ref1:
             header.num_ref_idx_l1_active_minus1 = spec.n_ref1 - 1
-        elif spec.n_ref and config.weightp:
+        elif spec.n_ref and coding.weightp:
             _set_weights(header, spec.weights, spec.n_ref)
-        if config.bframes:
-            _set_references(header, spec, max_frame_num, config.dpb_frames)
+        if coding.bframes:
+            _set_references(header, spec, max_frame_num, coding.dpb_frames)
         elif spec.duplicates:
             header.ref_pic_list_modification_flag_l0 = 1
             header.modifications_l0 = _repeated(spec.duplicates, max_frame_num)

@@ -57,19 +57,20 @@ def _cached(wanted: Iterable[str]) -> set[str]:
 
 def _needed(config: Config) -> set[str]:
     """Files of the kernels of an encode."""
-    needed = files(CPU, config.has_b_frames) - _ON_DEMAND
-    by_bits = config.subme >= BY_BITS
+    coding, rate = config.coding, config.rate
+    needed = files(CPU, coding.has_b_frames) - _ON_DEMAND
+    by_bits = coding.subme >= BY_BITS
     options = (
-        ("search/pattern_search", config.me not in SEARCHES), ("search/step_search", config.me == "step"),
-        ("search/neighbour_vectors", by_bits and config.cabac),
-        ("decide/rd_candidates", by_bits and config.cabac),
-        ("decide/rd_candidates_b", by_bits and config.cabac and config.has_b_frames),
-        ("decide/rd_decision", by_bits and not config.cabac), ("inter/weighting", config.weightp),
-        ("quantiser/settle_qp", config.aq_mode > 0 or config.mbtree),
-        ("source/ac_energy", config.aq_mode > 0), ("quantiser/aq_offsets", config.aq_mode > 0),
-        ("lookahead/macroblock_tree", config.mbtree),
-        ("quantiser/logarithms", config.bitrate > 0),
-        ("entropy/bits_by_kind", config.bits_by_kind),
+        ("search/pattern_search", coding.me not in SEARCHES), ("search/step_search", coding.me == "step"),
+        ("search/neighbour_vectors", by_bits and coding.cabac),
+        ("decide/rd_candidates", by_bits and coding.cabac),
+        ("decide/rd_candidates_b", by_bits and coding.cabac and coding.has_b_frames),
+        ("decide/rd_decision", by_bits and not coding.cabac), ("inter/weighting", coding.weightp),
+        ("quantiser/settle_qp", coding.aq_mode > 0 or rate.mbtree),
+        ("source/ac_energy", coding.aq_mode > 0), ("quantiser/aq_offsets", coding.aq_mode > 0),
+        ("lookahead/macroblock_tree", rate.mbtree),
+        ("quantiser/logarithms", rate.bitrate > 0),
+        ("entropy/bits_by_kind", coding.bits_by_kind),
     )  # fmt: skip
     needed |= {name for name, wanted in options if wanted}
     return needed
@@ -95,16 +96,17 @@ def compile_in_background(config: Config) -> None:
     _begun = True
     # the lookahead is compiled by this process
     options = json.dumps(
-        choosing(config) | {"bframes": int(config.has_b_frames), "b_adapt": 0, "scenecut": 0, "crf": None, "qp": 26}
+        choosing(config) | {"bframes": int(config.coding.has_b_frames), "b_adapt": 0, "scenecut": 0, "crf": None, "qp": 26}
     )
-    for names in _groups((os.cpu_count() or 1) - 1, config.has_b_frames):
+    for names in _groups((os.cpu_count() or 1) - 1, config.coding.has_b_frames):
         _compile_beside(options, names)
 
 
 def choosing(config: Config) -> dict[str, Any]:
     """The options of an encode that choose kernels of stages, by name."""
-    rate = {"qp": config.qp} if config.crf is None else {"crf": config.crf, "no_mbtree": not config.mbtree}
-    return {name: getattr(config, name) for name in _CHOOSE} | {"no_cabac": not config.cabac} | rate
+    values = config.values
+    rate = {"qp": values["qp"]} if values["crf"] is None else {"crf": values["crf"], "no_mbtree": not values["mbtree"]}
+    return {name: values[name] for name in _CHOOSE} | {"no_cabac": not values["cabac"]} | rate
 
 
 def _groups(count: int, b_frames: bool) -> list[tuple[str, ...]]:
@@ -157,8 +159,8 @@ def load_writers(hybrid: bool = False) -> None:
     from ..scheduler.frames.loop_arrays import Arrays
     from ..scheduler.threads.copiers import Copiers, Target
     from ..scheduler.threads.readers import Readers
-    from .decisions.frame_decider import FrameDecider
-    from .settings.coding import coding_settings
+    from .decisions.frame_order import FrameOrder
+    from .settings.frame_requests import IDR
     from .slice_writer import SliceWriter
 
     frame = HostFrame(2, 2, np.zeros, ((32, 32), (16, 16), (16, 16)))
@@ -171,10 +173,10 @@ def load_writers(hybrid: bool = False) -> None:
         if ticket is not None:
             readers.wait(ticket)
     config = Config.from_options(width=32, height=32, threads=1, device="cpu", qp=26, bframes=0)
-    frame.spec, writer = FrameDecider(config, ((0, 2),)).decide_fixed(), SliceWriter(config)
+    (frame.spec,), writer = FrameOrder(config).add(IDR), SliceWriter(config)
     frame.headers = writer.headers(frame.spec)
     writer.access_unit(frame)
     if hybrid:
         frame.levels_packed = True
         frame.unpack_levels()
-        Arrays.allocate(coding_settings(config, frame.spec.slices), Executor(1, 2, [(0, 4)])).deferred_write(frame)()
+        Arrays.allocate(config.coding, Executor(1, 2, [(0, 4)])).deferred_write(frame)()

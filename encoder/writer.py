@@ -190,7 +190,7 @@ class VideoWriter:
             raise
 
     def _open(self) -> "PacketSink":
-        nal_hrd = self._feeder.session.config.nal_hrd if self._feeder.session is not None else "none"
+        nal_hrd = self._feeder.session.config.hrd.nal_hrd if self._feeder.session is not None else "none"
         if isinstance(self._target, str | os.PathLike):
             from .files.opening import open_packets  # all containers, which bytes do without
 

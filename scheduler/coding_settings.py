@@ -1,35 +1,35 @@
-"""What the scheduler knows of the settings of an encode: the numbers of its stages, its memory and its devices."""
+"""How frames are coded: the settings that stages, their memory and the syntax follow from."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
+from ..standard.levels import profile_name
+from ..standard.syntax_sps import BASELINE, HIGH, MAIN
 from .arrays import Size
+from .executor import bands
+from .frame_spec import MOST_DUPLICATES, MOST_ENTRIES
 
-if TYPE_CHECKING:
-    from .hybrid.tuning.tuning_file import Tuning
+_FLAT = 16  # each number of a list that scales nothing
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class CodingSettings:
-    """The settings of one encode, checked and complete; coding_settings of encoder/settings/coding.py makes them.
+class CodingSettings(NamedTuple):
+    """Checked and complete: Config.from_options of encoder/settings/config.py makes them. Sizes are in luma samples.
 
-    Sizes are in luma samples where nothing else is said.
+    A field that is an option has its name.
     """
 
     # ---- frames
-    width: int  # of the display; may be odd
+    width: int  # of the display, as the user gave it; may be odd
     height: int
     pad: int  # border of the reference planes
-    slices: tuple[tuple[int, int], ...]  # macroblock rows [row0, row1) of each
+    slices: int  # of a frame
 
     # ---- references
     ref: int  # most entries of RefPicList0 of different frames
     bframes: int  # most B frames between two others; 0: the stream has one reference list
+    weightp: int  # 1, 2: weighted_pred_flag; 2: repeats_references
+    weightb: bool  # implicit weights in B frames
     dpb_frames: int  # max_num_ref_frames: most frames that are references at the same time
-    frames_back: int  # most frames, in coding order, from a reference to a frame that may use it
-    most_searches: int  # most entries of both lists of a frame
-    weighted_copies: int  # most entries of a frame whose luma is searched weighted
+    max_num_reorder_frames: int  # E.2.1: frames by which decoding runs ahead of display
 
     # ---- search
     me: str  # dia, hex, umh, fsbm or step
@@ -45,33 +45,19 @@ class CodingSettings:
     transform_8x8_mode: bool
     chroma_qp_offset: int  # chroma_qp_index_offset
     scaling_lists: tuple[tuple[int, ...], ...]  # six of 4x4 and two of 8x8 blocks, in scan order
-    has_scaling_lists: bool  # one of them is not flat
     trellis: int  # 0 or 1
     psy_rd: float  # strength; 0: none
     deadzone_inter: int  # 1 / 64 of a step, on both sides of zero
     deadzone_intra: int
+    aq_mode: int  # 0: none
+    aq_strength: float
+    bits_by_kind: bool  # count them for the statistics, from levels that are downloaded
 
     # ---- loop filter, 7.4.3
-    disable_deblocking_idc: int  # disable_deblocking_filter_idc
-    deblock_alpha: int  # slice_alpha_c0_offset_div2
+    deblock: bool
+    deblock_alpha: int  # slice_alpha_c0_offset_div2, -6..6
     deblock_beta: int  # slice_beta_offset_div2
-
-    # ---- what is measured
-    measures_energies: bool  # of sources on a GPU, for adaptive quantisation
-    downloads_levels: bool  # the host counts the bits by kind
-
-    # ---- device
-    device: str  # cpu, cuda or hybrid
-    ordinal: int  # of the GPU, if the device has one
-    may_change_device: bool  # the CPU replaces a lost GPU
-    threads: int  # of the encode; at least 1
-    stage_threads: int  # those that stages of a CPU's encode use
-    team: int  # those of them that share the stages of one frame
-    shares_references: bool  # B frames that are references are shared by the team too
-    waits_for_packets: bool  # each frame is finished before the next one enters
-    split: tuple[int, int] | None  # a plan for "hybrid": rows of the CPU, device of stages that do not split (0: the CPU)
-    tuning: "Tuning | None"  # measurements of this machine
-    gpu_choices: Mapping[str, int]  # some of CHOSEN in scheduler/hybrid/tuning/tuning_file.py
+    deblock_within_slices: bool
 
     @property
     def mb_width(self) -> int:
@@ -84,9 +70,9 @@ class CodingSettings:
         return -(-self.height // 16)
 
     @property
-    def has_b_frames(self) -> bool:
-        """Whether the stream has B frames, and so two reference lists."""
-        return self.bframes > 0
+    def n_mb(self) -> int:
+        """Macroblocks of a frame."""
+        return self.mb_width * self.mb_height
 
     @property
     def size(self) -> Size:
@@ -94,7 +80,77 @@ class CodingSettings:
         return Size(self.mb_width, self.mb_height, self.pad, self.has_b_frames)
 
     @property
+    def slice_rows(self) -> tuple[tuple[int, int], ...]:
+        """Macroblock rows [row0, row1) of each slice."""
+        return tuple(bands(self.mb_height, self.slices))
+
+    @property
     def display(self) -> tuple[tuple[int, int], ...]:
         """(height, width) of the planes of a source frame."""
         chroma = (self.height + 1) // 2, (self.width + 1) // 2
         return (self.height, self.width), chroma, chroma
+
+    @property
+    def output_width(self) -> int:
+        """Width of decoder output: the next even number, because 4:2:0 crops two samples at a time."""
+        return self.width + self.width % 2
+
+    @property
+    def output_height(self) -> int:
+        """Height of decoder output, even too."""
+        return self.height + self.height % 2
+
+    @property
+    def crop(self) -> tuple[int, int]:
+        """(right, bottom) of the cropping rectangle; even."""
+        return 16 * self.mb_width - self.output_width, 16 * self.mb_height - self.output_height
+
+    @property
+    def has_b_frames(self) -> bool:
+        """Whether the stream has B frames, and so two reference lists."""
+        return self.bframes > 0
+
+    @property
+    def repeats_references(self) -> bool:
+        """Whether RefPicList0 may hold the last frame several times, with other weights."""
+        return self.weightp == 2
+
+    @property
+    def weighted_copies(self) -> int:
+        """Most entries of a frame whose luma is searched weighted."""
+        return self.weightp
+
+    @property
+    def frames_back(self) -> int:
+        """Most frames, in coding order, from a reference to a frame that may use it: B frames may lie between."""
+        return self.dpb_frames * (self.bframes + 1)
+
+    @property
+    def most_searches(self) -> int:
+        """Most entries of both lists of a frame; those of a B frame have one each."""
+        most_entries = min(MOST_ENTRIES, self.ref + MOST_DUPLICATES * self.repeats_references)
+        return max(most_entries, 1 + self.has_b_frames)
+
+    @property
+    def has_scaling_lists(self) -> bool:
+        """Whether a scaling list is not flat."""
+        return any(number != _FLAT for numbers in self.scaling_lists for number in numbers)
+
+    @property
+    def disable_deblocking_idc(self) -> int:
+        """disable_deblocking_filter_idc (7.4.3): 0 everywhere, 1 off, 2 not between slices."""
+        if not self.deblock:
+            return 1
+        return 2 if self.deblock_within_slices else 0
+
+    @property
+    def profile_idc(self) -> int:
+        """A.2: the lowest profile that has the tools in use; --profile is the highest that the user allows."""
+        if self.transform_8x8_mode or self.has_scaling_lists:
+            return HIGH
+        return MAIN if self.cabac or self.weightp or self.bframes else BASELINE
+
+    @property
+    def profile_name(self) -> str:
+        """Of `profile_idc`, for messages."""
+        return profile_name(self.profile_idc, constraint_set1_flag=1)

@@ -29,6 +29,7 @@ WAITING = 2  # frames beyond one a thread that are in flight at once, so that th
 # frames in flight at once, for memory: each takes a slot of the decoded picture buffer
 MOST_BESIDE, MOST_MACROBLOCKS, MOST_LARGE = 28, 140_000, 12  # at most; of so many macroblocks; of the largest frames
 SMALL = 4000  # macroblocks of a frame whose stages, in one thread, are one call: an interrupt waits for its end
+_SHARES = 8  # threads from which the team shares B frames of SMALL macroblocks that are references: few are in flight then
 EVEN_BAND = 1000  # macroblocks a thread that justify a second band for it in EVEN stages
 Step = tuple[Sequence[str], State]  # stages, and state for these stages only
 Spans = Mapping[str, Sequence[tuple[int, ...]]]  # parts of the frame by kind of split
@@ -60,7 +61,7 @@ class Executor:
     `by_rows`: whether rows of a frame may lie on different devices; `parallel_b_frames`: 0 if frames run one after another,
     else on a GPU the number of streams for disposable B frames, on a CPU the number of frames in flight, of which each B
     frame has one thread; `tickets`: whether mode decision counts in `progress`, from 0 on; `deferred`: stages that are left
-    to `deferred_call`.
+    to `deferred_call`; `shares_references`: whether the team shares B frames that are references too.
     """
 
     frames_on_device, tickets, deferred = 0, True, deferred_stages(CPU)
@@ -79,6 +80,7 @@ class Executor:
         self._twin = twin()
         self._trace = trace
         self.threads, self._mb_width = team or threads, slices[-1][1] // n_rows
+        self.shares_references = self.threads >= _SHARES and slices[-1][1] >= SMALL
         self.slices, self._n_rows = slices, n_rows
         self._at_once = slices[-1][1] <= SMALL
         self._parts = self._parts_of(0, n_rows)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from h264lite.cuda_src.runtime.device import Device
     from h264lite.encoder.pipeline import Pipeline
     from h264lite.encoder.reordering import ReorderingPipeline
+    from h264lite.encoder.settings.config import Config
     from h264lite.encoder.workers.remote_lanes import SentGop
     from h264lite.encoder.workers.workers import Workers
     from h264lite.scheduler.cuda_executor import CudaExecutor
@@ -95,14 +96,14 @@ def switching_executor_of(owner: Owner) -> "HybridExecutor":
     return executor
 
 
-def on_each_frame(patch: Patch, act: "Callable[[Pipeline, FrameSpec | None], FrameSpec | None]") -> None:
+def on_each_frame(patch: Patch, act: "Callable[[Pipeline, FrameSpec], FrameSpec]") -> None:
     """Call act(pipeline, spec) before each frame that is coded from now on, by the spec that it returns; it may raise."""
     from h264lite.encoder.pipeline import Pipeline
 
     encode = Pipeline._encode
 
     def acting(pipeline: Pipeline, frame: Any, spec: "FrameSpec | None", *more: Any) -> Any:
-        return encode(pipeline, frame, act(pipeline, spec), *more)
+        return encode(pipeline, frame, act(pipeline, pipeline.decider.next() if spec is None else spec), *more)
 
     patch(Pipeline, "_encode", acting)
 
@@ -118,6 +119,13 @@ def on_each_b_frame(patch: Patch, act: "Callable[[Frame], None]") -> None:
         code(loop, executor_b, frame, *more)
 
     patch(Loop, "_code_parallel", acting)
+
+
+# ---- settings
+def changed(config: "Config", **values: Any) -> "Config":
+    """Settings with other values of fields, whichever subject they are of."""
+    assert values.keys() <= config.values.keys()
+    return type(config)(*(group._replace(**{key: values[key] for key in group._fields if key in values}) for group in config))
 
 
 # ---- GPUs

@@ -293,7 +293,7 @@ def test_a_gpu_that_the_parent_has_used_is_refused_by_name(gpu, monkeypatch):  #
         with pytest.raises(DeviceError, match=f"process {os.getppid()} has used the GPU.* spawn"):
             h264lite.Encoder(48, 32, 25, device="cuda")
         with h264lite.Encoder(640, 480, 25, device="auto", threads=1) as encoder:
-            assert encoder.config.device == "cpu" and "spawn" in encoder.config.device_reason
+            assert encoder.config.machine.device == "cpu" and "spawn" in encoder.config.machine.device_reason
         before = None if gpu is None else len(gpu.allocations)
         kept.clear()
         gc.collect()

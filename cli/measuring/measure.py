@@ -4,7 +4,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -147,7 +147,7 @@ def settings(device: str, width: int, height: int, threads: int, **options: Any)
     """The settings of a timed encode."""
     config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=QP,
                                  keyint="infinite", psnr=False, **{"bframes": 0} | options)  # fmt: skip
-    return replace(config, threads_by_user=False)
+    return config._replace(machine=config.machine._replace(threads_by_user=False))
 
 
 def watch(
@@ -162,7 +162,7 @@ def watch(
     height, width = frames[0][0].shape
     config = settings(device, width, height, threads, **options)
     if gpu_choices is not None:
-        config = replace(config, tuning=None, gpu_choices=gpu_choices)
+        config = config._replace(machine=config.machine._replace(tuning=None, gpu_choices=gpu_choices))
     trace = Trace(gpu=gpu_clock)
     pipeline = Pipeline(config, trace=trace)
     finished: list[EncodedFrame] = []
@@ -179,9 +179,9 @@ def watch(
         spent = time.perf_counter() - after_first
     finally:
         pipeline.close()
-    threads = config.stage_threads if device == CPU else config.threads
+    threads = config.machine.stage_threads(config.coding) if device == CPU else config.machine.threads
     result = TimedEncode(device, width, height, threads, n - first, spent / (n - first))
-    result.subme, result.cabac = config.subme, config.cabac
+    result.subme, result.cabac = config.coding.subme, config.coding.cabac
     late = [frame for frame in finished if frame.index >= first]
     if late[0].stage_seconds:
         names = {name for frame in late for name in frame.stage_seconds}

@@ -4,7 +4,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from ...encoder.errors import OutputError
 from ...encoder.files.opening import open_source
@@ -33,7 +32,7 @@ def gop_rate(
     keyint = _GOP if device == CPU else _GOP_OF_A_GPU
     config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=QP,
                                  keyint=keyint, psnr=False, bframes=0)  # fmt: skip
-    config = replace(config, tuning=None, gpu_choices=gpu_choices)
+    config = config._replace(machine=config.machine._replace(tuning=None, gpu_choices=gpu_choices))
     count = _Count(0, 2 * keyint, seconds) if device == CPU else _Count(2 * lanes * keyint, lanes * keyint, seconds)
     with _endless_file(frames) as later:
         if lanes > 1:

@@ -29,7 +29,7 @@ class AqSettings(NamedTuple):
     @classmethod
     def of(cls, config: Config) -> "AqSettings":
         """Those of an encode."""
-        return cls(config.aq_mode, round(256 * config.aq_strength))
+        return cls(config.coding.aq_mode, round(256 * config.coding.aq_strength))
 
 
 def with_mb_qp(spec: FrameSpec, energy: np.ndarray, settings: AqSettings, low: int = 0, high: int = 51) -> FrameSpec:

@@ -40,9 +40,10 @@ class AsyncAdaptiveQuantisation(NoGilThreads):
 
     def __init__(self, config: Config, start: Starter | None = None) -> None:
         """start: on a CPU, for work that free threads of the loop may do."""
-        super().__init__(int(config.device != "cpu"), "aq")
-        self._settings, self._width, self._with_error_weights = AqSettings.of(config), config.coded_width, config.mbtree
-        self._n_mb = config.mb_width * config.mb_height
+        super().__init__(int(config.machine.device != "cpu"), "aq")
+        self._settings, self._with_error_weights = AqSettings.of(config), config.rate.mbtree
+        self._width = 16 * config.coding.mb_width
+        self._n_mb = config.coding.n_mb
         self._seen, self._begin_soon = 0, start
         self._results: dict[int, Callable[[], AqResult]] = {}
         self._used: deque[_Used] = deque()

@@ -41,9 +41,10 @@ class TypeRules:
     @classmethod
     def of(cls, config: Config, pyramid: bool) -> "TypeRules":
         """Those of an encode."""
+        types = config.types
         return cls(
-            config.keyint, config.min_keyint, config.scenecut, config.bframes, config.b_adapt, config.b_bias,
-            config.rc_lookahead, pyramid, 0 if config.waits_for_packets else _LAG,
+            types.keyint, types.min_keyint, types.scenecut, config.coding.bframes, types.b_adapt, types.b_bias,
+            types.rc_lookahead, pyramid, 0 if config.machine.waits_for_packets else _LAG,
         )  # fmt: skip
 
     @property

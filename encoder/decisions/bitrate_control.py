@@ -29,12 +29,12 @@ class BitrateControl:
     """
 
     def __init__(self, config: Config) -> None:
-        self._each = Fraction(1000 * config.bitrate) / config.fps  # bits of a frame
-        self._qpmin, self._qpmax, self._planned = config.qpmin, config.qpmax, config.planned_frames
-        self._repaid = max(1, round(_REPAID * Fraction(config.ratetol) * config.fps))  # frames
-        self._has_buffer = config.buffer is not None
-        self._model = SizeModel(256 * config.mb_width * config.mb_height, _INERTIA)
-        self._is_first_pass = config.pass_ == 1
+        self._each = Fraction(1000 * config.rate.bitrate) / config.video.fps  # bits of a frame
+        self._qpmin, self._qpmax, self._planned = config.rate.qpmin, config.rate.qpmax, config.planned_frames
+        self._repaid = max(1, round(_REPAID * Fraction(config.rate.ratetol) * config.video.fps))  # frames
+        self._has_buffer = config.hrd.buffer is not None
+        self._model = SizeModel(256 * config.coding.n_mb, _INERTIA)
+        self._is_first_pass = config.rate.pass_ == 1
         self._waiting: deque[FrameSpec] = deque()  # with QPs, sizes unknown
         self._planned_waiting: deque[FrameSpec] = deque()  # the same as they came
         self._unshifted = 0  # bits of the frames whose sizes are known, as they would be without a shift

@@ -31,11 +31,12 @@ class BufferControl:
     """Frames in coding order: `first`, then `again` until a frame fits, then `take`. A function of sizes alone."""
 
     def __init__(self, config: Config) -> None:
-        assert config.buffer is not None
-        self.buffer = CodedPictureBuffer(config.buffer, config.fps)
-        self._qpmax, self._model = config.qpmax, SizeModel(256 * config.mb_width * config.mb_height)
+        assert config.hrd.buffer is not None
+        self.buffer = CodedPictureBuffer(config.hrd.buffer, config.video.fps)
+        self._qpmax, self._model = config.rate.qpmax, SizeModel(256 * config.coding.n_mb)
         # QPs above those without a buffer
-        self._most = int(Fraction(config.crf_max) - Fraction(config.crf or 0)) if config.crf_max else config.qpmax
+        most = config.hrd.crf_max
+        self._most = int(Fraction(most) - Fraction(config.rate.crf or 0)) if most else config.rate.qpmax
         self._planned: FrameSpec  # as it came
         self._tried: FrameSpec
         self._limit = 0  # bits

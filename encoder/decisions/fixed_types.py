@@ -31,7 +31,7 @@ class FixedTypes:
     """A TypeSource: an IDR frame every `keyint` frames, `bframes` B frames between others as long as a GOP has so many."""
 
     def __init__(self, config: Config) -> None:
-        self._keyint, self._bframes = config.keyint, config.bframes
+        self._keyint, self._bframes = config.types.keyint, config.coding.bframes
         self._place = 0  # of the next frame in its GOP
         self._open: list[str] = []  # what is asked of the frames whose types wait for the next P frame
 

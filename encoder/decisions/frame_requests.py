@@ -1,11 +1,11 @@
 """Types and QPs that users ask for, frame by frame: what of it is possible, and the QP of each frame that follows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from ...scheduler.frame_spec import B, FrameSpec, I, P
 from ..settings.config import Config
 from ..settings.frame_requests import IDR, Request
+from ..settings.groups import RateSettings
 from .fixed_point import LOG2_SHIFT, QP_SHIFT, log2_of, scaled
 
 _STEP = 6  # QPs that double the quantiser step
@@ -23,13 +23,14 @@ class Requests:
     def __init__(self, config: Config, warn: Callable[[str], None] | None = None) -> None:
         """warn: called with a sentence at the first type that is not possible."""
         self._config, self._warn = config, warn
-        self._of_file = {frame - config.seek: request for frame, request in config.requests if frame >= config.seek}
+        first = config.video.seek
+        self._of_file = {frame - first: request for frame, request in config.types.requests if frame >= first}
         self._of_caller = _NOTHING
         self._entered = self._decided = 0  # frames
         self._b_frames = 0  # requests for B frames one after another
         self._types: dict[int, str] = {}  # requested, of frames that are not decided
         self._qps: dict[int, int] = {}
-        self._zones = [(zone, None if zone.qp is None else replace(config, qp=zone.qp)) for zone in config.zones]
+        self._zones = [(zone, None if zone.qp is None else config.rate._replace(qp=zone.qp)) for zone in config.rate.zones]
 
     def of_caller(self, request: Request | None) -> None:
         """For the next frame that enters, in place of that of the file; None: nothing."""
@@ -47,7 +48,7 @@ class Requests:
         if not request.frame_type:
             return ""
         self._types[frame] = request.frame_type
-        if self._b_frames > self._config.bframes:
+        if self._b_frames > self._config.coding.bframes:
             self._b_frames = 0
             return P
         return request.frame_type
@@ -66,15 +67,15 @@ class Requests:
         """The spec with the QP that is asked for, whatever the content; None: rate control decides."""
         qp, config = self._qps.pop(spec.display_index, None), self._config
         if qp is not None:
-            qp = min(config.qpmax, max(config.qpmin, qp))
-            all_alike = bytes([qp]) * (config.mb_width * config.mb_height) if config.aq_mode else b""
+            qp = min(config.rate.qpmax, max(config.rate.qpmin, qp))
+            all_alike = bytes([qp]) * (config.coding.n_mb) if config.coding.aq_mode else b""
             return spec._replace(qp=qp, mb_qp=all_alike, is_qp_asked=True, qp_by=REQUEST)
         for zone, like in reversed(self._zones):
             if zone.first <= spec.display_index <= zone.last:
                 if like is None:
                     return None
                 zone_qp = qp_of(like, spec.frame_type, spec.is_reference)
-                zone_qp = min(config.qpmax, max(config.qpmin, zone_qp))
+                zone_qp = min(config.rate.qpmax, max(config.rate.qpmin, zone_qp))
                 return spec._replace(qp=zone_qp, is_qp_asked=True, qp_by=ZONE)
         return None
 
@@ -96,8 +97,8 @@ class Requests:
         return with_qp
 
 
-def qp_of(config: Config, frame_type: str, is_reference: bool) -> int:
+def qp_of(rate: RateSettings, frame_type: str, is_reference: bool) -> int:
     """Of a frame at a constant QP."""
     if frame_type == B:
-        return config.reference_b_qp if is_reference else config.b_qp
-    return config.i_qp if frame_type == I else config.qp
+        return rate.reference_b_qp if is_reference else rate.b_qp
+    return rate.i_qp if frame_type == I else rate.qp

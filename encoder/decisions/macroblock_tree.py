@@ -102,9 +102,9 @@ class MacroblockTree:
     @classmethod
     def of(cls, config: Config, costs: LookaheadCosts) -> "MacroblockTree":
         """For an encode."""
-        ease = fixed(1 - Fraction(config.qcomp), LOG2_SHIFT)
+        ease = fixed(1 - Fraction(config.rate.qcomp), LOG2_SHIFT)
         strength, above = (scaled(qps, ease, LOG2_SHIFT) for qps in (_STRENGTH << QP_SHIFT, fixed(TREE_QPS, QP_SHIFT)))
-        return cls(config.mb_width, config.rc_lookahead, strength, above, costs)
+        return cls(config.coding.mb_width, config.types.rc_lookahead, strength, above, costs)
 
     def add(self, node: Node) -> Iterator[FrameWithQp]:
         """The next frame in coding order. Yields those that leave."""

@@ -48,10 +48,10 @@ class CrfQps:
         self._requests = requests
         rules = CrfRules.of(config)
         self._costs, self._crf, self._factor = costs, rules.crf, RateFactor(rules)
-        self._limits, self._in_passes = (config.qpmin, config.qpmax), config.pass_ > 0
-        self._tree = MacroblockTree.of(config, costs) if config.mbtree else None
-        self._aq = AsyncAdaptiveQuantisation(config, start) if config.aq_mode else None
-        self._predicts_b = config.buffer is not None or (config.bitrate > 0 and config.first_pass is None)
+        self._limits, self._in_passes = (config.rate.qpmin, config.rate.qpmax), config.rate.pass_ > 0
+        self._tree = MacroblockTree.of(config, costs) if config.rate.mbtree else None
+        self._aq = AsyncAdaptiveQuantisation(config, start) if config.coding.aq_mode else None
+        self._predicts_b = config.hrd.buffer is not None or (config.rate.bitrate > 0 and config.rate.first_pass is None)
         self._shown: dict[int, int] = {}  # display index of each reference
         self._last_shown = 0
 

@@ -14,7 +14,7 @@ class RateControl:
     """Assigns the QPs of frames. Parts of a second pass share no sizes, so that lanes can code them at once."""
 
     def __init__(self, config: Config) -> None:
-        first = config.first_pass
+        first = config.rate.first_pass
         self._whole = None if first is None else WholeStream(config)
         self._parts = () if first is None else parts_of(first)
         self._part = range(0)  # coding indices

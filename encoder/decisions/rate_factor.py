@@ -41,22 +41,22 @@ class CrfRules:
     @classmethod
     def of(cls, config: Config) -> "CrfRules":
         """Those of an encode."""
-        assert config.crf is not None
-        factor = fixed(config.crf, QP_SHIFT)
-        if config.mbtree:
+        assert config.rate.crf is not None
+        factor = fixed(config.rate.crf, QP_SHIFT)
+        if config.rate.mbtree:
             factor += (factor - (_TREE_CRF << QP_SHIFT)) // _FURTHER
-        duration = min(_LONGEST, max(_SHORTEST, 1 / config.fps)) / _USUAL
-        usual = config.mb_width * config.mb_height * (_COST_B if config.bframes else _COST_P)
+        duration = min(_LONGEST, max(_SHORTEST, 1 / config.video.fps)) / _USUAL
+        usual = config.coding.n_mb * (_COST_B if config.coding.bframes else _COST_P)
         return cls(
-            crf=factor if config.first_pass is None else rate_factor(config),
-            ease=fixed(1 - Fraction(config.qcomp), LOG2_SHIFT),
-            ip=_steps(log2_of(config.ipratio)),
-            pb=_steps(log2_of(_TREE_PB if config.mbtree else config.pbratio)),
-            qpmin=config.qpmin << QP_SHIFT,
-            qpmax=config.qpmax << QP_SHIFT,
+            crf=factor if config.rate.first_pass is None else rate_factor(config),
+            ease=fixed(1 - Fraction(config.rate.qcomp), LOG2_SHIFT),
+            ip=_steps(log2_of(config.rate.ipratio)),
+            pb=_steps(log2_of(_TREE_PB if config.rate.mbtree else config.rate.pbratio)),
+            qpmin=config.rate.qpmin << QP_SHIFT,
+            qpmax=config.rate.qpmax << QP_SHIFT,
             log2_usual=log2_fixed(usual),
             log2_duration=log2_of(duration),
-            tree=config.mbtree,
+            tree=config.rate.mbtree,
         )
 
 

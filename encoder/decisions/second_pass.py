@@ -36,9 +36,9 @@ class FirstPassSizes:
     """Predicts bits of the frames of a stream, by coding index, from their bits and QPs in the first pass."""
 
     def __init__(self, config: Config) -> None:
-        first = config.first_pass
+        first = config.rate.first_pass
         assert first is not None
-        self._first, self._low, self._high = first, config.qpmin * QP_ONE, config.qpmax * QP_ONE
+        self._first, self._low, self._high = first, config.rate.qpmin * QP_ONE, config.rate.qpmax * QP_ONE
         parts = first.headers, first.vectors, first.levels
         self._logs = [np.array([log2_fixed(max(1, bits)) for bits in part.tolist()], np.int64) for part in parts]
 
@@ -70,20 +70,20 @@ def rate_factor(config: Config) -> int:
 
 def stream_bits(config: Config) -> int:
     """Bits of all frames at the bit rate."""
-    assert config.first_pass is not None
-    return int(Fraction(1000 * config.bitrate) / config.fps * len(config.first_pass.types))
+    assert config.rate.first_pass is not None
+    return int(Fraction(1000 * config.rate.bitrate) / config.video.fps * len(config.rate.first_pass.types))
 
 
 def far_off(config: Config) -> str:
     """A warning where the first pass has many times more or fewer bits than the bit rate: it predicts badly. Empty if not."""
-    first = config.first_pass
+    first = config.rate.first_pass
     assert first is not None
     bits, target = int(first.headers.sum() + first.vectors.sum() + first.levels.sum()), stream_bits(config)
     if target < _FAR * bits and bits < _FAR * target:
         return ""
     many, word = (bits // max(1, target), "more") if bits > target else (target // max(1, bits), "fewer")
-    return (f"the first pass has {many} times {word} bits than --bitrate {config.bitrate} gives, so that the rate may be "
-            "missed: repeat it with that --bitrate, or run --pass 3 before --pass 2")
+    return (f"the first pass has {many} times {word} bits than --bitrate {config.rate.bitrate} gives, so that the rate may "
+            "be missed: repeat it with that --bitrate, or run --pass 3 before --pass 2")
 
 
 def parts_of(first: FirstPass) -> tuple[range, ...]:
@@ -99,10 +99,10 @@ class WholeStream:
     """What all parts of a second pass share."""
 
     def __init__(self, config: Config) -> None:
-        assert config.first_pass is not None
-        self.qpmin, self.qpmax, self.has_buffer = config.qpmin, config.qpmax, config.buffer is not None
+        assert config.rate.first_pass is not None
+        self.qpmin, self.qpmax, self.has_buffer = config.rate.qpmin, config.rate.qpmax, config.hrd.buffer is not None
         self.sizes, self.factor = FirstPassSizes(config), rate_factor(config)
-        self.frame_classes, self.over = config.first_pass.frame_classes, config.first_pass.over + self.factor
+        self.frame_classes, self.over = config.rate.first_pass.frame_classes, config.rate.first_pass.over + self.factor
         self._planned, self._bits = self.sizes.with_factor(slice(None), self.factor), stream_bits(config)
 
     def share(self, frames: range) -> int:

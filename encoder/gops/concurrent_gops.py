@@ -53,7 +53,7 @@ class ConcurrentGops(FramePipeline):
         if isinstance(source, DeviceFrame):
             raise InputError("frames on a GPU are encoded one GOP at a time: gops=1")
         if isinstance(source, tuple | np.ndarray):
-            planes = load(source, self.next_buffer(), self.config.display, self._decisions.count)
+            planes = load(source, self.next_buffer(), self.config.coding.display, self._decisions.count)
             if isinstance(source, RgbFrame):
                 self.set_bt709()
             while not self.has_room():

@@ -9,7 +9,6 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,35 +44,38 @@ def count_lanes(config: Config, frames: int | None) -> int:
     frames: of an input that can be read in any order; None: frames are given in order, and `auto` is then one GOP at once
     a device, since frames of later GOPs would have to wait for their turn.
     """
-    if not config.gops and frames is None:
-        return len(config.devices)
-    lanes = config.gops or _tuned_lanes(config) or sum(_lanes_that_pay(config, name) for name in config.devices)
-    if config.first_pass is not None:
-        return max(len(config.devices), min(lanes, len(_parts_of(config.first_pass))))
-    return max(len(config.devices), min(lanes, -(-frames // config.keyint) if frames else lanes))
+    machine = config.machine
+    if not machine.gops and frames is None:
+        return len(machine.devices)
+    lanes = machine.gops or _tuned_lanes(config) or sum(_lanes_that_pay(config, name) for name in machine.devices)
+    if config.rate.first_pass is not None:
+        return max(len(machine.devices), min(lanes, len(_parts_of(config.rate.first_pass))))
+    return max(len(machine.devices), min(lanes, -(-frames // config.types.keyint) if frames else lanes))
 
 
 def _tuned_lanes(config: Config) -> int:
     """The number in the tuning file: pinned, or chosen, which holds for large frames only; 0: none."""
-    if config.tuning is None or config.device == "hybrid" or len(config.devices) > 1:
+    machine = config.machine
+    if machine.tuning is None or machine.device == "hybrid" or len(machine.devices) > 1:
         return 0
-    small = config.mb_width * config.mb_height <= SMALL
-    return int(config.tuning.pins.get("gops") or (0 if small else config.tuning.chosen.get("gops", 0)))
+    small = config.coding.n_mb <= SMALL
+    return int(machine.tuning.pins.get("gops") or (0 if small else machine.tuning.chosen.get("gops", 0)))
 
 
 def _lanes_that_pay(config: Config, device: str) -> int:
     """CPU: one thread a lane for small frames, else two. GPU: two lanes, so that one reads while the other launches."""
-    if config.device == "hybrid":
+    machine = config.machine
+    if machine.device == "hybrid":
         return 1
     if device != "cpu":
-        return LANES_OF_A_GPU if config.threads >= 4 else 1
-    threads = max(1, config.threads // len(config.devices))
-    return threads if config.mb_width * config.mb_height <= SMALL else max(1, threads // 2)
+        return LANES_OF_A_GPU if machine.threads >= 4 else 1
+    threads = max(1, machine.threads // len(machine.devices))
+    return threads if config.coding.n_mb <= SMALL else max(1, threads // 2)
 
 
 def frame_bytes(config: Config) -> int:
     """Bytes of a frame of display size, I420."""
-    return sum(height * width for height, width in config.display)
+    return sum(height * width for height, width in config.coding.display)
 
 
 class NoThreads(Error):
@@ -88,9 +90,9 @@ class Gops(ConcurrentGops):
         trace: Trace | None = None,
     ) -> None:
         super().__init__(config, warn)
-        parts = () if config.first_pass is None else _parts_of(config.first_pass)
-        longest = max([len(part) for part in parts], default=config.keyint)
-        ahead = -(-FRAMES_AHEAD * len(config.devices) // longest)
+        parts = () if config.rate.first_pass is None else _parts_of(config.rate.first_pass)
+        longest = max([len(part) for part in parts], default=config.types.keyint)
+        ahead = -(-FRAMES_AHEAD * len(config.machine.devices) // longest)
         self.queue = GopQueue(lanes, lanes * longest, frame_bytes(config), [part.start for part in parts], ahead)
         self.lanes: list[Pipeline] = []
         self._threads: list[threading.Thread] = []
@@ -192,8 +194,8 @@ def lanes_by_thread(pipelines: "list[Pipeline]", queue: LaneQueue) -> list[list[
     """Lanes grouped by thread: those of one GPU share one, since their host work is Python code, which holds the GIL."""
     lanes_of_thread: dict[object, list[Lane]] = {}
     for k, pipeline in enumerate(pipelines):
-        device = pipeline.config.device
-        lanes_of_thread.setdefault(pipeline.config.ordinal if device == "cuda" else ("cpu", k), []).append(
+        device = pipeline.config.machine.device
+        lanes_of_thread.setdefault(pipeline.config.machine.ordinal if device == "cuda" else ("cpu", k), []).append(
             Lane(pipeline, queue)
         )
     return list(lanes_of_thread.values())
@@ -212,6 +214,7 @@ def work(queue: LaneQueue, lanes: list[Lane]) -> None:
 
 def lane_settings(config: Config, k: int, lanes: int) -> Config:
     """The settings of lane k: its device, its share of the threads."""
-    device, _, ordinal = config.devices[k % len(config.devices)].partition(":")
-    threads = max(1, (config.threads + k) // lanes)
-    return replace(config, device=device, ordinal=int(ordinal or 0), threads=threads)
+    device, _, ordinal = config.machine.devices[k % len(config.machine.devices)].partition(":")
+    threads = max(1, (config.machine.threads + k) // lanes)
+    machine = config.machine._replace(device=device, ordinal=int(ordinal or 0), threads=threads)
+    return config._replace(machine=machine)

@@ -1,10 +1,15 @@
-"""Chooses the device of an encode and gives the reason: once, before any allocation."""
+"""Chooses the device of an encode and gives the reason: once, before any allocation; how many threads and GOPs at once."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ...scheduler.devices import count_gpus, gpu_name, why_no_cuda
+from ...scheduler.hybrid.tuning.tuning_place import cores
 from ...scheduler.stages import BY_BITS
 from ..errors import DeviceError, OptionError
+from .resolve import gops_for
+from .tunes import ZERO_LATENCY, split
+from .tuning_lookup import find_tuning
 
 if TYPE_CHECKING:
     from ...scheduler.hybrid.route import FrameKind
@@ -79,3 +84,41 @@ def choose_devices(
     if every:
         names = tuple([f"cuda:{ordinal}" for ordinal in range(count_gpus())])
     return names, f"asked for, with {', '.join(names)}"
+
+
+def resolve_machine(values: dict[str, Any], options: Mapping[str, Any], has_buffer: bool) -> None:
+    """Turn device, devices, threads, gops and tuning into the fields of MachineSettings; see resolve.py. has_buffer: with
+    --vbv-maxrate.
+    """
+    asked, named = values["device"], values["devices"]
+    tuning, note = find_tuning(values["tuning"], asked if named is None else "")
+    if named is not None and options.get("device") is not None:
+        raise OptionError("contradicts device: give one of them", "devices")
+    if named is None:
+        mb_width, mb_height = -(-values["width"] // 16), -(-values["height"] // 16)
+        frame_kind, tools = None, (values["subme"], values["cabac"])
+        if tuning is not None:
+            from .device_prediction import frame_kind_of  # the planner
+
+            frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools, values["bframes"])
+        device, reason = choose_device(
+            asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools, values["bframes"], values["aq_mode"],
+            values["mbtree"], has_buffer,
+        )  # fmt: skip
+        devices: tuple[str, ...] = ({"cuda": "cuda:0"}.get(device, device),)
+    else:
+        devices, reason = choose_devices(named, values["me"], values["subme"], values["cabac"])
+        device = devices[0].partition(":")[0]
+        values["gops"] = gops_for(values["gops"], devices)
+    values |= {
+        "device": device,
+        "devices": devices,
+        "ordinal": int(devices[0].partition(":")[2] or 0),
+        "device_reason": reason,
+        "may_change_device": named is None and asked in ("auto", "hybrid"),
+        "threads_by_user": values["threads"] > 0,
+        "threads": values["threads"] or (tuning and tuning.value("threads")) or cores(),
+        "waits_for_packets": ZERO_LATENCY in split(values["tune"]) or has_buffer,
+        "tuning": tuning,
+        "tuning_note": note,
+    }

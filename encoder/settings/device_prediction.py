@@ -1,13 +1,15 @@
 """Applies a tuning file to an encode: compares devices, plans, predicts times. Imports the planner."""
 
 from ...scheduler.arrays import Size
+from ...scheduler.coding_settings import CodingSettings
 from ...scheduler.hybrid.plan import SPLITTING, WHOLE, Plan
-from ...scheduler.hybrid.planner import complete, make_plan
+from ...scheduler.hybrid.planner import Planned, complete, make_plan
 from ...scheduler.hybrid.route import FrameKind
 from ...scheduler.hybrid.simulate import Prediction, predict
 from ...scheduler.hybrid.start import FEWER_TRIES
 from ...scheduler.hybrid.tuning.models import CPU, Models, filled
 from ...scheduler.hybrid.tuning.tuning_file import Tuning
+from ...scheduler.machine_settings import MachineSettings
 from ...scheduler.stages import CPU as CPU_ONLY
 from ...scheduler.stages import STAGES
 
@@ -58,3 +60,16 @@ def faster(tuning: Tuning, frame_kind: FrameKind, hybrid: bool = True, gpu: str 
             seconds["hybrid"], best_name = both.prediction.seconds, "hybrid"
     rates = ", ".join(f"{device} {1 / spent:.0f} fps" for device, spent in seconds.items())
     return best_name, f"tuned, predicted {rates}"
+
+
+def planned(coding: CodingSettings, machine: MachineSettings, devices: tuple[str, ...] | None = None) -> Planned | None:
+    """The plan for this encode, with predicted times; None without a tuning file for its devices."""
+    if machine.tuning is None:
+        return None
+    frame_kind = FrameKind.typical(coding.size, coding.ref, coding.me, coding.subme, coding.cabac, coding.bframes)
+    devices = devices or ((CPU, f"cuda:{machine.ordinal}") if machine.device == "hybrid" else machine.devices)
+    try:
+        models = filled(machine.tuning.models.with_threads(machine.threads), optional=True)
+        return make_plan(devices, frame_kind, models, machine.tuning.pins)
+    except ValueError:
+        return None

@@ -5,7 +5,7 @@ order. QPs are in 1 / 256.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 from zlib import crc32
 
@@ -47,34 +47,6 @@ class FirstPass(NamedTuple):
     levels: np.ndarray
 
 
-class PassSettings(Protocol):
-    """The used fields of Config, besides those that _SETTINGS names."""
-
-    @property
-    def stats(self) -> str:
-        """The file's name."""
-
-    @property
-    def requests(self) -> Sequence[object]:
-        """Of --qpfile."""
-
-    @property
-    def zones(self) -> Sequence[object]:
-        """Of --zones."""
-
-    @property
-    def bframes(self) -> int:
-        """Most B frames between two others."""
-
-    @property
-    def b_pyramid(self) -> str:
-        """See pyramid.py."""
-
-    @property
-    def first_pass(self) -> FirstPass | None:
-        """What the file says, in the second pass."""
-
-
 class CodedFrame(Protocol):
     """The used attributes of the pipeline's EncodedFrame."""
 
@@ -103,31 +75,31 @@ def check_pass(values: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
         raise OptionError(f"{number}: QPs are constant: it contradicts --qp", "pass")
 
 
-def read_pass(config: PassSettings) -> FirstPass:
-    """The statistics for an encode; OptionError that says why they do not belong to it."""
-    name = config.stats
+def read_pass(values: Mapping[str, Any]) -> FirstPass:
+    """The statistics for an encode with these settings; OptionError that says why they do not belong to it."""
+    name = values["stats"]
     text = read_option_file(name, "stats", _LARGEST, "ascii", "no statistics of a first pass")
     lines = lines_of(text)
-    first, wanted = next(lines, ""), _first_line(config, sum(1 for _ in lines_of(text)) - 2)
+    first, wanted = next(lines, ""), _first_line(values, sum(1 for _ in lines_of(text)) - 2)
     if not first.startswith("h264lite-statistics "):
         raise OptionError(f"{name}: no statistics of a first pass", "stats")
     if first != wanted:
         raise OptionError(f"{name}: {_difference(first, wanted)}", "stats")
     try:
-        return _parsed(lines, config.bframes, config.b_pyramid)
+        return _parsed(lines, values["bframes"], values["b_pyramid"])
     except ValueError as error:
         raise OptionError(f"{name}: {error}", "stats") from None
 
 
-def check_frames(config: PassSettings, frames: int | None) -> None:
-    """OptionError if statistics are of another number of frames than come, as far as that is known."""
-    if config.first_pass is not None and frames not in (None, len(config.first_pass.types)):
-        raise OptionError(f"{config.stats}: of {len(config.first_pass.types)} frames, and there are {frames}", "stats")
+def check_frames(first_pass: FirstPass | None, name: str, frames: int | None) -> None:
+    """OptionError if statistics are of another number of frames than come, as far as that is known. name: of their file."""
+    if first_pass is not None and frames not in (None, len(first_pass.types)):
+        raise OptionError(f"{name}: of {len(first_pass.types)} frames, and there are {frames}", "stats")
 
 
-def _first_line(config: PassSettings, frames: int) -> str:
-    requests = f"{crc32(repr((config.zones, config.requests)).encode()):08x}"  # --zones and --qpfile
-    settings = [f"{name}={getattr(config, name)}" for name in _SETTINGS]
+def _first_line(values: Mapping[str, Any], frames: int) -> str:
+    requests = f"{crc32(repr((values['zones'], values['requests'])).encode()):08x}"  # --zones and --qpfile
+    settings = [f"{name}={values[name]}" for name in _SETTINGS]
     return " ".join([_FORMAT, f"encoder={__version__}", *settings, f"requests={requests}", f"frames={frames}"])
 
 
@@ -196,14 +168,15 @@ def _coding_places(types: Iterable[str], bframes: int, pyramid: str) -> list[tup
 class PassFile:
     """Writes the statistics of an encode: the file changes when all frames are coded."""
 
-    def __init__(self, config: PassSettings) -> None:
-        """Error if no file of this name can be made."""
-        self._config, self._lines, self._is_done = config, [" ".join(_COLUMNS)], False
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        """values: all settings. Error if no file of this name can be made."""
+        self._values, self._name = values, values["stats"]
+        self._lines, self._is_done = [" ".join(_COLUMNS)], False
         try:
-            check_replaceable(config.stats)
+            check_replaceable(self._name)
         except OSError as error:
             check_of_file(error)
-            raise Error(f"{config.stats}: {error.strerror or error}") from None
+            raise Error(f"{self._name}: {error.strerror or error}") from None
 
     def add(self, frame: CodedFrame) -> None:
         """The next frame in coding order."""
@@ -218,9 +191,9 @@ class PassFile:
         if self._is_done or len(self._lines) < 2:
             return
         self._is_done = True
-        text = "\n".join([_first_line(self._config, len(self._lines) - 1), *self._lines, ""])
+        text = "\n".join([_first_line(self._values, len(self._lines) - 1), *self._lines, ""])
         try:
-            replace_file(self._config.stats, text.encode("ascii"))
+            replace_file(self._name, text.encode("ascii"))
         except OSError as error:
             check_of_file(error)
-            raise Error(f"{self._config.stats}: {error.strerror or error}") from None
+            raise Error(f"{self._name}: {error.strerror or error}") from None

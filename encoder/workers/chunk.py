@@ -8,7 +8,7 @@ import threading
 import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -98,8 +98,9 @@ def on_device(config: Config, device: str, threads: int) -> Config:
     The device is a named one: if it is lost, DeviceLost is raised. Bytes depend on neither.
     """
     device_type, _, ordinal = device.partition(":")
-    return replace(config, device=device_type, ordinal=int(ordinal or 0), devices=(device,), threads=threads, split=None,
-                   may_change_device=False)
+    return config._replace(machine=config.machine._replace(
+        device=device_type, ordinal=int(ordinal or 0), devices=(device,), threads=threads, split=None, may_change_device=False
+    ))  # fmt: skip
 
 
 def encode_chunk(job: ChunkJob, warn: Callable[[str], None] | None = None) -> list[EncodedFrame]:
@@ -119,7 +120,7 @@ def chunks_of(
     least: frames of a chunk, but for the last one. With a second pass chunks consist of whole parts, which share corrections
     of their QPs.
     """
-    starts = [] if config.first_pass is None else [part.start for part in parts_of(config.first_pass)]
+    starts = [] if config.rate.first_pass is None else [part.start for part in parts_of(config.rate.first_pass)]
     chunk: list[tuple[FrameSpec, AnySource]] = []
     unit = -1
     for spec, source in pairs:

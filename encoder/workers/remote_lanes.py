@@ -81,7 +81,7 @@ class RemoteLanes:
         self._limit = limit_from_environment() or math.inf  # seconds
         self._progress = time.monotonic()  # when frames came back; endless: none did for long, and that was told
         self._threads: list[threading.Thread] = []
-        self._process = take_process(config.devices[0])
+        self._process = take_process(config.machine.devices[0])
         self._tell_all(self._process)
 
     def _tell_all(self, process: Process) -> None:
@@ -107,7 +107,7 @@ class RemoteLanes:
             except (EOFError, OSError) as error:
                 how = str(error) if isinstance(error, TimeoutError) else self._process.end()
             if self._over or self._starts == _MOST_STARTS:
-                return Error(f"a worker for {self._config.devices[0]} has ended at its start ({how})")
+                return Error(f"a worker for {self._config.machine.devices[0]} has ended at its start ({how})")
             if not self._begin_again():
                 return Error("no other worker process can be started")
 
@@ -116,7 +116,7 @@ class RemoteLanes:
         self._starts += 1
         self._process.end()
         try:
-            process = take_process(self._config.devices[0])
+            process = take_process(self._config.machine.devices[0])
         except OSError:
             return False
         with self._lock:
@@ -303,7 +303,7 @@ class RemoteLanes:
             if late:
                 self._progress = math.inf
         if late:
-            name = f"the worker process {self._process.number} of {self._config.devices[0]}"
+            name = f"the worker process {self._process.number} of {self._config.machine.devices[0]}"
             self._team.warn(f"{name} has finished no frame for {self._limit:g} s ({VARIABLE})")
 
     def _take(self, frames: list[EncodedFrame], spans: list[Span]) -> None:
@@ -371,7 +371,7 @@ class RemoteLanes:
         with self._lock:
             if self._over or self._team.queue.closing:
                 return False
-            process, device = self._process.number, self._config.devices[0]
+            process, device = self._process.number, self._config.machine.devices[0]
             ended = f"has ended ({self._process.end()})"
             how = f"gives {error}" if isinstance(error, TimeoutError) else ended
             why = str(error) if is_lost else f"the worker process {process} of {device} {how}"

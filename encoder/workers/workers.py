@@ -31,7 +31,7 @@ def uses_workers(config: Config, frames: int | None) -> bool:
     Not where samples decide: this process then reads and measures all frames, and is the limit.
     """
     setting = os.environ.get(VARIABLE, "")
-    if len(config.devices) < 2 or not POSSIBLE or setting == "0":
+    if len(config.machine.devices) < 2 or not POSSIBLE or setting == "0":
         return False
     if setting == "1":
         return True
@@ -39,8 +39,8 @@ def uses_workers(config: Config, frames: int | None) -> bool:
         return False
     if frames is None:
         return True
-    gops = len(parts_of(config.first_pass)) if config.first_pass is not None else -(-frames // config.keyint)
-    return gops >= GOPS_THAT_PAY * len(config.devices)
+    gops = len(parts_of(config.rate.first_pass)) if config.rate.first_pass is not None else -(-frames // config.types.keyint)
+    return gops >= GOPS_THAT_PAY * len(config.machine.devices)
 
 
 class Workers(Gops):
@@ -55,21 +55,21 @@ class Workers(Gops):
     _slot: Slot  # of `next_buffer`
 
     def _start(self, lanes: int, longest: int, keep: bool, say: Callable[[str], None], trace: Trace | None) -> None:
-        config, names = self.config, self.config.devices
+        config, names = self.config, self.config.machine.devices
         self._slots = Slots(frame_bytes(config))
         self._remotes = remotes = list[RemoteLanes]()
         self._entering: list[Waiting] = []  # decided frames that are not in the queue
         self._writer = SliceWriter(config)
-        waiting = config.rc_lookahead + config.bframes + _SPARE if config.holds_frames else _SPARE
+        waiting = config.types.rc_lookahead + config.coding.bframes + _SPARE if config.holds_frames else _SPARE
         most = MOST_BYTES * len(names) // frame_bytes(config)
         self.room = max(4 * waiting, min(2 * lanes * longest + waiting, most))
-        if config.device == "cpu":
+        if config.machine.device == "cpu":
             compile_in_background(config)
         say_lost = WarnOnce(say)
         team = Team(self.queue, self._slots, self.room, _Loss(self.queue, len(names), say_lost), say_lost, say,
                     None if trace is None else _Spans(trace))  # fmt: skip
         for k, name in enumerate(names):
-            settings = on_device(config, name, max(1, (config.threads + k) // len(names)))
+            settings = on_device(config, name, max(1, (config.machine.threads + k) // len(names)))
             remotes.append(RemoteLanes(k, settings, keep, (lanes + len(names) - 1 - k) // len(names), team))
         for remote in self._remotes:
             remote.wait_until_ready()

@@ -17,7 +17,7 @@ MASK_16x16, MASK_16x8, MASK_8x8, MASK_8x4, MASK_4x4 = 1, 2, 4, 8, 16  # partitio
 
 def constants(settings: CodingSettings, constant: Callable[[np.ndarray], Array]) -> State:
     """By name; constant: makes an array that is never written, in the memory of the stages."""
-    rows = [*(row0 for row0, _ in settings.slices), settings.mb_height]
+    rows = [*(row0 for row0, _ in settings.slice_rows), settings.mb_height]
     beyond_baseline = settings.cabac or settings.transform_8x8_mode or settings.has_b_frames
     return {
         "pad": settings.pad, "chroma_pad": settings.pad // 2, "luma_unit": 16, "chroma_unit": 8,
@@ -53,7 +53,7 @@ def _partition_mask(partitions: frozenset[str], max_mvs_per_2mb: int) -> int:
 def _slice_first_mb(settings: CodingSettings) -> np.ndarray:
     """int32[mb_height]: address of the first macroblock of the slice that holds the row."""
     mb_width = settings.mb_width
-    return np.array([row0 * mb_width for row0, row1 in settings.slices for _ in range(row0, row1)], np.int32)
+    return np.array([row0 * mb_width for row0, row1 in settings.slice_rows for _ in range(row0, row1)], np.int32)
 
 
 def _scaling(settings: CodingSettings) -> np.ndarray:

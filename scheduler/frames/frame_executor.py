@@ -12,6 +12,7 @@ from ..devices import DeviceMemoryError, DeviceUnavailable, GpuLost, OneDevice, 
 from ..executor import Executor
 from ..frame_spec import FrameSpec
 from ..gpu_memory import GpuMemory
+from ..machine_settings import MachineSettings
 from ..threads.lazy_task import Task
 from ..threads.watchdog import Stuck
 from ..trace import HOST, Trace
@@ -58,16 +59,16 @@ class FrameExecutor(Generic[Result]):
     """
 
     def __init__(
-        self, settings: CodingSettings, keep_decoded: bool, most_in_flight: int, warn: Callable[[str], None],
-        trace: Trace | None = None,
+        self, settings: CodingSettings, machine: MachineSettings, keep_decoded: bool, most_in_flight: int,
+        warn: Callable[[str], None], trace: Trace | None = None,
     ) -> None:  # fmt: skip
         """keep_decoded: `frame.decoded` is wanted; warn: called with a sentence when the device changes."""
-        self.settings, self.warn, self.trace = settings, warn, trace
+        self.settings, self.machine, self.warn, self.trace = settings, machine, warn, trace
         self._keep_decoded, self._most_in_flight = keep_decoded, most_in_flight
         self.in_flight: deque[Handle[Result]] = deque()
         self._gpu_sources: GpuSourcePool | None = None
         self.loop: FrameLoop
-        if (kept := None if trace is not None else take_loop(settings, *self._limits)) is not None:
+        if (kept := None if trace is not None else take_loop(settings, machine, *self._limits)) is not None:
             self.loop, self.ring, self._gpu_sources = kept.loop, kept.ring, kept.sources
         else:
             self.loop, self.ring = self._start()
@@ -162,7 +163,7 @@ class FrameExecutor(Generic[Result]):
     def close(self) -> None:
         """End the threads, and release memory or keep it for a later encoder."""
         self.ring.close()
-        if not keep_loop(self.loop, self.ring, self._gpu_sources, self.settings, *self._limits):
+        if not keep_loop(self.loop, self.ring, self._gpu_sources, self.settings, self.machine, *self._limits):
             self.loop.executor.close()
 
     @property
@@ -194,30 +195,30 @@ class FrameExecutor(Generic[Result]):
         """The loop on the configured device, or on the CPU if that device fails and was not named by the user."""
         loop = None
         try:
-            loop = self._make_loop(self.settings.device)
+            loop = self._make_loop(self.machine.device)
             return loop, self._make_ring(loop)
         except (DeviceUnavailable, DeviceMemoryError, GpuLost) as error:
             if loop is not None:
                 loop.executor.close()
-            if not self.settings.may_change_device:
+            if not self.machine.may_change_device:
                 raise
             self.warn(f"{error}; encoding on the CPU")
         loop = self._make_loop("cpu")
         return loop, self._make_ring(loop)
 
     def _make_ring(self, loop: FrameLoop) -> FrameRing:
-        return FrameRing(self.settings, loop, self._keep_decoded, self._most_in_flight)
+        return FrameRing(self.settings, self.machine, loop, self._keep_decoded, self._most_in_flight)
 
     def _make_loop(self, device: str) -> FrameLoop:
-        settings, width = self.settings, self.settings.mb_width
+        settings, machine, width = self.settings, self.machine, self.settings.mb_width
         hybrid = self._hybrid() if device == "hybrid" else None
-        threads = settings.stage_threads if device == "cpu" else settings.threads
-        macroblocks = [(width * row0, width * row1) for row0, row1 in settings.slices]
+        threads = machine.stage_threads(settings) if device == "cpu" else machine.threads
+        macroblocks = [(width * row0, width * row1) for row0, row1 in settings.slice_rows]
         # else no frame beside another
-        has_b_frames = settings.has_b_frames and not (device == "cpu" and settings.waits_for_packets)
+        has_b_frames = settings.has_b_frames and not (device == "cpu" and machine.waits_for_packets)
         executor = make_executor(
-            device, threads, settings.mb_height, macroblocks, self.trace, settings.ordinal, hybrid, settings.gpu_choices,
-            has_b_frames, settings.team,
+            device, threads, settings.mb_height, macroblocks, self.trace, machine.ordinal, hybrid, machine.choices,
+            has_b_frames, machine.team(settings),
         )  # fmt: skip
         try:
             if executor.by_rows:
@@ -235,11 +236,11 @@ class FrameExecutor(Generic[Result]):
         from ..hybrid.route import FrameKind
         from ..hybrid.start import Hybrid
 
-        settings, tuning = self.settings, self.settings.tuning
+        settings, tuning = self.settings, self.machine.tuning
         models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
         tools = settings.me, settings.subme, settings.cabac
         frame_kind = FrameKind.typical(settings.size, settings.ref, *tools, settings.bframes)
-        return Hybrid(frame_kind, settings.split, self.warn, models, pins)
+        return Hybrid(frame_kind, self.machine.split, self.warn, models, pins)
 
     def _continue_on_the_cpu(self, lost: Exception, entering: Handle[Result] | None = None) -> None:
         """Redo on the CPU the first frame whose results were not downloaded, and all later ones.
@@ -252,7 +253,7 @@ class FrameExecutor(Generic[Result]):
         to_redo = [*list(self.in_flight)[first:], *([entering] if entering is not None else [])]
         while len(self.in_flight) > first:
             self.in_flight.pop()
-        if not self.settings.may_change_device:
+        if not self.machine.may_change_device:
             raise lost from None
         at = self._with_references(to_redo[0].frame)
         redone = [self.ring.at(index) for index in range(at.index, to_redo[0].frame.index)]  # for their reconstructions

@@ -26,7 +26,7 @@ class GpuSourcePool:
 
     def __init__(self, memory: GpuMemory, settings: CodingSettings) -> None:
         self._memory, self._size = memory, settings.size
-        self._with_sums, self._with_energies = settings.weighted_copies > 0, settings.measures_energies
+        self._with_sums, self._with_energies = settings.weighted_copies > 0, settings.aq_mode > 0
         self._free: list[Buffer] = []
         self._buffers: list[Buffer] = []  # all
         self._owners: deque[tuple[Event, object]] = deque()  # (event, the user's object) of frames that may still be read

@@ -1,18 +1,16 @@
 """The loop of a closed encoder on a GPU, kept with its frames, recordings and graphs for the next one with equal settings."""
 
 from collections.abc import Hashable
-from dataclasses import fields
 
 from ...cuda_src.runtime.device import Device, GpuLost
 from ...cuda_src.runtime.idle import is_keeping, keep_user, take_user
 from ..coding_settings import CodingSettings
 from ..cuda_executor import CudaExecutor
+from ..machine_settings import MachineSettings
 from .cuda_loop import CudaLoop
 from .gpu_sources import GpuSourcePool
 from .loop import FrameLoop
 from .ring import FrameRing
-
-_OF_HYBRID = ("tuning", "split")  # settings without effect on a GPU alone
 
 
 class KeptLoop:
@@ -31,11 +29,11 @@ class KeptLoop:
         self.loop.executor.close()
 
 
-def take_loop(settings: CodingSettings, *limits: int) -> KeptLoop | None:
+def take_loop(settings: CodingSettings, machine: MachineSettings, *limits: int) -> KeptLoop | None:
     """A kept loop for these settings, as new, if there is one. limits: as of `keep_loop`."""
-    if settings.device != "cuda" or not is_keeping():
+    if machine.device != "cuda" or not is_keeping():
         return None
-    kept = take_user(_key(settings, limits), KeptLoop)
+    kept = take_user(_key(settings, machine, limits), KeptLoop)
     if kept is not None:
         kept.loop.renew()
         kept.ring.renew()
@@ -45,8 +43,9 @@ def take_loop(settings: CodingSettings, *limits: int) -> KeptLoop | None:
 
 
 def keep_loop(
-    loop: FrameLoop, ring: FrameRing, sources: GpuSourcePool | None, settings: CodingSettings, *limits: int
-) -> bool:
+    loop: FrameLoop, ring: FrameRing, sources: GpuSourcePool | None, settings: CodingSettings, machine: MachineSettings,
+    *limits: int,
+) -> bool:  # fmt: skip
     """Keep a loop whose encoder is closed, the ring too; False if it cannot be kept. limits: other numbers of its frames."""
     if type(loop) is not CudaLoop or not loop.executor.records or not is_keeping() or loop.executor.gpu.lost:
         return False
@@ -54,11 +53,11 @@ def keep_loop(
         loop.executor.pause()
     except GpuLost:
         return False
-    keep_user(_key(settings, limits), KeptLoop(loop, ring, sources))
+    keep_user(_key(settings, machine, limits), KeptLoop(loop, ring, sources))
     return True
 
 
-def _key(settings: CodingSettings, limits: tuple[int, ...]) -> Hashable:
-    values = {field.name: getattr(settings, field.name) for field in fields(settings) if field.name not in _OF_HYBRID}
-    values["gpu_choices"] = tuple(sorted(settings.gpu_choices.items()))
-    return CudaExecutor, limits, tuple(values.items())
+def _key(settings: CodingSettings, machine: MachineSettings, limits: tuple[int, ...]) -> Hashable:
+    choices = tuple(sorted(machine.choices.items()))
+    numbers = machine.ordinal, machine.may_change_device, machine.threads, machine.waits_for_packets, choices
+    return CudaExecutor, settings, numbers, limits

@@ -168,7 +168,7 @@ class Loop:
         run in coding order, their steps shared by idle threads, and before B frames that wait.
         """
         assert isinstance(self.executor, Executor)
-        in_order = not frame.spec.n_ref1 or (frame.spec.is_reference and self.settings.shares_references)
+        in_order = not frame.spec.n_ref1 or (frame.spec.is_reference and self.executor.shares_references)
         code = partial(self._code, frame, binding) if in_order else partial(self._code_parallel, executor_b, frame, binding)
         awaited = self.history.awaited(binding.list_slots, in_order)
         ready = self.executor.after(code, awaited, urgent=in_order)

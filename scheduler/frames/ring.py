@@ -9,6 +9,7 @@ from ..coding_settings import CodingSettings
 from ..cuda_executor import CudaExecutor
 from ..devices import DeviceMemoryError, GpuLost
 from ..executor import Executor
+from ..machine_settings import MachineSettings
 from ..threads.copiers import Copiers, Target
 from ..threads.copy_kernels import READY
 from .frame import HELPERS, LEAST_SHARED_BYTES, Frame, HostFrame, SourceBuffer
@@ -23,18 +24,20 @@ IN_FLIGHT_ON_GPU = 4  # frames in flight when a GPU writes the bits: little work
 class FrameRing:
     """Frames by the order in which they enter, coding order; their arrays fit the first loop."""
 
-    def __init__(self, settings: CodingSettings, loop: FrameLoop, keep_decoded: bool, most_in_flight: int) -> None:
+    def __init__(
+        self, settings: CodingSettings, machine: MachineSettings, loop: FrameLoop, keep_decoded: bool, most_in_flight: int
+    ) -> None:
         """keep_decoded: reconstructions are downloaded; most_in_flight: limit of `in_flight`."""
-        self._settings, self._loop = settings, loop
+        self._settings, self._loop, self._threads = settings, loop, machine.threads
         executor = loop.executor
         self.count = 0  # frames entered
-        self.in_flight = settings.stage_threads if settings.device == "cpu" else settings.threads
+        self.in_flight = machine.stage_threads(settings) if machine.device == "cpu" else machine.threads
         if isinstance(executor, CudaExecutor):
-            self.in_flight = min(settings.threads, IN_FLIGHT_ON_GPU) + executor.parallel_b_frames
+            self.in_flight = min(machine.threads, IN_FLIGHT_ON_GPU) + executor.parallel_b_frames
         elif executor.parallel_b_frames:
             self.in_flight = executor.parallel_b_frames
         self.in_flight = min(self.in_flight, most_in_flight)
-        self._replaceable = settings.may_change_device and executor.frames_on_device > 0
+        self._replaceable = machine.may_change_device and executor.frames_on_device > 0
         self._keeps_some = self._replaceable and not executor.by_rows and not keep_decoded
         self._decoded, self._keep_decoded = self._replaceable or keep_decoded, keep_decoded
         self._reads_ahead = False
@@ -133,7 +136,7 @@ class FrameRing:
 
     def _start_copiers(self) -> Copiers | None:
         copies = isinstance(self.frames[0], HostFrame)
-        return Copiers(min(HELPERS, self._settings.threads - 1)) if copies else None
+        return Copiers(min(HELPERS, self._threads - 1)) if copies else None
 
     def _length(self) -> int:
         """In flight + 1; + `frames_back` if the CPU replaces a lost GPU; + DOWNLOAD_CYCLE - 1 if references are downloaded
@@ -167,5 +170,5 @@ class FrameRing:
         size = settings.mb_width, settings.mb_height
         if not executor.frames_on_device:
             return Frame(*size, has_b_frames=settings.has_b_frames)
-        by_rows, with_levels = executor.by_rows, settings.downloads_levels
+        by_rows, with_levels = executor.by_rows, settings.bits_by_kind
         return HostFrame(*size, executor.host_zeros, settings.display, by_rows, with_levels, settings.has_b_frames)

@@ -47,8 +47,8 @@ def test_frames_in_natural_order_by_either_library(pictures, fake, monkeypatch, 
     expected = b"".join(plane.tobytes() for rgb in pictures for plane in planes(rgb))
     assert open("r.yuv", "rb").read() == expected
     config = seen[0]
-    assert (config.width, config.height, config.fps) == (WIDTH, HEIGHT, 25) and config.qp == 30
-    assert (config.colorprim, config.transfer, config.colormatrix, config.range) == (1, 1, 1, 0)
+    assert (config.coding.width, config.coding.height, config.video.fps) == (WIDTH, HEIGHT, 25) and config.rate.qp == 30
+    assert (config.video.colorprim, config.video.transfer, config.video.colormatrix, config.video.range) == (1, 1, 1, 0)
     assert "25 fps are assumed: images have no frame rate; see --fps" in capfd.readouterr().err
 
 

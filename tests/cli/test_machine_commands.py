@@ -21,7 +21,7 @@ from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder import warm_up as first_run
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
 from h264lite.encoder.gops.gops import count_lanes
-from h264lite.encoder.settings import coding, device_prediction, tuning_lookup
+from h264lite.encoder.settings import device_prediction, tuning_lookup
 from h264lite.encoder.settings.config import Config
 from h264lite.jit import cache_folder as kernel_place
 from h264lite.jit import kernel_files
@@ -431,25 +431,25 @@ def tuning_of_here(**changes):
 def test_an_encode_takes_what_was_chosen_and_says_what_it_cannot_use(tmp_path):
     save(tuning_of_here(), cache_file())
     config = Config.from_options(width=1280, height=720, gops="auto", keyint=10)
-    assert config.threads == 3 and count_lanes(config, 100) == 2 and not config.tuning_note
+    assert config.machine.threads == 3 and count_lanes(config, 100) == 2 and not config.machine.tuning_note
     assert count_lanes(Config.from_options(width=64, height=64, keyint=10), 100) == 3  # small pictures: by rule
-    assert Config.from_options(width=64, height=64, threads=2).threads == 2  # what is said wins
+    assert Config.from_options(width=64, height=64, threads=2).machine.threads == 2  # what is said wins
     save(tuning_of_here(machine=Machine()), cache_file())
     config = Config.from_options(width=64, height=64)
-    assert config.tuning is None and "run h264lite tune" in config.tuning_note
+    assert config.machine.tuning is None and "run h264lite tune" in config.machine.tuning_note
     with pytest.raises(OptionError, match=r"tuning .*run h264lite tune"):
         Config.from_options(width=64, height=64, tuning=str(cache_file()))
 
 
 def test_auto_goes_by_what_was_measured(gpu):
     save(tuning_of_here(), cache_file())
-    large = Config.from_options(width=1920, height=1080)
+    large = Config.from_options(width=1920, height=1080).machine
     assert large.device == "cuda" and "predicted" in large.device_reason
-    small = Config.from_options(width=64, height=64)
+    small = Config.from_options(width=64, height=64).machine
     assert small.device == "cpu" and "cuda:0" in small.device_reason
     save(tuning_of_here(pins={"device": "cpu"}), cache_file())
-    assert Config.from_options(width=1920, height=1080).device == "cpu"
-    assert Config.from_options(width=1920, height=1080, device="cuda").device == "cuda"
+    assert Config.from_options(width=1920, height=1080).machine.device == "cpu"
+    assert Config.from_options(width=1920, height=1080, device="cuda").machine.device == "cuda"
 
 
 def test_auto_goes_by_size_where_a_stage_was_not_measured(gpu):
@@ -467,7 +467,7 @@ def test_a_pinned_device_that_is_not_there_is_told(monkeypatch, tmp_path):
     path = tmp_path / "t.toml"
     for pin, told in (("cpu", False), ("cuda", True), ("hybrid", True)):
         save(tuning_of_here(pins={"device": pin}), path)
-        note = Config.from_options(width=64, height=64, tuning=str(path)).tuning_note
+        note = Config.from_options(width=64, height=64, tuning=str(path)).machine.tuning_note
         assert (note == f'{path}: device = "{pin}" is pinned, and there is no GPU to use (no NVIDIA driver)') == told
         assert bool(note) == told and not tuning_lookup.find_tuning(str(path), "cpu")[1]
         assert doctor_command.examine(str(path))["problems"] == [note] * told
@@ -481,8 +481,8 @@ def test_auto_takes_both_where_that_is_worth_it(gpu):
             stages[stage, "cuda:0"] = Curve.line(1e-6, stages[stage, CPU].at(8160) / 8160)
     save(tuning, cache_file())
     config = Config.from_options(width=1920, height=1080, qp=26, bframes=0)
-    assert config.device == "hybrid" and "hybrid" in config.device_reason
-    planned = coding.planned(config)
+    assert config.machine.device == "hybrid" and "hybrid" in config.machine.device_reason
+    planned = device_prediction.planned(config.coding, config.machine)
     assert planned.plan.devices == (CPU, "cuda:0") and planned.plan.single is None
     assert planned.prediction.seconds < min(planned.single_device_seconds.values())
 
@@ -670,10 +670,10 @@ def test_a_wrong_name_of_instructions_is_told_in_one_line(tmp_path, words):
 
 def test_doctor_names_a_cache_that_cannot_be_used(monkeypatch, tmp_path, homeless):
     assert "set HOME or H264LITE_CACHE" in doctor_command.examine()["problems"][0]
-    assert "set HOME" in Config.from_options(width=64, height=64).tuning_note
+    assert "set HOME" in Config.from_options(width=64, height=64).machine.tuning_note
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path / ("x" * 300)))
     assert "File name too long" in doctor_command.examine()["problems"][0]
-    assert "File name too long" in Config.from_options(width=64, height=64).tuning_note
+    assert "File name too long" in Config.from_options(width=64, height=64).machine.tuning_note
 
 
 def test_doctor_names_compiled_kernels_that_may_not_be_read(monkeypatch, tmp_path):

@@ -50,7 +50,7 @@ def packets_of(clip, fps=30, **options):
     height, width = clip[0][0].shape
     with h264lite.Encoder(width, height, fps, keep_reconstruction=True, **options) as encoder:
         packets = round_trip.packets_of(encoder, clip)
-    check_times(packets, len(clip), encoder.config.max_num_reorder_frames)
+    check_times(packets, len(clip), encoder.config.coding.max_num_reorder_frames)
     stream = b"".join(packet.data for packet in packets)
     shown = [packet.reconstruction for packet in sorted(packets, key=lambda packet: packet.pts)]
     round_trip.assert_same(round_trip.ffmpeg_frames(stream), shown, "FFmpeg")

@@ -282,7 +282,7 @@ def test_refusals(options, message):
 def test_the_level_holds_rate_and_buffer():
     def level(**options):
         given = {**SMALL, "no_8x8dct": False, "crf": 20, **options}
-        return Config.from_options(width=WIDTH, height=HEIGHT, fps=FPS, **given).level_idc
+        return Config.from_options(width=WIDTH, height=HEIGHT, fps=FPS, **given).stream.level_idc
 
     assert level() == 10
     assert level(vbv_maxrate=95, vbv_bufsize=95) == 10 and level(vbv_maxrate=97, vbv_bufsize=97) == 11

@@ -108,14 +108,14 @@ def test_auto_goes_on_with_the_same_bytes(driver, options, frames, lost):  # noq
 def test_a_frame_takes_no_slot_that_a_gpu_still_reads(options):
     """Nor one of a reference, nor that of the frame before, which is downloaded while this one is coded."""
     config, last, held = Config.from_options(width=64, height=64, device="cpu", qp=26, **options), -1, {}
-    buffer = DecodedPictureBuffer(config.dpb_frames + 2)
+    buffer = DecodedPictureBuffer(config.coding.dpb_frames + 2)
     alone = 0
     for spec in specs_of(60, b_adapt=0, scenecut=0, **options):
         slot, lists = buffer.begin(spec)
         held = {} if spec.is_idr else held
         assert lists == tuple(held[index] for index in (*spec.list0, *spec.list1))
         assert slot != last and slot not in held.values()
-        alone += len(held) == config.dpb_frames and last not in held.values()
+        alone += len(held) == config.coding.dpb_frames and last not in held.values()
         buffer.end(spec, slot)
         held, last = {index: slot if index == spec.coding_index else held[index] for index in spec.references_after}, slot
     assert alone, "one slot less would have been too few"

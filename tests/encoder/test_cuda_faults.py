@@ -192,8 +192,8 @@ def test_few_kinds_of_pictures_are_noted(driver, options):  # noqa: F811
     with h264lite.Encoder(16, 16, **steady(options)) as encoder:
         for _ in range(5 * len(ring_of(encoder).frames)):
             encoder.encode(frame)
-        ref = encoder.config.ref
-        period = DOWNLOAD_CYCLE if encoder.config.may_change_device else ref
+        ref = encoder.config.coding.ref
+        period = DOWNLOAD_CYCLE if encoder.config.machine.may_change_device else ref
         assert len(recordings_of(encoder)) == ref + len({n % period >= period - ref for n in range(period)})
         n_frames, n_on_device = len(ring_of(encoder).frames), executor_of(encoder).frames_on_device
         assert n_host_buffers(encoder) == math.lcm(n_frames, n_on_device)

@@ -3,7 +3,6 @@ taken. What is made: arrays, page-locked memory, streams, events; and kernels, w
 """
 
 import warnings
-from dataclasses import replace
 
 import h264lite
 import pytest
@@ -14,7 +13,7 @@ from h264lite.encoder.settings.config import Config
 
 from ..cuda_emulator.driver import Context, EmulatedDriver, Function, OutOfMemory
 from ..cuda_emulator.native import use_native_calls
-from ..inside import take_gpu_for_any_size
+from ..inside import changed, take_gpu_for_any_size
 from ..support import round_trip
 from ..support.steady import steady
 
@@ -83,7 +82,7 @@ def clip():
 def encode(clip, device, **options):
     """hybrid: the rows of each frame are divided between both."""
     config = Config.from_options(width=WIDTH, height=HEIGHT, device=device, threads=2, **steady(options))
-    with h264lite.Encoder.from_config(replace(config, split=(1, 1) if device == "hybrid" else None)) as encoder:
+    with h264lite.Encoder.from_config(changed(config, split=(1, 1) if device == "hybrid" else None)) as encoder:
         packets = round_trip.packets_of(encoder, clip)
     return b"".join(packet.data for packet in packets)
 

@@ -24,7 +24,6 @@ def set_qps(monkeypatch, qps):
     """Frames in each encode have these QPs, again and again; some QPs of slices take more bits in headers than others."""
 
     def with_qp(pipeline, spec):
-        spec = spec or pipeline.frame_decider.decide_fixed()
         return spec._replace(qp=qps[spec.display_index % len(qps)])
 
     on_each_frame(monkeypatch.setattr, with_qp)

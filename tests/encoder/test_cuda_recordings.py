@@ -113,4 +113,4 @@ def test_numbers_of_lists_have_places():
     """No settings have more entries than frame_params has places for."""
     for options in ({"bframes": 16, "ref": 16, "b_pyramid": "dyadic"}, {"ref": 16, "weightp": 1}, {"bframes": 3, "ref": 16}):
         config = Config.from_options(width=64, height=64, device="cpu", **steady(options))
-        assert config.most_searches <= 16
+        assert config.coding.most_searches <= 16

@@ -22,6 +22,7 @@ from h264lite.scheduler.frames.dpb import DecodedPictureBuffer
 from h264lite.standard.syntax import B as B_SLICE
 from h264lite.standard.syntax import parse_pps, parse_slice_header, parse_sps, write_pps, write_sps
 
+from ..inside import changed
 from ..support.steady import steady
 
 SLICES = ((0, 2), (2, 3))
@@ -34,7 +35,7 @@ def config_of(**options):
 
 
 def specs_of(frames, **options):
-    types = FrameDecider(config_of(**options), SLICES)
+    types = FrameDecider(config_of(**options))
     return [spec for _ in range(frames) for spec in types.add()] + types.flush()
 
 
@@ -58,15 +59,13 @@ def test_types_in_display_order():
         assert shown(specs, "gop") == [n // keyint for n in range(frames)]
 
 
-def test_frames_without_b_frames_come_at_once_and_as_before():
+def test_frames_without_b_frames_come_at_once_and_as_of_the_order_with_b_frames():
     config = config_of(keyint=5, ref=3)
-    types, again = FrameDecider(config, SLICES), FrameDecider(config, SLICES)
-    order, fixed = FrameOrder(config, SLICES), FixedTypes(config)
+    types, order, fixed = FrameDecider(config), FrameOrder(changed(config, bframes=1)), FixedTypes(config)
     for _ in range(13):
         (spec,) = types.add([np.zeros((48, 48), np.uint8)])
-        assert spec == again.decide_fixed()
         (ordered,) = [spec for kind in fixed.add(None) for spec in order.add(kind)]
-        assert ordered._replace(references_before=()) == spec
+        assert ordered._replace(references_before=(), delay=0) == spec
     assert types.flush() == fixed.flush() == []
 
 
@@ -129,7 +128,7 @@ def test_p_frames_wait_for_no_b_frame(options):
 
 
 def test_a_b_frame_before_an_idr_frame_is_refused():
-    order = FrameOrder(config_of(bframes=2), SLICES)
+    order = FrameOrder(config_of(bframes=2))
     assert len(order.add(IDR)) == 1 and order.add("B") == []
     with pytest.raises(ValueError, match="no frame of its GOP after it"):
         order.add(IDR)
@@ -177,7 +176,7 @@ class HeaderDecoder:
 
 def check_headers(config, specs, bumping=False):
     """The decoder finds in the headers what the specs say. Returns what the headers had to say beyond the defaults."""
-    writer, slots, seen = SliceWriter(config), DecodedPictureBuffer(config.dpb_frames + 1), set()
+    writer, slots, seen = SliceWriter(config), DecodedPictureBuffer(config.coding.dpb_frames + 1), set()
     decoder, counts = HeaderDecoder(writer, bumping), {}
     for spec in specs:
         frame = SimpleNamespace(spec=spec, headers=writer.headers(spec))
@@ -187,7 +186,7 @@ def check_headers(config, specs, bumping=False):
         assert picture.poc == spec.pic_order_cnt and picture.id == spec.coding_index
         for (header, lists, implicit), (row0, _) in zip(slices, spec.slices):
             assert lists == (spec.list0, spec.list1)
-            assert header.first_mb_in_slice == row0 * config.mb_width and header.qp(writer.pps) == spec.qp
+            assert header.first_mb_in_slice == row0 * config.coding.mb_width and header.qp(writer.pps) == spec.qp
             assert "PBI"[header.kind] == spec.frame_type
             table = implicit[: spec.n_ref, : spec.n_ref1].ravel().tolist() if spec.n_ref1 else []
             assert table == list(spec.implicit_weights)
@@ -195,9 +194,9 @@ def check_headers(config, specs, bumping=False):
             seen |= {"marking"} if header.marking_operations else set()
         assert references == set(spec.references_after)
         slot, listed = slots.begin(spec)
-        assert len(listed) == spec.n_ref + spec.n_ref1 <= config.most_searches
+        assert len(listed) == spec.n_ref + spec.n_ref1 <= config.coding.most_searches
         slots.end(spec, slot)
-        assert spec.dts <= spec.pts and spec.delay == config.max_num_reorder_frames
+        assert spec.dts <= spec.pts and spec.delay == config.coding.max_num_reorder_frames
     decoder.buffer.flush()
     assert [counts[picture.id] for picture in decoder.output] == list(range(len(specs)))
     return seen
@@ -242,8 +241,8 @@ def test_random_types_and_repeated_references(monkeypatch, seed, bumping):
         b_pyramid=str(rng.choice(["none", "normal", "dyadic"])), no_cabac=bool(seed % 2),
     )  # fmt: skip
     monkeypatch.setattr(weights, "entries", lambda *_: tuple(rng.integers(0, 3) * [UNWEIGHTED]))
-    order, weighting = FrameOrder(config, SLICES), weights.Weighting(config.repeats_references)
-    types = random_types(rng, 300, config.bframes)
+    order, weighting = FrameOrder(config), weights.Weighting(config.coding.repeats_references)
+    types = random_types(rng, 300, config.coding.bframes)
     specs = [weighting.of(spec, (1,)) for kind in types for spec in order.add(kind)]
     assert all(not spec.duplicates and not spec.weights for spec in specs if spec.frame_type != "P")
     assert any(spec.duplicates for spec in specs)

@@ -29,8 +29,8 @@ def packets_of(clip, **options):
 
 
 def test_frames_of_a_stream():
-    types = FrameDecider(config_of(keyint=4, ref=2, qp=30), SLICES)
-    specs = [types.decide_fixed() for _ in range(9)]
+    types = FrameDecider(config_of(keyint=4, ref=2, qp=30))
+    specs = [types.add()[0] for _ in range(9)]
     assert [spec.frame_type for spec in specs] == list("IPPPIPPPI")
     assert [spec.gop for spec in specs] == [0, 0, 0, 0, 1, 1, 1, 1, 2]
     assert [spec.list0 for spec in specs[:6]] == [(), (0,), (1, 0), (2, 1), (), (4,)]
@@ -43,29 +43,33 @@ def test_frames_of_a_stream():
 class IntraFrames(FrameDecider):
     """Frames 2 and 6 of each GOP are I frames that keep the references."""
 
-    def decide_fixed(self):
-        spec = super().decide_fixed()
+    def add(self, planes=()):
+        (spec,) = super().add(planes)
         if spec.frame_num % 4 == 2:
             spec = spec._replace(frame_type=I, list0=())
-        return spec
+        return [spec]
 
 
 class DroppableFrames(FrameDecider):
     """Odd frames of each GOP are no references."""
 
-    def decide_fixed(self):
-        spec = super().decide_fixed()
+    def __init__(self, config, *more):
+        super().__init__(config, *more)
+        self.ref = config.coding.ref
+
+    def add(self, planes=()):
+        (spec,) = super().add(planes)
         index, place = spec.coding_index, spec.frame_num
-        before = tuple(index - k for k in range(1, place + 1) if (place - k) % 2 == 0)[: self._config.ref]
+        before = tuple(index - k for k in range(1, place + 1) if (place - k) % 2 == 0)[: self.ref]
         if place % 2:
-            return spec._replace(is_reference=False, frame_num=(place + 1) // 2, list0=before, references_after=before)
-        after = (index, *before)[: self._config.ref]
-        return spec._replace(frame_num=place // 2, list0=before, references_after=after)
+            return [spec._replace(is_reference=False, frame_num=(place + 1) // 2, list0=before, references_after=before)]
+        after = (index, *before)[: self.ref]
+        return [spec._replace(frame_num=place // 2, list0=before, references_after=after)]
 
 
 def coded(monkeypatch, types, options, ref):
     """Packets of a clip with these types of frames: decoders agree, and all devices have the same bytes."""
-    for module in ("encoder.pipeline", "encoder.decision_queue"):
+    for module in ("encoder.decisions.coding_decider", "encoder.decision_queue"):
         monkeypatch.setattr(f"h264lite.{module}.FrameDecider", types)
     clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
     packets = packets_of(clip, qp=28, keyint=7, ref=ref, **options)

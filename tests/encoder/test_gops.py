@@ -5,7 +5,6 @@ import os
 import threading
 import time
 import warnings
-from dataclasses import replace
 
 import h264lite
 import numpy as np
@@ -17,7 +16,7 @@ from h264lite.encoder.gops.queue import GopQueue
 from h264lite.encoder.settings.config import Config
 
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
-from ..inside import on_each_frame
+from ..inside import changed, on_each_frame
 from ..support import round_trip
 from ..support.steady import steady, steady_words
 
@@ -327,8 +326,8 @@ def test_refused_by_name():
 
 def test_lanes_share_out_threads_and_devices(driver):  # noqa: F811
     size = {"width": 64, "height": 64}
-    config = replace(Config.from_options(**size, device="cuda", threads=5), devices=("cuda:0", "cuda:1"))
-    lanes = [lane_settings(config, k, 3) for k in range(3)]
+    config = changed(Config.from_options(**size, device="cuda", threads=5), devices=("cuda:0", "cuda:1"))
+    lanes = [lane_settings(config, k, 3).machine for k in range(3)]
     assert [(lane.device, lane.ordinal) for lane in lanes] == [("cuda", 0), ("cuda", 1), ("cuda", 0)]
     assert sum(lane.threads for lane in lanes) == 5
     with pytest.raises(DeviceError, match="there is no cuda:7"):

@@ -3,7 +3,6 @@
 import threading
 import time
 import warnings
-from dataclasses import replace
 
 import h264lite
 import pytest
@@ -16,6 +15,7 @@ from h264lite.scheduler.threads import watchdog
 from h264lite.scheduler.threads.watchdog import Watchdog
 
 from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, launches_by_frame, on_gpus  # noqa: F401
+from ..inside import changed
 from ..scheduler.test_hybrid_executor import encode_with, two_processors
 from ..support import round_trip
 from .test_cuda_frames import Array
@@ -148,4 +148,4 @@ def test_a_limit_that_is_none(driver, monkeypatch, text):  # noqa: F811
 def test_what_is_refused():
     with pytest.raises(ValueError, match="at least one CPU and at most one GPU"):
         HybridExecutor(None, [], Watchdog(0))
-    assert replace(Config.from_options(width=16, height=16), split=(0, 1)).split == (0, 1)
+    assert changed(Config.from_options(width=16, height=16), split=(0, 1)).machine.split == (0, 1)

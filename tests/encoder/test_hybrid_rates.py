@@ -3,7 +3,6 @@
 import itertools
 import random
 import warnings
-from dataclasses import replace
 
 import h264lite
 import pytest
@@ -15,7 +14,7 @@ from hypothesis import HealthCheck, given, seed, settings
 
 from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, gpu, launches_by_frame, on_gpus  # noqa: F401
 from ..fuzz import rate_cases
-from ..inside import switching_executor_of
+from ..inside import changed, switching_executor_of
 from ..scheduler.test_route import HEIGHT as OF_ROUTES
 from ..scheduler.test_route import random_plan
 from ..support import round_trip
@@ -180,7 +179,7 @@ def test_random_settings(gpu, number):  # noqa: F811
             return
         rng, clip = random.Random(case.seed), rate_cases.clip_of(case)
         split = rng.randrange(cpu.mb_height + 1), rng.randrange(2)
-        assert encode(clip, replace(hybrid, split=split))[0] == encode(clip, cpu)[0]
+        assert encode(clip, changed(hybrid, split=split))[0] == encode(clip, cpu)[0]
         count.append(cpu.buffer is not None)
 
     with warnings.catch_warnings():

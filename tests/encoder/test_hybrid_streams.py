@@ -1,6 +1,5 @@
 """Whole encodes with rows on both devices give the bytes of one: forced splits, tools, sizes, frames in flight."""
 
-from dataclasses import replace
 
 import h264lite
 import numpy as np
@@ -13,7 +12,7 @@ from h264lite.scheduler.hybrid.tuning.tuning_file import Machine, Tuning
 
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_emulator.real import skip_without
-from ..inside import executor_of, gpu_of, pipelines_of, say_no_gpu
+from ..inside import changed, executor_of, gpu_of, pipelines_of, say_no_gpu
 from ..support import round_trip, sequences
 from .test_cuda_frames import upload
 from .test_cuda_streams import TOOLS
@@ -29,8 +28,9 @@ def config(width, height, split=None, **options):
     plain = Config.from_options(width=width, height=height, **{"qp": 24, "bframes": 0, "threads": 2, "subme": 4, **options})
     if split is None:
         return plain
-    rows = {"none": 0, "one": 1, "half": plain.mb_height // 2, "all but one": plain.mb_height - 1, "all": plain.mb_height}
-    return replace(plain, split=(rows[split[0]], split[1]))
+    height = plain.coding.mb_height
+    rows = {"none": 0, "one": 1, "half": height // 2, "all but one": height - 1, "all": height}
+    return changed(plain, split=(rows[split[0]], split[1]))
 
 
 def encode(clip, settings):
@@ -131,10 +131,10 @@ def test_a_plan_for_one_device_is_that_device(gpu, monkeypatch):  # noqa: F811
 
 def test_a_stage_that_was_not_measured_is_guessed(gpu):  # noqa: F811
     """`h264lite tune` measures the full search alone."""
-    plain = replace(Config.from_options(width=50, height=82, threads=2, device="hybrid", me="step"), threads_by_user=True)
+    plain = changed(Config.from_options(width=50, height=82, threads=2, device="hybrid", me="step"), threads_by_user=True)
     models = guess([CPU, "cuda:0"], 2)
     models.stages = {(name, device): curve for (name, device), curve in models.stages.items() if name != "step_search"}
-    tuned, clip = replace(plain, tuning=Tuning(Machine.here(), models)), round_trip.noise_clip(50, 82, 3, 7)
+    tuned, clip = changed(plain, tuning=Tuning(Machine.here(), models)), round_trip.noise_clip(50, 82, 3, 7)
     cpu = Config.from_options(width=50, height=82, threads=2, device="cpu", me="step")
     assert encode(clip, tuned)[0] == encode(clip, cpu)[0]
 
@@ -146,12 +146,12 @@ def test_what_the_tuning_file_says_of_a_gpu(gpu, split):  # noqa: F811
     plain = config(50, 82, split and (split, 1), device=device)
     tuning = Tuning(Machine.here(), guess([CPU, "cuda:0"], 2), chosen={"streams": 1, "tile_rows": 4}, pins={"tile_rows": 2})
     assert tuning.choices == {"streams": 1, "tile_rows": 2}
-    tuned = replace(plain, tuning=tuning)
+    tuned = changed(plain, tuning=tuning)
     with h264lite.Encoder.from_config(tuned) as encoder:
         executor = executor_of(encoder)
         assert gpu_of(encoder).tile_rows == 2
         assert executor.serial if split is None else executor.executor_of("cuda:0").serial
-    told = replace(tuned, gpu_choices={"tile_rows": 1})
+    told = changed(tuned, gpu_choices={"tile_rows": 1})
     with h264lite.Encoder.from_config(told) as encoder:  # whatever the file says
         executor = executor_of(encoder)
         assert gpu_of(encoder).tile_rows == 1

@@ -9,7 +9,7 @@ from h264lite.encoder.gops.queue import GopQueue
 from h264lite.encoder.settings.config import Config
 
 SIZE, KEYINT, PICTURES = 6, 3, 12
-CONFIG = Config.from_options(width=16, height=16, device="cpu", keyint=KEYINT)
+CONFIG = Config.from_options(width=16, height=16, device="cpu", keyint=KEYINT, qp=26, bframes=0)
 
 
 class FakePipeline:
@@ -43,9 +43,9 @@ class FakePipeline:
 def lanes():
     """Two lanes, their steps, and their queue with all pictures in it."""
     queue = GopQueue(2, 2 * KEYINT, SIZE)
-    types = FrameDecider(CONFIG, ((0, 1),))
+    types = FrameDecider(CONFIG)
     for number in range(PICTURES):
-        queue.enter(types.decide_fixed(), lambda place, number=number: place.fill(number))
+        queue.enter(types.add()[0], lambda place, number=number: place.fill(number))
     queue.end()
     pair = [Lane(FakePipeline(), queue) for _ in range(2)]
     yield pair, [lane.steps() for lane in pair], queue

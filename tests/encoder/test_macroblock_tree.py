@@ -30,7 +30,7 @@ def half_still(frames):
 def specs_of(clip, **options):
     """In coding order."""
     config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", threads=1, **{"crf": 28, "aq_mode": 0, **options})
-    types = FrameDecider(config, ((0, 6),))
+    types = FrameDecider(config)
     return [spec for planes in clip for spec in types.add(planes)] + types.flush()
 
 
@@ -103,7 +103,8 @@ def test_frames_wait_for_no_more_than_the_frames_ahead():
     clip = half_still(30)
     with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", threads=1, preset="ultrafast", crf=30, rc_lookahead=8) as encoder:
         counts = np.cumsum([len(encoder.encode(planes)) for planes in clip])
-        assert counts[8] == 0 and all(n + 1 - count <= 8 + 8 // 4 + encoder.config.threads for n, count in enumerate(counts))
+        most = 8 + 8 // 4 + encoder.config.machine.threads
+        assert counts[8] == 0 and all(n + 1 - count <= most for n, count in enumerate(counts))
         assert counts[-1] + len(encoder.flush()) == 30
 
 
@@ -119,6 +120,6 @@ def test_switches():
     def config(**options):
         return Config.from_options(width=64, height=64, device="cpu", **options)
 
-    assert config(crf=20).mbtree and not config(qp=20).mbtree and not config(qp=20, no_mbtree=True).mbtree
-    assert not config(crf=20, no_mbtree=True).mbtree and not config(crf=20, tune="zerolatency").mbtree
+    assert config(crf=20).rate.mbtree and not config(qp=20).rate.mbtree and not config(qp=20, no_mbtree=True).rate.mbtree
+    assert not config(crf=20, no_mbtree=True).rate.mbtree and not config(crf=20, tune="zerolatency").rate.mbtree
     assert config(crf=20, mbtree=True) == config(crf=20, no_mbtree=False) == config(crf=20)

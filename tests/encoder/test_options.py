@@ -3,7 +3,6 @@
 import runpy
 import subprocess
 import sys
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import repeat
@@ -27,6 +26,8 @@ from h264lite.encoder.settings.presets import CAVLC_PRESETS, PRESETS, preset
 from h264lite.encoder.settings.tunes import OF_USE, TUNES, TUNES_WITH_RATE, WITH_RATE, ZERO_LATENCY, Change
 from h264lite.encoder.settings.x264_options import SHORT, UNBUILT, VALUES
 from h264lite.scheduler.stages import BY_BITS
+
+from ..inside import changed
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -332,7 +333,7 @@ def test_two_hundred_random_settings_are_taken_or_refused_and_nothing_else():
 
 def test_gops_are_auto_by_themselves_with_devices_as_with_a_device():
     for given in ({"device": "cpu"}, {"devices": "cpu"}):
-        assert config(**given) == config(**given, gops="auto") and config(**given).gops == 0
+        assert config(**given) == config(**given, gops="auto") and config(**given).machine.gops == 0
 
 
 def test_an_unknown_name_gets_a_near_match():
@@ -381,12 +382,13 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
 
 def test_frame_types_are_settled():
     settings = config(bframes=3, b_adapt=2, fps=60)
-    assert (settings.scenecut, settings.b_adapt, settings.min_keyint) == (40, 2, 25)
-    assert (config().scenecut, config().b_adapt, config(qp=26).scenecut) == (40, 1, 40)
-    assert (config(bframes=0).scenecut, config(bframes=0, qp=26).scenecut, config(bframes=0).b_adapt) == (40, 0, 0)
-    assert config(scenecut=40).scenecut == 40 and config(bframes=3, no_scenecut=True).scenecut == 0
-    assert [config(keyint=keyint, fps=24).min_keyint for keyint in (5, 100, 250, "infinite")] == [1, 10, 24, 24]
-    assert config(min_keyint=250).min_keyint == 250
+    assert (settings.types.scenecut, settings.types.b_adapt, settings.types.min_keyint) == (40, 2, 25)
+    assert (config().types.scenecut, config().types.b_adapt, config(qp=26).types.scenecut) == (40, 1, 40)
+    assert (config(bframes=0).types.scenecut, config(bframes=0, qp=26).types.scenecut) == (40, 0)
+    assert config(bframes=0).types.b_adapt == 0
+    assert config(scenecut=40).types.scenecut == 40 and config(bframes=3, no_scenecut=True).types.scenecut == 0
+    assert [config(keyint=keyint, fps=24).types.min_keyint for keyint in (5, 100, 250, "infinite")] == [1, 10, 24, 24]
+    assert config(min_keyint=250).types.min_keyint == 250
     for options, name in (({"min_keyint": 251}, "min-keyint"), ({"min_keyint": 25, "keyint": 24}, "min-keyint"),
                           ({"scenecut": 40, "no_scenecut": True}, "no-scenecut"),
                           ({"min_keyint": RaisesAlways()}, "min-keyint"), ({"b_bias": 101}, "b-bias"),
@@ -422,7 +424,7 @@ def test_an_option_without_a_field_of_config_is_named_at_import():
 
 
 def test_two_names_for_one_option_are_not_given_both():
-    assert config(frame_rate=30).fps == 30
+    assert config(frame_rate=30).video.fps == 30
     with pytest.raises(OptionError, match="twice"):
         config(frame_rate=30, fps=30)
 
@@ -452,7 +454,7 @@ def test_none_means_not_given():
     ],
 )
 def test_frame_rates(given, fps):
-    assert config(fps=given).fps == fps
+    assert config(fps=given).video.fps == fps
 
 
 @pytest.mark.parametrize("fps", ("'1e99999999'", "'1e-99999999'", "'1E+0_9_9_9_9_9_9_9'", "Decimal('1e99999999')",
@@ -475,20 +477,20 @@ def test_partitions():
         ("p8x8, p4x4", {"p8x8", "p4x4"}),
         (("p8x8", "i4x4"), {"p8x8", "i4x4"}),
     ):
-        assert config(partitions=given, profile="high").partitions == read
-        assert config(partitions=given, profile="high", no_8x8dct=True).partitions == read - {"i8x8"}
-        assert config(partitions=given, profile="main").partitions == read - {"i8x8"}
+        assert config(partitions=given, profile="high").coding.partitions == read
+        assert config(partitions=given, profile="high", no_8x8dct=True).coding.partitions == read - {"i8x8"}
+        assert config(partitions=given, profile="main").coding.partitions == read - {"i8x8"}
 
 
 def test_psy_rd_forms():
-    assert config(qp=26).psy_rd == config(psy_rd=0).psy_rd == config(psy_rd="0:0").psy_rd == 0
-    assert config(psy_rd=1).psy_rd == config(psy_rd="1.0:0").psy_rd == config(psy_rd=(1, 0.0)).psy_rd == 1.0
+    assert config(qp=26).coding.psy_rd == config(psy_rd=0).coding.psy_rd == config(psy_rd="0:0").coding.psy_rd == 0
+    assert all(config(psy_rd=given).coding.psy_rd == 1.0 for given in (1, "1.0:0", (1, 0.0)))
 
 
 def test_deblocking_forms():
     def read(**options):
         c = config(**options)
-        return c.deblock, c.deblock_alpha, c.deblock_beta, c.disable_deblocking_idc
+        return c.coding.deblock, c.coding.deblock_alpha, c.coding.deblock_beta, c.coding.disable_deblocking_idc
 
     assert read() == (True, 0, 0, 0)
     assert read(deblock="-1:2") == read(deblock=(-1, 2)) == read(deblock="-1,2") == (True, -1, 2, 0)
@@ -506,11 +508,11 @@ def test_presets_pass_the_same_checks_and_differ():
     assert PRESETS.keys() == CAVLC_PRESETS.keys()
     for options in ({}, {"profile": "main"}, {"profile": "baseline"}, {"no_cabac": True}):
         configs = [config(preset=name, **options) for name in PRESETS]
-        kinds = {(c.ref, c.merange, c.subme, c.trellis, c.partitions, c.deblock, c.cabac, c.transform_8x8_mode)
-                 for c in configs}  # fmt: skip
+        names = ("ref", "merange", "subme", "trellis", "partitions", "deblock", "cabac", "transform_8x8_mode")
+        kinds = {tuple(getattr(c.coding, name) for name in names) for c in configs}
         assert len(kinds) == len(configs)
         assert config(preset="medium", **options) == config(**options)
-    assert config(preset="slow", merange=8).merange == 8
+    assert config(preset="slow", merange=8).coding.merange == 8
     for name in PRESETS:
         for key in (*preset(name), *preset(name, cavlc=True)):
             assert BY_NAME[key].scope == "all"
@@ -518,15 +520,15 @@ def test_presets_pass_the_same_checks_and_differ():
 
 def test_presets_without_cabac_have_no_decisions_that_a_gpu_lacks():
     for name in PRESETS:
-        assert config(preset=name).cabac or config(preset=name).subme < BY_BITS
+        assert config(preset=name).coding.cabac or config(preset=name).coding.subme < BY_BITS
         for options in ({"profile": "baseline"}, {"no_cabac": True}):
-            assert config(preset=name, **options).subme < BY_BITS or name == "placebo"
+            assert config(preset=name, **options).coding.subme < BY_BITS or name == "placebo"
 
 
 def test_tools_of_x264_override_a_preset():
     fast = {"preset": "ultrafast"}
-    assert config(**fast).profile_idc == 77
-    assert config(tune="fastdecode", cabac=True).cabac and config(**fast, **{"8x8dct": True}).transform_8x8_mode
+    assert config(**fast).coding.profile_idc == 77
+    assert config(tune="fastdecode", cabac=True).coding.cabac and config(**fast, **{"8x8dct": True}).coding.transform_8x8_mode
     for options in ({"cabac": True, "no_cabac": True}, {"cabac": True, "profile": "baseline"}):
         with pytest.raises(OptionError, match="see --profile"):
             config(**fast, **options)
@@ -579,39 +581,40 @@ TUNED = [
 @pytest.mark.parametrize(("tune", "given", "by_tune"), TUNED)
 def test_a_tune_stands_for_options_and_gives_way_to_those_that_are_given(tune, given, by_tune):
     tuned, said = config(**given, tune=tune), config(**given | by_tune)
-    assert tuned.tune == (tune if isinstance(tune, str) else ",".join(tune))
-    assert replace(tuned, tune=None) == replace(said, tune=None)
+    assert tuned.stream.tune == (tune if isinstance(tune, str) else ",".join(tune))
+    assert changed(tuned, tune=None, waits_for_packets=False) == changed(said, tune=None)
 
 
 def test_a_tune_changes_the_b_frames_of_a_preset():
-    assert [config(tune=tune).bframes for tune in (None, "animation", "zerolatency")] == [3, 5, 0]
+    assert [config(tune=tune).coding.bframes for tune in (None, "animation", "zerolatency")] == [3, 5, 0]
     for both in ("animation,zerolatency", "zerolatency,animation"):
-        assert config(tune=both).bframes == 0
-    assert config(tune="animation", bframes=1).bframes == 1 and config(tune="animation", profile="baseline").bframes == 0
+        assert config(tune=both).coding.bframes == 0
+    assert config(tune="animation", bframes=1).coding.bframes == 1
+    assert config(tune="animation", profile="baseline").coding.bframes == 0
 
 
 def test_a_rate_factor_is_the_default():
-    assert config().crf == config(profile="baseline").crf == config(tune="zerolatency").crf == 23
-    assert config(qp=30).crf is None and (config(bitrate=500).bitrate, config(bitrate=500).crf) == (500, 23)
+    assert config().rate.crf == config(profile="baseline").rate.crf == config(tune="zerolatency").rate.crf == 23
+    assert config(qp=30).rate.crf is None and (config(bitrate=500).rate.bitrate, config(bitrate=500).rate.crf) == (500, 23)
     assert config(qp=None, crf=None, bitrate=0) == config()
-    assert config().mbtree and config(preset="ultrafast").mbtree and not config(qp=26).mbtree
+    assert config().rate.mbtree and config(preset="ultrafast").rate.mbtree and not config(qp=26).rate.mbtree
 
 
 def test_the_b_frames_of_a_preset_give_way():
     """To the profile, and where each frame is an IDR frame; their pyramid to a level without room for their references."""
-    assert [config(preset=name).bframes for name in ("ultrafast", "superfast", "medium", "placebo")] == [0, 3, 3, 8]
-    assert config(profile="baseline").bframes == config(keyint=1).bframes == 0
+    assert [config(preset=name).coding.bframes for name in ("ultrafast", "superfast", "medium", "placebo")] == [0, 3, 3, 8]
+    assert config(profile="baseline").coding.bframes == config(keyint=1).coding.bframes == 0
     low = [config(width=352, height=288, fps=3, level=level) for level in ("1.1", "1.2")]
-    assert [(c.bframes, c.b_pyramid, c.dpb_frames) for c in low] == [(3, "none", 2), (3, "normal", 3)]
+    assert [(c.coding.bframes, c.types.b_pyramid, c.coding.dpb_frames) for c in low] == [(3, "none", 2), (3, "normal", 3)]
     for options in ({"bframes": 3}, {"b_pyramid": "normal", "bframes": 2}):
         with pytest.raises(OptionError, match="does not allow 3 reference frames"):
             config(width=352, height=288, fps=5, level="1.1", **options)
-    assert config(keyint=1, bframes=3).bframes == 3
+    assert config(keyint=1, bframes=3).coding.bframes == 3
 
 
 def test_a_rate_factor_has_adaptive_quantisation_and_psy():
     constant = config(qp=26)
-    assert (config().aq_mode, config().psy_rd, constant.aq_mode, constant.psy_rd) == (1, 1, 0, 0)
+    assert (config().coding.aq_mode, config().coding.psy_rd, constant.coding.aq_mode, constant.coding.psy_rd) == (1, 1, 0, 0)
     assert config() == config(crf=23) == config(psy=True) == config(psy_rd=1, aq_mode=1)
     assert config(no_psy=True) == config(psy_rd=0) and config(qp=26, no_psy=True) == config(qp=26, psy=True) == constant
     for options in ({"psy_rd": 1, "no_psy": True}, {"psy": True, "no_psy": True}):
@@ -630,30 +633,31 @@ def test_tunes_are_options_of_the_table():
 def test_a_device_that_is_asked_for_by_name_never_degrades(monkeypatch):
     missing: list[str | None] = ["there is none"]
     monkeypatch.setattr("h264lite.encoder.settings.device.why_no_cuda", lambda: missing[0])
-    assert config(device="cpu").device == config().device == "cpu"
-    assert "there is none" in config().device_reason
+    assert config(device="cpu").machine.device == config().machine.device == "cpu"
+    assert "there is none" in config().machine.device_reason
     for name in ("cuda", "hybrid"):
         with pytest.raises(DeviceError, match=f"device {name}") as caught:
             config(device=name)
         assert caught.value.exit_code == 3
     missing[0] = None
-    assert config(device="cuda").device == "cuda" and not config(device="cuda").may_change_device
-    assert config(device="auto", me="step").device == "cpu" and "step" in config(me="step").device_reason
-    assert config(device="cuda", me="hex").me == "hex"
+    assert config(device="cuda").machine.device == "cuda" and not config(device="cuda").machine.may_change_device
+    assert config(device="auto", me="step").machine.device == "cpu" and "step" in config(me="step").machine.device_reason
+    assert config(device="cuda", me="hex").coding.me == "hex"
     with pytest.raises(OptionError, match="step exists for the CPU only") as caught:
         config(device="cuda", me="step")
     assert caught.value.option == "me"
     by_bits = {"subme": 6, "profile": "baseline"}
-    assert config(**by_bits).device == "cpu" and "--subme 6 exists for the CPU only" in config(**by_bits).device_reason
+    machine = config(**by_bits).machine
+    assert machine.device == "cpu" and "--subme 6 exists for the CPU only" in machine.device_reason
     for device in ({"device": "cuda"}, {"devices": "cuda:0"}):
         with pytest.raises(OptionError, match="6 exists for the CPU only") as caught:
             config(**by_bits, **device)
         assert caught.value.option == "subme"
-    assert config(subme=7, profile="main", device="cuda").device == "cuda"
-    assert config(subme=6, device="hybrid").device == "hybrid"  # whose rows of the CPU have the stages of the CPU
+    assert config(subme=7, profile="main", device="cuda").machine.device == "cuda"
+    assert config(subme=6, device="hybrid").machine.device == "hybrid"  # whose rows of the CPU have the stages of the CPU
     with pytest.raises(OptionError, match="6 exists for the CPU only"):
         config(subme=6, profile="main", no_cabac=True, device="cuda")
-    small, large = (config(width=16 * n, height=16 * n) for n in (10, 20))
+    small, large = (config(width=16 * n, height=16 * n).machine for n in (10, 20))
     assert (small.device, large.device) == ("cpu", "cuda") and large.may_change_device
 
 

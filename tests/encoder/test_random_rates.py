@@ -19,8 +19,8 @@ def checked(examples: int, number: int) -> Counter[str]:
         config = rate_cases.run(case)
         counts["refused" if config is None else "encoded"] += 1
         if config is not None:
-            counts["buffer"] += config.buffer is not None
-            counts["bitrate"] += config.bitrate > 0
+            counts["buffer"] += config.hrd.buffer is not None
+            counts["bitrate"] += config.rate.bitrate > 0
 
     one()
     return counts

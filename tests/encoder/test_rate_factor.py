@@ -37,9 +37,9 @@ class FloatModel:
     def __init__(self, config):
         self.config, self.cost, self.count, self.sum, self.weight, self.last = config, 0, 0, 0, 0, None
         self.known = {}
-        self.ip, self.pb = 6 * log2(config.ipratio), 6 * log2(1.3 if config.mbtree else config.pbratio)
-        self.duration = min(1, max(0.01, 1 / config.fps)) / 0.04
-        self.usual = (136 if config.bframes else 96) * config.mb_width * config.mb_height
+        self.ip, self.pb = 6 * log2(config.rate.ipratio), 6 * log2(1.3 if config.rate.mbtree else config.rate.pbratio)
+        self.duration = min(1, max(0.01, 1 / config.video.fps)) / 0.04
+        self.usual = (136 if config.coding.bframes else 96) * config.coding.n_mb
 
     def qp(self, spec, cost):
         config, kind = self.config, spec.frame_type
@@ -53,16 +53,17 @@ class FloatModel:
             qp += self.pb / (2 if spec.is_reference else 1)
         else:
             self.cost, self.count = self.cost / 2 + cost / self.duration, self.count / 2 + 1
-            quantiser_step = (self.cost / self.count) ** (1 - config.qcomp) / self.usual ** (1 - config.qcomp)
-            qp = config.crf + 6 * log2(quantiser_step)
-            if config.mbtree:
-                qp = config.crf + (config.crf - 23) / 16 + (1 - config.qcomp) * (13.5 - 6 * log2(self.duration))
+            quantiser_step = (self.cost / self.count) ** (1 - config.rate.qcomp) / self.usual ** (1 - config.rate.qcomp)
+            qp = config.rate.crf + 6 * log2(quantiser_step)
+            if config.rate.mbtree:
+                qp = config.rate.crf + (config.rate.crf - 23) / 16
+                qp += (1 - config.rate.qcomp) * (13.5 - 6 * log2(self.duration))
             elif self.last is None:
-                qp = config.crf - self.ip
+                qp = config.rate.crf - self.ip
             if self.last is not None and kind == I != self.last:
                 qp = self.sum / self.weight - self.ip
             self.last = kind
-        qp = min(config.qpmax, max(config.qpmin, qp))
+        qp = min(config.rate.qpmax, max(config.rate.qpmin, qp))
         if kind != B:
             self.sum, self.weight = 0.95 * self.sum + qp + self.ip * (kind == I), 0.95 * self.weight + 1
         self.known[spec.coding_index] = kind, qp
@@ -82,11 +83,11 @@ FLAT = {"no_mbtree": True, "aq_mode": 0}
 def test_qps_are_those_of_a_model_with_floats(options):
     config = Config.from_options(**{"width": 640, "height": 368, "device": "cpu", "threads": 1, **options})
     rng = np.random.default_rng(SEED)
-    order, factor, model = FrameOrder(config, ((0, 23),)), RateFactor(CrfRules.of(config)), FloatModel(config)
+    order, factor, model = FrameOrder(config), RateFactor(CrfRules.of(config)), FloatModel(config)
     waiting, seen = 0, []
     for n in range(400):
-        kind = "IDR" if n == 0 or config.keyint == 1 else str(rng.choice(["P", "P", "P", "I", B, B, B]))
-        if (kind == B and waiting == config.bframes) or (kind == "I" and waiting):
+        kind = "IDR" if n == 0 or config.types.keyint == 1 else str(rng.choice(["P", "P", "P", "I", B, B, B]))
+        if (kind == B and waiting == config.coding.bframes) or (kind == "I" and waiting):
             kind = "P"
         waiting = waiting + 1 if kind == B else 0
         for spec in order.add(kind):
@@ -95,7 +96,7 @@ def test_qps_are_those_of_a_model_with_floats(options):
             assert abs(qp / 256 - model.qp(spec, cost)) < 0.03
             seen.append(qp)
     assert len(set(seen)) > 1 or options["qcomp"] == 1
-    assert min(seen) >= config.qpmin << QP_SHIFT and max(seen) <= config.qpmax << QP_SHIFT
+    assert min(seen) >= config.rate.qpmin << QP_SHIFT and max(seen) <= config.rate.qpmax << QP_SHIFT
 
 
 @pytest.mark.parametrize("options", [

@@ -60,7 +60,7 @@ def letters(packets):
 def asked_types(config, requests, frames=40, seed=SEED):
     """Types in display order, and the warnings."""
     told = []
-    types, rng = FrameDecider(config, SLICES, told.append), np.random.default_rng(seed)
+    types, rng = FrameDecider(config, told.append), np.random.default_rng(seed)
     specs = []
     for n in range(frames):
         types.requests.of_caller(requests.get(n))
@@ -108,7 +108,7 @@ def test_a_qpfile_that_is_none_is_refused(tmp_path):
 
 def test_zones_are_read():
     assert read_zones("0,9,q=20/ 5 , 12 , b=1.5") == (Zone(0, 9, 20), Zone(5, 12, None, 1.5))
-    assert config_of().zones == () and config_of(zones="3,3,b=0.25").zones == (Zone(3, 3, None, 0.25),)
+    assert config_of().rate.zones == () and config_of(zones="3,3,b=0.25").rate.zones == (Zone(3, 3, None, 0.25),)
 
 
 @pytest.mark.parametrize(("text", "why"), [
@@ -146,12 +146,12 @@ def test_requested_types_are_kept_where_they_are_possible(options):
             wanted, run = requests.get(n, Request()).frame_type, run + 1 if kind == B else 0
             behind = kinds[n + 1] if n < 39 else IDR
             assert n or kind == IDR
-            assert (kind != B or behind not in (IDR, I)) and run <= config.bframes
+            assert (kind != B or behind not in (IDR, I)) and run <= config.coding.bframes
             if wanted not in ("", kind):
                 wrong.append(n)
                 others = next((m for m in range(n, 0, -1) if requests.get(m, Request()).frame_type != B), 0)
-                by_keyint = kind == IDR and (n == 0 or n - max(m for m in range(n) if kinds[m] == IDR) == config.keyint)
-                no_b = kind == P and wanted == B and (behind in (IDR, I) or n - others > config.bframes)
+                by_keyint = kind == IDR and (n == 0 or n - max(m for m in range(n) if kinds[m] == IDR) == config.types.keyint)
+                no_b = kind == P and wanted == B and (behind in (IDR, I) or n - others > config.coding.bframes)
                 assert by_keyint or no_b, n
         assert len(told) == bool(wrong) and (not wrong or told[0].startswith(f"frame {wrong[0]}: {kinds[wrong[0]]}"))
 
@@ -191,7 +191,7 @@ def test_requested_qps_are_those_of_all_macroblocks():
         specs = asked_types(config, {n: Request("", 10 + n) for n in (0, 4, 5, 9)}, frames=20)[1]
         assert [specs[n].qp for n in (0, 4, 5, 9)] == [10, 14, 15, 19]
         assert all(set(specs[n].mb_qp) <= {10 + n} for n in (0, 4, 5, 9))
-        assert all(specs[n].mb_qp for n in (0, 4)) == (config.aq_mode > 0)
+        assert all(specs[n].mb_qp for n in (0, 4)) == (config.coding.aq_mode > 0)
         assert all(spec.qp not in (10, 14, 15, 19) or spec.display_index in (0, 4, 5, 9) for spec in specs)
 
 
@@ -311,9 +311,9 @@ def test_each_tune_is_decoded(tune):
     with h264lite.Encoder(*SIZE, 25, crf=24, **{**QUICK, **options}) as encoder:
         rows = [row for _, row in round_trip.finished(encoder, CLIP[:8])]
     varies = any(row.qp_range[0] < row.qp_range[1] for row in rows)
-    assert varies == (config.aq_mode > 0 or config.mbtree)
+    assert varies == (config.coding.aq_mode > 0 or config.rate.mbtree)
     if tune == "zerolatency":
-        assert all(packet.dts == packet.pts for packet in packets) and not config.mbtree
+        assert all(packet.dts == packet.pts for packet in packets) and not config.rate.mbtree
 
 
 # ---- statistics
@@ -415,8 +415,9 @@ def test_random_settings_decide_or_are_refused_by_name():
         specs = asked_types(config, requests, 12, seed)[1]
         for spec in specs:
             qps = [*spec.mb_qp, spec.qp]
-            assert config.qpmin <= min(qps) and max(qps) <= config.qpmax, (seed, options)
-        wanted = {n: min(config.qpmax, max(config.qpmin, some.qp)) for n, some in requests.items() if some.qp is not None}
+            assert config.rate.qpmin <= min(qps) and max(qps) <= config.rate.qpmax, (seed, options)
+        rate, asked = config.rate, {n: some.qp for n, some in requests.items() if some.qp is not None}
+        wanted = {n: min(rate.qpmax, max(rate.qpmin, qp)) for n, qp in asked.items()}
         assert {spec.display_index: spec.qp for spec in specs if spec.qp_by == "request"} == wanted
     assert decided > 80
 
@@ -434,7 +435,7 @@ def check_stream(seed):
         warnings.simplefilter("ignore", RuntimeWarning)
         packets = packets_of(12, given, **{"fps": 25, **options})
     decoded(packets)
-    assert all(config.qpmin <= packet.qp <= config.qpmax for packet in packets), (seed, options)
+    assert all(config.rate.qpmin <= packet.qp <= config.rate.qpmax for packet in packets), (seed, options)
 
 
 @pytest.mark.parametrize("seed", range(8))

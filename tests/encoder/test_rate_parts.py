@@ -1,6 +1,5 @@
 """Parts of a second pass, which lanes code at once: the rate comes out, and the stream is the same for any number of them."""
 
-import dataclasses
 import os
 from types import SimpleNamespace
 
@@ -15,6 +14,7 @@ from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frame_spec import FrameSpec
 
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..inside import changed
 from ..support import round_trip
 from .test_bitrate import FPS, HEIGHT, WIDTH, clip
 
@@ -98,7 +98,7 @@ def config(short_parts, tmp_path):
 
 
 def test_the_parts_share_the_bits_of_the_stream(config):
-    parts, whole = parts_of(config.first_pass), WholeStream(config)
+    parts, whole = parts_of(config.rate.first_pass), WholeStream(config)
     assert [*map(len, parts)] == [24, 38]
     shares = [whole.share(part) for part in parts]
     assert 0 <= stream_bits(config) - sum(shares) < len(parts) and min(shares) > 0.2 * stream_bits(config)
@@ -120,7 +120,7 @@ def settled_qps(control, part, bits):
 
 def test_corrections_begin_anew_with_a_part(config):
     """A lane that has not coded the part before takes the same QPs."""
-    parts = parts_of(config.first_pass)
+    parts = parts_of(config.rate.first_pass)
     both, second = RateControl(config), RateControl(config)
     assert max(settled_qps(both, parts[0], 200_000)) > max(settled_qps(RateControl(config), parts[0], 2_000))
     assert settled_qps(both, parts[1], 4_000) == settled_qps(second, parts[1], 4_000)
@@ -129,7 +129,7 @@ def test_corrections_begin_anew_with_a_part(config):
 
 def test_lanes_are_no_more_than_parts(config):
     assert count_lanes(config, 62) <= 2
-    many = dataclasses.replace(config, gops=16)
+    many = changed(config, gops=16)
     assert count_lanes(many, 62) == count_lanes(many, None) == 2
 
 

@@ -173,7 +173,7 @@ def test_passes_without_a_rate_are_refused(options, says):
 
 def test_x264s_names_are_taken(statistics):
     given = {name: value for name, value in statistics.items() if name != "pass_"}
-    assert Config.from_options(**given, **{"pass": 2}).first_pass is not None
+    assert Config.from_options(**given, **{"pass": 2}).rate.first_pass is not None
 
 
 def test_ffmpegs_names_are_taken(tmp_path):
@@ -193,10 +193,10 @@ def test_gops_at_once_leave_the_same_file(tmp_path):
 
 def test_the_first_pass_has_fast_tools_unless_the_user_asks_for_others():
     given = {"width": 64, "height": 48, "preset": "slower", "pass_": 1, "bitrate": 100, "device": "cpu"}
-    fast, slow = Config.from_options(**given), Config.from_options(**given, slow_firstpass=True)
+    fast, slow = (Config.from_options(**given, slow_firstpass=is_slow).coding for is_slow in (False, True))
     assert (fast.ref, fast.subme, fast.trellis, fast.transform_8x8_mode) == (1, 2, 0, False)
     assert (slow.ref, slow.subme, slow.trellis, slow.transform_8x8_mode) == (4, 7, 1, True)
-    assert Config.from_options(**given, ref=2, trellis=1).ref == 2
+    assert Config.from_options(**given, ref=2, trellis=1).coding.ref == 2
 
 
 def test_more_or_fewer_frames_than_in_the_first_pass(statistics):

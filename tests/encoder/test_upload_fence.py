@@ -178,7 +178,7 @@ def test_interrupted_before_the_loop_nobody_reads_what_the_caller_gave(waits, mo
         seen.append(ring_of(pipeline).frames[0].pending_fence is not None)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline.frame_decider, "decide_fixed", interrupted)
+    monkeypatch.setattr(pipeline.decider, "next", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pipeline.encode(tuple(planes))
     frame = ring_of(pipeline).frames[0]

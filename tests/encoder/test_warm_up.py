@@ -55,7 +55,7 @@ def test_other_processes_compile_each_stage_once(options, processors, monkeypatc
     warm_up.compile_in_background(config)
     names = [name for _, group in started for name in group]
     assert len(names) == len(set(names)) and len(started) <= processors - 1
-    assert {"full_search", "inter_residual"} <= set(names) and ("bipredict" in names) >= (config.has_b_frames)
+    assert {"full_search", "inter_residual"} <= set(names) and ("bipredict" in names) >= (config.coding.has_b_frames)
     assert ("write_slices" in names) == (len(started) > 1)
     for settings, group in started:
         command = [sys.executable, "-m", "h264lite.encoder.compile_kernels", settings, ",".join(group)]

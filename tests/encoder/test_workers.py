@@ -179,7 +179,7 @@ def test_two_passes(clip, tmp_path, monkeypatch):
     assert streams[0] == streams[1]
     config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", bitrate=300, preset="superfast", keyint=50,
                                  bframes=2, pass_=2, stats=stats, fps=25, frames=0)  # fmt: skip
-    assert len(second_pass.parts_of(config.first_pass)) > 1
+    assert len(second_pass.parts_of(config.rate.first_pass)) > 1
 
 
 def test_the_command_and_its_reports(clip, raw, tmp_path, monkeypatch):
@@ -472,7 +472,7 @@ def test_where_workers_are_used(monkeypatch):
         return Config.from_options(width=64, height=64, **steady(options))
 
     two = config(devices=("cpu", "cpu"), keyint=10)
-    assert two.devices == ("cpu", "cpu")
+    assert two.machine.devices == ("cpu", "cpu")
     assert uses_workers(two, None) and uses_workers(two, 71) and not uses_workers(two, 70)
     for samples in ({"crf": 23, "qp": None}, {"scenecut": 40}, {"bframes": 2, "b_adapt": 1}):  # one process is the limit
         assert not uses_workers(config(devices=("cpu", "cpu"), keyint=10, **samples), 71)
@@ -501,7 +501,7 @@ def test_all_gpus_by_emulated_workers(driver, clip, monkeypatch):  # noqa: F811
     monkeypatch.setenv(process.VARIABLE, "1")  # which the fixture `driver` forbids
     monkeypatch.setattr(remote_lanes, "_FRAMES_OF_A_LANE", 2)  # else the first one may take all of so few frames
     config = Config.from_options(width=WIDTH, height=HEIGHT, devices="all", **steady({}))
-    assert config.devices == ("cuda:0", "cuda:1") and not config.may_change_device
+    assert config.machine.devices == ("cuda:0", "cuda:1") and not config.machine.may_change_device
     some = clip[:16]
     expected, _ = encode(some, device="cpu", keyint=2)
     for lost in ("", "1", "0 1"):

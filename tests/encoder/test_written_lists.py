@@ -94,8 +94,8 @@ def test_decoders_find_the_frames(monkeypatch, options, weightp):
         return tuple(Weights(LUMA_WEIGHTED, 0, 1, int(rng.integers(-20, 20))) for _ in range(rng.integers(0, 3)))
 
     monkeypatch.setattr(weights, "entries", entries)
-    order, weighting = FrameOrder(config, ((0, 1),)), weights.Weighting(config.repeats_references)
-    types = random_types(rng, 330, config.bframes)
+    order, weighting = FrameOrder(config), weights.Weighting(config.coding.repeats_references)
+    types = random_types(rng, 330, config.coding.bframes)
     specs = [spec for kind in types for spec in order.add(kind)]
     if weightp:
         specs = [weighting.of(spec, SimpleNamespace()) for spec in specs]

@@ -219,7 +219,7 @@ def run(case: Case, numpy: GuardedNumpy) -> Result:
     with encoder, warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # frames that do not fit, types that are not possible
         packets = [packet for planes in clip(case) for packet in encoder.encode(planes)] + encoder.flush()
-    check_times(packets, case.frames, encoder.config.max_num_reorder_frames)
+    check_times(packets, case.frames, encoder.config.coding.max_num_reorder_frames)
     stream = b"".join(packet.data for packet in packets)
     shown = sorted(packets, key=lambda packet: packet.pts)
     expected = b"".join(plane.tobytes() for packet in shown for plane in packet.reconstruction)

@@ -223,9 +223,9 @@ def check_rows(rows: list[FrameRow], config: Config, said: list[str]) -> None:
     for row in rows:
         least, most = row.qp_range
         assert 0 <= least <= row.qp <= most <= 51, row
-        if config.crf is not None:
-            assert config.qpmin <= least and most <= config.qpmax, row
-        assert row.bytes > 0 and sum(row.mb_counts) == config.mb_width * config.mb_height, row
+        if config.rate.crf is not None:
+            assert config.rate.qpmin <= least and most <= config.rate.qpmax, row
+        assert row.bytes > 0 and sum(row.mb_counts) == config.coding.n_mb, row
         assert all(0 <= value <= 100 for value in (row.psnr_y, row.psnr_u, row.psnr_v, row.psnr)), row
         assert row.ssim is None or -1 <= row.ssim <= 1, row
         if row.bits_by_kind is not None:
@@ -234,15 +234,15 @@ def check_rows(rows: list[FrameRow], config: Config, said: list[str]) -> None:
             assert name in ("type", "qp_by") or not cell or math.isfinite(float(cell)), (name, cell)
         if row.in_buffer is not None and row.in_buffer.left < 0:
             late.append(row)
-    assert (config.buffer is None) == (rows[0].in_buffer is None)
-    if config.buffer is not None:
+    assert (config.hrd.buffer is None) == (rows[0].in_buffer is None)
+    if config.hrd.buffer is not None:
         check_buffer(rows, config)
     assert bool(late) == any(UNDERFLOW in text for text in said), (late, said)
 
 
 def check_buffer(rows: list[FrameRow], config: Config) -> None:
     """Fullness from frame to frame by a reckoning of its own; below zero only where no QP is higher, or by --crf-max."""
-    buffer = config.buffer
+    buffer = config.hrd.buffer
     assert buffer is not None
     full: Fraction | None = None
     for row in rows:
@@ -254,8 +254,8 @@ def check_buffer(rows: list[FrameRow], config: Config) -> None:
         assert in_buffer.filler >= 0 and 1 <= in_buffer.tries <= 6 and 0 <= in_buffer.filler < row.bytes, row
         assert not in_buffer.filler or buffer.constant, row
         if in_buffer.left < 0:
-            assert row.qp_range[0] == config.qpmax or config.crf_max, row
-        full = full - 8 * row.bytes + buffer.rate / config.fps
+            assert row.qp_range[0] == config.rate.qpmax or config.hrd.crf_max, row
+        full = full - 8 * row.bytes + buffer.rate / config.video.fps
         if buffer.constant:
             assert full <= buffer.size + 1 + buffer.rate / 90000 * (1 + row.coded), row
 

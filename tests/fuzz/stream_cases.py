@@ -164,17 +164,17 @@ def run(case: Case, numpy: GuardedNumpy) -> Result:
         stream = b"".join(packet.data for packet in packets)
         again, _, _ = _encode(case, {**options, "threads": case.threads})
         assert b"".join(packet.data for packet in again) == stream, f"{case.threads} threads give other bytes"
-    check_times(packets, case.clip.frames, config.max_num_reorder_frames)
+    check_times(packets, case.clip.frames, config.coding.max_num_reorder_frames)
     expected = b"".join(plane.tobytes() for packet in sorted(packets, key=lambda p: p.pts) for plane in packet.reconstruction)
     assert ffmpeg_samples(stream) == expected, "FFmpeg shows something else"
     if case.clip.own:
         decoder = h264lite.Decoder(macroblocks=True)
         frames = [*decoder.decode(stream), *decoder.flush()]
         assert b"".join(frame.to_bytes() for frame in frames) == expected, "the project's decoder shows something else"
-        kept = config.buffer is not None and not any(text in one for text in rate_cases.BROKEN for one in said)
+        kept = config.hrd.buffer is not None and not any(text in one for text in rate_cases.BROKEN for one in said)
         problems = level_limits.problems(stream, frames, kept)
         assert not problems, problems
-    if config.buffer is not None:
+    if config.hrd.buffer is not None:
         check_bucket(packets, stream, config, any(rate_cases.UNDERFLOW in text for text in said))
     return Result(case.clip.frames)
 
@@ -193,9 +193,9 @@ def _encode(case: Case, options: dict[str, Any]) -> tuple[list[h264lite.Packet],
 
 def check_bucket(packets: list[h264lite.Packet], stream: bytes, config: Config, warned: bool) -> None:
     """The buffer by sizes alone, and by what the stream says of itself; it runs empty with a warning alone."""
-    buffer = config.buffer
+    buffer = config.hrd.buffer
     assert buffer is not None
-    full, arriving, late = Fraction(buffer.start), buffer.rate / config.fps, []
+    full, arriving, late = Fraction(buffer.start), buffer.rate / config.video.fps, []
     for n, packet in enumerate(packets):
         slack = 2 + Fraction(buffer.rate, 90000) * (2 + n)  # initial delays are whole clocks
         if 8 * len(packet.data) > full + slack:
@@ -204,7 +204,7 @@ def check_bucket(packets: list[h264lite.Packet], stream: bytes, config: Config, 
         assert not buffer.constant or full <= buffer.size + slack, f"overflow after frame {n}"
         full = min(full, Fraction(buffer.size))
     assert warned or not late, f"frames {late} come too late"
-    if config.nal_hrd != "none":
+    if config.hrd.nal_hrd != "none":
         problems = hrd_model.check(stream).problems
         assert all("underflow" in text or "removal_delay" in text for text in problems) if warned else not problems, problems
 

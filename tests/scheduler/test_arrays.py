@@ -129,7 +129,7 @@ def allocated():
     arrays = {**host.arrays, **work.arrays(), **work.of_reference(1), **references.kept[1]}
     arrays |= {name: getattr(host, name) for name in ("slice_data", "level_blocks")}
     memory = SimpleNamespace(host_zeros=np.zeros, zeros=np.zeros, streams={}, gpu=MagicMock(pinned=np.zeros))
-    settings = SimpleNamespace(size=SIZE, width=80, height=16 * HEIGHT, weighted_copies=1, measures_energies=True)
+    settings = SimpleNamespace(size=SIZE, width=80, height=16 * HEIGHT, weighted_copies=1, aq_mode=1)
     arrays["block_sums"] = GpuSourcePool(memory, settings)._make().sums
     for name in of_roles(REFERENCE):
         pool, planes = pool_planes(name)

@@ -22,6 +22,7 @@ from h264lite.scheduler.frames.frame import HostFrame
 from h264lite.scheduler.stages import STAGES, Stage
 
 from ..cuda_emulator.driver import EmulatedDriver
+from ..inside import changed
 from ..support import round_trip
 from ..support.steady import steady
 
@@ -179,7 +180,7 @@ def ledger(monkeypatch):
 def encode(frames=9, keep=False, choices=None, **options):
     clip = round_trip.noise_clip(50, 34, frames, 1)
     config = Config.from_options(width=50, height=34, device="cuda", **steady({"threads": 2, **options}))
-    pipeline = (ReorderingPipeline if config.holds_frames else Pipeline)(replace(config, gpu_choices=choices), keep)
+    pipeline = (ReorderingPipeline if config.holds_frames else Pipeline)(changed(config, gpu_choices=choices), keep)
     for planes in clip:
         pipeline.encode(tuple(planes))
     pipeline.flush()

@@ -21,7 +21,7 @@ from h264lite.scheduler.hybrid.workers import CpuWorker
 from h264lite.scheduler.threads.watchdog import Watchdog
 from h264lite.scheduler.trace import Trace
 
-from ..inside import loop_of
+from ..inside import changed, loop_of
 from ..support import round_trip
 from ..support.steady import steady
 from .test_route import HEIGHT, random_plan
@@ -64,7 +64,7 @@ def encode_with(executor, clip, width, height, monkeypatch, seconds=None, shares
     packets = []
     with monkeypatch.context() as patch:
         patch.setattr("h264lite.scheduler.frames.frame_executor.make_executor", lambda *_: executor)
-        encoder = h264lite.Encoder.from_config(replace(settings, device="hybrid"))
+        encoder = h264lite.Encoder.from_config(changed(settings, device="hybrid"))
     with encoder:
         assert isinstance(loop_of(encoder), HybridLoop)
         for planes in clip:

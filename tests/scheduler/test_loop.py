@@ -1,13 +1,10 @@
 """Parts of the coding loop: the settings it is given, what it remembers of frames, arrays of frames that run at once."""
 
-from dataclasses import FrozenInstanceError, fields
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from h264lite.encoder.settings.coding import coding_settings
 from h264lite.encoder.settings.config import Config
-from h264lite.scheduler.coding_settings import CodingSettings
 from h264lite.scheduler.executor import Executor
 from h264lite.scheduler.frames import compiled_frames
 from h264lite.scheduler.frames.compiled_frames import CompiledFrames
@@ -17,26 +14,25 @@ from h264lite.scheduler.threads.dependent_task import DependentTask
 
 
 def settings(**options):
-    config = Config.from_options(width=50, height=34, device="cpu", threads=3, **options)
-    return config, coding_settings(config, ((0, config.mb_height),))
+    return Config.from_options(width=50, height=34, device="cpu", threads=3, **options).coding
 
 
-@pytest.mark.parametrize("options", [{"qp": 26, "bframes": 0, "preset": "superfast"}, {"bframes": 3, "ref": 2}])
-def test_settings_are_those_of_config(options):
-    config, given = settings(**options)
-    for name in ("mb_width", "mb_height", "has_b_frames", "display"):
-        assert getattr(given, name) == getattr(config, name), name
-    shared = {row.name for row in fields(CodingSettings)} & {row.name for row in fields(Config)} - {"gpu_choices", "slices"}
-    assert len(shared) > 25 and {name: getattr(given, name) for name in shared} == {
-        name: getattr(config, name) for name in shared}  # fmt: skip
-    assert given.gpu_choices == {} and (given.size.pad, given.size.n_mb) == (config.pad, 12)
-    with pytest.raises(FrozenInstanceError):
-        given.width = 3
+@pytest.mark.parametrize(
+    ("options", "searches", "back", "idc"),
+    [({"qp": 26, "bframes": 0, "preset": "superfast"}, 1, 1, 0), ({"bframes": 3, "ref": 2, "no_deblock": True}, 2, 12, 1),
+     ({"bframes": 0, "deblock_within_slices": True, "weightp": 2}, 2, 1, 2)],
+)  # fmt: skip
+def test_what_follows_from_settings(options, searches, back, idc):
+    given = settings(**options)
+    assert given.display == ((34, 50), (17, 25), (17, 25))
+    assert (given.size.pad, given.size.n_mb, given.n_mb) == (given.pad, 12, 12)
+    assert given.slice_rows == ((0, 3),) and given.has_b_frames == (given.bframes > 0)
+    assert (given.most_searches, given.frames_back, given.disable_deblocking_idc) == (searches, back, idc)
 
 
 def test_arrays_of_frames_that_run_at_once():
     """Each has a workspace, which is used again; all else is shared."""
-    _, given = settings(bframes=2)
+    given = settings(bframes=2)
     arrays = Arrays.allocate(given, Executor(1, 3, [(0, 12)]))
     pool = ArraysPool(arrays)
     with pool.borrowed() as one, pool.borrowed() as other:

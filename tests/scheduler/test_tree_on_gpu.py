@@ -32,7 +32,7 @@ def clip_of(count):
 def decided(device, clip, stop=None, **options):
     """Specs in coding order; stop: closed after so many frames, without a flush."""
     config = Config.from_options(width=WIDTH, height=HEIGHT, device=device, threads=1, **{"crf": 24, **options})
-    types = FrameDecider(config, ((0, config.mb_height),))
+    types = FrameDecider(config)
     try:
         specs = [spec for planes in clip[:stop] for spec in types.add(planes)]
         return specs if stop else specs + types.flush()

@@ -13,7 +13,6 @@ BROKEN_ORDINAL=N: of two GPUs, each of which takes a GOP before any begins, GPU 
 import os
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ def break_for_good(gpu: Device) -> None:
 
 def install(at: int, ordinal: int | None) -> None:
     """The GPU, or of two the one of that number, breaks when frame `at` is about to enter."""
-    from inside import gpu_of, on_each_frame, ring_of  # type: ignore[import-not-found]
+    from inside import changed, gpu_of, on_each_frame, ring_of  # type: ignore[import-not-found]
 
     make_config = encode_command.make_config
     lock, together, broken = threading.Lock(), threading.Barrier(2), []
@@ -49,7 +48,7 @@ def install(at: int, ordinal: int | None) -> None:
             together.wait(60)
         with lock:
             mine = ordinal is None or (gpu is not None and gpu.ordinal == ordinal)
-            number = spec.display_index if ordinal is None and spec else count
+            number = spec.display_index if ordinal is None else count
             if gpu is not None and mine and number == at and not broken:
                 broken.append(gpu)
                 break_for_good(gpu)
@@ -57,7 +56,7 @@ def install(at: int, ordinal: int | None) -> None:
 
     def divided(*arguments: Any) -> Any:
         config = make_config(*arguments)
-        return replace(config, split=(config.mb_height // 2, 1)) if config.device == "hybrid" else config
+        return changed(config, split=(config.coding.mb_height // 2, 1)) if config.machine.device == "hybrid" else config
 
     on_each_frame(setattr, break_once)
     encode_command.make_config = divided

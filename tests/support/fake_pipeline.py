@@ -27,22 +27,22 @@ class EncodedFrame:
 
     def __init__(self, index, planes, config):
         self.index = self.coding_index = self.pts = self.dts = index
-        self.is_idr = index % config.keyint == 0
+        self.is_idr = index % config.types.keyint == 0
         self.frame_type = "I" if self.is_idr else "P"
-        self.qp = config.i_qp if self.is_idr else config.qp
+        self.qp = config.rate.i_qp if self.is_idr else config.rate.qp
         self.avg_qp, self.qp_range, self.qp_by = float(self.qp), (self.qp, self.qp), "type"
         self.data = b"frame %06d:" % index + planes[0].tobytes()[:5] + b"\n"
         self.mb_counts = np.zeros(len(MB_TYPE_NAMES), np.int64)
-        self.mb_counts[I_4x4 if self.is_idr else P_16x16] = config.mb_width * config.mb_height
+        self.mb_counts[I_4x4 if self.is_idr else P_16x16] = config.coding.n_mb
         self.ssd = (100, 20, 30)
         self.sums, self.transform_8x8 = [0] * len(SUMMED), 0
         self.bits = 8 * len(self.data)
-        self.bits_by_kind = (self.bits - 6, 1, 2, 3) if config.bits_by_kind else None
+        self.bits_by_kind = (self.bits - 6, 1, 2, 3) if config.coding.bits_by_kind else None
         self.stage_seconds = {"nothing": 0.001}
         self.in_buffer, self.predicted = None, 0
         self.reconstruction = tuple(np.pad(p, ((0, h - p.shape[0]), (0, w - p.shape[1])), "edge") for p, h, w in zip(
-            planes, (config.output_height, config.output_height // 2, config.output_height // 2),
-            (config.output_width, config.output_width // 2, config.output_width // 2)))
+            planes, (config.coding.output_height, config.coding.output_height // 2, config.coding.output_height // 2),
+            (config.coding.output_width, config.coding.output_width // 2, config.coding.output_width // 2)))
 
 
 class Pipeline(FramePipeline):
@@ -66,14 +66,14 @@ class Pipeline(FramePipeline):
 
     def encode(self, source, spec=None, ahead=()):
         if callable(source):
-            read, source = source, np.empty(sum(height * width for height, width in self.config.display), np.uint8)
+            read, source = source, np.empty(sum(height * width for height, width in self.config.coding.display), np.uint8)
             read(source)
         if isinstance(source, RgbFrame):
             planes, outside = source.planes()
             if outside and source.checked:
                 raise InputError("say value_range=(0, 1)")
         else:
-            planes = planes_of(source, self.config.display)
+            planes = planes_of(source, self.config.coding.display)
         self.count = self.count if spec is None else spec.coding_index
         if ready := os.environ.pop("FAKE_READY", ""):
             os.write(int(ready), b"x")

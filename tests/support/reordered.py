@@ -7,6 +7,7 @@ from h264lite.encoder import slice_writer
 from h264lite.encoder.decisions.frame_decider import FrameDecider
 from h264lite.encoder.settings.config import Config
 from h264lite.encoder.slice_writer import SliceWriter
+from h264lite.scheduler.coding_settings import CodingSettings
 from h264lite.scheduler.frame_spec import FrameSpec, I, P
 
 DELAY = 1
@@ -17,8 +18,9 @@ class Pairs(FrameDecider):
 
     instances: ClassVar[list] = []
 
-    def __init__(self, config, slices, warn=None, copies=True, start=None):
-        super().__init__(config, slices, warn, copies, start)
+    def __init__(self, config, warn=None, copies=True, start=None):
+        super().__init__(config, warn, copies, start)
+        self._config = config
         self.added = self.coded = self.idr = self.frame_num = 0
         self.gop, self.references, self.held, self.lumas, self.flushed = -1, [], [], [], 0
         Pairs.instances.append(self)
@@ -27,8 +29,8 @@ class Pairs(FrameDecider):
         index = self.added
         self.added += 1
         self.lumas.append(planes[0].copy() if len(planes) else None)
-        place = index % self._config.keyint
-        if place % 2 and place + 1 < self._config.keyint:
+        place = index % self._config.types.keyint
+        if place % 2 and place + 1 < self._config.types.keyint:
             self.held.append(index)
             return []
         held, self.held = self.held, []
@@ -40,20 +42,21 @@ class Pairs(FrameDecider):
         return [self.spec(index, True) for index in held]
 
     def spec(self, index, is_reference):
-        is_idr = index % self._config.keyint == 0
+        is_idr = index % self._config.types.keyint == 0
         if is_idr:
             self.gop, self.idr, self.frame_num, self.references = self.gop + 1, index, 0, []
         before = list(self.references)
         coding, number = self.coded, self.frame_num
         if is_reference:
-            self.references = [(coding, index), *before][: self._config.ref]
+            self.references = [(coding, index), *before][: self._config.coding.ref]
             self.frame_num += 1
         self.coded += 1
         return FrameSpec(
             display_index=index, coding_index=coding, gop=self.gop, frame_type=I if is_idr else P, is_idr=is_idr,
             is_reference=is_reference, frame_num=number, pic_order_cnt=2 * (index - self.idr), idr_pic_id=(self.gop + 1) % 2,
-            qp=self._config.i_qp if is_idr else self._config.qp, cabac_init_idc=0, list0=tuple(c for c, _ in before),
-            references_after=tuple(c for c, _ in self.references), slices=self._slices,
+            qp=self._config.rate.i_qp if is_idr else self._config.rate.qp, cabac_init_idc=0,
+            list0=tuple(c for c, _ in before),
+            references_after=tuple(c for c, _ in self.references), slices=self._config.coding.slice_rows,
             distances=tuple(index - shown for _, shown in before), delay=DELAY,
         )  # fmt: skip
 
@@ -74,7 +77,7 @@ def install(monkeypatch, types=Pairs):
     Pairs.instances = []
     monkeypatch.setattr("h264lite.encoder.decision_queue.FrameDecider", types)
     monkeypatch.setattr(Config, "holds_frames", property(lambda self: True))
-    monkeypatch.setattr(Config, "frames_back", property(lambda self: 2 * self.ref))
-    monkeypatch.setattr(Config, "max_num_reorder_frames", property(lambda self: DELAY))
+    monkeypatch.setattr(CodingSettings, "frames_back", property(lambda self: 2 * self.ref))
+    monkeypatch.setattr(CodingSettings, "max_num_reorder_frames", property(lambda self: DELAY))
     monkeypatch.setattr(slice_writer, "sequence_parameter_set", with_order)
     monkeypatch.setattr(SliceWriter, "headers", with_number)
