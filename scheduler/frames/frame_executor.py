@@ -7,25 +7,23 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from ..check import TwinDiffers
 from ..coding_settings import CodingSettings
-from ..cuda_executor import CudaExecutor
-from ..devices import DeviceMemoryError, DeviceUnavailable, GpuLost, OneDevice, make_executor
+from ..devices import DeviceMemoryError, DeviceUnavailable, GpuLost, make_executor
 from ..executor import Executor
 from ..frame_spec import FrameSpec
-from ..gpu_memory import GpuMemory
 from ..machine_settings import MachineSettings
 from ..threads.lazy_task import Task
 from ..threads.watchdog import Stuck
 from ..trace import HOST, Trace
-from .cuda_loop import CudaLoop
 from .device_frame import DeviceFrame
 from .frame import Frame, HostFrame
-from .gpu_sources import GpuSourcePool
 from .loop import FrameLoop, Loop
 from .ring import FrameRing
 
 if TYPE_CHECKING:
+    from ..cuda_executor import CudaExecutor
     from ..hybrid.executor import HybridExecutor
     from ..hybrid.start import Hybrid
+    from .gpu_sources import GpuSourcePool
 
 Result = TypeVar("Result")  # of a frame
 
@@ -137,8 +135,10 @@ class FrameExecutor(Generic[Result]):
     def hold(self, source: DeviceFrame) -> DeviceFrame:
         """A frame on the GPU (`check_device`) copied to a buffer there; GpuLost, DeviceMemoryError. See GpuSourcePool."""
         if self._gpu_sources is None:
+            from .gpu_sources import GpuSourcePool
+
             executor = self.loop.executor
-            memory = executor if isinstance(executor, GpuMemory) else cast("HybridExecutor", executor).gpu_worker
+            memory = cast("HybridExecutor", executor).gpu_worker if executor.by_rows else cast("CudaExecutor", executor)
             assert memory is not None
             self._gpu_sources = GpuSourcePool(memory, self.settings)
         return self._gpu_sources.hold(source)
@@ -214,8 +214,11 @@ class FrameExecutor(Generic[Result]):
                 from ..hybrid.loop import HybridLoop
 
                 return HybridLoop(settings, cast("HybridExecutor", executor))
-            executor = cast(OneDevice, executor)
-            return CudaLoop(settings, executor) if isinstance(executor, CudaExecutor) else Loop(settings, executor)
+            if executor.frames_on_device:
+                from .cuda_loop import CudaLoop
+
+                return CudaLoop(settings, cast("CudaExecutor", executor))
+            return Loop(settings, cast(Executor, executor))
         except BaseException:
             executor.close()
             raise

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost
-from ..frames.gpu_sources import GpuSource
+from ..frames.device_frame import GpuSource
 from .costs import NOTHING_READ, CostQuery, LookaheadCosts, Luma, TreeFrame, UsedMotion
 from .gpu_costs import GpuCosts
 
