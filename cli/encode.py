@@ -1,6 +1,5 @@
 """`h264lite encode`: encodes a file to a file, with messages and reports."""
 
-import csv
 import gc
 import io
 import json
@@ -494,5 +493,7 @@ def _nothing(run: Run, config: Config) -> str:
 
 def _csv(cells: list[str]) -> bytes:
     text = io.StringIO()
+    import csv  # few need it
+
     csv.writer(text, lineterminator="\n").writerow(cells)
     return text.getvalue().encode()

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost
 from ..scheduler.frame_spec import FrameSpec
-from ..scheduler.frames.gpu_sources import GpuSource
+from ..scheduler.frames.device_frame import GpuSource
 from ..scheduler.threads.dependent_task import Starter
 from .decisions.frame_decider import FrameDecider
 from .errors import DeviceLost

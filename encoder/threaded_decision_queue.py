@@ -8,7 +8,7 @@ import numpy as np
 
 from ..scheduler.executor import Executor
 from ..scheduler.frame_spec import FrameSpec
-from ..scheduler.frames.gpu_sources import GpuSource
+from ..scheduler.frames.device_frame import GpuSource
 from ..scheduler.threads.dependent_task import DependentTask
 from ..scheduler.threads.lazy_task import Task
 from .decision_queue import AnySource, DecisionQueue

@@ -1,7 +1,7 @@
 """The devices of this machine, and the executor for a device."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..cuda_src.runtime.compiler import is_kept, why_no_kernels
 from ..cuda_src.runtime.device import (
@@ -16,18 +16,16 @@ from ..cuda_src.runtime.device import (
 )
 from ..cuda_src.runtime.driver import is_real
 from ..cuda_src.runtime.turns import pause, turn
-from .cuda_executor import CudaExecutor
 from .executor import Executor
-from .gpu_memory import make_gpu, serial
 from .stages import CUDA, files
 from .trace import Trace
 
 if TYPE_CHECKING:
+    from .cuda_executor import CudaExecutor
     from .hybrid.executor import HybridExecutor
     from .hybrid.start import Hybrid
 
 __all__ = [
-    "CudaExecutor",
     "Device",
     "DeviceMemoryError",
     "DeviceUnavailable",
@@ -43,7 +41,7 @@ __all__ = [
     "why_no_cuda",
 ]  # fmt: skip
 
-OneDevice = Executor | CudaExecutor
+OneDevice: TypeAlias = "Executor | CudaExecutor"
 
 
 
@@ -98,6 +96,9 @@ def make_executor(
             return hybrid_executor
         device = hybrid_executor
     if device == "cuda":
+        from .cuda_executor import CudaExecutor  # most machines have no GPU
+        from .gpu_memory import make_gpu, serial
+
         gpu = make_gpu(ordinal, choices)
         try:
             return CudaExecutor(gpu, n_rows, slices, trace, serial(choices), has_b_frames, choices.get("parallel_b_frames"))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...scheduler.frames.gpu_sources import GpuSource
+from ...scheduler.frames.device_frame import GpuSource
 from ...scheduler.threads.aq_kernels import serve_adaptations
 from ...scheduler.threads.dependent_task import ComputeOnce, Starter
 from ...scheduler.threads.job_ring import NOT_DONE, post_job, result_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...scheduler.frame_spec import FrameSpec
-from ...scheduler.frames.gpu_sources import GpuSource
+from ...scheduler.frames.device_frame import GpuSource
 from ...scheduler.lookahead.costs import NOTHING_READ, LookaheadCosts
 from ...scheduler.threads.dependent_task import Starter
 from ..settings.config import Config

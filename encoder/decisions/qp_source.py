@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from ...scheduler.frame_spec import B, FrameSpec, I, P
-from ...scheduler.frames.gpu_sources import GpuSource
+from ...scheduler.frames.device_frame import GpuSource
 from ...scheduler.lookahead.costs import CostPending, CostQuery, LookaheadCosts
 from ...scheduler.threads.dependent_task import Starter
 from ..settings.config import Config

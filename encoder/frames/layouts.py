@@ -4,8 +4,8 @@ A layout is a word of the letters B (batch, of one), T (frames), C (colours), H 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from ..errors import InputError, OptionError
 from ..settings.option_types import show
@@ -17,8 +17,7 @@ SMALLEST = 5  # rows and columns of a frame whose layout is not said: fewer may 
 _READINGS = {2: ("HW",), 3: ("HWC", "CHW", "THW"), 4: ("THWC", "TCHW", "CTHW")}  # by the number of axes
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """axes: the layout, a letter an axis; format: one of FORMATS."""
 
     axes: str
@@ -34,8 +33,7 @@ class Layout:
         return shape[self.axes.index("T")] if "T" in self.axes else 1
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Known:
+class Known(NamedTuple):
     """What earlier frames, or the encoder, say about the next ones. format: "" for any; axes: layouts of earlier arrays."""
 
     format: str

@@ -1,6 +1,5 @@
 """The table of options: the only source of the command line, keyword arguments and documentation."""
 
-import difflib
 from collections.abc import Callable, Container, Iterable, Mapping
 from fractions import Fraction
 from itertools import chain
@@ -390,6 +389,8 @@ def unknown_option(name: str, legal: Iterable[str]) -> OptionError:
     """The error for an unknown name, with a legal one that begins alike and differs by a letter or two."""
     plain = {_plain(one): one for one in reversed(list(legal))}
     typed = _plain(name[:60])
+    import difflib  # few need it
+
     near = difflib.get_close_matches(typed, [one for one in plain if len(one) > 2 and one[0] == typed[:1]], 1, 0.75)
     proposal = f"; did you mean {plain[near[0]]!r}?" if near else ""
     return OptionError(f"unknown option {name[:60]!r}{proposal}")

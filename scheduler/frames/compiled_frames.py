@@ -4,15 +4,18 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 from ..arguments import MakeGroup, State
 from ..coding_settings import CodingSettings
 from ..compiled_frame import ArgumentGroup, ArgumentGroups, CompiledFrame, MakeSteps, Steps
-from ..cuda_executor import CudaExecutor
 from ..executor import Executor
 from ..frame_spec import FrameSpec
 from ..stages import ENTROPY_STAGE, STAGES, frame_steps
 from .frame import Frame, HostFrame
+
+if TYPE_CHECKING:
+    from ..cuda_executor import CudaExecutor
 
 MOST_KINDS = 64  # of frames: they differ by numbers of entries, weights, slices
 
@@ -30,7 +33,7 @@ class CompiledFrames:
         self._groups = ArgumentGroups()
 
     def bind(
-        self, executor: Executor | CudaExecutor, frame: Frame, wanted: Sequence[Sequence[MakeGroup]],
+        self, executor: "Executor | CudaExecutor", frame: Frame, wanted: Sequence[Sequence[MakeGroup]],
         entropy: Sequence[MakeGroup],
     ) -> Callable[[], None] | None:  # fmt: skip
         """A function that runs all stages of a frame but the entropy stage, which `write_slices` becomes. None if its stages

@@ -7,26 +7,23 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from ..check import TwinDiffers
 from ..coding_settings import CodingSettings
-from ..cuda_executor import CudaExecutor
-from ..devices import DeviceMemoryError, DeviceUnavailable, GpuLost, OneDevice, make_executor
+from ..devices import DeviceMemoryError, DeviceUnavailable, GpuLost, make_executor
 from ..executor import Executor
 from ..frame_spec import FrameSpec
-from ..gpu_memory import GpuMemory
 from ..machine_settings import MachineSettings
 from ..threads.lazy_task import Task
 from ..threads.watchdog import Stuck
 from ..trace import HOST, Trace
-from .cuda_loop import CudaLoop
 from .device_frame import DeviceFrame
 from .frame import Frame, HostFrame
-from .gpu_sources import GpuSourcePool
-from .kept_loop import keep_loop, take_loop
 from .loop import FrameLoop, Loop
 from .ring import FrameRing
 
 if TYPE_CHECKING:
+    from ..cuda_executor import CudaExecutor
     from ..hybrid.executor import HybridExecutor
     from ..hybrid.start import Hybrid
+    from .gpu_sources import GpuSourcePool
 
 Result = TypeVar("Result")  # of a frame
 
@@ -67,11 +64,7 @@ class FrameExecutor(Generic[Result]):
         self._keep_decoded, self._most_in_flight = keep_decoded, most_in_flight
         self.in_flight: deque[Handle[Result]] = deque()
         self._gpu_sources: GpuSourcePool | None = None
-        self.loop: FrameLoop
-        if (kept := None if trace is not None else take_loop(settings, machine, *self._limits)) is not None:
-            self.loop, self.ring, self._gpu_sources = kept.loop, kept.ring, kept.sources
-        else:
-            self.loop, self.ring = self._start()
+        self.loop, self.ring = self._take() or self._start()
 
     @property
     def on_gpu(self) -> bool:
@@ -142,8 +135,10 @@ class FrameExecutor(Generic[Result]):
     def hold(self, source: DeviceFrame) -> DeviceFrame:
         """A frame on the GPU (`check_device`) copied to a buffer there; GpuLost, DeviceMemoryError. See GpuSourcePool."""
         if self._gpu_sources is None:
+            from .gpu_sources import GpuSourcePool
+
             executor = self.loop.executor
-            memory = executor if isinstance(executor, GpuMemory) else cast("HybridExecutor", executor).gpu_worker
+            memory = cast("HybridExecutor", executor).gpu_worker if executor.by_rows else cast("CudaExecutor", executor)
             assert memory is not None
             self._gpu_sources = GpuSourcePool(memory, self.settings)
         return self._gpu_sources.hold(source)
@@ -163,7 +158,7 @@ class FrameExecutor(Generic[Result]):
     def close(self) -> None:
         """End the threads, and release memory or keep it for a later encoder."""
         self.ring.close()
-        if not keep_loop(self.loop, self.ring, self._gpu_sources, self.settings, self.machine, *self._limits):
+        if not self._keep():
             self.loop.executor.close()
 
     @property
@@ -191,6 +186,26 @@ class FrameExecutor(Generic[Result]):
         handle.task = self.loop.executor.submit(handle.ready, _finish, handle.ready, handle.frame, handle.finish)
 
     # ---- devices
+    def _take(self) -> tuple[FrameLoop, FrameRing] | None:
+        """Those of an earlier encoder with equal settings, on a GPU."""
+        if self.machine.device != "cuda" or self.trace is not None:
+            return None
+        from .kept_loop import take_loop
+
+        kept = take_loop(self.settings, self.machine, *self._limits)
+        if kept is None:
+            return None
+        self._gpu_sources = kept.sources
+        return kept.loop, kept.ring
+
+    def _keep(self) -> bool:
+        """Keep them for a later encoder; False if they cannot be kept."""
+        if self.machine.device != "cuda":
+            return False
+        from .kept_loop import keep_loop
+
+        return keep_loop(self.loop, self.ring, self._gpu_sources, self.settings, self.machine, *self._limits)
+
     def _start(self) -> tuple[FrameLoop, FrameRing]:
         """The loop on the configured device, or on the CPU if that device fails and was not named by the user."""
         loop = None
@@ -225,8 +240,11 @@ class FrameExecutor(Generic[Result]):
                 from ..hybrid.loop import HybridLoop
 
                 return HybridLoop(settings, cast("HybridExecutor", executor))
-            executor = cast(OneDevice, executor)
-            return CudaLoop(settings, executor) if isinstance(executor, CudaExecutor) else Loop(settings, executor)
+            if executor.frames_on_device:
+                from .cuda_loop import CudaLoop
+
+                return CudaLoop(settings, cast("CudaExecutor", executor))
+            return Loop(settings, cast(Executor, executor))
         except BaseException:
             executor.close()
             raise

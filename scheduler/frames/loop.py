@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -11,7 +11,6 @@ from numpy.typing import DTypeLike
 from ...cpu_simd.layout import N_WEIGHTS
 from ..arguments import Array, State
 from ..coding_settings import CodingSettings
-from ..cuda_executor import CudaExecutor
 from ..executor import Executor, Step
 from ..frame_spec import FrameSpec
 from ..stages import ENTROPY_STAGE
@@ -22,7 +21,10 @@ from .dpb import DecodedPictureBuffer
 from .frame import AnyFrame, Frame, HostFrame
 from .loop_arrays import Arrays, FrameBinding, PreviousFrame
 
-OneDevice = Executor | CudaExecutor
+if TYPE_CHECKING:
+    from ..cuda_executor import CudaExecutor
+
+OneDevice: TypeAlias = "Executor | CudaExecutor"
 Result = TypeVar("Result")
 BORDERS = ("extend_luma", "extend_cb", "extend_cr")
 

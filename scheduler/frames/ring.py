@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from ..coding_settings import CodingSettings
-from ..cuda_executor import CudaExecutor
 from ..devices import DeviceMemoryError, GpuLost
 from ..executor import Executor
 from ..machine_settings import MachineSettings
@@ -15,6 +15,9 @@ from ..threads.copy_kernels import READY
 from .frame import HELPERS, LEAST_SHARED_BYTES, Frame, HostFrame, SourceBuffer
 from .host_rgb import RgbFrame
 from .loop import FrameDevice, FrameLoop
+
+if TYPE_CHECKING:
+    from ..cuda_executor import CudaExecutor
 
 READ_AHEAD_FRAMES = 7  # frames that are read into the ring while earlier ones are encoded
 DOWNLOAD_CYCLE = 6  # frames: the last references of each cycle are downloaded, for use if the GPU is lost
@@ -32,7 +35,7 @@ class FrameRing:
         executor = loop.executor
         self.count = 0  # frames entered
         self.in_flight = machine.stage_threads(settings) if machine.device == "cpu" else machine.threads
-        if isinstance(executor, CudaExecutor):
+        if _is_gpu(executor):
             self.in_flight = min(machine.threads, IN_FLIGHT_ON_GPU) + executor.parallel_b_frames
         elif executor.parallel_b_frames:
             self.in_flight = executor.parallel_b_frames
@@ -62,7 +65,7 @@ class FrameRing:
     @property
     def exchanges(self) -> bool:
         """Whether frames take buffers (HostFrame.exchange) instead of copies."""
-        return isinstance(self._loop.executor, CudaExecutor)
+        return _is_gpu(self._loop.executor)
 
     def source_buffer(self) -> SourceBuffer:
         """A new buffer for an exchange: page-locked as long as the GPU gives such memory."""
@@ -151,7 +154,7 @@ class FrameRing:
         """Add `count` frames."""
         settings, executor = self._settings, self._loop.executor
         frames = [self._make(executor) for _ in range(count)]
-        if isinstance(executor, CudaExecutor) and executor.upload_fences:
+        if _is_gpu(executor) and cast("CudaExecutor", executor).upload_fences:
             for frame in frames:
                 assert isinstance(frame, HostFrame)
                 frame.upload_fence = executor.host_zeros((1,), np.int64)
@@ -172,3 +175,8 @@ class FrameRing:
             return Frame(*size, has_b_frames=settings.has_b_frames)
         by_rows, with_levels = executor.by_rows, settings.bits_by_kind
         return HostFrame(*size, executor.host_zeros, settings.display, by_rows, with_levels, settings.has_b_frames)
+
+
+def _is_gpu(executor: FrameDevice) -> bool:
+    """Whether a GPU does all stages."""
+    return executor.frames_on_device > 0 and not executor.by_rows

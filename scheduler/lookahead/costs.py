@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ..frames.gpu_sources import GpuSource
+from ..frames.device_frame import GpuSource
 
 CostQuery = tuple[int, ...]
 NOTHING_READ = 1 << 62  # `reads_from` where no luma is kept

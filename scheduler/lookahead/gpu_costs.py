@@ -35,7 +35,7 @@ from ...cuda_src.lookahead.lookahead import (
 from ...cuda_src.runtime.array import Stream
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ...cuda_src.runtime.recording import HostBuffers, Recording, placeholder_address
-from ..frames.gpu_sources import GpuSource
+from ..frames.device_frame import GpuSource
 from .brightness import brightness, levels_between
 from .costs import CostPending, CostQuery, Luma, TreeFrame, position_between
 from .gpu_tree import GpuTree

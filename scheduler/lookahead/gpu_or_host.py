@@ -7,7 +7,7 @@ import numpy as np
 
 from ...cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost
 from ...cuda_src.runtime.idle import is_keeping, keep_user, take_user
-from ..frames.gpu_sources import GpuSource
+from ..frames.device_frame import GpuSource
 from .costs import NOTHING_READ, CostQuery, LookaheadCosts, Luma, TreeFrame, UsedMotion
 from .gpu_costs import GpuCosts
 
