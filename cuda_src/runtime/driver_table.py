@@ -8,11 +8,11 @@ addresses of functions and handles of kernels and events, which PyCUDA does not 
 import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ...forks import cached_property
 from .array import DType, Stream
 from .compiler import load_codes
 from .driver_calls import DriverCalls
