@@ -25,7 +25,7 @@ from h264lite.benchmarks import clips
 from h264lite.benchmarks.cuda_loop import planes
 from h264lite.benchmarks.cuda_stages import BATCH, Filler
 from h264lite.cuda_src.entropy.cabac import KERNELS as CABAC_KERNELS
-from h264lite.cuda_src.runtime.recording import Recording
+from h264lite.cuda_src.runtime.recording import Command, Recording
 from h264lite.cuda_src.search.subpel_refine import KERNELS as REFINEMENTS
 from h264lite.encoder.frame_pipeline import EncodedFrame
 from h264lite.encoder.pipeline import Pipeline
@@ -143,7 +143,7 @@ class Bench:
     def _walk(self, recording: Recording) -> Iterator[Timed]:
         """All from the source's conversion on again, in order, so that each kernel finds what it found before."""
         kernels = {k: (name, stream) for k, name, stream in recording.launches()}
-        names = {id(stream): name for name, stream in self.executor.streams.items()}
+        names = {stream.handle: name for name, stream in self.executor.streams.items()}
         first, before = next(iter(kernels)), None
         for k in range(first, len(recording.commands)):
             command = recording.commands[k]
@@ -152,17 +152,18 @@ class Bench:
                 continue
             name, stream = kernels[k]
             if name in IN_PLACE:
-                assert before is not None and before[1] is stream, f"{name} follows no kernel of its stream"
+                assert before is not None and before[1] == stream, f"{name} follows no kernel of its stream"
                 us = self._time(recording, [before[0], command], stream) - self._time(recording, [before[0]], stream)
                 self.gpu.replay(recording.subset(recording.commands[first : k + 1]))  # what it changes is made again
             else:
                 us = self._time(recording, [command], stream)
             before = command, stream
-            yield Timed(name, names[id(stream)], us)
+            yield Timed(name, names[stream], us)
 
-    def _time(self, recording: Recording, commands: list[Any], stream: Any) -> float:
-        """Microseconds of a recording's commands on a stream, issued repeatedly, alone on the GPU."""
+    def _time(self, recording: Recording, commands: list[Command], queue: int) -> float:
+        """Microseconds of a recording's commands on the stream with this handle, issued repeatedly, alone on the GPU."""
         gpu, row, times = self.gpu, recording.subset(commands * self.batch), []
+        stream = next(stream for stream in self.executor.streams.values() if stream.handle == queue)
         gpu.replay(row)
         for _ in range(self.rounds):
             gpu.synchronize()

@@ -35,16 +35,13 @@ kept = load_idle_driver()
 
 import h264lite  # noqa: E402
 import numpy as np  # noqa: E402
-from h264lite.cuda_src.runtime import device  # noqa: E402
+from h264lite.cuda_src.runtime import device, driver_table  # noqa: E402
 from h264lite.scheduler.lookahead import gpu_costs  # noqa: E402
 
-device.load_code = lambda *_: b"\0" * 64
-device.load_codes = lambda names, *_: {name: b"\0" * 64 for name in names}
 device.is_kept = lambda *_: True
-if hasattr(gpu_costs, "levels_between"):  # no kernel counts samples, and none are no picture
-    _levels_between = gpu_costs.levels_between
-    COUNTS = np.full(256, 99, np.int32)
-    gpu_costs.levels_between = lambda reference, frame: _levels_between(COUNTS, COUNTS)
+driver_table.load_codes = lambda names, *_: [b"\0" * 64 for _ in names]
+_levels_between, COUNTS = gpu_costs.levels_between, np.full(256, 99, np.int32)
+gpu_costs.levels_between = lambda reference, frame: _levels_between(COUNTS, COUNTS)  # no kernel counts samples
 
 
 def clip(width: int, height: int, frames: int) -> list[tuple[np.ndarray, ...]]:

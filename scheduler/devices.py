@@ -11,10 +11,9 @@ from ..cuda_src.runtime.device import (
     GpuLost,
     available,
     count,
-    first_gpu,
     held_bytes,
 )
-from ..cuda_src.runtime.driver import is_real
+from ..cuda_src.runtime.driver import first_gpu, is_real
 from ..cuda_src.runtime.turns import pause, turn
 from .executor import Executor
 from .stages import CUDA, files
@@ -49,7 +48,7 @@ def why_no_cuda() -> str | None:
     """None if a GPU can be used, else what is missing. Creates no context, and compiles nothing."""
     missing = available()
     if missing is None and is_real():
-        missing = why_no_kernels(files(CUDA), tuple(first_gpu().compute_capability()))
+        missing = why_no_kernels(files(CUDA), first_gpu().capability)
     return missing
 
 
@@ -61,7 +60,7 @@ def count_gpus() -> int:
 def gpu_name() -> str:
     """Name of the GPU that is used."""
     try:
-        return str(first_gpu().name())
+        return first_gpu().name
     except DeviceUnavailable:
         return "a GPU"
 
@@ -69,8 +68,7 @@ def gpu_name() -> str:
 def cuda_kernels_will_compile(has_b_frames: bool = False) -> bool:
     """Whether GPU kernels must be compiled before the GPU can be used; has_b_frames: see GpuMemory."""
     try:
-        gpu = first_gpu()
-        capability = tuple(gpu.compute_capability())
+        capability = first_gpu().capability
         return not all(is_kept(name, capability) for name in files(CUDA, has_b_frames))
     except DeviceUnavailable:
         return False

@@ -112,8 +112,6 @@ class GpuMemory:
         with suppress(GpuLost), self.gpu:
             for stream in self.streams.values():
                 self.gpu.synchronize(stream)
-            if self._foreign is not None:
-                self._foreign.close()
             self.streams, self._foreign = {}, None
             self._ends.clear()
 

@@ -166,7 +166,8 @@ def allocations_of(gpu: "Device") -> list[Any]:
 
 def made_of(gpu: "Device") -> tuple[list[int], int, dict[str, Any], int]:
     """(identities of allocations, number of streams, modules by name, number of events without times) of a GPU."""
-    return list(map(id, allocations_of(gpu))), len(gpu._streams._made), dict(gpu._modules), len(gpu._events[False]._made)
+    streams, events = len(gpu._streams._made), len(gpu._events[False]._made)
+    return list(map(id, allocations_of(gpu))), streams, dict(gpu.calls._modules), events
 
 
 def take_gpu_for_any_size(patch: Patch) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -20,9 +20,6 @@ class Stream(Protocol):
     def synchronize(self) -> None:
         """Wait on the host until its work is done."""
 
-    def wait_for_event(self, event: "Event") -> None:
-        """Order later work after `event`."""
-
 
 class Event(Protocol):
     """An event of the driver in use."""
@@ -33,9 +30,6 @@ class Event(Protocol):
 
     def synchronize(self) -> None:
         """Wait on the host until it has completed."""
-
-    def record(self, stream: Stream | None) -> object:
-        """It completes when the work of the stream so far has ended."""
 
     def query(self) -> bool:
         """Whether it has completed."""
@@ -50,8 +44,8 @@ class Gpu(Protocol):
     tile_rows: int
     shared_limit: int
 
-    def call(self, name: str, *arguments: Any) -> Any:
-        """Call the driver."""
+    def call(self, name: str, values: Sequence[int], arguments: Sequence[object]) -> None:
+        """A copy or a fill."""
 
     def synchronize(self, what: "Stream | Event | None" = None) -> None:
         """Wait on the host."""
@@ -75,6 +69,17 @@ class Gpu(Protocol):
         stream: Stream | None = None, shared: int = 0,
     ) -> None:  # fmt: skip
         """Start a kernel."""
+
+
+def handle(made: Stream | Event | None) -> int:
+    """The driver's of a stream or an event; None: the default stream."""
+    return 0 if made is None else made.handle
+
+
+def address_of(array: np.ndarray) -> int:
+    """Where an array of the host begins."""
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 class DeviceArray:
@@ -132,7 +137,8 @@ class DeviceArray:
         """Upload; asynchronous if `host` is page-locked."""
         if host.shape != self.shape or host.dtype != self.dtype or not host.flags.c_contiguous:
             raise ValueError(f"array {host.shape} {host.dtype} does not match {self.shape} {self.dtype} on the GPU")
-        self.device.call("memcpy_htod_async", self.ptr, host, stream)
+        values = self.ptr, address_of(host), host.nbytes, handle(stream)
+        self.device.call("memcpy_htod_async", values, (self.ptr, host))
         return self
 
     def get(self, host: np.ndarray | None = None, stream: Stream | None = None) -> np.ndarray:
@@ -140,11 +146,12 @@ class DeviceArray:
         target = np.empty(self.shape, self.dtype) if host is None else host
         if target.shape != self.shape or target.dtype != self.dtype or not target.flags.c_contiguous:
             raise ValueError(f"array {target.shape} {target.dtype} does not match {self.shape} {self.dtype}")
-        self.device.call("memcpy_dtoh_async", target, self.ptr, stream)
+        values = address_of(target), self.ptr, target.nbytes, handle(stream)
+        self.device.call("memcpy_dtoh_async", values, (target, self.ptr))
         if host is None:
             self.device.synchronize(stream)
         return target
 
     def fill(self, byte: int, stream: Stream | None = None) -> "DeviceArray":
-        self.device.call("memset_d8_async", self.ptr, byte, self.nbytes, stream)
+        self.device.call("memset_d8_async", (self.ptr, byte, self.nbytes, handle(stream)), (self.ptr,))
         return self

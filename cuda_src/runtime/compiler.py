@@ -20,7 +20,7 @@ from pathlib import Path
 from ...jit import cache_checks
 from ...jit.cache_root import ADVICE, cache_root, temporary_root
 from . import nvrtc
-from .driver import DeviceUnavailable, cuda_version
+from .library import DeviceUnavailable, cuda_version
 
 HERE = Path(__file__).resolve().parent.parent  # cuda_src: the .cu files
 OTHERS: dict[str, Path] = {}  # folders of kernel files that are not the encoder's, by the first part of the files' names
@@ -310,6 +310,8 @@ def why_no_kernels(names: Iterable[str], capability: tuple[int, int]) -> str | N
 
 def load_codes(names: Sequence[str], capability: tuple[int, int]) -> list[bytes]:
     """`load_code` of several kernel files, compiled concurrently if threads can be started."""
+    if len(names) == 1:
+        return [load_code(names[0], capability)]
     _version_to_load()  # found once, and not by each thread
     if all(is_kept(name, capability) for name in names):
         return [load_code(name, capability) for name in names]

@@ -3,41 +3,31 @@
 Creates no context. H264LITE_CUDA_DRIVER=pycuda|bindings takes that way; else PyCUDA is taken where it can be imported.
 """
 
-import ctypes
 import importlib
 import importlib.util
 import os
 import shutil
-import sys
 from contextlib import suppress
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from .library import LIBRARY, DeviceUnavailable, driver_library, why_no_gpu
+
+if TYPE_CHECKING:
+    from .driver_table import Driver, GpuProperties
 
 OLDEST = (8, 0)  # compute capability
-LIBRARY = {"win32": "nvcuda.dll"}.get(sys.platform, "libcuda.so.1")
 VARIABLE = "H264LITE_CUDA_DRIVER"
 PYCUDA, BINDINGS = "pycuda", "bindings"
 MODULES = {PYCUDA: "pycuda.driver", BINDINGS: "cuda.bindings.driver"}  # in order of preference
 PACKAGES = {PYCUDA: "pycuda", BINDINGS: "cuda-bindings"}
 INSTALL = "pip install cuda-bindings nvidia-cuda-nvrtc-cu12"  # needs no CUDA toolkit
 
-
-class DeviceUnavailable(Exception):
-    """No GPU can be used: no driver, no way to it, no device, or a device that is too old."""
-
-
-class DeviceMemoryError(Exception):
-    """The memory of the GPU is too small for a request."""
-
-
-class GpuLost(Exception):
-    """The GPU failed while it worked: its context is unusable for the rest of the process."""
-
-
-_driver: Any = None
+_driver: "Driver | None" = None
 _begun_by = 0  # the process in which the driver was first used
 
 
-def use_driver(driver: Any) -> None:
+def use_driver(driver: "Driver | None") -> None:
     """Use `driver` (the stand-in of the tests; None: the driver of this machine again)."""
     global _driver
     _driver = driver
@@ -67,8 +57,8 @@ def installed() -> list[str]:
     return packages
 
 
-def load_driver() -> Any:
-    """The module pycuda.driver, or bindings.py with the same names. DeviceUnavailable says what is missing."""
+def load_driver() -> "Driver":
+    """The way to the driver, the same each time. DeviceUnavailable says what is missing."""
     return _driver if _driver is not None else _choose()[1]
 
 
@@ -83,8 +73,8 @@ def way_in_use() -> str:
     return package
 
 
-def _choose() -> tuple[str, Any]:
-    """(the first way that can be imported, what it imports)."""
+def _choose() -> tuple[str, "Driver"]:
+    """(name of the first way that can be imported, that way)."""
     wanted, reasons = ways(), []
     for way in wanted:
         try:
@@ -94,19 +84,24 @@ def _choose() -> tuple[str, Any]:
                 raise DeviceUnavailable(f"no NVIDIA driver on this machine ({error})") from None
             if way in installed():
                 reasons.append(f"{PACKAGES[way]} cannot be imported ({error})")
-    raise DeviceUnavailable(_why_no_gpu() or _advice(wanted, reasons))
+    raise DeviceUnavailable(why_no_gpu() or _advice(wanted, reasons))
 
 
-def _load(way: str) -> Any:
-    if way == PYCUDA:
-        return importlib.import_module(MODULES[way])
-    if _library() is None:  # which cuda-bindings loads at the first call; its import takes 25 ms
+def _load(way: str) -> "Driver":
+    if way == BINDINGS and driver_library() is None:  # which cuda-bindings loads at the first call; its import takes 25 ms
         raise ImportError(f"{LIBRARY} cannot be loaded")
-    module = importlib.import_module(MODULES[way])
-    from . import bindings
+    return _way_through(way, importlib.import_module(MODULES[way]))
 
-    bindings.use(module)
-    return bindings
+
+@cache
+def _way_through(way: str, module: Any) -> "Driver":
+    if way == PYCUDA:
+        from .pycuda_driver import PyCuda
+
+        return PyCuda(module)
+    from .bindings import Bindings
+
+    return Bindings(module)
 
 
 def _advice(wanted: list[str], reasons: list[str]) -> str:
@@ -117,36 +112,8 @@ def _advice(wanted: list[str], reasons: list[str]) -> str:
     return f"{missing}: {'pip install pycuda' if compiles and PYCUDA in wanted else INSTALL}"
 
 
-# ---- the driver itself
-def _library() -> Any:
-    """The driver's library; None without a driver."""
-    try:
-        return ctypes.CDLL(LIBRARY)
-    except OSError:
-        return None
-
-
-def _why_no_gpu() -> str:
-    """Why no way to the driver leads to a GPU; empty if there is a GPU. Needs neither PyCUDA nor cuda-bindings."""
-    library, count = _library(), ctypes.c_int()
-    if library is None:
-        return f"no NVIDIA driver on this machine ({LIBRARY} cannot be loaded)"
-    code = library.cuInit(0) or library.cuDeviceGetCount(ctypes.byref(count))
-    if code or not count.value:
-        return "the NVIDIA driver reports no device" + (f" (CUDA error {code})" if code else "")
-    return ""
-
-
-def cuda_version() -> tuple[int, int] | None:
-    """The latest CUDA version that the driver of this machine supports; None without a driver."""
-    library, number = _library(), ctypes.c_int()
-    if library is None or library.cuDriverGetVersion(ctypes.byref(number)):
-        return None
-    return number.value // 1000, number.value % 1000 // 10
-
-
 # ---- GPUs
-def count_gpus(driver: Any) -> int:
+def count_gpus(driver: "Driver") -> int:
     """Number of GPUs that the driver reports, by its first use in a process; DeviceUnavailable, in a fork of one too."""
     global _begun_by
     _begun_by = _begun_by or os.getpid()
@@ -154,8 +121,7 @@ def count_gpus(driver: Any) -> int:
         raise DeviceUnavailable(f"process {_begun_by} has used the GPU before it was forked into this one, where CUDA "
                                 "cannot work: start processes by spawn, or before the first encoder")
     try:
-        driver.init()
-        return int(driver.Device.count())
+        return driver.count()
     except driver.Error as error:
         raise DeviceUnavailable(f"the NVIDIA driver reports no usable device ({error})") from None
 
@@ -171,25 +137,20 @@ def count() -> int:
 def available() -> str | None:
     """None if a GPU can be used, else the reason. Creates no context."""
     try:
-        driver = load_driver()
-        if not count_gpus(driver):
-            return "the NVIDIA driver reports no device"
-        gpu = driver.Device(0)
-        if tuple(gpu.compute_capability()) < OLDEST:
-            return too_old(gpu)
+        gpu = first_gpu()
     except DeviceUnavailable as error:
         return str(error)
-    return None
+    return too_old(gpu) if gpu.capability < OLDEST else None
 
 
-def first_gpu() -> Any:
-    """The driver's device 0, without a context."""
+def first_gpu() -> "GpuProperties":
+    """Properties of the driver's device 0. DeviceUnavailable says why there is none."""
     driver = load_driver()
     if not count_gpus(driver):
         raise DeviceUnavailable("the NVIDIA driver reports no device")
-    return driver.Device(0)
+    return driver.properties(0)
 
 
-def too_old(gpu: Any) -> str:
-    major, minor = gpu.compute_capability()
-    return f"{gpu.name()} has compute capability {major}.{minor}; {OLDEST[0]}.{OLDEST[1]} or later is needed"
+def too_old(gpu: "GpuProperties") -> str:
+    major, minor = gpu.capability
+    return f"{gpu.name} has compute capability {major}.{minor}; {OLDEST[0]}.{OLDEST[1]} or later is needed"

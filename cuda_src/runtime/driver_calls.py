@@ -1,4 +1,6 @@
-"""Replays recordings without the interpreter: driver calls are rows of an array, called by address in a compiled loop.
+"""The driver's library, one for every package: modules, launches, copies, events; and recordings without the interpreter.
+
+Driver calls of a recording are rows of an array, called by address in a compiled loop.
 
 A frame makes about sixty driver calls. From Python each call releases and takes the interpreter's lock, for which the threads
 that write bits also wait.
@@ -11,6 +13,7 @@ import ctypes
 import struct
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import groupby
 from typing import Any
 
@@ -18,25 +21,32 @@ import numpy as np
 
 from ...jit.intrinsics import intrinsic, ir, types
 from ...jit.kernel import kernel
-from .array import Stream
+from . import array
+from .array import Stream, handle
 from .compiler import OTHERS
-from .driver import LIBRARY
-from .graph import FEWEST, NODE, Graphs, Launch, node_parameters
+from .graph import FEWEST, NODE, Graphs, node_parameters
 from .pinned import PinnedMemory
-from .recording import KERNEL, Command, handle
+from .recording import KERNEL, Command, Launch
 
 ARGUMENTS = 11  # arguments of cuLaunchKernel, the largest number
 PTX_VERSION, MAX_DYNAMIC_SHARED_SIZE_BYTES = 5, 8  # CUfunction_attribute
+USUAL_SHARED = 48 << 10  # bytes of dynamic shared memory that need no attribute
 PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CUlaunchAttributeID
 CAN_USE_64_BIT_STREAM_MEM_OPS = 122  # CUdevice_attribute
 STREAM_WAIT_VALUE_EQ = 1  # CUstreamWaitValue_flags
+BLOCKING_SYNC, DISABLE_TIMING = 1, 2  # CUevent_flags
 OUT_OF_MEMORY, NOT_READY = 2, 600  # CUresult
 POINTER_MEMORY_TYPE = 2  # CUpointer_attribute
-_NAMES = {
-    "launch": "cuLaunchKernel", "memcpy_htod_async": "cuMemcpyHtoDAsync_v2", "memcpy_dtoh_async": "cuMemcpyDtoHAsync_v2",
-    "memcpy_dtod_async": "cuMemcpyDtoDAsync_v2", "memset_d8_async": "cuMemsetD8Async", "record": "cuEventRecord",
-    "wait": "cuStreamWaitEvent",
+# what can be recorded: (function, kinds of arguments: I, L numbers of 32, 64 bits, B a byte)
+FUNCTIONS = {
+    "launch": ("cuLaunchKernel", "LIIIIIIILLL"), "memcpy_htod_async": ("cuMemcpyHtoDAsync_v2", "LLLL"),
+    "memcpy_dtoh_async": ("cuMemcpyDtoHAsync_v2", "LLLL"), "memset_d8_async": ("cuMemsetD8Async", "LBLL"),
+    "record": ("cuEventRecord", "LL"), "wait": ("cuStreamWaitEvent", "LLI"),
 }  # fmt: skip
+LATER_FUNCTIONS = {  # since CUDA 11.8, 11.7
+    "launch_ex": ("cuLaunchKernelEx", "LLLL"), "wait_value": ("cuStreamWaitValue64_v2", "LLLI"),
+}  # fmt: skip
+C_TYPES = {"I": ctypes.c_uint, "L": ctypes.c_uint64, "B": ctypes.c_ubyte}
 
 # CUlaunchConfig: grid, block, shared memory, gap, stream, attributes, their number; CUlaunchAttribute: id, gap, 64 bytes
 LAUNCH, CONFIG_BYTES = struct.Struct("8I3Q2Ii60x"), 56
@@ -89,79 +99,84 @@ class Memory:
 
 
 class DriverCalls:
-    """Driver functions by address, and handles of kernels, in the current context."""
+    """Functions of the driver's library in the current context; what is made by them, until `unload`."""
 
     early = True  # programmatic dependent launch; False to measure its gain
 
-    def __init__(self, error: type[Exception], memory_error: type[Exception]) -> None:
-        """error, memory_error: raised if the driver fails, or has no memory. OSError, AttributeError: its library is missing
-        or lacks functions.
+    def __init__(
+        self, library: ctypes.CDLL, quick: ctypes.CDLL, error: type[Exception], memory_error: type[Exception]
+    ) -> None:
+        """quick: the library as ctypes.PyDLL, for calls shorter than a release of the interpreter's lock. error,
+        memory_error: raised if the driver fails, or has no memory. AttributeError: the driver lacks functions.
         """
-        self._library = ctypes.CDLL(LIBRARY)
-        self._quick = ctypes.PyDLL(LIBRARY)  # for calls shorter than a release of the interpreter's lock
-        self._address = {
-            key: ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0 for key, name in _NAMES.items()
-        }
-        if hasattr(self._library, "cuLaunchKernelEx"):  # since CUDA 11.8
-            self._address["launch_ex"] = ctypes.cast(self._library.cuLaunchKernelEx, ctypes.c_void_p).value or 0
-        if hasattr(self._library, "cuStreamWaitValue64_v2"):  # since CUDA 11.7
-            self._address["wait_value"] = ctypes.cast(self._library.cuStreamWaitValue64_v2, ctypes.c_void_p).value or 0
-        self.pinned = PinnedMemory(self._library)
+        self.library, self._quick = library, quick
+        self._error, self._memory_error = error, memory_error
+        later = {key: row for key, row in LATER_FUNCTIONS.items() if hasattr(library, row[0])}
+        self._calls = {key: _declared(library, *row) for key, row in (FUNCTIONS | later).items()}
+        self._address = {key: ctypes.cast(call, ctypes.c_void_p).value or 0 for key, call in self._calls.items()}
+        self._start = _declared(quick, *FUNCTIONS["launch"])
+        self.pinned = PinnedMemory(library)
         self._graphs: Graphs | None = None
         with suppress(AttributeError):
-            self._graphs = Graphs(self._library)
+            self._graphs = Graphs(library)
             self._address |= {"launch_graph": self._graphs.launch, "set_parameters": self._graphs.set_parameters}
-        self._error, self._memory_error = error, memory_error
         self._events: list[Event] = []
         self._memory = Memory()
         self._replay = replay_rows.chosen(np.zeros((0, 1 + ARGUMENTS), np.int64))  # loaded now, not during the first frame
         self._modules: dict[str, ctypes.c_void_p] = {}
         self._functions: dict[tuple[str, str], int] = {}
-        self._shared: dict[tuple[str, str], int] = {}  # dynamic shared memory that is set, by kernel
+        self._shared: dict[int, int] = {}  # dynamic shared memory that is set, by kernel
         self._versions: dict[int, int] = {}  # PTX version of the code of functions; 0 if unknown
 
-    def event(self, flags: int) -> "Event":
-        """An event with a handle; PyCUDA's events do not give theirs."""
-        event = Event(self._library, self._quick, self.error)
-        self._check("cuEventCreate", self._library.cuEventCreate(ctypes.byref(event.handle_), ctypes.c_uint(flags)))
-        self._events.append(event)
-        return event
+    # ---- one call
+    def do(self, name: str, *arguments: int) -> None:
+        """A call by its name in FUNCTIONS, now."""
+        if code := self._calls[name](*arguments):
+            raise self.error(code)
 
-    def wait(self, stream: Stream | None, event: "Event") -> None:
-        """As Stream.wait_for_event."""
-        code = self._library.cuStreamWaitEvent(ctypes.c_void_p(handle(stream)), event.handle_, ctypes.c_uint(0))
-        self._check("cuStreamWaitEvent", code)
+    def start(
+        self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: Stream | None,
+        values: Sequence[int],
+    ) -> None:  # fmt: skip
+        """Start a kernel now. struct.error for arguments that are no numbers."""
+        memory, pack_into = _arguments(len(values))
+        held = memory()  # arguments of 8 bytes, then their addresses: read during the call
+        address = ctypes.addressof(held)
+        pointers = address + 8 * len(values)
+        pack_into(held, 0, *values, *range(address, pointers, 8))
+        if code := self._start(function, *grid, *block, shared, handle(stream), pointers, 0):
+            raise self.error(code)
+
+    def synchronize(self) -> None:
+        """Wait on the host for the GPU."""
+        self._check("cuCtxSynchronize", self.library.cuCtxSynchronize())
+
+    def event(self, timing: bool) -> "Event":
+        """An event, with or without a time. A host thread that waits for it sleeps and does not spin."""
+        made, flags = ctypes.c_void_p(), BLOCKING_SYNC | (0 if timing else DISABLE_TIMING)
+        self._check("cuEventCreate", self.library.cuEventCreate(ctypes.byref(made), ctypes.c_uint(flags)))
+        self._events.append(Event(self.library, self._quick, self._check, made))
+        return self._events[-1]
 
     def can_wait_for_value(self) -> bool:
         """Whether streams of the GPU of the current context can wait for a value in memory."""
         if "wait_value" not in self._address:
             return False
         gpu, able = ctypes.c_int(), ctypes.c_int()
-        if self._library.cuCtxGetDevice(ctypes.byref(gpu)):
+        if self.library.cuCtxGetDevice(ctypes.byref(gpu)):
             return False
         arguments = ctypes.byref(able), ctypes.c_int(CAN_USE_64_BIT_STREAM_MEM_OPS), gpu
-        return not self._library.cuDeviceGetAttribute(*arguments) and bool(able.value)
+        return not self.library.cuDeviceGetAttribute(*arguments) and bool(able.value)
 
-    def detach(self, context: Any) -> None:
-        """Release a context of PyCUDA, and leave the same context current as before: to detach one that is not, PyCUDA makes
-        it current and leaves the rest to the driver, for which the end of a primary context changes nothing.
-        """
-        before, after, popped = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-        self._library.cuCtxGetCurrent(ctypes.byref(before))
-        context.detach()
-        self._library.cuCtxGetCurrent(ctypes.byref(after))
-        if after.value != before.value:
-            self._library.cuCtxPopCurrent_v2(ctypes.byref(popped))
+    def pointer_attribute(self, pointer: int, attribute: int, value: ctypes.c_int | ctypes.c_uint) -> int:
+        """CUresult of reading a CUpointer_attribute of an address into `value`."""
+        where = ctypes.c_uint64(pointer)
+        code: int = self.library.cuPointerGetAttribute(ctypes.byref(value), ctypes.c_int(attribute), where)
+        return code
 
-    def wait_value_record(self, stream: int, flag: np.ndarray, value: int) -> list[int]:
-        """`wait_value` as a call record."""
-        return self.call_record("wait_value", stream, flag.ctypes.data, value, STREAM_WAIT_VALUE_EQ)
-
-    def wait_value(self, stream: Stream | None, flag: np.ndarray, value: int) -> None:
-        """See Device.wait_value."""
-        arguments = ctypes.c_void_p(handle(stream)), ctypes.c_uint64(flag.ctypes.data), ctypes.c_uint64(value)
-        code = self._library.cuStreamWaitValue64_v2(*arguments, ctypes.c_uint(STREAM_WAIT_VALUE_EQ))
-        self._check("cuStreamWaitValue64", code)
+    def knows(self, pointer: int) -> bool:
+        """Whether an address belongs to memory of the driver."""
+        return not self.pointer_attribute(pointer, POINTER_MEMORY_TYPE, ctypes.c_uint())
 
     def _check(self, name: str, code: int) -> None:
         if code:
@@ -175,38 +190,47 @@ class DriverCalls:
     def _text(self, code: int) -> str:
         """What the driver says about a CUresult."""
         text = ctypes.c_char_p()
-        self._library.cuGetErrorString(ctypes.c_int(code), ctypes.byref(text))
+        self.library.cuGetErrorString(ctypes.c_int(code), ctypes.byref(text))
         return (text.value or b"").decode() or f"CUDA error {code}"
 
-    def function(self, module: str, name: str, code: bytes, shared: int) -> int | None:
-        """Handle of a kernel, from an own module of the same code; None if the driver fails."""
-        key = (module, name)
-        if key not in self._functions:
-            library = self._library
-            if module not in self._modules:
-                handle = ctypes.c_void_p()
-                if library.cuModuleLoadData(ctypes.byref(handle), code):
-                    return None
-                self._modules[module] = handle
-            kernel = ctypes.c_void_p()
-            if library.cuModuleGetFunction(ctypes.byref(kernel), self._modules[module], name.encode()):
-                return None
-            self._functions[key] = kernel.value or 0
-        handle_of = ctypes.c_void_p(self._functions[key])
-        if shared > self._shared.get(key, 48 << 10):  # never reduced: earlier recordings still need it
-            if self._library.cuFuncSetAttribute(handle_of, MAX_DYNAMIC_SHARED_SIZE_BYTES, shared):
-                return None
-            self._shared[key] = shared
-        return self._functions[key]
+    # ---- kernels
+    def known(self, module: str, name: str, shared: int) -> int | None:
+        """What `function` returned; None before it was called for so much shared memory."""
+        function = self._functions.get((module, name))
+        return function if function and (shared <= USUAL_SHARED or shared <= self._shared.get(function, 0)) else None
+
+    def is_loaded(self, module: str) -> bool:
+        """Whether `load` was called for a module."""
+        return module in self._modules
+
+    def load(self, module: str, code: bytes) -> None:
+        """Load a module: its kernels are those of all launches, recordings and graphs."""
+        made = ctypes.c_void_p()
+        self._check("cuModuleLoadData", self.library.cuModuleLoadData(ctypes.byref(made), code))
+        self._modules[module] = made
+
+    def function(self, module: str, name: str, shared: int) -> int:
+        """Handle of a kernel of a loaded module, for launches with `shared` bytes of dynamic shared memory."""
+        made = ctypes.c_void_p()
+        code = self.library.cuModuleGetFunction(ctypes.byref(made), self._modules[module], name.encode())
+        self._check("cuModuleGetFunction", code)
+        function = made.value or 0
+        if shared > max(USUAL_SHARED, self._shared.get(function, 0)):  # never reduced: recordings still need it
+            code = self.library.cuFuncSetAttribute(made, ctypes.c_int(MAX_DYNAMIC_SHARED_SIZE_BYTES), ctypes.c_int(shared))
+            self._check("cuFuncSetAttribute", code)
+            self._shared[function] = shared
+        self._functions[module, name] = function
+        return function
 
     def waits(self, module: str, function: int) -> bool:
         """Whether a kernel itself waits for the kernel before (simd.cuh): the encoder's do, in code for 9.0 and later."""
         if function not in self._versions:
             version = ctypes.c_int()
-            self._library.cuFuncGetAttribute(ctypes.byref(version), ctypes.c_int(PTX_VERSION), ctypes.c_void_p(function))
+            self.library.cuFuncGetAttribute(ctypes.byref(version), ctypes.c_int(PTX_VERSION), ctypes.c_void_p(function))
             self._versions[function] = version.value
         return self._versions[function] >= 90 and module.partition("/")[0] not in OTHERS
 
+    # ---- recordings
     def call_record(self, name: str, *arguments: int) -> list[int]:
         """A call as a row of replay_rows: address of the function, arguments, zeros."""
         return [self._address[name], *arguments, *[0] * (ARGUMENTS - len(arguments))]
@@ -220,28 +244,23 @@ class DriverCalls:
         waits: the kernel itself waits for the kernel before it, and may be started while that ends.
         """
         early = waits and self.early and "launch_ex" in self._address
-        return self._launch(Launch(function, grid, block, shared, handle(stream), 0, early, None), values)
-
-    def _launch(self, launch: Launch, values: Sequence[int]) -> tuple[list[int], Launch]:
-        """The launch with memory of its own, which holds these arguments."""
-        function, grid, block, shared, stream, *_ = launch
-        n = len(values)
+        n, queue = len(values), handle(stream)
         held, at, address = self._memory.take(16 * n + LAUNCH.size)
         struct.pack_into(f"{2 * n}Q", held, at, *[v & ALL_BITS for v in values], *range(address, address + 8 * n, 8))
         pointers, config = address + 8 * n, address + 16 * n
-        launch = launch._replace(pointers=pointers, arguments=held[at : at + 8 * n].view(np.int64))
-        if launch.early:
-            sizes = (*grid, *block, shared, 0, stream, config + CONFIG_BYTES, 1)
+        launch = Launch(function, grid, block, shared, queue, pointers, early, held[at : at + 8 * n].view(np.int64))
+        if early:
+            sizes = (*grid, *block, shared, 0, queue, config + CONFIG_BYTES, 1)
             LAUNCH.pack_into(held, at + 16 * n, *sizes, PROGRAMMATIC_STREAM_SERIALIZATION, 0, 1)
             return self.call_record("launch_ex", config, function, pointers, 0), launch
-        return self.call_record("launch", function, *grid, *block, shared, stream, pointers, 0), launch
+        return self.call_record("launch", function, *grid, *block, shared, queue, pointers, 0), launch
 
     def joined(self, commands: Sequence[Command]) -> list[Command]:
         """The same commands in fewer calls: consecutive kernels of a stream become one graph, if the driver can make it."""
         joined: list[Command] = []
 
         def graph_stream(command: Command) -> int | None:
-            return None if command.launch is None else int(command.launch.stream)
+            return None if command.launch is None else command.launch.stream
 
         for stream, subset in groupby(commands, graph_stream):
             neighbours = list(subset)
@@ -250,29 +269,23 @@ class DriverCalls:
 
     def _as_graph(self, commands: list[Command]) -> list[Command]:
         """A launch of their graph, behind a call for each kernel whose arguments differ between replays."""
-        launches = [command.launch for command in commands]
+        launches = [command.launch for command in commands if command.launch is not None]
         graph = self._graphs.chain(launches) if self._graphs is not None and len(commands) >= FEWEST else None
         if graph is None:
             return commands
         nodes = []
-        for command, node in zip(commands, graph.nodes):
+        for command, launch, node in zip(commands, launches, graph.nodes):
             if command.patches:
                 held, at, address = self._memory.take(NODE.size)
-                held[at : at + NODE.size] = np.frombuffer(node_parameters(command.launch), np.uint8)
+                held[at : at + NODE.size] = np.frombuffer(node_parameters(launch), np.uint8)
                 call_record = self.call_record("set_parameters", graph.made, node, address)
-                nodes.append(command._replace(call=None, call_record=call_record))
+                nodes.append(command._replace(call_record=call_record))
         names = KERNEL + ", ".join(command.name.removeprefix(KERNEL) for command in commands)
-        return [*nodes, Command(names, None, call_record=self.call_record("launch_graph", graph.made, launches[0].stream))]
+        return [*nodes, Command(names, self.call_record("launch_graph", graph.made, launches[0].stream))]
 
     def replay(self, rows: np.ndarray) -> int:
         """See replay_rows."""
         return int(self._replay(rows))
-
-    def knows(self, pointer: int) -> bool:
-        """Whether an address belongs to memory of the driver."""
-        kind = ctypes.c_uint()
-        arguments = ctypes.byref(kind), ctypes.c_int(POINTER_MEMORY_TYPE), ctypes.c_uint64(pointer)
-        return not self._library.cuPointerGetAttribute(*arguments)
 
     def reset(self) -> None:
         """Free the graphs and the page-locked memory. The context must be current, and the work done."""
@@ -286,45 +299,52 @@ class DriverCalls:
             self._graphs.close()
         self.pinned.close()
         for event in self._events:
-            self._library.cuEventDestroy_v2(event.handle_)
+            self.library.cuEventDestroy_v2(ctypes.c_void_p(event.handle))
         self._events.clear()
         for module in self._modules.values():
-            self._library.cuModuleUnload(module)
-        self._modules.clear()
-        self._functions.clear()
-        self._versions.clear()
+            self.library.cuModuleUnload(module)
+        for kept in (self._modules, self._functions, self._shared, self._versions):
+            kept.clear()
+
+
+@cache
+def _arguments(count: int) -> tuple[type[ctypes.Array], Callable[..., None]]:
+    """(type of the memory of the arguments of a kernel and of their addresses, what writes both)."""
+    return ctypes.c_uint64 * (2 * count + 1), struct.Struct(f"{count}q{count}Q").pack_into
+
+
+def _declared(library: ctypes.CDLL, name: str, kinds: str) -> Any:
+    """A function of a library, which takes Python numbers from now on."""
+    function = getattr(library, name)
+    function.argtypes = [C_TYPES[kind] for kind in kinds]
+    return function
 
 
 class Event:
-    """As PyCUDA's Event, with a handle, without times."""
+    """See array.Event."""
 
-    def __init__(self, library: ctypes.CDLL, quick: ctypes.PyDLL, error: Callable[[int, str], Exception]) -> None:
-        """error: see DriverCalls."""
-        self._library, self._quick, self._error = library, quick, error
-        self.handle_ = ctypes.c_void_p()
-
-    @property
-    def handle(self) -> int:
-        """The driver's CUevent."""
-        return self.handle_.value or 0
-
-    def record(self, stream: Stream | None = None) -> "Event":
-        """Record after the work issued to `stream` so far."""
-        if code := self._library.cuEventRecord(self.handle_, ctypes.c_void_p(handle(stream))):
-            raise self._error(code, "cuEventRecord failed: ")
-        return self
+    def __init__(
+        self, library: ctypes.CDLL, quick: ctypes.CDLL, check: Callable[[str, int], None], made: ctypes.c_void_p
+    ) -> None:
+        """library, quick: see DriverCalls; check: raises if a CUresult is an error, given the function's name."""
+        self._library, self._quick, self._check, self._made = library, quick, check, made
+        self.handle = made.value or 0
 
     def query(self) -> bool:
-        """Whether the work before the event has ended."""
-        code = self._quick.cuEventQuery(self.handle_)
-        if code not in (0, NOT_READY):
-            raise self._error(code, "cuEventQuery failed: ")
+        """See array.Event."""
+        code = self._quick.cuEventQuery(self._made)
+        if code != NOT_READY:
+            self._check("cuEventQuery", code)
         return not code
 
-    def synchronize(self) -> "Event":
-        """Wait on the host; without the interpreter's lock if the event has not completed."""
-        if self.query():
-            return self
-        if code := self._library.cuEventSynchronize(self.handle_):
-            raise self._error(code, "cuEventSynchronize failed: ")
-        return self
+    def synchronize(self) -> None:
+        """See array.Event. Without the interpreter's lock if the event has not completed."""
+        if not self.query():
+            self._check("cuEventSynchronize", self._library.cuEventSynchronize(self._made))
+
+    def time_till(self, after: "array.Event") -> float:
+        """See array.Event."""
+        time = ctypes.c_float()
+        code = self._library.cuEventElapsedTime(ctypes.byref(time), self._made, ctypes.c_void_p(after.handle))
+        self._check("cuEventElapsedTime", code)
+        return time.value

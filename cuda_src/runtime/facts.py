@@ -1,12 +1,13 @@
 """Properties of the GPUs of this machine, without a context and without compiling."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from .compiler import cache_folder, compiled, find_nvcc, find_nvrtc, module_names, nvcc_version
 from .device import DeviceUnavailable, load_driver
-from .driver import cuda_version, way_in_use
+from .driver import way_in_use
+from .driver_table import GpuProperties
+from .library import cuda_version
 
 _KERNEL_MODULE = Path("/proc/driver/nvidia/version")
 
@@ -14,39 +15,16 @@ _KERNEL_MODULE = Path("/proc/driver/nvidia/version")
 way = way_in_use
 
 
-@dataclass(frozen=True)
-class GpuFacts:
-    """Properties of one GPU, from the driver."""
-
-    name: str
-    capability: tuple[int, int]
-    memory: int  # bytes
-    multiprocessors: int
-
-    @property
-    def label(self) -> str:
-        """Name and compute capability."""
-        return f"{self.name}, sm_{self.capability[0]}{self.capability[1]}"
-
-
-def gpus() -> list[GpuFacts]:
-    """Facts of all GPUs; empty without a driver."""
+def gpus() -> list[GpuProperties]:
+    """Properties of all GPUs; empty without a driver."""
     try:
         driver = load_driver()
-        driver.init()
-        devices = [driver.Device(k) for k in range(driver.Device.count())]
     except DeviceUnavailable:
         return []
+    try:
+        return [driver.properties(ordinal) for ordinal in range(driver.count())]
     except driver.Error:
         return []
-    attribute = driver.device_attribute.MULTIPROCESSOR_COUNT
-    return [GpuFacts(str(gpu.name()), tuple(gpu.compute_capability()), _memory(gpu), int(gpu.get_attribute(attribute)))
-            for gpu in devices]  # fmt: skip
-
-
-def _memory(gpu: object) -> int:
-    total = getattr(gpu, "total_memory", None)
-    return int(total()) if total is not None else 0
 
 
 def driver_version() -> str:

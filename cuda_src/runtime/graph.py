@@ -7,7 +7,9 @@ arguments of its kernels; a call for each kernel replaces them, a tenth of the c
 import ctypes
 import struct
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from .recording import Launch
 
 FEWEST = 2  # minimum kernels of a graph
 MOST_GRAPHS = 1024  # graphs at a time: an encode has some twenty
@@ -15,19 +17,6 @@ MOST_GRAPHS = 1024  # graphs at a time: an encode has some twenty
 NODE = struct.Struct("Q7I4x4Q")
 # CUgraphEdgeData (from port, to port, type): EARLY is programmatic, the next may start while this ends
 EARLY, AFTER_END = bytes([1, 0, 1, 0, 0, 0, 0, 0]), bytes(8)
-
-
-class Launch(NamedTuple):
-    """A kernel launch."""
-
-    function: int
-    grid: Sequence[int]
-    block: Sequence[int]
-    shared: int
-    stream: int
-    pointers: int  # address of the addresses of its arguments
-    early: bool  # whether it may start while the kernel before it ends
-    arguments: Any  # int64[n], the memory of the arguments
 
 
 class Graph(NamedTuple):

@@ -91,7 +91,7 @@ def keep_user(key: Hashable, user: User) -> None:
     """Instead of `user.close()`: keep it for one that asks for an equal key. Its work has ended."""
     try:
         with user.gpu as gpu:
-            most_gpu = min(MOST_GPU_MEMORY, gpu.driver.mem_get_info()[1] // GPU_SHARE)
+            most_gpu = min(MOST_GPU_MEMORY, gpu.driver.memory_left()[1] // GPU_SHARE)
     except GpuLost:
         user.close()
         return

@@ -6,16 +6,15 @@ arguments these are, and `rebind` replaces them before a replay.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial
-from itertools import groupby
-from typing import Any, NamedTuple
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
 from ...forks import cached_property
 from ...jit.intrinsics import intrinsic, ir, types
 from ...jit.kernel import quick_kernel
-from .array import Event, Stream
+from .array import Event, address_of, handle
 
 KERNEL = "the kernel "  # in messages, before its name
 STAND_IN, OFFSET_BITS = 1 << 62, 44  # a stand-in: STAND_IN + its number << OFFSET_BITS + an offset in its array
@@ -34,20 +33,6 @@ def _parted(argument: object) -> tuple[int, int] | None:
     if type(argument) is not int or argument < STAND_IN:
         return None
     return (argument - STAND_IN) >> OFFSET_BITS, argument & ((1 << OFFSET_BITS) - 1)
-
-
-def handle(stream: Stream | Event | None) -> int:
-    """The driver handle of a stream or an event; None: the default stream."""
-    return 0 if stream is None else int(stream.handle)
-
-
-def numbers(arguments: Sequence[Any]) -> list[int]:
-    """Arguments of a copy or a fill as numbers: a host array becomes its address, and its size is added before the stream."""
-    numbers_found: list[int] = []
-    size = next((a.nbytes for a in arguments if isinstance(a, np.ndarray)), None)
-    for argument in arguments[:-1]:
-        numbers_found.append(int(argument.ctypes.data) if isinstance(argument, np.ndarray) else int(argument))
-    return [*numbers_found, *([] if size is None else [size]), handle(arguments[-1])]
 
 
 @intrinsic
@@ -99,7 +84,7 @@ class HostBuffers:
         exchanged = HostBuffers(*self.buffers[:which], buffer, *self.buffers[which + 1 :])
         if "numbers" in vars(self):  # they have been asked for, and will be
             exchanged.numbers = self.numbers.copy()
-            exchanged.numbers[which] = buffer.__array_interface__["data"][0]
+            exchanged.numbers[which] = address_of(buffer)
         return exchanged
 
     @cached_property
@@ -110,21 +95,32 @@ class HostBuffers:
     def number(self, which: int) -> int:
         """Address or handle of one of them."""
         buffer = self.buffers[which]
-        return int(buffer.ctypes.data) if isinstance(buffer, np.ndarray) else handle(buffer)
+        return address_of(buffer) if isinstance(buffer, np.ndarray) else handle(buffer)
 
 
 NO_BUFFERS = HostBuffers()
+
+
+class Launch(NamedTuple):
+    """A kernel launch."""
+
+    function: int
+    grid: Sequence[int]
+    block: Sequence[int]
+    shared: int
+    stream: int
+    pointers: int  # address of the addresses of its arguments
+    early: bool  # whether it may start while the kernel before it ends
+    arguments: np.ndarray  # int64[n], the memory of the arguments
 
 
 class Command(NamedTuple):
     """One driver call of a recording."""
 
     name: str  # its name in messages
-    call: Any  # the callable, called with `arguments`
-    arguments: Sequence[Any] = ()
-    call_record: list[int] | None = None  # for driver_calls.replay_rows: address of the function, then its arguments
-    launch: Any = None  # graph.Launch of a kernel, with the same arguments
-    # (index in `arguments`, what, offset) of arguments to replace. what: index in HostBuffers, or of a stand-in -1 - number
+    call_record: list[int]  # for driver_calls.replay_rows: address of the function, then its arguments
+    launch: Launch | None = None  # of a kernel
+    # (index of an argument to replace, what, offset). what: index in HostBuffers, or of a stand-in -1 - number
     patches: Sequence[tuple[int, int, int]] = ()
 
 
@@ -135,29 +131,27 @@ class Recording:
         self.commands: list[Command] = []
         self.replays = 0
         self._buffers, self._addresses = buffers, addresses
-        self._parts: list[tuple[Any, list[str]]] | None = None
+        self._rows: np.ndarray | None = None
+        self.names: list[str] = []  # of the commands of `rows`
         self._patches = NO_PATCHES
 
-    def add(
-        self, name: str, call: Any, arguments: Sequence[Any] = (), call_record: list[int] | None = None, launch: Any = None,
-        host_arguments: Iterable[tuple[int, Any]] | None = None,
-    ) -> None:  # fmt: skip
-        """Note one call. host_arguments: (index in `arguments`, object) of arguments that may be host buffers; None: all."""
-        places = [(k, self._buffers.find(a)) for k, a in (enumerate(arguments) if host_arguments is None else host_arguments)]
+    def add(self, name: str, call_record: list[int], arguments: Sequence[object] = (), launch: Launch | None = None) -> None:
+        """Note one call. arguments: the first ones, as given: host arrays, events, addresses of arrays on the GPU."""
+        places = [(k, self._buffers.find(a)) for k, a in enumerate(arguments)]
         patches = [(k, which, 0) for k, which in places if which is not None]
         parted = [(k, _parted(a)) for k, a in enumerate(arguments)]
         patches += [(k, -1 - given[0], given[1]) for k, given in parted if given is not None]
-        self.commands.append(Command(name, call, arguments, call_record, launch, patches))
+        self.commands.append(Command(name, call_record, launch, patches))
 
-    def launches(self) -> Iterator[tuple[int, str, Any]]:
-        """Kernels in order: (index in `commands`, name, stream). Their callables have grid, block and stream bound."""
+    def launches(self) -> Iterator[tuple[int, str, int]]:
+        """Kernels in order: (index in `commands`, name, handle of the stream)."""
         for k, command in enumerate(self.commands):
-            if command.name.startswith(KERNEL):
-                yield k, command.name.removeprefix(KERNEL), command.call.args[2]
+            if command.launch is not None:
+                yield k, command.name.removeprefix(KERNEL), command.launch.stream
 
     def clear(self) -> None:
-        """Drop all calls. They refer to streams, which end with their last reference, and parts to the recording itself."""
-        self.commands, self._parts, self._patches = [], None, NO_PATCHES
+        """Drop all calls."""
+        self.commands, self._rows, self._patches = [], None, NO_PATCHES
 
     def rebind(self, buffers: HostBuffers, addresses: Sequence[int] = ()) -> None:
         """Bind the recording to other host buffers and arrays."""
@@ -179,36 +173,22 @@ class Recording:
         other.commands = list(commands)
         return other
 
-    def parts(self) -> list[tuple[Any, list[str]]]:
-        """Runs of call records as one array each, other calls as callables; each with the names of its commands."""
-        if self._parts is None:
+    @property
+    def rows(self) -> np.ndarray:
+        """int64[n, 1 + ARGUMENTS]: the call records that a replay does."""
+        if self._rows is None:
             self.set_commands(self.commands)
-        return self._parts or []
+        assert self._rows is not None
+        return self._rows
 
-    def set_commands(self, commands: Iterable[Command]) -> None:
+    def set_commands(self, commands: Sequence[Command]) -> None:
         """Set the commands that a replay does instead of `self.commands`: the same work in fewer calls."""
-        self._parts, patches = [], []
-        for is_record, neighbours in groupby(commands, lambda command: command.call_record is not None):
-            subset = list(neighbours)
-            if is_record:
-                rows = np.array([command.call_record for command in subset], np.int64)
-                self._parts.append((rows, [command.name for command in subset]))
-                patches += [patch for row, command in zip(rows, subset) for patch in _patches(row, command)]
-            else:
-                others = (command for command in subset if command.call is not None)
-                self._parts += [(partial(self._call, command), [command.name]) for command in others]
+        rows = [command.call_record for command in commands]
+        self._rows = np.array(rows, np.int64) if rows else np.zeros((0, 1), np.int64)
+        self.names = [command.name for command in commands]
+        patches = [patch for row, command in zip(self._rows, commands) for patch in _patches(row, command)]
         self._patches = np.array(patches, np.int64).reshape(-1, 3)
         self._bind()
-
-    def _call(self, command: Command) -> None:
-        """Do one call with the current host buffers and arrays."""
-        arguments, buffers = list(command.arguments), self._buffers
-        for k, what, offset in command.patches:
-            if what < 0:
-                arguments[k] = self._addresses[-1 - what] + offset
-            else:
-                arguments[k] = buffers.number(what) if isinstance(arguments[k], int) else buffers.buffers[what]
-        command.call(*arguments)
 
 
 def _patches(row: np.ndarray, command: Command) -> Iterator[tuple[int, int, int]]:

@@ -1,7 +1,6 @@
 """Texture objects over arrays on the GPU, by the driver's own functions: texture references are gone since CUDA 12."""
 
 import ctypes
-from typing import Any
 
 import numpy as np
 from h264lite.cuda_src.runtime.device import Device, DeviceArray
@@ -44,7 +43,7 @@ class Texture:
         if stride % PITCH or width > stride:
             raise ValueError(f"stride {stride}: a multiple of {PITCH}, and at least the width {width}")
         self.gpu, self.array = gpu, array
-        self.cuda: Any = getattr(gpu.driver, "libcuda", None) or ctypes.CDLL("libcuda.so.1")
+        self.cuda = gpu.calls.library
         resource = ResourceDescriptor(kind=_PITCH_2D)
         resource.res.pitch2D = _Pitch2D(int(array.ptr), _UNSIGNED_8, 1, width, height, stride)
         texture = TextureDescriptor(address_mode=(_CLAMP,) * 3, filter_mode=_POINT, flags=_AS_INTEGER)

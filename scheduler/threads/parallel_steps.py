@@ -1,12 +1,13 @@
-"""The steps of a chain by several threads, without the interpreter.
+"""Lists of steps by several threads, which take the parts of a step by ticket and poll a counter until all are done.
 
 A thread that has called a kernel takes the interpreter's lock to return: with a call for each of some four hundred parts a
-frame, eight threads wait as long for it as the kernels take. So a thread makes one call a frame, in which it takes parts by
-ticket and waits for the end of each step.
+frame, eight threads wait as long for it as the kernels take. So parts that are kernels alone are CompiledSteps, one call a
+frame and thread; all others are PythonSteps.
 """
 
 import threading
 import time
+from collections.abc import Callable, Sequence
 from itertools import count
 
 import numpy as np
@@ -15,6 +16,7 @@ from ...jit.address_calls import call_words, nanoseconds
 from ...jit.atomics import fetch_add, load_acquire, store_release, wait_until
 from ...jit.kernel import kernel
 
+Part = Callable[[], None]
 ROUNDS = 2_000  # reads of a counter in one call, about 0.1 ms
 PATIENCE = 0.002  # seconds of polling before a thread naps
 NAP = 0.0001  # seconds of sleep inside a step
@@ -59,19 +61,16 @@ def run_steps(calls, words, parts, steps, counters, times, thread, first):
     return np.int64(-1)
 
 
-class CompiledSteps:
-    """One run of the steps of a frame; see Steps (pool.py)."""
+class Steps:
+    """Steps in sequence, by the threads of a pool: parts of a step may run concurrently, in any order."""
 
-    def __init__(self, calls: np.ndarray, words: np.ndarray, parts: np.ndarray, steps: np.ndarray) -> None:
-        """See run_steps."""
-        self._arguments, self._members, self._team = (calls, words, parts, steps), count().__next__, 0
-        self._counters = np.zeros(2 * LINE * (len(steps) - 1) + 1, np.int64)
-        self.times = np.zeros((len(calls), 3), np.int64)
-        self.threads: dict[int, str] = {}  # names by number in `times`
+    def __init__(self, n_steps: int) -> None:
+        self._members, self._team = count().__next__, 0
+        self._counters = np.zeros(2 * LINE * n_steps + 1, np.int64)  # see run_steps
         self.error: BaseException | None = None
 
     def begin(self, team: int) -> None:
-        """team: threads that may take part beside the caller."""
+        """team: threads that may take part beside the caller: more would only wait for each other in a small frame."""
         self._team = team
 
     def join(self) -> bool:
@@ -79,17 +78,68 @@ class CompiledSteps:
         return self._members() < self._team
 
     def work(self) -> None:
-        """Run all steps, together with the other threads. Returns when all is done or a call failed."""
-        thread, step, since = threading.get_native_id(), 0, 0.0
-        self.threads[thread] = threading.current_thread().name
-        while (step := run_steps(*self._arguments, self._counters, self.times, thread, step)) >= 0 and self.error is None:
+        """Run all steps, together with the other threads. Returns when all is done or a part failed."""
+        step, since = 0, 0.0
+        while (step := self._run_from(step)) >= 0 and self.error is None:
             now = time.monotonic()
             since = since or now
             if now - since > PATIENCE:
                 time.sleep(NAP)
-        if self._counters[-1]:
-            self.error = self.error or MemoryError(f"call {self._counters[-1] - 1} of a frame")
+
+    def _run_from(self, first: int) -> int:
+        """Take part in steps from `first` on. Returns the step whose end is still waited for; -1: all are over."""
+        raise NotImplementedError
 
     def stop(self) -> None:
         """The other threads begin no further call."""
+
+
+class CompiledSteps(Steps):
+    """One run of the steps of a frame, whose parts are calls in compiled code: a thread makes one call a frame."""
+
+    def __init__(self, calls: np.ndarray, words: np.ndarray, parts: np.ndarray, steps: np.ndarray) -> None:
+        """See run_steps."""
+        super().__init__(len(steps) - 1)
+        self._arguments = calls, words, parts, steps
+        self.times = np.zeros((len(calls), 3), np.int64)
+        self.threads: dict[int, str] = {}  # names by number in `times`
+
+    def work(self) -> None:
+        """See Steps."""
+        self.threads[threading.get_native_id()] = threading.current_thread().name
+        super().work()
+        if self._counters[-1]:
+            self.error = self.error or MemoryError(f"call {self._counters[-1] - 1} of a frame")
+
+    def _run_from(self, first: int) -> int:
+        return int(run_steps(*self._arguments, self._counters, self.times, threading.get_native_id(), first))
+
+    def stop(self) -> None:
+        """See Steps."""
         self._counters[-1] = 1
+
+
+class PythonSteps(Steps):
+    """Steps whose parts are functions: stages that are compared with their twins, rows of a hybrid frame, conversions, and
+    all stages where kernels cannot be called by address (jit/address_calls.py). A thread waits without the interpreter.
+    """
+
+    def __init__(self, steps: Sequence[Sequence[Part]]) -> None:
+        super().__init__(len(steps))
+        self._parts = [list(parts) for parts in steps]
+        # `next` of a count is one operation of the interpreter, and takes a tenth of the time of a call of a kernel
+        self._tickets = [count().__next__ for _ in self._parts]
+
+    def _run_from(self, first: int) -> int:
+        for step in range(first, len(self._parts)):
+            parts, next_ticket, mine = self._parts[step], self._tickets[step], 0
+            while (ticket := next_ticket()) < len(parts):
+                try:
+                    if self.error is None:
+                        parts[ticket]()
+                except BaseException as error:
+                    self.error = error
+                mine += 1
+            if not arrive(self._counters, 2 * LINE * step + LINE, mine, len(parts), ROUNDS):
+                return step
+        return -1

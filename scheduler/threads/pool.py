@@ -1,9 +1,8 @@
-"""Worker pool: threads run lists of steps together, take the parts of a step by ticket, and wait without the interpreter.
+"""Worker pool: threads that run lists of steps together, and tasks alone.
 
 Stages of a small frame take tens of microseconds; a pool of futures would cost as much again for each stage. So all threads
-run a whole list of steps, take parts by a ticket, and poll a counter until all parts of a step are done. The caller
-is one of the threads, unless all work is tasks: then a task may run a list, with the help of threads that are free. Between
-lists the threads poll for a while, then sleep.
+run a whole list of steps (parallel_steps.py). The caller is one of the threads, unless all work is tasks: then a task may run
+a list, with the help of threads that are free. Between lists the threads poll for a while, then sleep.
 """
 
 import os
@@ -11,7 +10,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import count
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,56 +17,11 @@ import numpy as np
 from ...jit.atomics import take, wait_until
 from ...process import start_threads
 from .lazy_task import LazyTask, QueuedTask, Task
-from .parallel_steps import LINE, NAP, PATIENCE, ROUNDS, CompiledSteps, arrive
+from .parallel_steps import PATIENCE, ROUNDS, Part, PythonSteps, Steps
 
 Result = TypeVar("Result")
 
 BRIEFLY = 0.0002  # the same where all work is tasks, which take milliseconds: threads that poll delay those that work
-
-Part = Callable[[], None]
-
-
-class PythonSteps:
-    """Steps in sequence; the parts of a step may run concurrently, in any order."""
-
-    def __init__(self, steps: Sequence[Sequence[Part]], team: int) -> None:
-        """team: threads that take part beside the caller: more would only wait for each other in a small frame."""
-        self.parts = [list(parts) for parts in steps]
-        # `next` of a count is one operation of the interpreter, and takes a tenth of the time of a call of a kernel
-        self._tickets = [count().__next__ for _ in self.parts]
-        self._done = np.zeros(LINE * len(self.parts), np.int64)
-        self._team, self._members = team, count().__next__
-        self.error: BaseException | None = None
-
-    def join(self) -> bool:
-        """Whether one more thread may take part."""
-        return self._members() < self._team
-
-    def work(self) -> None:
-        """Run all steps, together with the other threads. Returns when all is done or a part failed."""
-        for k, (parts, next_ticket) in enumerate(zip(self.parts, self._tickets)):
-            mine = 0
-            while (ticket := next_ticket()) < len(parts):
-                try:
-                    if self.error is None:
-                        parts[ticket]()
-                except BaseException as error:
-                    self.error = error
-                mine += 1
-            if not arrive(self._done, LINE * k, mine, len(parts), ROUNDS) and not self._wait(LINE * k, len(parts)):
-                return
-
-    def _wait(self, counter: int, value: int) -> bool:
-        since = 0.0
-        while not wait_until(self._done, counter, value, ROUNDS):
-            if self.error is not None:
-                return False
-            now = time.monotonic()
-            since = since or now
-            if now - since > PATIENCE:
-                time.sleep(NAP)
-        return True
-
 
 class _Shared:
     """The state that threads share with their WorkerPool, without a reference to the pool.
@@ -78,7 +31,7 @@ class _Shared:
 
     def __init__(self, caller_works: bool) -> None:
         self.caller_works = caller_works
-        self.steps: PythonSteps | CompiledSteps | None = None
+        self.steps: Steps | None = None
         self.posted = np.zeros(1, np.int64)  # step lists and tasks so far
         self.tasks: deque[QueuedTask[Any]] = deque()
         self.urgent: deque[QueuedTask[Any]] = deque()
@@ -182,20 +135,18 @@ class WorkerPool:
                 for part in parts:
                     part()
             return
-        self.run_steps(PythonSteps(steps, self._team - 1))
+        self.run_steps(PythonSteps(steps))
 
-    def run_steps(self, work: PythonSteps | CompiledSteps) -> None:
+    def run_steps(self, work: Steps) -> None:
         """The same for steps that are made, with at least one thread beside the caller."""
-        if isinstance(work, CompiledSteps):
-            work.begin(self._team - 1)
+        work.begin(self._team - 1)
         self._shared.steps = work
         self._shared.post(self._team - 1)
         try:
             work.work()
         except BaseException as error:  # for an interrupt between two parts
             work.error = error
-            if isinstance(work, CompiledSteps):
-                work.stop()
+            work.stop()
             raise
         finally:
             if self._shared.steps is work:

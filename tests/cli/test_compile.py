@@ -52,7 +52,7 @@ def test_what_is_compiled(nvcc, words, capabilities, host, capsys):
 
 
 def test_the_gpus_of_the_machine(nvcc, monkeypatch, capsys):
-    gpu = facts.GpuFacts("A GPU", (8, 9), 1 << 30, 1)
+    gpu = facts.GpuProperties("A GPU", (8, 9), 1 << 30, 1, 99 << 10)
     monkeypatch.setattr(facts, "gpus", lambda: [gpu, gpu])
     assert cli.main(["compile"]) == 0 and nvcc.pop("cpu") and set(nvcc) == {(8, 9)}
     assert "sm_89: " in capsys.readouterr().err

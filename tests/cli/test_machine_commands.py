@@ -706,7 +706,8 @@ def test_doctor_on_the_emulated_gpu(monkeypatch, tmp_path):
 
 
 def test_doctor_advises_no_packages_for_a_gpu_where_none_is(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr("h264lite.cuda_src.runtime.driver._library", lambda: None)
+    for module in ("driver", "library"):
+        monkeypatch.setattr(f"h264lite.cuda_src.runtime.{module}.driver_library", lambda: None)
     monkeypatch.setattr("h264lite.cuda_src.runtime.facts._KERNEL_MODULE", tmp_path)
     assert cli.main(["doctor"]) == 0
     said = capsys.readouterr().out

@@ -1,34 +1,25 @@
 """Stands in for `cuda.bindings.driver`: its functions over the emulated GPUs, for tests over both ways to the driver.
 
-    device.use_driver(through_bindings(driver.EmulatedDriver()))
+    device.use_driver(ThroughBindings(driver.EmulatedDriver()))
 
-Functions return (CUresult, results...) as those of the package; handles are numbers. A module's code is its name. libcuda.py
-leads to the same functions through the package itself.
+Functions return (CUresult, results...) as those of the package; handles are numbers. libcuda.py leads to the same functions
+through the package itself.
 """
 
-import ctypes
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from h264lite.cuda_src.runtime import bindings
+from h264lite.cuda_src.runtime.bindings import Bindings
+from h264lite.cuda_src.runtime.driver_calls import OUT_OF_MEMORY, DriverCalls
 
-from .driver import POISON, Context, EmulatedDriver, Error, OutOfMemory
-
-
-class NotReady(Error):
-    """The work before an event has not ended."""
-
-
-FAILED = 719  # CUresult of other errors
-CODES = {OutOfMemory: 2, NotReady: 600}
+from .driver import FAILED, POISON, Context, EmulatedDriver, Error, OutOfMemory
 
 
 class EmulatedBindings:
     """cuda.bindings.driver of these emulated GPUs."""
 
-    CUdevice_attribute = CUfunction_attribute = staticmethod(int)
+    CUdevice_attribute = staticmethod(int)
 
     def __init__(self, driver: EmulatedDriver) -> None:
         self.driver, self.error = driver, ""
@@ -49,7 +40,7 @@ class EmulatedBindings:
                 result = function(*arguments)
             except Error as error:
                 self.error = str(error)
-                return (CODES.get(type(error), FAILED),)
+                return (OUT_OF_MEMORY if isinstance(error, OutOfMemory) else FAILED,)
             return (0, *result) if isinstance(result, tuple) else (0,) if result is None else (0, result)
 
         return call
@@ -69,9 +60,6 @@ class EmulatedBindings:
 
     def cuGetErrorString(self, code: int) -> bytes:
         return self.error.encode()
-
-    def cuDriverGetVersion(self) -> int:
-        return 13000
 
     # ---- GPUs and contexts
     def cuDeviceGetCount(self) -> int:
@@ -110,10 +98,7 @@ class EmulatedBindings:
         Context.pop()
         return gpu.ordinal + 1
 
-    def cuCtxSynchronize(self) -> None:
-        Context.synchronize()
-
-    # ---- streams and events
+    # ---- streams
     def cuStreamCreate(self, flags: int) -> int:
         return self._keep(self.driver.Stream())
 
@@ -126,26 +111,7 @@ class EmulatedBindings:
     def cuStreamSynchronize(self, stream: int) -> None:
         self._of(stream).synchronize()
 
-    def cuStreamWaitEvent(self, stream: int, event: int, flags: int) -> None:
-        self._of(stream).wait_for_event(self._of(event))
-
-    def cuEventCreate(self, flags: int) -> int:
-        return self._keep(self.driver.Event(flags))
-
-    def cuEventRecord(self, event: int, stream: int) -> None:
-        self._of(event).record(self._of(stream))
-
-    def cuEventSynchronize(self, event: int) -> None:
-        self._of(event).synchronize()
-
-    def cuEventElapsedTime(self, before: int, after: int) -> float:
-        return self._of(before).time_till(self._of(after))
-
-    def cuEventQuery(self, event: int) -> None:
-        if not self._of(event).query():
-            raise NotReady("not ready")
-
-    cuStreamDestroy = cuEventDestroy = cuModuleUnload = _forget
+    cuStreamDestroy = _forget
 
     # ---- memory
     def cuMemAlloc(self, nbytes: int) -> int:
@@ -167,55 +133,17 @@ class EmulatedBindings:
     def cuMemFreeHost(self, address: int) -> None:
         self._page_locked[int(address)][:] = POISON
 
-    def cuMemcpyHtoDAsync(self, target: int, host: int, nbytes: int, stream: int) -> None:
-        self.driver.memcpy_htod_async(int(target), memory(host, nbytes), self._of(stream))
 
-    def cuMemcpyDtoHAsync(self, host: int, source: int, nbytes: int, stream: int) -> None:
-        self.driver.memcpy_dtoh_async(memory(host, nbytes), int(source), self._of(stream))
+class ThroughBindings(Bindings):
+    """The way through a cuda.bindings.driver that leads to emulated GPUs, with their own attributes beside."""
 
-    def cuMemcpyDtoDAsync(self, target: int, source: int, nbytes: int, stream: int) -> None:
-        self.driver.memcpy_dtod_async(int(target), int(source), nbytes, self._of(stream))
-
-    def cuMemsetD8Async(self, target: int, byte: int, count: int, stream: int) -> None:
-        self.driver.memset_d8_async(int(target), byte, count, self._of(stream))
-
-    # ---- kernels
-    def cuModuleLoadData(self, code: bytes) -> int:
-        return self._keep(self.driver.load_emulated(code.decode()))
-
-    def cuModuleGetFunction(self, module: int, name: bytes) -> int:
-        return self._keep(self._of(module).get_function(name.decode()))
-
-    def cuFuncSetAttribute(self, function: int, attribute: int, value: int) -> None:
-        self._of(function).set_attribute(int(attribute), value)
-
-    def cuLaunchKernel(self, function: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int,
-                       pointers: int, extra: int) -> None:  # fmt: skip
-        """As bindings.py calls it, with the arguments of 8 bytes just before their addresses."""
-        first = ctypes.c_uint64.from_address(int(pointers)).value
-        values = memory(first, int(pointers) - first).view(np.int64).tolist()
-        kernel = self._of(function).prepare("".join("i" if abs(value) < 1 << 31 else "P" for value in values))
-        kernel.prepared_async_call((gx, gy, gz), (bx, by, bz), self._of(stream), *values, shared_size=shared)
-
-
-def memory(address: int, nbytes: int) -> np.ndarray:
-    """uint8[nbytes] of the host at an address."""
-    return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(int(address)), np.uint8)
-
-
-class Face(SimpleNamespace):
-    """bindings.py, with the emulated driver's own attributes beside."""
+    def __init__(self, driver: EmulatedDriver, package: Any = None) -> None:
+        """package: EmulatedBindings or the package itself."""
+        super().__init__(EmulatedBindings(driver) if package is None else package)
+        self.stand_in, self.kernel_code = driver, driver.kernel_code
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stand_in, name)
 
-
-def face(driver: EmulatedDriver) -> Any:
-    """bindings.py over what it uses at present, which leads to these emulated GPUs."""
-    return Face(**vars(bindings), stand_in=driver, load_emulated=lambda name: bindings.Module(name.encode()))
-
-
-def through_bindings(driver: EmulatedDriver) -> Any:
-    """The face of bindings.py over these emulated GPUs, for `use_driver`."""
-    bindings.use(EmulatedBindings(driver))
-    return face(driver)
+    def calls(self) -> DriverCalls:
+        return DriverCalls(self.stand_in.libcuda, self.stand_in.libcuda, self.Error, self.MemoryError)  # type: ignore[arg-type]

@@ -1,10 +1,12 @@
-"""Stands in for `pycuda.driver`: the calls that cuda_src/runtime/device.py makes, over kernels compiled with g++.
+"""Stands in for `pycuda.driver` and for the driver's library, over kernels compiled with g++.
 
     device.use_driver(driver.EmulatedDriver())
 
-Device memory is host memory between canaries that are checked whenever the host waits: a kernel that writes outside its
-arrays is found. Work is done at once, in the order of the calls. After `fail_after` launches the device is lost: the
-next launch fails, or with `silent` it and what follows do nothing, and waiting callers are told, as after a faulting kernel.
+PyCuda (cuda_src/runtime/pycuda_driver.py) takes an `EmulatedDriver` for that module; `EmulatedLibcuda` has the functions
+of the library. A module's code is its name. Device memory is host memory between canaries that are checked whenever the host
+waits: a kernel that writes outside its arrays is found. Work is done at once, in the order of the calls. After `fail_after`
+launches the device is lost: the next launch fails, or with `silent` it and what follows do nothing, and waiting callers are
+told, as after a faulting kernel.
 
 Of several GPUs (`devices`) each has its own memory, context and faults (`GPUs[1].fail_after`); work for one in the context
 of another, with its streams, events or arrays, is an error as it is on real ones.
@@ -17,15 +19,20 @@ import subprocess
 import tempfile
 import threading
 import weakref
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from h264lite.cuda_src.runtime import compiler
+from h264lite.cuda_src.runtime.driver_calls import C_TYPES, FUNCTIONS, LATER_FUNCTIONS, NOT_READY, OUT_OF_MEMORY, DriverCalls
+from h264lite.cuda_src.runtime.graph import NODE
+from h264lite.cuda_src.runtime.pycuda_driver import PyCuda
 
 HERE = Path(__file__).parent
 BUILT = compiler.cache_folder()  # whatever tests set H264LITE_CACHE to: g++ takes a minute for all kernels
+FAILED = 719  # CUresult of errors for which the emulator has no other
 CANARY = 1024  # bytes before and after each allocation
 POISON = 0xCB
 FLAGS = ("-O2", "-std=c++17", "-shared", "-fPIC", "-fno-strict-aliasing", "-w", "-DH264LITE_EMULATED")
@@ -86,8 +93,9 @@ class Allocation:
 
 
 class Function:
-    def __init__(self, driver: "EmulatedDriver", shared_object: ctypes.CDLL, name: str) -> None:
-        self.driver, self.name = driver, name
+    def __init__(self, module: "Module", name: str) -> None:
+        self.driver, self.module, self.name = module.driver, module, name
+        shared_object = module.shared_object
         try:
             self.address = ctypes.cast(getattr(shared_object, name), ctypes.c_void_p).value
         except AttributeError:
@@ -95,25 +103,16 @@ class Function:
         self.start = shared_object.emulated_launch
         sizes = [ctypes.c_uint] * 6
         self.start.argtypes = [ctypes.c_void_p, *sizes, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
-        self.formats = ""
+        self.count: int | None = None  # of arguments
         self.dynamic_limit = 48 << 10
 
-    def prepare(self, formats: str) -> "Function":
-        self.formats = formats
-        return self
-
-    def set_attribute(self, attribute: int, value: int) -> None:
-        self.dynamic_limit = value
-
-    def prepared_async_call(self, grid: Any, block: Any, stream: Any, *arguments: int, shared_size: int = 0) -> None:
-        if len(arguments) != len(self.formats):
-            raise TypeError(f"{self.name}: {len(arguments)} arguments for '{self.formats}'")
-        for kind, value in zip(self.formats, arguments):
-            if kind == "i" and not -(1 << 31) <= value < 1 << 31:
-                raise OverflowError(f"{self.name}: {value} is no int32")
-        if shared_size > self.dynamic_limit:
-            raise Error(f"{self.name}: {shared_size} bytes of shared memory, {self.dynamic_limit} allowed")
-        values = np.array([int(v) for v in arguments], np.int64)
+    def launch(self, grid: Any, block: Any, stream: Any, values: np.ndarray, shared: int) -> None:
+        """values: int64[n], the arguments."""
+        if self.count not in (None, len(values)):
+            raise TypeError(f"{self.name}: {len(values)} arguments, and {self.count} before")
+        self.count = len(values)
+        if shared > self.dynamic_limit:
+            raise Error(f"{self.name}: {shared} bytes of shared memory, {self.dynamic_limit} allowed")
         driver = self.driver
         with driver.lock:
             gpu = driver.current(stream)
@@ -124,9 +123,9 @@ class Function:
                 if gpu.silent or driver.silent:
                     return
                 raise Error("cuLaunchKernel failed: an injected fault")
-            for kind, value in zip(self.formats, arguments):
-                gpu.owns(int(value) if kind == "P" else 0)
-            code = self.start(self.address, *grid, *block, shared_size, values.ctypes.data, len(values), driver.seed)
+            for value in values.tolist():
+                gpu.owns(value if abs(value) >= 1 << 31 else 0)
+            code = self.start(self.address, *grid, *block, shared, values.ctypes.data, len(values), driver.seed)
         if code:
             raise Error(f"emulated launch of {self.name} ended with {code}")
 
@@ -136,14 +135,13 @@ class Module:
         self.driver, self.shared_object = driver, shared_object
 
     def get_function(self, name: str) -> Function:
-        return Function(self.driver, self.shared_object, name)
+        return Function(self, name)
 
 
 class Stream:
-    handle = 77
-
     def __init__(self, driver: "EmulatedDriver") -> None:
-        self.driver, self.gpu = driver, driver.current()
+        self.driver, self.gpu, self.handle = driver, driver.current(), id(self)
+        driver.streams[self.handle] = self
 
     def synchronize(self) -> None:
         self.gpu.check_memory()
@@ -173,9 +171,6 @@ class Event:
         if self.gpu.dead():
             raise Error("an injected fault: an illegal memory access was encountered")
         return not (self.driver.stuck or self.gpu.stuck)
-
-    def time_since(self, other: Any) -> float:
-        return self.time_till(other)
 
     def time_till(self, other: Any) -> float:
         self.gpu.check_memory()
@@ -237,6 +232,9 @@ class Gpu:
     def get_attribute(self, attribute: str) -> int:
         return {"multiprocessors": 4, "shared": 227 << 10}[attribute]
 
+    def total_memory(self) -> int:
+        return self.driver.memory
+
     def retain_primary_context(self) -> Context:
         return Context(self)
 
@@ -273,17 +271,193 @@ class EmulatedTexture(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_int64) for name in ("samples", "width", "height", "pitch"))
 
 
-class EmulatedLibcuda:
-    """The functions of libcuda that cuda_src/runtime/foreign.py calls; `ordered` records which stream is ordered after which.
+def number(argument: Any) -> int:
+    """Of a number, or of one of ctypes."""
+    return int(getattr(argument, "value", argument) or 0)
 
-    And those of papers/kernels/texture.py: `textures` are the objects that were made and not destroyed.
+
+def guarded(function: Callable[..., Any], texts: threading.local) -> Callable[..., int]:
+    """The function with a CUresult in place of None or an exception, whose text is kept."""
+
+    def call(*arguments: Any) -> int:
+        try:
+            return function(*arguments) or 0
+        except OutOfMemory as error:
+            texts.last = str(error)
+            return OUT_OF_MEMORY
+        except Exception as error:
+            texts.last = str(error) if isinstance(error, Error) else repr(error)
+            return FAILED
+
+    return call
+
+
+class EmulatedLibcuda:
+    """The driver's library: the functions that cuda_src/runtime calls, and those of papers/kernels/texture.py.
+
+    What can be recorded is called by address. `ordered` records which stream is ordered after which, if one of them is
+    another library's; `textures` are the objects that were made and not destroyed.
     """
 
     def __init__(self, driver: "EmulatedDriver") -> None:
         self.driver, self.ordered, self.last = driver, [], 0
         self.ordinal: int | None = None  # said of all pointers, if it is not None
         self.textures: dict[int, EmulatedTexture] = {}
+        self.objects: dict[int, Any] = {}  # events, modules and kernels by handle
+        self.texts = threading.local()
+        self.graphs: list[list[tuple[bytes, np.ndarray]]] = []  # kernels: parameters and arguments
+        for key in (*FUNCTIONS, "wait_value"):
+            self._by_address(*(FUNCTIONS | LATER_FUNCTIONS)[key], lambda *given, key=key: getattr(self, f"_{key}")(*given))
+        self._by_address("cuGraphLaunch", "LL", self._launch_graph)
+        self._by_address("cuGraphExecKernelNodeSetParams_v2", "LLL", self._set_parameters)
+        for name in dir(type(self)):
+            if name.startswith("cu"):
+                setattr(self, name, guarded(getattr(self, name), self.texts))
 
+    def _by_address(self, name: str, kinds: str, function: Callable[..., None]) -> None:
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int, *[C_TYPES[kind] for kind in kinds])
+        setattr(self, name, prototype(guarded(function, self.texts)))
+
+    def _keep(self, pointer: Any, thing: Any) -> None:
+        """`thing`, whose handle is written to a pointer."""
+        self.objects[id(thing)] = thing
+        pointer._obj.value = id(thing)
+
+    def _is_foreign(self, stream: int) -> bool:
+        return stream != 0 and stream not in self.driver.streams
+
+    def cuGetErrorString(self, code: Any, text: Any) -> None:
+        text._obj.value = getattr(self.texts, "last", "").encode()
+
+    # ---- contexts
+    def cuCtxGetCurrent(self, context: Any) -> None:
+        context._obj.value = id(Context.stack()[-1]) if Context.stack() else None
+
+    def cuCtxPopCurrent_v2(self, context: Any) -> None:
+        Context.pop()
+
+    def cuCtxGetDevice(self, gpu: Any) -> None:
+        gpu._obj.value = self.driver.current().ordinal
+
+    def cuDeviceGetAttribute(self, value: Any, attribute: Any, gpu: Any) -> None:
+        value._obj.value = self.driver.can_wait
+
+    def cuCtxSynchronize(self) -> None:
+        Context.synchronize()
+
+    # ---- events
+    def cuEventCreate(self, event: Any, flags: Any) -> None:
+        self._keep(event, self.driver.Event(number(flags)))
+
+    def cuEventDestroy_v2(self, event: Any) -> None:
+        del self.objects[number(event)]
+
+    def cuEventQuery(self, event: Any) -> int:
+        return 0 if self.objects[number(event)].query() else NOT_READY
+
+    def cuEventSynchronize(self, event: Any) -> None:
+        self.objects[number(event)].synchronize()
+
+    def cuEventElapsedTime(self, time: Any, before: Any, after: Any) -> None:
+        time._obj.value = self.objects[number(before)].time_till(self.objects[number(after)])
+
+    def _record(self, event: int, stream: int) -> None:
+        self.last = self.objects[event].last = stream
+        self.objects[event].record(self.driver.streams.get(stream))
+
+    def _wait(self, stream: int, event: int, flags: int) -> None:
+        first = self.objects[event]
+        assert first.recorded, "waits for an event that was not recorded yet"
+        if self._is_foreign(stream) or self._is_foreign(first.last):
+            self.ordered.append((first.last, stream))
+        if stream in self.driver.streams:
+            self.driver.streams[stream].wait_for_event(first)
+
+    def _wait_value(self, stream: int, address: int, value: int, flags: int) -> None:
+        assert flags == 1
+        self.driver.wait_value(host_memory(address, 8).view(np.int64), value)
+
+    # ---- memory
+    def cuMemHostRegister_v2(self, address: Any, size: Any, flags: Any) -> int:
+        return FAILED  # page-locked memory is PyCUDA's
+
+    cuMemHostUnregister = cuMemHostGetDevicePointer_v2 = cuMemHostRegister_v2
+
+    def cuPointerGetAttribute(self, value: Any, attribute: Any, pointer: Any) -> int:
+        allocations = list(self.driver.allocations)
+        ordinal = next((a.gpu.ordinal for a in allocations if 0 <= pointer.value - int(a) < a.nbytes), None)
+        if ordinal is None:
+            return 1
+        value._obj.value = 2 if attribute.value == 2 else ordinal if self.ordinal is None else self.ordinal
+        return 0
+
+    def _memcpy_htod_async(self, target: int, host: int, nbytes: int, stream: int) -> None:
+        self.driver.memcpy_htod_async(target, host_memory(host, nbytes), self.driver.streams.get(stream))
+
+    def _memcpy_dtoh_async(self, host: int, source: int, nbytes: int, stream: int) -> None:
+        self.driver.memcpy_dtoh_async(host_memory(host, nbytes), source, self.driver.streams.get(stream))
+
+    def _memset_d8_async(self, target: int, byte: int, count: int, stream: int) -> None:
+        self.driver.memset_d8_async(target, byte, count, self.driver.streams.get(stream))
+
+    # ---- kernels
+    def cuModuleLoadData(self, module: Any, code: bytes) -> None:
+        self._keep(module, self.driver.load_emulated(code.decode()))
+
+    def cuModuleUnload(self, module: Any) -> None:
+        gone = self.objects.pop(number(module))
+        for handle in [handle for handle, thing in self.objects.items() if getattr(thing, "module", None) is gone]:
+            del self.objects[handle]
+
+    def cuModuleGetFunction(self, function: Any, module: Any, name: bytes) -> None:
+        self._keep(function, self.objects[number(module)].get_function(name.decode()))
+
+    def cuFuncSetAttribute(self, function: Any, attribute: Any, value: Any) -> None:
+        assert number(attribute) == 8
+        self.objects[number(function)].dynamic_limit = number(value)
+
+    def cuFuncGetAttribute(self, value: Any, attribute: Any, function: Any) -> None:
+        value._obj.value = 0
+
+    def _launch(self, function: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int,
+                pointers: int, extra: int) -> None:  # fmt: skip
+        queue, values = self.driver.streams.get(stream), arguments_at(pointers)
+        self.objects[function].launch((gx, gy, gz), (bx, by, bz), queue, values, shared)
+
+    # ---- graphs: each has a copy of the arguments that its kernels had when they were added, until a call replaces them
+    def cuGraphCreate(self, graph: Any, flags: Any) -> None:
+        self.graphs.append([])
+        graph._obj.value = len(self.graphs)
+
+    def cuGraphAddKernelNode_v2(self, node: Any, graph: Any, before: Any, count: Any, parameters: bytes) -> None:
+        kernels = self.graphs[graph.value - 1]
+        kernels.append((parameters, arguments_at(NODE.unpack(parameters)[8])))
+        node._obj.value = len(kernels)
+
+    def cuGraphAddDependencies_v2(self, graph: Any, before: Any, after: Any, edge: bytes, count: Any) -> None:
+        assert after._obj.value == before._obj.value + 1
+
+    def cuGraphInstantiateWithFlags(self, made: Any, graph: Any, flags: Any) -> None:
+        made._obj.value = graph.value
+
+    def cuGraphDestroy(self, graph: Any) -> None:
+        self.graphs[graph.value - 1].clear()
+
+    def cuGraphExecDestroy(self, graph: Any) -> None:
+        pass
+
+    def _set_parameters(self, graph: int, node: int, parameters: int) -> None:
+        new, (before, _) = ctypes.string_at(parameters, NODE.size), self.graphs[graph - 1][node - 1]
+        assert NODE.unpack(new)[:8] == NODE.unpack(before)[:8], "another kernel, or other sizes"
+        self.graphs[graph - 1][node - 1] = before, arguments_at(NODE.unpack(new)[8])
+
+    def _launch_graph(self, graph: int, stream: int) -> None:
+        self.driver.graph_launches += 1
+        for parameters, values in self.graphs[graph - 1]:
+            function, *sizes, shared = NODE.unpack(parameters)[:8]
+            self.objects[function].launch(sizes[:3], sizes[3:], self.driver.streams.get(stream), values, shared)
+
+    # ---- textures
     def cuTexObjectCreate(self, handle: Any, resource: Any, texture: Any, view: Any) -> int:
         plane, how = resource._obj.res.pitch2D, texture._obj
         as_asked = resource._obj.kind == 3 and list(how.address_mode) == [1] * 3 and (how.filter_mode, how.flags) == (0, 1)
@@ -294,34 +468,22 @@ class EmulatedLibcuda:
         self.textures[handle._obj.value] = kept
         return 0
 
-    def cuTexObjectDestroy(self, handle: Any) -> int:
+    def cuTexObjectDestroy(self, handle: Any) -> None:
         del self.textures[handle.value]
-        return 0
-
-    def cuEventCreate(self, event: Any, flags: Any) -> int:
-        return 0
-
-    def cuEventDestroy_v2(self, event: Any) -> int:
-        return 0
-
-    def cuEventRecord(self, event: Any, stream: Any) -> int:
-        self.last = stream.value
-        return 0
-
-    def cuStreamWaitEvent(self, stream: Any, event: Any, flags: Any) -> int:
-        self.ordered.append((self.last, stream.value))
-        return 0
-
-    def cuPointerGetAttribute(self, value: Any, attribute: Any, pointer: Any) -> int:
-        allocations = list(self.driver.allocations)
-        ordinal = next((a.gpu.ordinal for a in allocations if 0 <= pointer.value - int(a) < a.nbytes), None)
-        if ordinal is None:
-            return 1
-        value._obj.value = 2 if attribute.value == 2 else ordinal if self.ordinal is None else self.ordinal
-        return 0
 
 
-class EmulatedDriver:
+def host_memory(address: int, nbytes: int) -> np.ndarray:
+    """uint8[nbytes] of the host at an address."""
+    return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(address), np.uint8)
+
+
+def arguments_at(pointers: int) -> np.ndarray:
+    """int64[n]: a copy of a kernel's arguments of 8 bytes, which lie just before their addresses."""
+    first = ctypes.c_uint64.from_address(pointers).value
+    return host_memory(first, pointers - first).view(np.int64).copy()
+
+
+class EmulatedDriver(PyCuda):
     """seed: order of the threads (0 ascending, 1 descending, else random); memory: bytes of the GPU."""
 
     Error = Error
@@ -332,24 +494,20 @@ class EmulatedDriver:
         MULTIPROCESSOR_COUNT = "multiprocessors"
         MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = "shared"
 
-    class function_attribute:
-        MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
-
-    class event_flags:
-        BLOCKING_SYNC = 1
-        DISABLE_TIMING = 2
-
     def __init__(
         self, seed: int = 0, memory: int = 4 << 30, capability: tuple[int, int] = (9, 0), devices: int = 1
     ) -> None:
+        super().__init__(self)
         self.seed, self.memory, self.capability, self.devices = seed, memory, capability, devices
+        self.streams: weakref.WeakValueDictionary[int, Stream] = weakref.WeakValueDictionary()  # by handle
         self.allocations: list[Allocation] = []
         self.lock = threading.RLock()
-        self.launches = self.events = self.allocated = self.most = 0
+        self.launches = self.graph_launches = self.events = self.allocated = self.most = 0
         self.fail_after: int | None = None
         self.silent = self.stuck = False  # stuck: no event ever comes for who looks
+        self.can_wait = False  # whether streams can wait for a value: a test says what `wait_value` does
         self.log: list[tuple] = []
-        self.libcuda = EmulatedLibcuda(self)
+        self.library = self.libcuda = EmulatedLibcuda(self)
         Context.driver = self
         self.gpus = [Gpu(self, ordinal) for ordinal in range(devices)]
         self.Device = lambda ordinal: self.gpus[ordinal]
@@ -357,6 +515,15 @@ class EmulatedDriver:
 
     def init(self) -> None:
         pass
+
+    def calls(self) -> DriverCalls:
+        return DriverCalls(self.libcuda, self.libcuda, Error, OutOfMemory)  # type: ignore[arg-type]
+
+    def kernel_code(self, modules: Sequence[str], capability: tuple[int, int]) -> list[bytes]:
+        return [module.encode() for module in modules]
+
+    def wait_value(self, word: np.ndarray, value: int) -> None:
+        raise Error("no test said how a stream waits")
 
     def load_emulated(self, name: str) -> Module:
         return Module(self, library(str(build(name))))
@@ -409,10 +576,6 @@ class EmulatedDriver:
         if not (gpu := self._on(stream, source)).dead():
             gpu.check_memory()
             ctypes.memmove(host.ctypes.data, source, host.nbytes)
-
-    def memcpy_dtod_async(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
-        self._on(stream, target).owns(source)
-        ctypes.memmove(target, source, nbytes)
 
     def memset_d8_async(self, target: int, byte: int, count: int, stream: Any = None) -> None:
         self._on(stream, target)

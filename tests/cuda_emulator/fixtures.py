@@ -14,8 +14,8 @@ from h264lite.cuda_src.runtime import idle
 from h264lite.cuda_src.runtime.driver import BINDINGS, VARIABLE
 
 from ..inside import take_gpu_for_any_size
-from .bindings import through_bindings
-from .driver import EmulatedDriver
+from .bindings import ThroughBindings
+from .driver import EmulatedDriver, EmulatedLibcuda
 from .real import RealGpus, keep_contexts, skip_without
 
 REAL = pytest.param("gpu", marks=pytest.mark.gpu)
@@ -28,7 +28,12 @@ both_ways = pytest.mark.parametrize("driver", WAYS, indirect=True)
 def stand_in(driver: EmulatedDriver, mode: str = "") -> Any:
     """Emulated GPUs under the names of pycuda.driver, or through bindings.py: by the mode, or all by H264LITE_CUDA_DRIVER."""
     bindings = mode.endswith("bindings") or os.environ.get(VARIABLE) == BINDINGS
-    return through_bindings(driver) if bindings else driver
+    return ThroughBindings(driver) if bindings else driver
+
+
+def is_emulated(gpu: device_module.Device) -> bool:
+    """Whether a GPU is none."""
+    return isinstance(gpu.calls.library, EmulatedLibcuda)
 
 
 def open_device(mode: str) -> device_module.Device:

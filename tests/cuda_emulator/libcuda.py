@@ -13,23 +13,16 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-# (kinds of results, kinds of arguments): I, L numbers of 32, 64 bits, B a byte, F a float
+# (kinds of results, kinds of arguments): I, L numbers of 32, 64 bits
 SIGNATURES = {
-    "cuInit": ("", "I"), "cuDriverGetVersion": ("I", ""), "cuDeviceGetCount": ("I", ""), "cuDeviceGet": ("I", "I"),
-    "cuDeviceGetAttribute": ("I", "II"), "cuDeviceTotalMem": ("L", "I"), "cuDevicePrimaryCtxRetain": ("L", "I"),
-    "cuDevicePrimaryCtxRelease": ("", "I"), "cuCtxPushCurrent": ("", "L"), "cuCtxPopCurrent": ("L", ""),
-    "cuCtxSynchronize": ("", ""), "cuStreamCreate": ("L", "I"), "cuStreamDestroy": ("", "L"),
-    "cuStreamCreateWithPriority": ("L", "II"), "cuCtxGetStreamPriorityRange": ("II", ""),
-    "cuStreamSynchronize": ("", "L"), "cuStreamWaitEvent": ("", "LLI"), "cuEventCreate": ("L", "I"),
-    "cuEventDestroy": ("", "L"), "cuEventRecord": ("", "LL"), "cuEventSynchronize": ("", "L"), "cuEventQuery": ("", "L"),
-    "cuEventElapsedTime": ("F", "LL"), "cuMemAlloc": ("L", "L"), "cuMemFree": ("", "L"), "cuMemGetInfo": ("LL", ""),
-    "cuMemHostAlloc": ("L", "LI"), "cuMemFreeHost": ("", "L"), "cuMemcpyHtoDAsync": ("", "LLLL"),
-    "cuMemcpyDtoHAsync": ("", "LLLL"), "cuMemcpyDtoDAsync": ("", "LLLL"), "cuMemsetD8Async": ("", "LBLL"),
-    "cuModuleLoadData": ("L", "L"), "cuModuleUnload": ("", "L"), "cuModuleGetFunction": ("L", "LL"),
-    "cuFuncSetAttribute": ("", "LII"), "cuLaunchKernel": ("", "LIIIIIIILLL"),
+    "cuInit": ("", "I"), "cuDeviceGetCount": ("I", ""), "cuDeviceGet": ("I", "I"), "cuDeviceGetAttribute": ("I", "II"),
+    "cuDeviceTotalMem": ("L", "I"), "cuDevicePrimaryCtxRetain": ("L", "I"), "cuDevicePrimaryCtxRelease": ("", "I"),
+    "cuCtxPushCurrent": ("", "L"), "cuCtxPopCurrent": ("L", ""), "cuStreamCreate": ("L", "I"), "cuStreamDestroy": ("", "L"),
+    "cuStreamCreateWithPriority": ("L", "II"), "cuCtxGetStreamPriorityRange": ("II", ""), "cuStreamSynchronize": ("", "L"),
+    "cuMemAlloc": ("L", "L"), "cuMemFree": ("", "L"), "cuMemGetInfo": ("LL", ""), "cuMemHostAlloc": ("L", "LI"),
+    "cuMemFreeHost": ("", "L"),
 }  # fmt: skip
-C = {"I": ctypes.c_int, "L": ctypes.c_uint64, "B": ctypes.c_ubyte, "F": ctypes.c_float}
-TEXTS = {"cuModuleLoadData": 0, "cuModuleGetFunction": 1}  # which argument is the address of a text
+C = {"I": ctypes.c_int, "L": ctypes.c_uint64}
 SOURCE = """
 #include <string.h>
 static void *(*lookup)(const char *);
@@ -48,10 +41,7 @@ def c_function(api: Any, name: str) -> Any:
     outs, kinds = SIGNATURES[name]
 
     def call(*arguments: int) -> int:
-        given: list[Any] = list(arguments[len(outs) :])
-        if name in TEXTS:
-            given[TEXTS[name]] = ctypes.string_at(given[TEXTS[name]])
-        code, *values = getattr(api, name)(*given)
+        code, *values = getattr(api, name)(*arguments[len(outs) :])
         for address, kind, value in zip(arguments, outs, values):
             C[kind].from_address(address).value = value
         return int(code)
@@ -96,16 +86,17 @@ if __name__ == "__main__":
     import h264lite
     import numpy as np
     from h264lite.cuda_src.runtime import driver
+    from h264lite.cuda_src.runtime.bindings import Bindings
 
-    from cuda_emulator.bindings import EmulatedBindings, face  # type: ignore[import-not-found]
+    from cuda_emulator.bindings import EmulatedBindings, ThroughBindings  # type: ignore[import-not-found]
     from cuda_emulator.driver import EmulatedDriver  # type: ignore[import-not-found]
 
     os.environ[driver.VARIABLE] = driver.BINDINGS
     emulated = EmulatedDriver()
     kept = emulate(EmulatedBindings(emulated))
     real = driver.load_driver()
-    assert real.__name__ == "h264lite.cuda_src.runtime.bindings", real
-    driver.use_driver(face(emulated))
+    assert isinstance(real, Bindings), real
+    driver.use_driver(ThroughBindings(emulated, real._cuda))
     rng = np.random.default_rng(1)
     frames = [tuple(rng.integers(0, 256, size, np.uint8) for size in ((48, 64), (24, 32), (24, 32))) for _ in range(4)]
     Path(sys.argv[1]).write_bytes(h264lite.encode(frames, device=sys.argv[2]))

@@ -39,7 +39,7 @@ def keep_contexts() -> None:
     """Until the end of the process: the first user of a primary context waits for it for tenths of a second."""
     driver = device_module.load_driver()
     for ordinal in range(device_module.count()):
-        atexit.register(driver.Device(ordinal).retain_primary_context().detach)
+        atexit.register(driver.retain(ordinal).detach)
 
 
 class RealGpu:
@@ -70,8 +70,8 @@ class RealGpus:
         self._devices: list[Device] = []
         self._lock = threading.RLock()
         for name, mine in (
-            ("__init__", self._make), ("_allocate", self._allocate), ("_do", self._do), ("replay", self._replay),
-            ("synchronize", self._synchronize), ("done", self._done),
+            ("__init__", self._make), ("_allocate", self._allocate), ("_do", self._do), ("_run", self._run),
+            ("replay", self._replay), ("synchronize", self._synchronize), ("done", self._done),
         ):  # fmt: skip
             monkeypatch.setattr(Device, name, self._around(getattr(Device, name), mine))
 
@@ -96,36 +96,40 @@ class RealGpus:
         return real(device, *arguments)
 
     def _do(
-        self, real: Callable[..., Any], device: Device, what: str, function: Callable[..., Any], *arguments: Any, **more: Any
+        self, real: Callable[..., Any], device: Device, what: str, function: Callable[..., Any], *arguments: Any
     ) -> Any:
         device.check()
-        gpu = self.gpus[device.ordinal]
-        if device._recording is not None:  # only noted: `_replay` does it
-            return real(device, what, function, *arguments, **more)
-        if what.startswith(KERNEL):
-            self._count(gpu, 1)
-            self.log.append((what.removeprefix(KERNEL),))
-            if gpu.dead():
-                if gpu.silent or self.silent:
-                    return None
-                raise self._lost(device, what)
-        elif what.startswith(COPY) and gpu.dead():
+        if function == device.calls.start and not self._launches(device, what):
             return None
-        return real(device, what, function, *arguments, **more)
+        return real(device, what, function, *arguments)
+
+    def _launches(self, device: Device, what: str) -> bool:
+        """Count a launch; False if the GPU is dead without a word."""
+        gpu = self.gpus[device.ordinal]
+        self._count(gpu, 1)
+        self.log.append((what.removeprefix(KERNEL),))
+        if gpu.dead() and not (gpu.silent or self.silent):
+            raise self._lost(device, what)
+        return not gpu.dead()
+
+    def _run(self, real: Callable[..., None], device: Device, what: str, *arguments: Any) -> None:
+        if device._recording is not None or not what.startswith(COPY) or not self.gpus[device.ordinal].dead():
+            real(device, what, *arguments)
 
     def _replay(self, real: Callable[..., None], device: Device, recording: Recording) -> None:
-        """Without the interpreter as long as nothing fails; else call for call, up to the one that does."""
+        """In one piece as long as nothing fails; else call for call, up to the one that does."""
         gpu = self.gpus[device.ordinal]
-        names = [what.removeprefix(KERNEL) for what, *_ in recording.commands if what.startswith(KERNEL)]
-        kernels = len(names)
-        self._count(gpu, kernels)
+        names = [name for _, name, _ in recording.launches()]
+        self._count(gpu, len(names))
         if not gpu.dead():
             self.log += [(name,) for name in names]
             real(device, recording)
             return
-        self._count(gpu, -kernels)
+        self._count(gpu, -len(names))
         for command in recording.commands:
-            device._do(command.name, recording._call, command)
+            of_kernel = command.launch is not None
+            if self._launches(device, command.name) if of_kernel else not (command.name.startswith(COPY) and gpu.dead()):
+                real(device, recording.subset([command]))
 
     def _synchronize(self, real: Callable[..., None], device: Device, what: Any = None) -> None:
         device.check()
@@ -148,5 +152,5 @@ class RealGpus:
     def _lost(device: Device, what: str) -> GpuLost:
         """A GPU that is lost writes nothing to the host any more, so this one is waited for first."""
         with suppress(device.driver.Error):
-            device.driver.Context.synchronize()
+            device.calls.synchronize()
         return device.failed(what, FAULT)

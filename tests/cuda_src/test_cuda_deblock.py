@@ -9,7 +9,7 @@ from h264lite.cpu_simd.loopfilter import deblock as cpu
 from h264lite.cuda_src.loopfilter import deblock as cuda
 
 from ..cpu_simd.test_deblock import arguments, random_b_state, random_planes, random_state
-from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..cuda_emulator.fixtures import device, is_emulated  # noqa: F401
 
 KINDS = ("noise", "steps", "bright")
 
@@ -96,7 +96,7 @@ def test_twin(device, kind, made):  # noqa: F811
 
 @pytest.mark.gpu
 def test_many_frames(device):  # noqa: F811
-    if not hasattr(device.driver, "pagelocked_zeros"):
+    if is_emulated(device):
         pytest.skip("too long for the emulator")
     for frame in large_frames():
         compare(on_gpu(device, *frame, 32, by_bands([0, 34])), expected(*frame))

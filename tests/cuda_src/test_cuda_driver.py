@@ -7,13 +7,16 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from h264lite.cuda_src.runtime import bindings
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.cuda_src.runtime import driver as driver_module
+from h264lite.cuda_src.runtime import library as library_module
+from h264lite.cuda_src.runtime.bindings import Bindings
+from h264lite.cuda_src.runtime.pycuda_driver import PyCuda
 
 from ..cuda_emulator import libcuda
-from ..cuda_emulator.bindings import EmulatedBindings, through_bindings
+from ..cuda_emulator.bindings import EmulatedBindings, ThroughBindings
 from ..cuda_emulator.driver import EmulatedDriver
+from ..support import round_trip
 
 PYCUDA, BINDINGS = "pycuda.driver", "cuda.bindings.driver"
 INSTALL = "pip install cuda-bindings nvidia-cuda-nvrtc-cu12"
@@ -56,10 +59,10 @@ def machine(monkeypatch):
         monkeypatch.setattr(driver_module.importlib, "import_module", import_module)
         monkeypatch.setattr(driver_module.importlib.util, "find_spec", find_spec)
         monkeypatch.setattr(driver_module.shutil, "which", lambda name: nvcc)
-        monkeypatch.setattr(driver_module, "_library", lambda: library)
+        for module in (driver_module, library_module):
+            monkeypatch.setattr(module, "driver_library", lambda: library)
 
     monkeypatch.delenv(driver_module.VARIABLE, raising=False)
-    monkeypatch.setattr(bindings, "cuda", None)
     device_module.use_driver(None)
     return make
 
@@ -73,12 +76,15 @@ def reason():
 
 def test_pycuda_is_the_first_way(machine, monkeypatch):
     pycuda, package = ModuleType(PYCUDA), EmulatedBindings(EmulatedDriver())
+    pycuda.Error, pycuda.MemoryError = OSError, BlockingIOError
     machine({PYCUDA: pycuda, BINDINGS: package}, Library())
-    assert device_module.load_driver() is pycuda and driver_module.installed() == ["pycuda", "bindings"]
+    first = device_module.load_driver()
+    assert isinstance(first, PyCuda) and first._cuda is pycuda and driver_module.installed() == ["pycuda", "bindings"]
     monkeypatch.setenv(driver_module.VARIABLE, "bindings")
-    assert device_module.load_driver() is bindings and bindings.cuda is package and driver_module.installed() == ["bindings"]
+    second = device_module.load_driver()
+    assert isinstance(second, Bindings) and second._cuda is package and driver_module.installed() == ["bindings"]
     monkeypatch.setenv(driver_module.VARIABLE, "pycuda")
-    assert device_module.load_driver() is pycuda
+    assert device_module.load_driver() is first
     monkeypatch.setenv(driver_module.VARIABLE, "cupy")
     assert reason() == "H264LITE_CUDA_DRIVER=cupy: use pycuda or bindings" and driver_module.installed() == []
 
@@ -86,7 +92,8 @@ def test_pycuda_is_the_first_way(machine, monkeypatch):
 @pytest.mark.parametrize("pycuda", [{}, {PYCUDA: "libcurand.so.10: cannot open shared object file"}])
 def test_without_pycuda_the_package_of_nvidia_is_taken(machine, pycuda):
     machine({**pycuda, BINDINGS: EmulatedBindings(EmulatedDriver(devices=2))}, Library())
-    assert device_module.load_driver() is bindings and device_module.count() == 2 and device_module.available() is None
+    assert isinstance(device_module.load_driver(), Bindings)
+    assert device_module.count() == 2 and device_module.available() is None
 
 
 @pytest.mark.parametrize("modules", [{}, {PYCUDA: "libcuda.so.1: cannot open"}, {BINDINGS: SimpleNamespace()}])
@@ -124,34 +131,52 @@ def test_a_driver_without_a_function_is_named(machine):
 
 def test_the_version_of_the_driver(machine):
     machine({}, Library(cuda=12040))
-    assert driver_module.cuda_version() == (12, 4)
+    assert library_module.cuda_version() == (12, 4)
     machine({}, None)
-    assert driver_module.cuda_version() is None
+    assert library_module.cuda_version() is None
 
 
-def test_errors_have_the_kinds_and_texts_of_pycuda():
-    face = through_bindings(EmulatedDriver(memory=1 << 20))
-    with pytest.raises(face.MemoryError, match=r"cuMemAlloc failed: .*out of memory"):
-        face.mem_alloc(1 << 21)
-    with pytest.raises(face.Error, match="cuModuleGetFunction failed: no kernel nothing"):
-        face.load_emulated("source/ssd").get_function("nothing")
-    assert issubclass(face.MemoryError, face.Error) and face.LogicError is face.Error
+def test_errors_have_kinds_and_texts():
+    for way in (ThroughBindings, lambda emulated: emulated):
+        driver = way(EmulatedDriver(memory=1 << 20))
+        with pytest.raises(driver.MemoryError, match=r"cuMemAlloc failed: .*out of memory"):
+            driver.allocate(1 << 21)
+        calls = driver.calls()
+        calls.load("source/ssd", b"source/ssd")
+        with pytest.raises(driver.Error, match="cuModuleGetFunction failed: no kernel nothing"):
+            calls.function("source/ssd", "nothing", 0)
+        assert issubclass(driver.MemoryError, driver.Error)
 
 
-def test_a_context_frees_what_was_made_in_it():
+def test_a_context_frees_its_streams():
     """And one of a lost GPU nothing."""
     emulated = EmulatedDriver()
-    face = through_bindings(emulated)
+    driver = ThroughBindings(emulated)
     for lost in (False, True):
-        context = face.Device(0).retain_primary_context()
+        context = driver.retain(0)
         context.push()
-        face.Stream(), face.Event(), face.load_emulated("source/ssd")
+        context.stream(), context.urgent_stream()
         context.pop()
-        assert len(bindings.cuda._objects) == 3 and emulated.gpus[0].holders == 1
+        assert len(driver._cuda._objects) == 2 and emulated.gpus[0].holders == 1
         context.abandon() if lost else context.detach()
-        assert len(bindings.cuda._objects) == 3 * lost and emulated.gpus[0].holders == lost
-        with pytest.raises(face.Error, match="released before"):
+        assert len(driver._cuda._objects) == 2 * lost and emulated.gpus[0].holders == lost
+        with pytest.raises(driver.Error, match="released before"):
             context.detach()
+
+
+@pytest.mark.parametrize("way", [ThroughBindings, lambda emulated: emulated])
+def test_each_module_is_loaded_once(monkeypatch, way):
+    """Calls, recordings and graphs take their kernels from it."""
+    emulated, loaded, clip = EmulatedDriver(), [], round_trip.noise_clip(32, 32, 12, 5)
+    load = emulated.load_emulated
+    monkeypatch.setattr(emulated, "load_emulated", lambda name: loaded.append(name) or load(name))
+    expected = round_trip.encode(clip, 32, 32, device="cpu", qp=30, bframes=0)[0]
+    device_module.use_driver(way(emulated))
+    try:
+        assert round_trip.encode(clip, 32, 32, device="cuda", qp=30, bframes=0)[0] == expected
+    finally:
+        device_module.use_driver(None)
+    assert emulated.graph_launches and len(loaded) == len(set(loaded)) and not emulated.libcuda.objects
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda-bindings is not installed")

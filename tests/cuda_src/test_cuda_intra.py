@@ -10,7 +10,7 @@ from h264lite.cuda_src.intra.intra import intra
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_8x8, I_16x16, P_16x16
 
 from ..cpu_simd.test_intra import empty_state, given_modes, picture
-from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..cuda_emulator.fixtures import device, is_emulated  # noqa: F401
 from ..support.bundles import named, uploaded
 from ..support.scaling_lists import FLAT, lists_named, quantiser_of
 
@@ -152,7 +152,7 @@ def test_every_mode_is_used(device):  # noqa: F811
 @pytest.mark.gpu
 def test_a_large_picture(device):  # noqa: F811
     """Only on a GPU: rows on many multiprocessors at once, again and again."""
-    if not hasattr(device.driver, "pagelocked_zeros"):
+    if is_emulated(device):
         pytest.skip("too long for the emulator")
     rng = np.random.default_rng(64)
     for n in range(10):

@@ -73,7 +73,7 @@ def test_the_stream_of_a_kernel(device):  # noqa: F811
         device.record(device.event(), one)
     launches = list(recording.launches())
     assert [(k, name) for k, name, _ in launches] == [(k, "extend_borders") for k in (1, 2, 3)]
-    assert [stream for *_, stream in launches] == [two, None, one]
+    assert [stream for *_, stream in launches] == [two.handle, 0, one.handle]
 
 
 def test_sums():
@@ -108,14 +108,14 @@ def test_what_works_in_place_is_subtracted():
     """Refinement is timed after the search; both run once more before later stages."""
     given = []
     bench = Bench.__new__(Bench)
-    stream = object()
+    stream = types.SimpleNamespace(handle=7)
     bench.executor = types.SimpleNamespace(streams={MAIN: stream})
     bench.gpu = types.SimpleNamespace(replay=lambda recording: given.append([command[0] for command in recording.commands]))
     bench._time = lambda recording, commands, on: given.append([c[0] for c in commands]) or {1: 70.0, 2: 105.0}[len(commands)]
     recording = cuda_kernels.Recording()
     for name in ("full_search_16", "refine_sad_satd"):
-        recording.add(f"the kernel {name}", types.SimpleNamespace(args=((1,), (1,), stream)))
-        recording.add("an event", None)
+        recording.add(f"the kernel {name}", [], (), types.SimpleNamespace(stream=7))
+        recording.add("an event", [])
     timed = list(bench._walk(recording))
     assert timed == [Timed("full_search_16", MAIN, 70.0), Timed("refine_sad_satd", MAIN, 35.0)]
     search, refine = "the kernel full_search_16", "the kernel refine_sad_satd"

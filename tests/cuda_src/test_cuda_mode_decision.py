@@ -9,7 +9,7 @@ from h264lite.cpu_simd.inter import interpolate as cpu_interpolate
 from h264lite.cuda_src.decide import mode_decision as cuda
 from h264lite.standard.macroblock import B_DIRECT
 
-from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..cuda_emulator.fixtures import device, is_emulated  # noqa: F401
 from ..support import naive
 from ..support.bundles import blank, uploaded
 from ..support.cuda_cases import SEED, padded, plane, shifted
@@ -144,7 +144,7 @@ def test_more_tiles_than_run_at_once(device, n_ref):  # noqa: F811
     """The emulator runs 64 blocks at once, a GPU with little shared memory few: those that wait are not waited for."""
     rng = np.random.default_rng(SEED)
     pad, width, height = 48, 16, 16 * (290 if n_ref == 1 else 20)
-    if n_ref > 1 and hasattr(device.driver, "load_emulated"):
+    if n_ref > 1 and is_emulated(device):
         device.shared_limit = 99 << 10
     rows, inputs = height // 16, case(rng, "smooth", width, height, n_ref, pad, 4)
     both(device, (*inputs, np.zeros(rows, np.int32), constant(rows, 24)), DecisionSettings(5, 0, 128, 15), rows)

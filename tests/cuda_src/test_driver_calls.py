@@ -82,7 +82,7 @@ def test_kernels_that_may_start_early_wait_before_they_use_memory():
         return 0
 
     calls = DriverCalls.__new__(DriverCalls)
-    calls._library, calls._versions = types.SimpleNamespace(cuFuncGetAttribute=attribute), {}
+    calls.library, calls._versions = types.SimpleNamespace(cuFuncGetAttribute=attribute), {}
     for name in compiler.module_names():
         if not calls.waits(name, 1):
             continue
@@ -177,11 +177,11 @@ def script_of(calls, *streams, early=True):
     recording = Recording()
     for k, stream in enumerate(streams, 1):
         if stream is None:
-            recording.add("an event", print, call_record=calls.call_record("launch", k))
+            recording.add("an event", calls.call_record("launch", k))
         else:
             on = types.SimpleNamespace(handle=stream)
             call_record, launch = calls.launch_record(k, (1, 2, 3), (4, 5, 6), 7, on, [1000 + k], early)
-            recording.add(f"{KERNEL}{k}", print, [1000 + k], call_record, launch)
+            recording.add(f"{KERNEL}{k}", call_record, [1000 + k], launch)
     return recording
 
 
@@ -190,10 +190,10 @@ def test_kernels_that_follow_one_another_are_one_graph(early):
     library = FakeGraphs()
     calls = calls_with(library)
     recording = script_of(calls, 7, 7, 7, None, 7, 8, 8, None, None, 9, early=early)
-    native_rows = recording.parts()[0][0]
+    native_rows = recording.rows
     assert len(native_rows) == 10
     recording.set_commands(calls.joined(recording.commands))
-    ((rows, names),) = recording.parts()
+    rows, names = recording.rows, recording.names
     assert names == [KERNEL + "1, 2, 3", "an event", KERNEL + "5", KERNEL + "6, 7", "an event", "an event", KERNEL + "10"]
     assert rows[[0, 3], :3].tolist() == [[calls._graphs.launch, 101, 7], [calls._graphs.launch, 102, 8]]
     assert rows[[1, 4, 5], 0].tolist() == [1, 1, 1] and rows[1, 1] == 4 and rows[2].tolist() == native_rows[4].tolist()
@@ -212,30 +212,17 @@ def test_without_graphs_calls_stay_as_they_are(fails):
     library = FakeGraphs(fails)
     calls = calls_with(library)
     recording = script_of(calls, 7, 7, None)
-    before = recording.parts()[0][0].copy()
+    before = recording.rows.copy()
     recording.set_commands(calls.joined(recording.commands))
-    assert recording.parts()[0][0].tolist() == before.tolist() and library.destroyed == 1
+    assert recording.rows.tolist() == before.tolist() and library.destroyed == 1
     calls._graphs = None  # an older driver
     assert calls.joined(recording.commands) == recording.commands
     with pytest.raises(AttributeError):
         Graphs(types.SimpleNamespace(cuGraphCreate=None))
 
 
-def test_a_script_keeps_the_order():
-    done = []
-    recording = Recording()
-    for k, call_record in enumerate(([1], [2], None, [3], None)):
-        recording.add(f"act {k}", done.append, (k,), call_record)
-    parts = recording.parts()
-    assert [names for _, names in parts] == [["act 0", "act 1"], ["act 2"], ["act 3"], ["act 4"]]
-    assert parts[0][0].tolist() == [[1], [2]] and parts[2][0].tolist() == [[3]]
-    parts[1][0]()
-    parts[3][0]()
-    assert done == [2, 4]
-
-
 def test_a_script_is_given_for_another_place():
-    """Addresses of the host's arrays and events, in rows, in arguments of kernels and in calls of Python; nothing else.
+    """Addresses of the host's arrays and events, in rows and in arguments of kernels; nothing else.
 
     Kernels of a graph whose arguments change get them before it starts.
     """
@@ -243,39 +230,32 @@ def test_a_script_is_given_for_another_place():
     calls = calls_with(library)
     events = (types.SimpleNamespace(handle=handle) for handle in (5, 6))
     here, there = (HostBuffers(event, np.zeros(40, np.uint8), np.zeros(50, np.uint8)) for event in events)
-    stream, seen = types.SimpleNamespace(handle=7), []
+    stream = types.SimpleNamespace(handle=7)
     done, source, target = here.buffers
     addresses = [array.ctypes.data for array in here.buffers[1:]]
     recording = Recording(here)
-    recording.add("a copy", print, (12, source, stream), calls.call_record("launch", 12, addresses[0], 40, 7))
-    for value, thing in ((5, None), (addresses[1], target), (6, None)):  # 5 and 6: numbers that are no handles
+    recording.add("a copy", calls.call_record("launch", 12, addresses[0], 40, 7), (12, source))
+    for value, thing in ((5, 5), (addresses[1], target), (6, 6)):  # 5 and 6: numbers that are no handles
         call_record, launch = calls.launch_record(3, (1, 1, 1), (1, 1, 1), 0, stream, [value, 5], True)
-        recording.add(f"{KERNEL}{value}", print, (value, 5), call_record, launch, [(0, thing)])
-    recording.add("an event", print, (done, stream), calls.call_record("launch", 5, 7))
-    things = [(1, source), (2, target)]
-    recording.add("from Python", lambda *given: seen.append(given), (9, source, addresses[1]), host_arguments=things)
+        recording.add(f"{KERNEL}{value}", call_record, [thing, 5], launch)
+    recording.add("an event", calls.call_record("launch", 5, 7), (done,))
     for joined in (False, True):
         if joined:
             recording.set_commands(calls.joined(recording.commands))
-        (rows, names), (call, _) = recording.parts()
         last = 3 if joined else 4  # a copy, kernels, or a call for one of them and their graph, and an event
-        assert len(names) == last + 1
+        assert len(recording.names) == (last + 1 if joined else 0)
         for place in (there, here):
             recording.rebind(place)
+            rows = recording.rows
             first, second = (array.ctypes.data for array in place.buffers[1:])
             assert rows[0, 1:4].tolist() == [12, first, 40] and rows[last, 1:3].tolist() == [place.buffers[0].handle, 7]
             assert [command.launch.arguments.tolist() for command in recording.commands[1:4]] == [[5, 5], [second, 5], [6, 5]]
             if joined:
                 assert replay_rows(rows[1:3]) == -1
                 assert library.given.pop() == (101, 2, 3, second) and library.launched.pop() == (101, 7)
-            call()
-            assert seen.pop()[0::2] == (9, second) and not seen
-    recording.rebind(there)
-    call()
-    assert seen[0][1] is there.buffers[1]
 
 
 def test_arrays_that_no_place_knows_are_refused():
     """They would be read and written for whichever frame comes later."""
     with pytest.raises(ValueError, match=r"a host array \(3,\) uint8"):
-        Recording(HostBuffers()).add("a copy", print, (1, np.zeros(3, np.uint8), None))
+        Recording(HostBuffers()).add("a copy", [], (1, np.zeros(3, np.uint8)))

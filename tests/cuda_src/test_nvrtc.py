@@ -144,7 +144,7 @@ def test_a_gpu_without_kernels_is_not_used(machine, monkeypatch):
     machine([], (12, 4))
     monkeypatch.setattr(devices, "available", lambda: None)
     monkeypatch.setattr(devices, "is_real", lambda: True)
-    monkeypatch.setattr(devices, "first_gpu", lambda: SimpleNamespace(compute_capability=lambda: (9, 0)))
+    monkeypatch.setattr(devices, "first_gpu", lambda: SimpleNamespace(capability=(9, 0)))
     config = Config.from_options(width=640, height=480)
     assert config.machine.device == "cpu" and f"neither nvcc nor NVRTC: {INSTALL})" in config.machine.device_reason
     with pytest.raises(DeviceError, match=f"device cuda: the CUDA kernels are not compiled yet, .*: {INSTALL}; use"):

@@ -12,7 +12,6 @@ from h264lite.encoder.errors import DeviceLost, Error
 from h264lite.encoder.settings.config import Config
 
 from ..cuda_emulator.driver import Context, EmulatedDriver, Function, OutOfMemory
-from ..cuda_emulator.native import use_native_calls
 from ..inside import changed, take_gpu_for_any_size
 from ..support import round_trip
 from ..support.steady import steady
@@ -62,14 +61,14 @@ class Full(EmulatedDriver):
 def around(monkeypatch):
     """`auto` takes the GPU for frames of any size; launches of a Full may fail."""
     take_gpu_for_any_size(monkeypatch.setattr)
-    call = Function.prepared_async_call
+    call = Function.launch
 
-    def limited(self, *arguments, **more):
+    def limited(self, *arguments):
         if self.driver.launches == getattr(self.driver, "at_launch", None):
             raise OutOfMemory("cuLaunchKernel: out of memory")
-        call(self, *arguments, **more)
+        call(self, *arguments)
 
-    monkeypatch.setattr(Function, "prepared_async_call", limited)
+    monkeypatch.setattr(Function, "launch", limited)
     yield
     device_module.use_driver(None)
 
@@ -135,18 +134,15 @@ def test_nothing_is_there_for_what_is_made(clip, kind, device, every):
     assert encode(clip, "cuda", **options) == wanted
 
 
-@pytest.mark.parametrize("native", (False, True), ids=("calls", "recordings"))
 @pytest.mark.parametrize("device", ("cuda", "auto"))
-def test_nothing_is_there_for_a_kernel(clip, monkeypatch, device, native):
-    """When it is called, replayed, or part of a graph."""
-    clip = 3 * clip if native else clip[:3]
-    drivers = use_native_calls(monkeypatch) if native else []
-    driver = Full()
+def test_nothing_is_there_for_a_kernel(clip, device):
+    """When it is replayed, or part of a graph."""
+    clip, driver = 3 * clip, Full()
     device_module.use_driver(driver)
     wanted = encode(clip, device)
     for at in (0, driver.launches // 12, driver.launches // 2, driver.launches - 1):
         check(clip, wanted, Full(at_launch=at), device, {})
-    assert bool(native) == any(calls.replayed for calls in drivers)
+    assert driver.graph_launches
 
 
 @pytest.mark.parametrize("device", ("auto", "hybrid"))
@@ -166,7 +162,7 @@ def test_a_gpu_without_memory_is_not_lost():
     device_module.use_driver(Full(at=1))
     gpu = device_module.Device()
     with gpu:
-        with pytest.raises(DeviceMemoryError, match=r"^emulated device has no memory left for Stream \(stream: out"):
+        with pytest.raises(DeviceMemoryError, match=r"^emulated device has no memory left for a stream \(stream: out"):
             gpu.stream()
         assert not gpu.lost and gpu.zeros((4,), "i4").get().tolist() == [0] * 4
     gpu.close()

@@ -60,14 +60,14 @@ def side(gpu, monkeypatch):  # noqa: F811
     """A lazy stream with the number SIDE of the emulated driver: what it has got is done when another stream waits for it."""
     if not isinstance(gpu, EmulatedDriver):
         pytest.skip("real producers have a test of their own")
-    stream, wait = LazyStream(), gpu.libcuda.cuStreamWaitEvent
+    stream, wait = LazyStream(), gpu.libcuda._wait
 
     def ordered(then, event, flags):
         if gpu.libcuda.last == SIDE:
             stream.catch_up()
         return wait(then, event, flags)
 
-    monkeypatch.setattr(gpu.libcuda, "cuStreamWaitEvent", ordered)
+    monkeypatch.setattr(gpu.libcuda, "_wait", ordered)
     return stream
 
 
@@ -306,8 +306,7 @@ def test_gpu_memory_of_many_encoders_is_bounded(clip, monkeypatch):
         return array
 
     monkeypatch.setattr(Device, "_allocate", noted)
-    driver.init()
-    context = driver.Device(0).retain_primary_context()  # so that the last encoder does not end it
+    context = driver.retain(0)  # so that the last encoder does not end it
     context.push()
     try:
         encode(planes(clip))
@@ -319,7 +318,7 @@ def test_gpu_memory_of_many_encoders_is_bounded(clip, monkeypatch):
             for _ in range(30):
                 encode(planes(clip))
 
-        grown = growth(many, lambda: driver.mem_get_info()[0])
+        grown = growth(many, lambda: driver.memory_left()[0])
         gc.collect()
         assert len(arrays) <= held
         if not grown:

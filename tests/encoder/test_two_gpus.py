@@ -9,7 +9,7 @@ from h264lite.cli import tune as tune_command
 from h264lite.cli.cli import main
 from h264lite.cli.measuring import links
 from h264lite.cuda_src.runtime import device as device_module
-from h264lite.cuda_src.runtime.driver import GpuLost
+from h264lite.cuda_src.runtime.library import GpuLost
 from h264lite.encoder.errors import DeviceError, InputError
 from h264lite.scheduler.hybrid.tuning.tuning_file import cache_file, read
 
@@ -45,7 +45,7 @@ def test_the_emulated_gpus_are_strict(driver):  # noqa: F811
     with one:
         array, stream = one.zeros((64,), "u1"), one.stream()
     with pytest.raises(GpuLost, match=r"emulated device \(cuda:1\) failed.*array of GPU 0 is used on GPU 1"), two:
-        two.call("memset_d8_async", array.ptr, 1, 64, None)
+        two.call("memset_d8_async", (array.ptr, 1, 64, 0), ())
     two = device_module.Device(1)
     with pytest.raises(GpuLost, match="a stream of another GPU"), two:
         two.zeros((64,), "u1").fill(1, stream)

@@ -56,8 +56,8 @@ class Waits:
     def __init__(self):
         self.upload_fences, self.then = [], lambda upload_fence: None
 
-    def until_open(self, stream, upload_fence, value):
-        others = [before for before, _ in self.upload_fences if before is not upload_fence]
+    def until_open(self, upload_fence, value):
+        others = [before for before, _ in self.upload_fences if not at_one_address(before, upload_fence)]
         assert all(before[0] == READY for before in others), "of pictures that were taken"
         self.upload_fences.append((upload_fence, value))
         self.then(upload_fence)
@@ -67,17 +67,16 @@ class Waits:
             time.sleep(0)
 
 
+def at_one_address(a, b):
+    return a.ctypes.data == b.ctypes.data
+
+
 @pytest.fixture
 def waits(monkeypatch):
-    held_back = Waits()
-
-    def hold(gpu, stream, word, value):
-        gpu._do("a wait for the host", held_back.until_open, stream, word, value)
-
+    held_back, driver = Waits(), EmulatedDriver()
+    driver.can_wait, driver.wait_value = True, held_back.until_open
     monkeypatch.setattr(frame_module, "LEAST_SHARED_BYTES", 0)
-    monkeypatch.setattr(device_module.Device, "upload_fences", True)
-    monkeypatch.setattr(device_module.Device, "wait_value", hold)
-    device_module.use_driver(EmulatedDriver())
+    device_module.use_driver(driver)
     yield held_back
     device_module.use_driver(None)
 
@@ -93,7 +92,7 @@ def test_a_picture_that_comes_late_is_waited_for(waits, monkeypatch):
         return held.append((copiers, target, sources, upload_fence))
 
     def then(upload_fence):
-        assert upload_fence[0] == PENDING and held[0][3] is upload_fence and len(held) == 1
+        assert upload_fence[0] == PENDING and at_one_address(held[0][3], upload_fence) and len(held) == 1
         begin(*held.pop())
 
     def ended(copiers, upload_fence):
@@ -113,7 +112,7 @@ def test_every_picture_that_threads_copy_is_waited_for(waits):
     assert stream(clip, device="cuda", threads=1) == wanted and not waits.upload_fences, "no thread would open one"
     assert stream(clip, device="cuda", threads=3) == wanted
     assert len(waits.upload_fences) == 14 and all(value == READY for _, value in waits.upload_fences)
-    assert len({id(upload_fence) for upload_fence, _ in waits.upload_fences}) > 3
+    assert len({upload_fence.ctypes.data for upload_fence, _ in waits.upload_fences}) > 3
     waits.upload_fences.clear()
     assert stream(clip, timed=True, device="cuda", threads=3) == wanted and len(waits.upload_fences) == 14
 
@@ -212,7 +211,7 @@ def test_an_interrupt_before_anything_is_copied_leaves_nothing_to_wait_for(waits
 
 def native_with(**functions):
     native = DriverCalls.__new__(DriverCalls)
-    native._library, native._error = types.SimpleNamespace(**functions), RuntimeError
+    native.library, native._error = types.SimpleNamespace(**functions), RuntimeError
     native._address = {}
     return native
 
@@ -248,10 +247,11 @@ def test_what_the_driver_gets():
         return 0
 
     native = native_with(cuStreamWaitValue64_v2=wait_value)
-    native._address["wait_value"] = ctypes.cast(wait_value, ctypes.c_void_p).value
+    native._address["wait_value"], native._calls = ctypes.cast(wait_value, ctypes.c_void_p).value, {"wait_value": wait_value}
     word, queue = np.zeros(1, np.int64), types.SimpleNamespace(handle=1 << 40)
-    native.wait_value(queue, word, READY)
-    row = native.wait_value_record(queue.handle, word, READY)
+    given = queue.handle, word.ctypes.data, READY, STREAM_WAIT_VALUE_EQ
+    native.do("wait_value", *given)
+    row = native.call_record("wait_value", *given)
     assert len(row) == 1 + ARGUMENTS and replay_rows(np.array([row], np.int64)) == -1
     assert seen == [(1 << 40, word.ctypes.data, READY, STREAM_WAIT_VALUE_EQ)] * 2
 

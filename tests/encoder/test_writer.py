@@ -138,7 +138,8 @@ def test_a_gpu_is_taken_for_its_arrays(driver):  # noqa: F811
         expected = write(samples)
         driver.libcuda.ordered.clear()
         assert h264lite.write_video(None, GpuInterface(memory, samples, "uint8", 5), 24, **OPTIONS) == expected
-        assert driver.libcuda.ordered == [(5, 77), (77, 5)]
+        (first, own), then = driver.libcuda.ordered
+        assert (first, then) == (5, (own, 5))
         with h264lite.VideoWriter(None, 24, **OPTIONS) as writer:
             writer.write(GpuInterface(memory, samples, "uint8", None), stream=9)
         assert writer.getvalue() == expected

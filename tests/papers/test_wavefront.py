@@ -3,7 +3,7 @@
 import pytest
 from h264lite.papers.kernels import wavefront
 
-from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..cuda_emulator.fixtures import device, is_emulated  # noqa: F401
 from ..cuda_src.test_cuda_deblock import KINDS, compare, expected, frames, large_frames, on_gpu
 
 
@@ -15,7 +15,7 @@ def test_twin(device, kind):  # noqa: F811
 
 @pytest.mark.gpu
 def test_many_frames(device):  # noqa: F811
-    if not hasattr(device.driver, "pagelocked_zeros"):
+    if is_emulated(device):
         pytest.skip("too long for the emulator")
     for frame in large_frames():
         compare(on_gpu(device, *frame, 32, wavefront.deblock), expected(*frame))
