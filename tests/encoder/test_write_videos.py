@@ -19,6 +19,7 @@ from h264lite.encoder import clips as clips_module
 from h264lite.encoder.errors import Error, InputError, OptionError
 from h264lite.encoder.frames.producer import current_stream
 
+from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
 from ..support.waiting import wait_for
 
 OPTIONS = {"device": "cpu", "preset": "ultrafast"}
@@ -346,3 +347,12 @@ def test_the_stream_of_a_producer_is_that_of_the_callers_thread(monkeypatch):
     list(write_all([torch.Tensor(), [(cupy.ndarray(),)], on_host, iter(()), clip(0)], workers=1))
     assert asked == [5 + threading.get_ident(), "side", None, None, None]
     assert current_stream([]) is None
+
+
+@on_gpus
+def test_clips_on_a_gpu(driver):  # noqa: F811
+    videos = [clip(k, 2) for k in range(4)]
+    results = list(write_all(videos, device="cuda", workers=3))
+    assert [result.error for result in results] == [None] * 4
+    assert [result.data for result in results] == [write(video) for video in videos]
+    assert not driver.allocations
