@@ -79,8 +79,10 @@ def write_videos(
     if workers is None:
         workers = _workers_for(values["device"], values["devices"])
     workers = _WORKERS.value(workers)
-    batch = _Batch(workers, {**arguments, **options, "threads": values["threads"] or max(1, cores() // workers)})
-    return _results(batch, _clips(videos, targets, fps))
+    threads = values["threads"]
+    if not threads and not _is_for_gpu(values["device"], values["devices"]):
+        threads = max(1, cores() // workers)
+    return _results(_Batch(workers, {**arguments, **options, "threads": threads}), _clips(videos, targets, fps))
 
 
 def _is_many(values: object) -> bool:
@@ -89,9 +91,14 @@ def _is_many(values: object) -> bool:
         getattr(values, "shape", None) != ())  # fmt: skip
 
 
+def _is_for_gpu(device: str, devices: tuple[str, ...] | None) -> bool:
+    """Whether the caller asks for a GPU, whose threads are frames in flight."""
+    return device == "cuda" if devices is None else "cpu" not in devices
+
+
 def _workers_for(device: str, devices: tuple[str, ...] | None) -> int:
     """How many clips at once."""
-    on_cpu = device == "cpu" if devices is None else set(devices) == {"cpu"}
+    on_cpu = device == "cpu" if devices is None else "cpu" in devices
     return min(MOST_ON_CPU, cores()) if on_cpu or why_no_cuda() is not None else ON_GPU
 
 

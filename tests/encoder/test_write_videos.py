@@ -302,6 +302,7 @@ def test_a_system_without_threads(monkeypatch):
 
 @pytest.mark.parametrize(("workers", "options", "threads"), (
     (None, {}, 1), (2, {}, 3), (5, {}, 1), (12, {}, 1), (2, {"threads": 4}, 4), (1, {}, 6), (2, {"threads": 0}, 3),
+    (2, {"device": "cuda"}, 0), (2, {"device": "auto"}, 3), (2, {"devices": "cuda:1", "device": None}, 0),
 ))  # fmt: skip
 def test_encoders_share_the_cores(monkeypatch, workers, options, threads):
     monkeypatch.setattr(clips_module, "cores", lambda: 6)
