@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .decoder.decoder import Decoder as Decoder
     from .decoder.errors import BitstreamError as BitstreamError
     from .decoder.errors import Unsupported as Unsupported
+    from .encoder.clips import ClipResult as ClipResult
+    from .encoder.clips import write_videos as write_videos
     from .encoder.encoder import Encoder as Encoder
     from .encoder.encoder import Packet as Packet
     from .encoder.errors import Error as Error
@@ -30,6 +32,8 @@ _PUBLIC = {
     "Encoder": ".encoder.encoder",
     "encode": ".encoder.writer",
     "write_video": ".encoder.writer",
+    "write_videos": ".encoder.clips",
+    "ClipResult": ".encoder.clips",
     "VideoWriter": ".encoder.writer",
     "Packet": ".encoder.encoder",
     "release_gpu": ".cuda_src.runtime.idle",

@@ -60,7 +60,8 @@ def make_parser(command: str = "") -> Parser:
 
 def add_encode_parser(commands: Any) -> None:
     """Add `encode`, with the options of the table in their groups."""
-    encode = commands.add_parser("encode", help="encode video to H.264", usage="h264lite encode IN... OUT [options]",
+    usage = "h264lite encode IN... OUT [options], or h264lite encode --batch LIST [options]"
+    encode = commands.add_parser("encode", help="encode video to H.264", usage=usage,
                                  description="Encode video to a standard H.264 stream.",
                                  epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
                                  allow_abbrev=False)
@@ -123,6 +124,10 @@ def join_values(argv: Sequence[str]) -> list[str]:
         values[row.name] = given
         out.append(f"{row.flag}={given}")
     check_names(values, BY_NAME, [*rows, *switches, "--help"], "--")
+    if "batch" in values:
+        if positional:
+            raise OptionError(f"takes the place of IN and OUT, and there is {positional[0]}", "batch")
+        positional = ["IN", "OUT"]
     return out + positional
 
 
@@ -138,6 +143,14 @@ def _foreign(argument: str, remaining: Iterator[str]) -> dict[str, Any]:
 
 
 def _run_encode(args: argparse.Namespace) -> int:
+    values = {row.name: getattr(args, row.name) for row in OPTIONS if row.scope != API}
+    options = {name: value for name, value in values.items() if value is not None}
+    if args.batch is not None:
+        from .batch import run_batch
+
+        return run_batch(options, main)
+    if args.workers is not None:
+        raise OptionError("is for --batch", "workers")
     from ..cuda_src.runtime.context_warmup import ContextWarmup  # 4 ms of --help, for the ctypes module
 
     by_settings = args.qp is not None or args.pass_ is not None  # else samples decide, and there are no workers
@@ -147,8 +160,6 @@ def _run_encode(args: argparse.Namespace) -> int:
         with gc_paused():
             from .encode import run_encode
 
-        values = {row.name: getattr(args, row.name) for row in OPTIONS if row.scope != API}
-        options = {name: value for name, value in values.items() if value is not None}
         return run_encode(args.input, args.output, options, warmup.release)
     finally:
         if early:

@@ -194,7 +194,7 @@ def run_encode(
         run.session = open_session(config, sinks.reconstruction is not None, run.warn, run.trace,
                                    total if _by_lanes(source, config) else None, total, make)
         stack.callback(run.session.close)
-        if "numba" not in sys.modules:  # its compiler leaves garbage
+        if "numba" not in sys.modules and not gc.get_freeze_count():  # its compiler leaves garbage, as does an encode before
             gc.freeze()  # what there is stays: collections take 15 ms of a short encode without
         has_device()
         progress.restart()

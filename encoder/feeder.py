@@ -25,15 +25,15 @@ class Feeder:
         self.count = 0  # frames fed
         self.total: int | None = None  # frames of a video that is one array
 
-    def feed_all(self, frames: object) -> Iterator[list[Packet]]:
+    def feed_all(self, frames: object, stream: object = None) -> Iterator[list[Packet]]:
         """Feed a whole video: one array, or an iterable of frames and chunks. Yields finished packets after each frame."""
         if is_array(frames):
-            yield from self.feed(frames, whole=True)
+            yield from self.feed(frames, stream, whole=True)
         elif isinstance(frames, str | bytes | dict) or not isinstance(frames, Iterable):
             raise InputError(f"frames: {type(frames).__name__} is neither an array nor a list or generator of frames")
         else:
             for frame in frames:
-                yield from self.feed(frame)
+                yield from self.feed(frame, stream)
 
     def feed(self, value: object, stream: object = None, whole: bool = False) -> Iterator[list[Packet]]:
         """Feed a frame, the planes of one as a tuple, a chunk of frames, or a list of these. Yields as `feed_all`."""

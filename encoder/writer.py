@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
 
 from .errors import Error, OptionError, RefusedFrame
 from .feeder import Feeder
@@ -93,11 +93,11 @@ class VideoWriter:
         """
         self._put_all(lambda: self._feeder.feed(frames, stream))
 
-    def write_all(self, frames: object) -> None:
-        """Encode one array that is a whole video, or an iterable of frames and chunks."""
+    def write_all(self, frames: object, stream: object = None) -> None:
+        """Encode one array that is a whole video, or an iterable of frames and chunks. stream: as of `write`."""
         if self._progress is not None:
             self._progress.total = _count(frames)
-        self._put_all(lambda: self._feeder.feed_all(frames))
+        self._put_all(lambda: self._feeder.feed_all(frames, stream))
 
     def close(self) -> None:
         """Encode what is in flight, finish the file and release the encoder; InputError without any frame. A second call
@@ -115,7 +115,7 @@ class VideoWriter:
             raise Error("bytes exist of a closed writer with target None")
         return self._bytes.getvalue()
 
-    def __enter__(self) -> "VideoWriter":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -138,9 +138,9 @@ class VideoWriter:
     def __del__(self) -> None:
         if not getattr(self, "_closed", True) and self._feeder.session is not None and not self._is_of_parent():
             warnings.warn("a VideoWriter was not closed: its file is finished only now", ResourceWarning, stacklevel=2)
-            self._finish_unclosed()
+            self.finish_unclosed()
 
-    def _finish_unclosed(self) -> None:
+    def finish_unclosed(self) -> None:
         """Close a writer that the program dropped; a warning says what is wrong."""
         if self._closed or self._is_writing or self._is_of_parent() or sys.is_finalizing():
             return  # at the very end of the interpreter no thread runs that could do it
@@ -162,7 +162,7 @@ class VideoWriter:
         finally:
             self._is_writing = False
             if self._feeder.session is not None:
-                _finish_at_exit(self)
+                finish_at_exit(self)
 
     def _is_of_parent(self) -> bool:
         """Whether this process was forked from the one that has begun the file, and that will finish it."""
@@ -224,11 +224,18 @@ class VideoWriter:
                 self._progress.close()
 
 
-_unclosed: "weakref.WeakSet[VideoWriter]" = weakref.WeakSet()
+class Unclosed(Protocol):
+    """What the end of the process finishes."""
+
+    def finish_unclosed(self) -> None:
+        """Finish it, if it is still open; raises nothing."""
+
+
+_unclosed: "weakref.WeakSet[Unclosed]" = weakref.WeakSet()
 _registered: set[bool] = set()  # whether the module of thread pools was loaded, each time when `_finish_all` was registered
 
 
-def _finish_at_exit(writer: VideoWriter) -> None:
+def finish_at_exit(writer: Unclosed) -> None:
     """Finish it at the end of the process if it is not closed then."""
     _unclosed.add(writer)
     if not _registered:
@@ -242,7 +249,7 @@ def _finish_at_exit(writer: VideoWriter) -> None:
 
 def _finish_all() -> None:
     for writer in list(_unclosed):
-        writer._finish_unclosed()
+        writer.finish_unclosed()
 
 
 def write_video(

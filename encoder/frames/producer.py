@@ -72,6 +72,17 @@ def producer_of(value: Any, interface: Mapping[str, Any], name: str) -> Producer
     return Producer(LEGACY_STREAM)
 
 
+def current_stream(frames: Any) -> Any:
+    """The current stream of this thread where frames are an array of PyTorch or CuPy on a GPU, or a list of these: for a read
+    in another thread, which has a current stream of its own. None for others.
+    """
+    while isinstance(frames, list | tuple) and frames:
+        frames = frames[0]
+    if is_of(frames, "torch", "Tensor"):
+        return sys.modules["torch"].cuda.current_stream(frames.device) if frames.is_cuda else None
+    return sys.modules["cupy"].cuda.get_current_stream() if is_of(frames, "cupy", "ndarray") else None
+
+
 def common(producers: "list[Producer]") -> Producer:
     """The common producer of the planes of a frame; InputError if their streams differ."""
     streams = {producer.stream for producer in producers} - {None}

@@ -142,6 +142,11 @@ OPTIONS: tuple[Option, ...] = (
            "copied, or encoded to AAC. Needs PyAV", "FILE", scope=CLI),
     Option("fragment", "Output", read_float, None, "write a fragmented MP4, as for pipes, HLS and DASH: whole GOPs, at "
            "least this long together", "SECONDS", 0.001, 3600.0, scope=CLI),
+    Option("batch", "Output", read_text, None, "encode many videos, some at once: in place of IN and OUT, each line of "
+           "the file LIST, or of - (standard input), has two names, quoted as in a shell; # begins a comment. The other "
+           "options are for each video", "LIST", scope=CLI),
+    Option("workers", "Output", read_int, None, "with --batch: videos at once. Without it: one for each core, at most 8",
+           "INT", 1, 256, scope=CLI),
 
     Option("preset", "Presets", read_choice, "medium", "speed against compression: a set of options; single options "
            "override it", choices=_same(*PRESETS)),

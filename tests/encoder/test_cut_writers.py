@@ -108,7 +108,7 @@ class Feeder:
     def __init__(self):
         self.session, self.process, self.count, self.total = None, os.getpid(), 0, None
 
-    def feed_all(self, frames):
+    def feed_all(self, frames, stream):
         """Two packets at a time, the last ones at the end."""
         self.session = SimpleNamespace(config=SimpleNamespace(nal_hrd="none"))
         for k in (0, 2):
@@ -128,7 +128,7 @@ class Feeder:
 @pytest.mark.parametrize("error", ERRORS)
 def test_a_writer(tmp_path, name, error, monkeypatch):
     """After its `with` statement the file is there or not, closed, and no later frame follows a lost one."""
-    monkeypatch.setattr("h264lite.encoder.writer._finish_at_exit", lambda writer: None)
+    monkeypatch.setattr("h264lite.encoder.writer.finish_at_exit", lambda writer: None)
     at, counts = 0, set()
     while True:
         at += 1

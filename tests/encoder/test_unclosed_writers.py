@@ -83,7 +83,7 @@ def test_a_forked_process_finishes_no_file_of_its_parent(tmp_path):
     path = tmp_path / "x.mp4"
     with begin(path) as writer:
         before = path.read_bytes() if path.exists() else b""
-        for leave in (writer.close, writer._finish_unclosed, writer.__del__, lambda: writer.__exit__(SystemExit, None, None)):
+        for leave in (writer.close, writer.finish_unclosed, writer.__del__, lambda: writer.__exit__(SystemExit, None, None)):
             child = os.fork()
             if not child:
                 try:

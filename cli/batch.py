@@ -1,0 +1,153 @@
+"""`h264lite encode --batch LIST`: many videos, some at once; each as by a command of its own, in processes that go on."""
+
+import gc
+import os
+import select
+import shlex
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext, suppress
+from typing import Any
+
+from ..console import print_line
+from ..encoder.clips import MOST_ON_CPU
+from ..encoder.errors import InputError, OptionError
+from ..encoder.files.output import check_distinct
+from ..encoder.settings.options import API, BY_NAME, OPTIONS, Option, read_options
+from ..files import opened, shown
+from ..scheduler.hybrid.tuning.tuning_place import cores
+from .encode import FAILED, INTERRUPTED  # and the encoder, once for all processes
+from .interrupt import Interrupted, StopSignals
+
+_MOST_BYTES = 1 << 26  # of LIST
+_OF_ONE_VIDEO = ("audio", "pass_", "stats", "qpfile", "dump_yuv", "csv", "mb_csv", "mb_npz", "json", "trace", "trace_png",
+                 "rate_png", "ray", "ray_gpus", "devices", "verbose", "progress")  # fmt: skip
+_DONE = bytes([0])
+Job = tuple[str, str]  # names of input and output
+
+
+def run_batch(texts: dict[str, Any], encode: Callable[[list[str]], int]) -> int:
+    """Encode the videos of a list; return the exit code: 1 if any has failed. texts: the user's options by name; encode: runs
+    a command, prints what is wrong and returns the exit code.
+    """
+    values = read_options(texts, [row for row in OPTIONS if row.scope != API])
+    for name in (name for name in _OF_ONE_VIDEO if texts.get(name) is not None):
+        raise OptionError("with --batch: it is for one video", BY_NAME[name].flag[2:])
+    jobs = read_jobs(texts["batch"])
+    at_once = min(values["workers"] or min(MOST_ON_CPU, cores()), len(jobs))
+    words = [_word(BY_NAME[name], value) for name, value in texts.items() if name not in ("batch", "workers", "quiet")]
+    if not values["threads"] and values["device"] != "cuda":
+        words.append(f"--threads={max(1, cores() // at_once)}")
+    gc.freeze()  # what all processes share
+    links = _fork(at_once, lambda number: encode(["encode", *jobs[number], *words, "--quiet"]))
+    return _hand_out(jobs, links, values["quiet"])
+
+
+def _word(row: Option, value: Any) -> str:
+    """An option as it stands in a command."""
+    return f"{row.flag}={value}" if not row.is_switch else row.flag if value else f"--no-{row.flag[2:]}"
+
+
+def read_jobs(name: str) -> list[Job]:
+    """The lines INPUT OUTPUT of a file, or of standard input ("-"); InputError, OptionError for a file that is written twice,
+    or read and written.
+    """
+    with opened(name) as file:
+        data = file.read(_MOST_BYTES + 1)
+    where = shown(name, "standard input")
+    if len(data) > _MOST_BYTES:
+        raise InputError(f"{where}: larger than {_MOST_BYTES >> 20} MiB, so no list of videos")
+    jobs: list[Job] = []
+    for number, line in enumerate(os.fsdecode(data).split("\n"), 1):
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError as error:
+            raise InputError(f"{where}, line {number}: {str(error).lower()}") from None
+        if len(words) not in (0, 2) or "-" in words:
+            raise InputError(f"{where}, line {number}: not INPUT OUTPUT, two names of files")
+        jobs += [(words[0], words[1])] if words else []
+    if not jobs:
+        raise InputError(f"{where}: no videos to encode")
+    named: dict[str, str | None] = {f"input {k}": job[0] for k, job in enumerate(jobs, 1)}
+    check_distinct(named | {f"output {k}": job[1] for k, job in enumerate(jobs, 1)})
+    return jobs
+
+
+def _fork(count: int, encode: Callable[[int], int]) -> dict[socket.socket, int]:
+    """Processes that encode the jobs whose numbers they get, and answer by exit codes: link -> process."""
+    if not hasattr(os, "fork"):
+        raise OptionError("needs a system with fork", "batch")
+    links: dict[socket.socket, int] = {}
+    for _ in range(count):
+        mine, its = socket.socketpair()
+        process = os.fork()
+        if not process:
+            try:
+                os.setpgid(0, 0)  # Ctrl-C of the terminal comes by the first process, once
+                for link in (mine, *links):  # else it would not see the end of the first process
+                    link.close()
+                while number := its.recv(4):
+                    code = encode(int.from_bytes(number))
+                    gc.collect()  # cycles hold frames
+                    its.send(bytes([code]))
+            finally:
+                os._exit(0)
+        its.close()
+        links[mine] = process
+    return links
+
+
+def _hand_out(jobs: Sequence[Job], links: dict[socket.socket, int], quiet: bool) -> int:
+    """Give each process a job whenever it has none, and report; return the exit code."""
+    begin, finished, rest, to_tell = time.monotonic(), 0, list(range(len(jobs)))[::-1], list(links.values())
+    busy: dict[socket.socket, int] = {}
+
+    def give(link: socket.socket) -> None:
+        if rest:
+            busy[link] = rest.pop()
+            with suppress(OSError):  # the process has ended: so says the answer
+                link.send(busy[link].to_bytes(4))
+
+    with StopSignals() as stop:
+        for link in links:
+            give(link)
+        while busy:
+            for link in _answering(busy, stop):
+                answer, output = _answer(link), jobs[busy.pop(link)][1]
+                finished += answer == _DONE
+                if answer:
+                    give(link)
+                elif not stop.asked:
+                    print_line(f"h264lite encode: error: {output}: its process has ended")
+                if answer == _DONE and not quiet:
+                    print_line(f"h264lite [info]: {finished} of {len(jobs)}, {time.monotonic() - begin:.1f} s: {output}")
+            if stop.asked:
+                rest.clear()
+                while to_tell:
+                    os.kill(to_tell.pop(), signal.SIGTERM)
+        for link, process in links.items():
+            link.close()
+            os.waitpid(process, 0)
+    if finished < len(jobs) or stop.asked:
+        words = "interrupted; finished" if stop.asked else "error: finished"
+        print_line(f"h264lite encode: {words} {finished} of {len(jobs)} videos")
+    return INTERRUPTED if stop.asked else FAILED if finished < len(jobs) else 0
+
+
+def _answering(busy: Iterable[socket.socket], stop: StopSignals) -> list[socket.socket]:
+    """Wait for answers, or a signal."""
+    try:
+        with nullcontext() if stop.asked else stop.waiting():
+            return select.select(list(busy), [], [])[0]
+    except Interrupted:
+        return []
+
+
+def _answer(link: socket.socket) -> bytes:
+    """The exit code of a job; empty if the process has ended."""
+    try:
+        return link.recv(1)
+    except OSError:
+        return b""
