@@ -26,6 +26,7 @@ from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.threads.watchdog import LimitError, Stuck
 from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
+from ..standard.sample_format import chroma_shape
 from .decisions.frame_decider import FrameDecider
 from .decisions.size_feedback import RATE_LAG
 from .errors import DeviceError, DeviceLost, Error, RefusedFrame
@@ -372,7 +373,8 @@ class Pipeline(FramePipeline):
         assert frame.decoded is not None
         pad, width, height = self.config.pad, self.config.output_width, self.config.output_height
         luma, chroma = frame.decoded
-        cb, cr = chroma[:, pad // 2 :, pad // 2 :][:, : height // 2, : width // 2].copy()
+        (top, left), (rows, columns) = chroma_shape(pad, pad), chroma_shape(height, width)
+        cb, cr = chroma[:, top : top + rows, left : left + columns].copy()
         return luma[pad : pad + height, pad : pad + width].copy(), cb, cr
 
 

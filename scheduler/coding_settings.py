@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..standard.sample_format import chroma_shape
 from .arrays import Size
 
 if TYPE_CHECKING:
@@ -96,5 +97,5 @@ class CodingSettings:
     @property
     def display(self) -> tuple[tuple[int, int], ...]:
         """(height, width) of the planes of a source frame."""
-        chroma = (self.height + 1) // 2, (self.width + 1) // 2
+        chroma = chroma_shape(self.height, self.width)
         return (self.height, self.width), chroma, chroma

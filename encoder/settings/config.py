@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...scheduler.frame_spec import MOST_DUPLICATES, MOST_ENTRIES
 from ...scheduler.hybrid.tuning.tuning_place import cores
 from ...standard.levels import profile_name
+from ...standard.sample_format import SUB_HEIGHT_C, SUB_WIDTH_C, chroma_shape
 from ...standard.syntax_sps import BASELINE, HIGH, MAIN
 from ..errors import InputError, OptionError
 from .buffer import Buffer, asked_buffer, average_rate, buffer_of, nal_factor
@@ -187,18 +188,18 @@ class Config:
     @property
     def display(self) -> tuple[tuple[int, int], ...]:
         """(height, width) of the planes of an input frame."""
-        chroma = (self.height + 1) // 2, (self.width + 1) // 2
+        chroma = chroma_shape(self.height, self.width)
         return (self.height, self.width), chroma, chroma
 
     @property
     def output_width(self) -> int:
         """Width of decoder output: the next even number, because 4:2:0 crops two samples at a time."""
-        return self.width + self.width % 2
+        return self.width + -self.width % SUB_WIDTH_C
 
     @property
     def output_height(self) -> int:
         """Height of decoder output, even too."""
-        return self.height + self.height % 2
+        return self.height + -self.height % SUB_HEIGHT_C
 
     @property
     def crop(self) -> tuple[int, int]:
