@@ -14,7 +14,7 @@ from .quantiser.scaling import FLAT_SCALING
 # Motion of list 1, and implicit weights, of streams without B frames
 NO_REF_IDX, NO_MV, NO_WEIGHTS = np.zeros((0, 4), np.int8), np.zeros((0, 16, 2), np.int16), np.zeros(0, np.int32)
 
-# Samples of one frame, each plane uint8; rows may be longer than the frame.
+# Samples of one frame, each plane of Sample; rows may be longer than the frame.
 Planes = namedtuple("Planes", (
     "y",  # [H, W]
     "u",  # [H / 2, W / 2]
@@ -23,15 +23,15 @@ Planes = namedtuple("Planes", (
 
 # Frames in a quarter of the width and height, with borders: means of 4x4 samples.
 Coarse = namedtuple("Coarse", (
-    "source",  # uint8[H / 4 + 2 COARSE_PAD, W / 4 + 2 COARSE_PAD]
+    "source",  # Sample[H / 4 + 2 COARSE_PAD, W / 4 + 2 COARSE_PAD]
     "reference",
 ))  # fmt: skip
 
 # A source frame as the lookahead sees it: one macroblock is a block of 8x8 samples. h, w: 8 samples a macroblock.
 HalfSize = namedtuple("HalfSize", (
-    "planes",  # uint8[4, h + 2 LOOK_PAD, w + 2 LOOK_PAD], G, b, h, j: half samples to the right, below, both
-    "coarse",  # uint8[h / 2 + 2 COARSE_PAD, w / 2 + 2 COARSE_PAD], means of 4x4 source samples
-    "tiny",  # uint8[h / 8, w / 8], means of 16x16 source samples
+    "planes",  # Sample[4, h + 2 LOOK_PAD, w + 2 LOOK_PAD], G, b, h, j: half samples to the right, below, both
+    "coarse",  # Sample[h / 2 + 2 COARSE_PAD, w / 2 + 2 COARSE_PAD], means of 4x4 source samples
+    "tiny",  # Sample[h / 8, w / 8], means of 16x16 source samples
 ))  # fmt: skip
 
 # Vectors of the frame before, and the distance over which they are continued.
@@ -64,7 +64,7 @@ Searches = namedtuple("Searches", (
 
 # The luma of RefPicList0 and RefPicList1 as the search sees it, weighted or not.
 LumaReferences = namedtuple("LumaReferences", (
-    "luma",  # uint8[n_slots, 4, H + 2 pad, W + 2 pad], planes G, b, h, j
+    "luma",  # Sample[n_slots, 4, H + 2 pad, W + 2 pad], planes G, b, h, j
     "slots",  # int32[n_ref + n_ref1], slot of each entry of both lists
     "pad",  # border, luma samples
     "n_ref",
@@ -74,8 +74,8 @@ LumaReferences = namedtuple("LumaReferences", (
 
 # RefPicList0 and RefPicList1.
 References = namedtuple("References", (
-    "luma",  # uint8[n_slots, 4, H + 2 pad, W + 2 pad], planes G, b, h, j
-    "chroma",  # uint8[n_slots, 2, H / 2 + pad, W / 2 + pad], Cb, Cr
+    "luma",  # Sample[n_slots, 4, H + 2 pad, W + 2 pad], planes G, b, h, j
+    "chroma",  # Sample[n_slots, 2, H / 2 + pad, W / 2 + pad], Cb, Cr
     "slots",  # int32[n_ref + n_ref1], slot of each entry of both lists
     "searched",  # int32[n_ref + n_ref1], slot of its luma as the search sees it, weighted or not
     "weights",  # int32[MOST_WEIGHTED * N_WEIGHTS], of the first entries, see layout.py

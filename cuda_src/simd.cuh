@@ -1,9 +1,11 @@
 // Device functions for special instructions of the GPU, each with a plain C++ version
 // (H264LITE_EMULATED: compiled with g++ for the tests), and the few ways in which device code differs from C++.
+// Samples of 8 bits only: what takes words of four samples (sad4, dot4, average4, byte_of, pack4, load_word).
 #pragma once
 #ifndef H264LITE_EMULATED
 #include <cstdint>
 #endif
+#include "sample_format.cuh"
 
 #define DEVICE __device__ __forceinline__
 #define FULL_WARP 0xffffffffu
@@ -53,7 +55,7 @@ DEVICE int load_before_the_wait(const uint8_t *byte) {
 }
 
 DEVICE int clip3(int low, int high, int x) { return min(max(x, low), high); }
-DEVICE int clip255(int x) { return min(max(x, 0), 255); }
+DEVICE int clip1(int x) { return min(max(x, 0), SAMPLE_MAX); }
 DEVICE int byte_of(unsigned word, int i) { return int(word >> (8 * i) & 255); }
 
 // c + the sum of absolute differences of four samples
@@ -105,7 +107,7 @@ DEVICE unsigned mad(unsigned x, unsigned m, unsigned a) { return x * m + a; }
 DEVICE unsigned unaligned(unsigned lo, unsigned hi, unsigned offset) { return __funnelshift_r(lo, hi, 8 * offset); }
 
 // four samples from any address of memory that is only read
-DEVICE unsigned load_word(const uint8_t *p) {
+DEVICE unsigned load_word(const Sample *p) {
   const unsigned *w = reinterpret_cast<const unsigned *>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(3));
   const unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3), low = __ldg(w);
   return unaligned(low, __ldg(w + (offset ? 1 : 0)), offset);  // no branch: loads one after another would wait for each other

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..jit.intrinsics import inlined, outlined
 from ..jit.kernel import closed_kernel, helper
+from ..standard.sample_format import SAMPLE_MAX, Sample
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
 from .layout import SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_DISABLE, is_intra, partition_size
 from .unaligned import copy8, copy16, transpose_in, transpose_out
@@ -157,8 +158,8 @@ def filter_normal(lines, strengths, thresholds):
         change_p = np.int16(min(tc0, max(np.int16(-tc0), change_p)) & np.int16(mask & mask_p))
         change_q = np.int16(min(tc0, max(np.int16(-tc0), change_q)) & np.int16(mask & mask_q))
         lines[np.uint64(i + 32)] = np.int16(p1 + change_p)
-        lines[np.uint64(i + 48)] = min(np.int16(255), max(np.int16(0), np.int16(p0 + delta)))
-        lines[np.uint64(i + 64)] = min(np.int16(255), max(np.int16(0), np.int16(q0 - delta)))
+        lines[np.uint64(i + 48)] = min(np.int16(SAMPLE_MAX), max(np.int16(0), np.int16(p0 + delta)))
+        lines[np.uint64(i + 64)] = min(np.int16(SAMPLE_MAX), max(np.int16(0), np.int16(q0 - delta)))
         lines[np.uint64(i + 80)] = np.int16(q1 + change_q)
 
 
@@ -206,8 +207,8 @@ def filter_chroma_lines(lines, strengths, of_u, of_v):
         tc = np.int16(tc0 + np.int16(1))
         delta = np.int16(np.int16(np.int16(q0 - p0) * four) + np.int16(np.int16(p1 - q1) + four))
         delta = min(tc, max(np.int16(-tc), np.int16(delta >> 3)))
-        new_p = min(np.int16(255), max(np.int16(0), np.int16(p0 + delta)))
-        new_q = min(np.int16(255), max(np.int16(0), np.int16(q0 - delta)))
+        new_p = min(np.int16(SAMPLE_MAX), max(np.int16(0), np.int16(p0 + delta)))
+        new_q = min(np.int16(SAMPLE_MAX), max(np.int16(0), np.int16(q0 - delta)))
         if strength == 4:
             new_p = np.int16(np.int16(np.int16(p1 + p1) + np.int16(np.int16(p0 + q1) + two)) >> 2)
             new_q = np.int16(np.int16(np.int16(q1 + q1) + np.int16(np.int16(q0 + p1) + two)) >> 2)
@@ -219,7 +220,7 @@ def filter_chroma_lines(lines, strengths, of_u, of_v):
 def filter_luma(plane, start, across, along, strengths, thresholds, lines):
     """8.7.2: a luma edge of 16 lines; `start`: q0 of the first, p0 lies `across` before, the next line `along`.
 
-    lines uint8[128]: scratch.
+    lines Sample[128]: scratch.
     """
     first = start - np.uint64(4) * across
     if across == 1:
@@ -315,7 +316,7 @@ def deblock_picture(mbs, slice_table, mb_width, planes, motion, slot, kept):
     slice_id, mb_type, cbp, qp, transform_8x8, nonzero = mbs
     flat = (planes.y[slot].ravel(), planes.u[slot].ravel(), planes.v[slot].ravel())
     mv, ref_id = motion.mv[slot].ravel(), motion.ref_id[slot].ravel()
-    lines = np.zeros(128, np.uint8)
+    lines = np.zeros(128, Sample)
     coded = np.zeros(mb_type.size, np.uint16)
     x = y = 0
     for mb in range(mb_type.size):

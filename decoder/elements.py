@@ -1,11 +1,12 @@
 """Syntax elements of the macroblock layer by their names (7.3.5), read as the slice's entropy coding says."""
 
 from ..jit.kernel import helper
+from ..standard.sample_format import BIT_DEPTH, MB_SAMPLES
 from ..standard.tables import CBP_INTER, CBP_INTRA
 from . import cabac, elements_cabac
 from .bitreader import fail, se, te, u, ue
 from .errors import E_CBP, E_MB_TYPE
-from .layout import P_CABAC, P_MB_WIDTH, P_SLICE_TYPE, PCM_SAMPLES, S_POS, SLICE_I, SLICE_P
+from .layout import P_CABAC, P_MB_WIDTH, P_SLICE_TYPE, S_POS, SLICE_I, SLICE_P
 from .neighbours import is_above, is_left, place
 
 
@@ -104,11 +105,11 @@ def mb_qp_delta(data, s, p, c):
 
 @helper
 def pcm_samples(data, s, p, samples):
-    """pcm_alignment_zero_bit and 384 pcm_sample_luma, pcm_sample_chroma."""
+    """pcm_alignment_zero_bit and MB_SAMPLES pcm_sample_luma, pcm_sample_chroma."""
     if p[P_CABAC]:
         s[S_POS] = cabac.position(s)
     s[S_POS] = (s[S_POS] + 7) & ~7  # encoders exist that do not write zeros here
-    for i in range(PCM_SAMPLES):
-        samples[i] = u(data, s, 8)
+    for i in range(MB_SAMPLES):
+        samples[i] = u(data, s, BIT_DEPTH)
     if p[P_CABAC]:
         cabac.start(data, s)

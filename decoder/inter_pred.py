@@ -1,9 +1,10 @@
 """8.4.2: inter prediction samples: fractional luma and chroma interpolation, and weighted prediction.
 
-A block at work is flat, uint8[BLOCK]: rows of STRIDE or CHROMA_STRIDE samples, of which the first `width` count. Whole
+A block at work is flat, Sample[BLOCK]: rows of STRIDE or CHROMA_STRIDE samples, of which the first `width` count. Whole
 rows are computed, what lies between them too: one loop over a block is what the compiler makes vectors of. Planes are
 flat as well, those of all pictures in one array; positions in them are uint64, which spares the test for negative ones.
 """
+# Samples of 8 bits only: six taps in 16 bits.
 
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 from ..jit.intrinsics import inlined, outlined
 from ..jit.kernel import helper
 from ..standard.macroblock import B_8x8, P_8x8
+from ..standard.sample_format import SAMPLE_MAX
 from .errors import E_NO_REFERENCE
 from .layout import (
     P_CHROMA_DENOM,
@@ -39,10 +41,10 @@ CHROMA_WEIGHTS = np.array(
 class Work(NamedTuple):
     """Scratch of one macroblock's prediction."""
 
-    source: np.ndarray  # uint8[BLOCK], a block of the reference with its margins
-    first: np.ndarray  # uint8[BLOCK], prediction from list 0, or from the only list
-    second: np.ndarray  # uint8[BLOCK], from list 1
-    other: np.ndarray  # uint8[BLOCK], the second half-sample block of a quarter-sample one
+    source: np.ndarray  # Sample[BLOCK], a block of the reference with its margins
+    first: np.ndarray  # Sample[BLOCK], prediction from list 0, or from the only list
+    second: np.ndarray  # Sample[BLOCK], from list 1
+    other: np.ndarray  # Sample[BLOCK], the second half-sample block of a quarter-sample one
     rows: np.ndarray  # int16[BLOCK], b1
 
 
@@ -92,11 +94,11 @@ def half_samples(source, first, step, size, out):
     if step == 1:
         for i in range(size):
             value = six_taps(source, origin + np.uint64(i), np.uint64(1))
-            out[np.uint64(i)] = min(np.int16(255), max(np.int16(0), np.int16(np.int16(value + np.int16(16)) >> 5)))
+            out[np.uint64(i)] = min(np.int16(SAMPLE_MAX), max(np.int16(0), np.int16(np.int16(value + np.int16(16)) >> 5)))
     else:
         for i in range(size):
             value = six_taps(source, origin + np.uint64(i), np.uint64(STRIDE))
-            out[np.uint64(i)] = min(np.int16(255), max(np.int16(0), np.int16(np.int16(value + np.int16(16)) >> 5)))
+            out[np.uint64(i)] = min(np.int16(SAMPLE_MAX), max(np.int16(0), np.int16(np.int16(value + np.int16(16)) >> 5)))
 
 
 @helper
@@ -111,7 +113,7 @@ def half_centre(source, size, out, b1):
         e, f = np.int32(b1[np.uint64(i + 4 * STRIDE)]), np.int32(b1[np.uint64(i + 5 * STRIDE)])
         value = np.int32(np.int32(a + f) + np.int32(20 * np.int32(c + d)) - np.int32(5 * np.int32(b + e)))
         value = np.int32(np.int32(value + np.int32(512)) >> np.int32(10))
-        out[np.uint64(i)] = min(np.int32(255), max(np.int32(0), value))
+        out[np.uint64(i)] = min(np.int32(SAMPLE_MAX), max(np.int32(0), value))
 
 
 @helper
@@ -184,7 +186,7 @@ def weigh_one(out, size, log_denom, weight, offset):
     rounding = 1 << log_denom >> 1
     for i in range(size):
         value = ((np.int32(out[np.uint64(i)]) * weight + rounding) >> log_denom) + offset
-        out[np.uint64(i)] = min(255, max(0, value))
+        out[np.uint64(i)] = min(SAMPLE_MAX, max(0, value))
 
 
 @helper
@@ -194,7 +196,7 @@ def weigh_two(out, second, size, log_denom, weight0, weight1, offset):
     for i in range(size):
         value = np.int32(out[np.uint64(i)]) * weight0 + np.int32(second[np.uint64(i)]) * weight1
         value = ((value + (1 << log_denom)) >> (log_denom + 1)) + offset
-        out[np.uint64(i)] = min(255, max(0, value))
+        out[np.uint64(i)] = min(SAMPLE_MAX, max(0, value))
 
 
 @helper

@@ -4,6 +4,7 @@ import numpy as np
 
 from ..jit.intrinsics import outlined
 from ..jit.kernel import helper
+from ..standard.sample_format import SAMPLE_MAX, SAMPLE_MIDDLE
 from .neighbours import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT
 
 # Tables 8-2, 8-3: Intra4x4PredMode and Intra8x8PredMode
@@ -121,7 +122,7 @@ def predict_square(plane, y0, x0, n, mode, available, edge):
                 plane[y0 + y, x0 + x] = edge[n - 1 - y]
     elif mode == DC:
         total = n
-        value = 128
+        value = SAMPLE_MIDDLE
         for i in range(n):
             if available & LEFT:
                 total += edge[i]
@@ -160,7 +161,7 @@ def predict_plane(plane, y0, x0, n):
     for y in range(n):
         for x in range(n):
             value = (a + b * (x - half + 1) + c * (y - half + 1) + 16) >> 5
-            plane[y0 + y, x0 + x] = min(255, max(0, value))
+            plane[y0 + y, x0 + x] = min(SAMPLE_MAX, max(0, value))
 
 
 @helper
@@ -174,7 +175,7 @@ def predict_line(plane, y0, x0, n, vertical):
 
 @helper
 def predict_dc_block(plane, y0, x0, n, size, left, above, left_x, above_y):
-    """Mean of n samples left of and above a size x size block, as far as available; 128 without any.
+    """Mean of n samples left of and above a size x size block, as far as available; SAMPLE_MIDDLE without any.
 
     The samples are p[left_x, y0 + i] and p[x0 + i, above_y].
     """
@@ -185,7 +186,7 @@ def predict_dc_block(plane, y0, x0, n, size, left, above, left_x, above_y):
             total += np.int64(plane[y0 + i, left_x])
         if above:
             total += np.int64(plane[above_y, x0 + i])
-    value = 128
+    value = SAMPLE_MIDDLE
     if left and above:
         value = (total + n) // (2 * n)
     elif left or above:

@@ -99,7 +99,6 @@ KIND_TYPE, KIND_MOTION, KIND_CODED, KIND_LUMA, KIND_CHROMA, N_KINDS = range(6)
 
 NO_SLICE = -1  # slice_id of a macroblock that is not decoded
 LEVELS_PER_MB = 512  # 256 luma, 256 chroma; how they lie: transform.py
-PCM_SAMPLES = 384  # of an I_PCM macroblock, kept as levels: 256 luma, 64 Cb, 64 Cr
 
 
 class Macroblocks(NamedTuple):
@@ -145,16 +144,16 @@ class References(NamedTuple):
 class Planes(NamedTuple):
     """Samples of all pictures of the pool."""
 
-    y: np.ndarray  # uint8[slots, H, W]
-    u: np.ndarray  # uint8[slots, H / 2, W / 2]
-    v: np.ndarray  # uint8[slots, H / 2, W / 2]
+    y: np.ndarray  # Sample[slots, H, W]
+    u: np.ndarray  # Sample[slots, H / 2, W / 2]
+    v: np.ndarray  # Sample[slots, H / 2, W / 2]
 
 
 class Traces(NamedTuple):
     """What else is kept of the picture at work where its decoder has an observer; else all arrays are empty."""
 
-    y: np.ndarray  # uint8[H, W], prediction before the residual is added; of I_PCM its samples
-    u: np.ndarray  # uint8[H / 2, W / 2]
-    v: np.ndarray  # uint8[H / 2, W / 2]
+    y: np.ndarray  # Sample[H, W], prediction before the residual is added; of I_PCM its samples
+    u: np.ndarray  # Sample[H / 2, W / 2]
+    v: np.ndarray  # Sample[H / 2, W / 2]
     energy: np.ndarray  # int32[n_mb], sum of squares of luma samples before deblocking minus prediction
     strengths: np.ndarray  # uint8[2, H4, W4], bS of the left (0) and upper (1) edge of each 4x4 block, 0 where not filtered

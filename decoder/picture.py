@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..standard.cabac_contexts import N_CONTEXTS
+from ..standard.sample_format import SUB_HEIGHT_C, SUB_WIDTH_C, Sample, chroma_shape
 from ..standard.syntax import Pps, Sps
 from .intra_pred import DC
 from .layout import LEVELS_PER_MB, N_KINDS, NO_SLICE, Macroblocks, Motion, Planes, Traces
@@ -105,6 +106,7 @@ class Pool:
         mb_width, mb_height = sps.mb_width, sps.mb_height
         n_mb = mb_width * mb_height
         height, width = 16 * mb_height, 16 * mb_width
+        chroma = chroma_shape(height, width)
         h4, w4, h8, w8 = height // 4, width // 4, height // 8, width // 8
         self.mb_width, self.mb_height, self.slots = mb_width, mb_height, slots
         self.checked: Checked | None = None
@@ -112,9 +114,9 @@ class Pool:
         self._factors: tuple[Pps, tuple[np.ndarray, np.ndarray]] | None = None  # for the last slice
         self.unused_levels = False  # mbs.levels holds what was parsed and not reconstructed
         self.planes = Planes(
-            y=np.zeros((slots, height, width), np.uint8),
-            u=np.zeros((slots, height // 2, width // 2), np.uint8),
-            v=np.zeros((slots, height // 2, width // 2), np.uint8),
+            y=np.zeros((slots, height, width), Sample),
+            u=np.zeros((slots, *chroma), Sample),
+            v=np.zeros((slots, *chroma), Sample),
         )
         self.motion = Motion(
             mv=np.zeros((slots, 2, h4, w4, 2), np.int16),
@@ -142,9 +144,9 @@ class Pool:
         )
         size = int(traced)  # or nothing
         self.traces = Traces(
-            y=np.zeros((size * height, size * width), np.uint8),
-            u=np.zeros((size * height // 2, size * width // 2), np.uint8),
-            v=np.zeros((size * height // 2, size * width // 2), np.uint8),
+            y=np.zeros((size * height, size * width), Sample),
+            u=np.zeros((size * chroma[0], size * chroma[1]), Sample),
+            v=np.zeros((size * chroma[0], size * chroma[1]), Sample),
             energy=np.zeros(size * n_mb, np.int32),
             strengths=np.zeros((2 * size, size * h4, size * w4), np.uint8),
         )
@@ -173,8 +175,8 @@ class Pool:
         left, right, top, bottom = picture.sps.crop
         height, width = self.planes.y.shape[1:]
         rows, columns = slice(top, height - bottom), slice(left, width - right)
-        half_rows = slice(top // 2, (height - bottom) // 2)
-        half_columns = slice(left // 2, (width - right) // 2)
+        half_rows = slice(top // SUB_HEIGHT_C, (height - bottom) // SUB_HEIGHT_C)
+        half_columns = slice(left // SUB_WIDTH_C, (width - right) // SUB_WIDTH_C)
         slot = picture.slot
         return Frame(
             y=self.planes.y[slot, rows, columns].copy(),

@@ -5,6 +5,7 @@ import numpy as np
 from ..jit.intrinsics import inlined
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, I_8x8, I_16x16
+from ..standard.sample_format import Sample
 from .errors import E_INTRA_NEIGHBOUR
 from .inter_pred import BLOCK, Work, predict_inter
 from .intra_pred import (
@@ -278,7 +279,7 @@ def reconstruct_slice(p, m, planes, motion, references, factors_4x4, factors_8x8
     traces: layout.Traces, written unless they are empty.
     """
     work = Work(
-        np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint8),
+        np.empty(BLOCK, Sample), np.empty(BLOCK, Sample), np.empty(BLOCK, Sample), np.empty(BLOCK, Sample),
         np.empty(BLOCK, np.int16),
     )  # fmt: skip
     edges = np.empty((2, 25), np.int32)

@@ -5,11 +5,13 @@ coefficients lie as [position in the block, raster][block]: 16 luma blocks in ra
 that are not there). Residual samples lie as [row of the block][block][column]: a row of a macroblock, or of its chroma, is
 16 or 8 in a row. Coefficients are 16 bits wide, as the standard allows (8.5.12.1).
 """
+# Samples of 8 bits only: coefficients of 16 bits.
 
 import numpy as np
 
 from ..jit.intrinsics import outlined
 from ..jit.kernel import helper
+from ..standard.sample_format import SAMPLE_MAX
 from .unaligned import add8, add16
 
 LANES = 16
@@ -129,7 +131,7 @@ def chroma_dc(levels, factors, d):
 @helper
 def clip1(value):
     """5.7: Clip1 for 8 bits a sample."""
-    return min(255, max(0, value))
+    return min(SAMPLE_MAX, max(0, value))
 
 
 @helper

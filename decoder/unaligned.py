@@ -3,11 +3,13 @@
 Numba has none of these; LLVM has each as one or two instructions. Positions count bytes from the first of a flat uint8
 array. With NUMBA_BOUNDSCHECK, and without compilation, the plain definitions run.
 """
+# Samples of 8 bits only: eight or sixteen bytes at once.
 
 import numpy as np
 
 from ..jit.intrinsics import intrinsic, ir, setting, types
 from ..jit.kernel import helper
+from ..standard.sample_format import SAMPLE_MAX
 
 _PLAIN = bool(setting("DISABLE_JIT") or setting("BOUNDSCHECK"))
 
@@ -140,7 +142,7 @@ if _PLAIN:
         """8.5.14: eight residual samples from rest[at], int16, added to plane[to]; the sum is clipped."""
         for i in range(8):
             value = np.int64(plane[to + np.uint64(i)]) + rest[at + np.uint64(i)]
-            plane[to + np.uint64(i)] = min(255, max(0, value))
+            plane[to + np.uint64(i)] = min(SAMPLE_MAX, max(0, value))
 
     @helper
     def add16(plane, to, rest, at):

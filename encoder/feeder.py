@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..standard.sample_format import chroma_shape
 from .encoder import config_of
 from .errors import InputError, OptionError
 from .frames.reader import Chunk, FrameReader
@@ -118,6 +119,6 @@ def _are_planes(parts: Sequence[object]) -> bool:
     shapes = [tuple(getattr(part, "shape", ())) for part in parts]
     if len(parts) not in (2, 3) or len(shapes[0]) != 2:
         return False
-    chroma = (shapes[0][0] + 1) // 2, (shapes[0][1] + 1) // 2
+    chroma = chroma_shape(*shapes[0])
     nv12 = (chroma[0], 2 * chroma[1]), (*chroma, 2)
     return shapes[1:] == [chroma, chroma] or (len(parts) == 2 and shapes[1] in nv12)

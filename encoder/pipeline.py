@@ -25,6 +25,7 @@ from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.threads.watchdog import LimitError, Stuck
 from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
+from ..standard.sample_format import chroma_shape
 from .decisions.coding_decider import CodingDecider
 from .decisions.frame_order import FrameOrder
 from .errors import DeviceError, DeviceLost, Error, RefusedFrame
@@ -338,7 +339,8 @@ class Pipeline(FramePipeline):
         assert frame.decoded is not None
         pad, width, height = self.config.coding.pad, self.config.coding.output_width, self.config.coding.output_height
         luma, chroma = frame.decoded
-        cb, cr = chroma[:, pad // 2 :, pad // 2 :][:, : height // 2, : width // 2].copy()
+        (top, left), (rows, columns) = chroma_shape(pad, pad), chroma_shape(height, width)
+        cb, cr = chroma[:, top : top + rows, left : left + columns].copy()
         return luma[pad : pad + height, pad : pad + width].copy(), cb, cr
 
 

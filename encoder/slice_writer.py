@@ -21,6 +21,7 @@ from ..standard.bits import (
     nal_unit,
     start_of_nal_unit,
 )
+from ..standard.sample_format import SUB_HEIGHT_C, SUB_WIDTH_C
 from ..standard.syntax import (
     BASELINE,
     EXTENDED_SAR,
@@ -81,8 +82,8 @@ def sequence_parameter_set(config: Config) -> Sps:
         pic_height_in_map_units_minus1=coding.mb_height - 1,
         direct_8x8_inference_flag=1,
         frame_cropping_flag=int(right + bottom > 0),
-        frame_crop_right_offset=right // 2,
-        frame_crop_bottom_offset=bottom // 2,
+        frame_crop_right_offset=right // SUB_WIDTH_C,
+        frame_crop_bottom_offset=bottom // SUB_HEIGHT_C,
         vui_parameters_present_flag=1,
         vui=_vui(config),
     )

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import inf, log10
+from math import inf, log10, prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -26,6 +26,7 @@ from ..standard.macroblock import (
     P_16x8,
     P_16x16,
 )
+from ..standard.sample_format import SAMPLE_MAX, chroma_shape
 
 if TYPE_CHECKING:
     from .decisions.buffer_control import InBuffer
@@ -110,12 +111,12 @@ class FrameRow(NamedTuple):
 
 
 def psnr(ssd: float, samples: int) -> float:
-    """Peak signal-to-noise ratio in dB of a sum of squared differences over 8-bit samples; at most 100."""
-    return _LARGEST_PSNR if ssd <= 0 else min(_LARGEST_PSNR, 10 * log10(255 * 255 * samples / ssd))
+    """Peak signal-to-noise ratio in dB of a sum of squared differences over samples; at most 100."""
+    return _LARGEST_PSNR if ssd <= 0 else min(_LARGEST_PSNR, 10 * log10(SAMPLE_MAX**2 * samples / ssd))
 
 
 def ssim(first: np.ndarray, second: np.ndarray) -> float:
-    """Structural similarity of two uint8 planes: mean over 8x8 windows 4 samples apart, from integer sums.
+    """Structural similarity of two planes: mean over 8x8 windows 4 samples apart, from integer sums.
 
     A plane smaller than a window is padded with its edge samples; samples beyond the last whole window do not count.
     """
@@ -130,7 +131,7 @@ def ssim(first: np.ndarray, second: np.ndarray) -> float:
     # 32 bits hold the sum of 16 squares of both, and adding rows and columns takes a third of the time of sums over axes
     a, b = (np.pad(plane, short, mode="edge").astype(np.uint32) for plane in (first, second))
     n = 64
-    c1, c2 = (0.01 * 255) ** 2 * n * n, (0.03 * 255) ** 2 * n * (n - 1)
+    c1, c2 = (0.01 * SAMPLE_MAX) ** 2 * n * n, (0.03 * SAMPLE_MAX) ** 2 * n * (n - 1)
     sum_a, sum_b = sums(a), sums(b)
     variances = n * sums(a * a + b * b) - sum_a**2 - sum_b**2
     covariance = n * sums(a * b) - sum_a * sum_b
@@ -235,7 +236,7 @@ class Statistics:
 
     def __init__(self, width: int, height: int, fps: Fraction, with_psnr: bool = True, with_ssim: bool = False):
         self.fps, self.with_psnr, self.with_ssim = fps, with_psnr, with_ssim
-        self._samples = (width * height, *(2 * (((width + 1) // 2) * ((height + 1) // 2),)))
+        self._samples = (width * height, *(2 * (prod(chroma_shape(height, width)),)))
         self._size = (height, width)
         self._by_type = {"I": _Sums(), "P": _Sums(), "B": _Sums()}
         self._sources: dict[int, np.ndarray] = {}  # luma of frames that are not finished, by display index

@@ -16,6 +16,7 @@ import numpy as np
 from ..cpu_simd.layout import COARSE_PAD, ENTRY_BYTES, N_B_CHOICES, N_B_EXTRAS, N_LEVEL_BLOCKS, PARTITIONS
 from ..forks import cached_property
 from ..standard.macroblock import I_4x4
+from ..standard.sample_format import MB_HEIGHT_C, MB_WIDTH_C, SUB_HEIGHT_C, SUB_WIDTH_C, Sample
 from .stages import Stage
 
 CURRENT, PREVIOUS = -1, 0  # numbers: the frame in the loop; reference 0, the frame before
@@ -93,28 +94,31 @@ class PerRow:
 
 
 class Plane(NamedTuple):
-    """Planes of a frame with a border. side: samples a side of a macroblock; padded: the border is Size.pad at 16 a side."""
+    """Planes of a frame with a border. width, height: of a macroblock; padded: the border is Size.pad where these are 16."""
 
-    side: int
+    width: int
+    height: int
     border: int = 0
     padded: bool = False
     planes: int = 1
 
-    def _border(self, size: Size) -> int:
-        return size.pad * self.side // 16 if self.padded else self.border
+    def _borders(self, size: Size) -> tuple[int, int]:
+        """Above and below; left and right."""
+        pads = size.pad * self.height // 16, size.pad * self.width // 16
+        return pads if self.padded else (self.border, self.border)
 
     def shape(self, size: Size) -> tuple[int, ...]:
         """See ArrayRow."""
-        both = 2 * self._border(size)
-        one = self.side * size.mb_height + both, self.side * size.mb_width + both
+        above, left = self._borders(size)
+        one = self.height * size.mb_height + 2 * above, self.width * size.mb_width + 2 * left
         return one if self.planes == 1 else (self.planes, *one)
 
     def rows(self, row0: int, row1: int, size: Size) -> tuple[int, int]:
         """See PerMacroblock. Borders above and below belong to the first and the last row."""
-        border = self._border(size)
-        stride = self.side * size.mb_width + 2 * border
-        y0 = border + self.side * row0 if row0 else 0
-        y1 = border + self.side * row1 + (border if row1 == size.mb_height else 0)
+        above, left = self._borders(size)
+        stride = self.width * size.mb_width + 2 * left
+        y0 = above + self.height * row0 if row0 else 0
+        y1 = above + self.height * row1 + (above if row1 == size.mb_height else 0)
         return y0 * stride, y1 * stride
 
 
@@ -183,7 +187,7 @@ def of_second_list(*elements: int) -> OfSecondList:
 
 def _half_blocks(size: Size) -> int:
     """Blocks of 16x16 samples of a chroma plane."""
-    return -(-size.mb_width // 2) * -(-size.mb_height // 2)
+    return -(-size.mb_width // SUB_WIDTH_C) * -(-size.mb_height // SUB_HEIGHT_C)
 
 
 Row = TypeVar("Row", "ArrayRow", "View")
@@ -193,6 +197,7 @@ def _by_name(rows: Iterable[Row]) -> dict[str, Row]:
     return {row.name: row for row in rows}
 
 
+LUMA, CHROMA = Plane(16, 16), Plane(MB_WIDTH_C, MB_HEIGHT_C)
 _DEBLOCKED = {"deblock": (1, 1)}
 _DIRECT_VECTOR = {"explicit_motion": (1, 0), **_DEBLOCKED}
 _ABOVE = {"rd_candidates_b": (1, 0)}  # of neighbours, for direct prediction
@@ -227,18 +232,18 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
              "the blocks that have levels, contiguous (cuda_src/residual/compact.py)"),
     ArrayRow("block_sums", HOST, Undivided(lambda size: (2, size.n_mb + 2 * _half_blocks(size))), np.int32,
              "sums of blocks of the source planes, of their squares (cuda_src/inter/weighting.cu)"),
-    ArrayRow("source_y", SOURCE, Plane(16), np.uint8, "the source in coded size", {"intra_estimate": (1, 0)}),
-    ArrayRow("source_u", SOURCE, Plane(8), np.uint8, "Cb"),
-    ArrayRow("source_v", SOURCE, Plane(8), np.uint8, "Cr"),
-    ArrayRow("rec_y", WORKSPACE, Plane(16), np.uint8, "the reconstruction before deblocking", _DEBLOCKED),
-    ArrayRow("rec_u", WORKSPACE, Plane(8), np.uint8, "Cb", _DEBLOCKED),
-    ArrayRow("rec_v", WORKSPACE, Plane(8), np.uint8, "Cr", _DEBLOCKED),
+    ArrayRow("source_y", SOURCE, LUMA, Sample, "the source in coded size", {"intra_estimate": (1, 0)}),
+    ArrayRow("source_u", SOURCE, CHROMA, Sample, "Cb"),
+    ArrayRow("source_v", SOURCE, CHROMA, Sample, "Cr"),
+    ArrayRow("rec_y", WORKSPACE, LUMA, Sample, "the reconstruction before deblocking", _DEBLOCKED),
+    ArrayRow("rec_u", WORKSPACE, CHROMA, Sample, "Cb", _DEBLOCKED),
+    ArrayRow("rec_v", WORKSPACE, CHROMA, Sample, "Cr", _DEBLOCKED),
     ArrayRow("intra_cost", WORKSPACE, per_mb(), np.int32, "least cost of an intra type, in the units of search_cost"),
     ArrayRow("skip_limit", WORKSPACE, per_mb(), np.int32, "what skipping may cost beyond the best choice in P frames; what "
              "its chroma costs in B frames (rd_candidates, rd_candidates_b)"),
     ArrayRow("intra_modes", WORKSPACE, per_mb(16), np.uint8, "its type and modes (cpu_simd/intra/intra_estimate.py)"),
-    ArrayRow("coarse_source", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "means of 4x4 samples", {"search_centre": (1, 1)}),
-    ArrayRow("coarse_reference", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "the same", {"search_centre": (3, 3)},
+    ArrayRow("coarse_source", WORKSPACE, Plane(4, 4, COARSE_PAD), Sample, "means of 4x4 samples", {"search_centre": (1, 1)}),
+    ArrayRow("coarse_reference", WORKSPACE, Plane(4, 4, COARSE_PAD), Sample, "the same", {"search_centre": (3, 3)},
              {"search_centre": ALL_ROWS}),  # around the motion of the camera
     ArrayRow("progress", TICKETS, Undivided(lambda size: (1 + size.mb_height,)), np.int64, "of the rows in mode_decision"),
     ArrayRow("intra_progress", TICKETS, Undivided(lambda size: (1 + 2 * size.mb_height,)), np.int64, "of the rows in intra"),
@@ -261,10 +266,10 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
     ArrayRow("kept_ref_idx", KEPT, of_second_list(4), np.int8, "ref_idx of a decoded frame"),
     ArrayRow("kept_mv", KEPT, of_second_list(16, 2), np.int16, "mv of a decoded frame"),
     ArrayRow("kept_still", KEPT, of_second_list(), np.uint8, "colZeroFlag of its quadrants (8.4.1.2.2), a bit each"),
-    ArrayRow("luma", REFERENCE, Plane(16, padded=True), np.uint8, "integer samples G (Figure 8-4)"),
-    ArrayRow("half", REFERENCE, Plane(16, padded=True, planes=3), np.uint8, "half samples b, h, j"),
-    ArrayRow("cb", REFERENCE, Plane(8, padded=True), np.uint8, "Cb"),
-    ArrayRow("cr", REFERENCE, Plane(8, padded=True), np.uint8, "Cr"),
+    ArrayRow("luma", REFERENCE, LUMA._replace(padded=True), Sample, "integer samples G (Figure 8-4)"),
+    ArrayRow("half", REFERENCE, LUMA._replace(padded=True, planes=3), Sample, "half samples b, h, j"),
+    ArrayRow("cb", REFERENCE, CHROMA._replace(padded=True), Sample, "Cb"),
+    ArrayRow("cr", REFERENCE, CHROMA._replace(padded=True), Sample, "Cr"),
 ))  # fmt: skip
 
 _PREDICTED = dict.fromkeys(("rd_candidates", "rd_candidates_b", "inter_residual"), ALL_ROWS)
@@ -293,8 +298,8 @@ VIEWS: dict[str, View] = _by_name((
 CONSTANTS = {
     "pad": "border of luma references, samples",
     "chroma_pad": "border of chroma references, samples",
-    "luma_unit": "side of a macroblock in luma samples",
-    "chroma_unit": "side of a macroblock in chroma samples",
+    "luma_unit": "height of a macroblock in luma samples",
+    "chroma_unit": "height of a macroblock in chroma samples",
     "width": "of the display area, luma samples",
     "height": "of the display area, luma samples",
     "chroma_width": "of the display area, chroma samples",

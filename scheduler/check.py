@@ -19,6 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..cpu_simd.layout import COARSE_PAD
+from ..standard.sample_format import MB_WIDTH_C, SUB_WIDTH_C
 from .arguments import State
 from .bundles import getters
 from .stages import CPU, Kernel, Stage
@@ -176,7 +177,7 @@ def macroblock_row(index: tuple[int, ...], shape: tuple[int, ...], size: tuple[i
         return index[shape.index(width * height)] // width
     if shape == (height,):
         return index[0]
-    for unit, border in ((16, 0), (8, 0), (16, 2 * pad), (8, pad), (4, 2 * COARSE_PAD)):
+    for unit, border in ((16, 0), (MB_WIDTH_C, 0), (16, 2 * pad), (MB_WIDTH_C, 2 * pad // SUB_WIDTH_C), (4, 2 * COARSE_PAD)):
         if shape[-2:] == (unit * height + border, unit * width + border):
             return min(max((index[-2] - border // 2) // unit, 0), height - 1)
     return None

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from ..standard.levels import profile_name
+from ..standard.sample_format import SUB_HEIGHT_C, SUB_WIDTH_C, chroma_shape
 from ..standard.syntax_sps import BASELINE, HIGH, MAIN
 from .arrays import Size
 from .executor import bands
@@ -87,18 +88,18 @@ class CodingSettings(NamedTuple):
     @property
     def display(self) -> tuple[tuple[int, int], ...]:
         """(height, width) of the planes of a source frame."""
-        chroma = (self.height + 1) // 2, (self.width + 1) // 2
+        chroma = chroma_shape(self.height, self.width)
         return (self.height, self.width), chroma, chroma
 
     @property
     def output_width(self) -> int:
         """Width of decoder output: the next even number, because 4:2:0 crops two samples at a time."""
-        return self.width + self.width % 2
+        return self.width + -self.width % SUB_WIDTH_C
 
     @property
     def output_height(self) -> int:
         """Height of decoder output, even too."""
-        return self.height + self.height % 2
+        return self.height + -self.height % SUB_HEIGHT_C
 
     @property
     def crop(self) -> tuple[int, int]:

@@ -39,6 +39,7 @@ SHORT = {
     "scheduler/arguments.py": "types that files of all layers of the scheduler share",
     "scheduler/context_warmup.py": "what a worker process imports before all else",
     "standard/macroblock.py": "a table that all rooms share",
+    "standard/sample_format.py": "names that all rooms share",
     "cpu_simd/decisions/common.py": "numbers by stage: an edit compiles what reads them",
     "cpu_simd/decisions/lookahead.py": "the same",
     "cpu_simd/simd/vector_type.py": "imports Numba, and so only where kernels are compiled",
@@ -106,6 +107,18 @@ def test_twins_lie_in_folders_of_one_name():
               for top in ("cpu_simd", "cuda_src")}  # fmt: skip
     both = {name for name in places["cpu_simd"].keys() & places["cuda_src"].keys() if name != "__init__.py"}
     assert len(both) > 20 and not [name for name in both if places["cpu_simd"][name] != places["cuda_src"][name]]
+
+
+def test_files_for_8_bits_alone_are_listed():
+    """docs/kernels.md has the files whose first lines say that other samples need a second form of them."""
+    noted = {name for name in FILES if name.split("/")[0] in PACKAGES and name.endswith((".py", ".cu", ".cuh"))
+             and re.search(r"^(//|#) Samples of 8 bits only: ", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)}
+    listed, docs = set(), (ROOT / "docs/kernels.md").read_text(encoding="utf-8")
+    for folder, *cells in re.findall(r"^\| (.*) \| (.*) \| (.*) \|$", docs, re.MULTILINE):
+        tops = ("" if folder == "`decoder/`" else "cpu_simd/", "cuda_src/")
+        listed |= {top + folder.strip("`") + name for top, cell in zip(tops, cells) for name in cell.split(", ")
+                   if re.fullmatch(r"\w+\.(py|cuh?)", name)}
+    assert noted == listed and len(noted) > 60
 
 
 def test_functions_are_short():

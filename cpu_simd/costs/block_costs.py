@@ -1,4 +1,5 @@
 """SAD and SATD of all sixteen 4x4 blocks of a macroblock at once, predicted at quarter samples."""
+# Samples of 8 bits only: 64 samples a vector.
 
 from collections import namedtuple
 
@@ -19,7 +20,7 @@ from ..simd.vector import absolute, add, average, load_2_u8x16, load_u16x16, max
 
 # A source macroblock as the functions below take it; a layer r is row r of all its blocks (simd/block_rows.py).
 Layers = namedtuple("Layers", (
-    "samples",  # uint8[256], four layers
+    "samples",  # Sample[256], four layers
     "transformed",  # int16[256], the two butterflies of each layer
 ))  # fmt: skip
 
@@ -50,7 +51,7 @@ def load_layers(samples, at, stride):
 
 @helper
 def stored_layers(samples):
-    """The layers of uint8[256], one after the other."""
+    """The layers of Sample[256], one after the other."""
     inlined()
     return load_u8x64(samples, 0), load_u8x64(samples, 64), load_u8x64(samples, 128), load_u8x64(samples, 192)
 

@@ -26,7 +26,7 @@ QUARTER_SAMPLES = np.array(
 # A source macroblock, and the planes that predict it at quarter samples.
 Target = namedtuple("Target", (
     "current",  # its luma: int16[256], or Layers (block_costs.py)
-    "luma",  # uint8[..., 4, H + 2 pad, W + 2 pad], planes G, b, h, j
+    "luma",  # Sample[..., 4, H + 2 pad, W + 2 pad], planes G, b, h, j
     "offsets",  # int64[2, 16], see quarter_offsets
 ))  # fmt: skip
 

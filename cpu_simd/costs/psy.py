@@ -20,7 +20,7 @@ def _of_strip(r0, r1, r2, r3):
 
 @helper
 def luma_energy(samples, energy):
-    """Energies of the quadrants of samples uint8[384] (transform.py) -> energy int64[4]."""
+    """Energies of the quadrants of samples Sample[MB_SAMPLES] (transform.py) -> energy int64[4]."""
     for k in range(4):
         energy[k] = 0
     for strip in range(4):
@@ -35,7 +35,7 @@ def luma_energy(samples, energy):
 
 @helper
 def energy_difference(samples, energy):
-    """Sum of the differences of the quadrants of samples uint8[384] to `energy`, of luma_energy."""
+    """Sum of the differences of the quadrants of samples Sample[MB_SAMPLES] to `energy`, of luma_energy."""
     total = 0
     for half in range(2):
         left, right = -energy[2 * half], -energy[2 * half + 1]

@@ -33,7 +33,7 @@ def probe_tables(qp, quant, scores, tables):
 def quantises_to_zero(target, at, x, y, tables):
     """True if the residual of a Target against the prediction at vector (x, y) is not worth coding.
 
-    at: offset of the macroblock's corner in plane G of its luma: uint8[n_slots, 4, Hp, Wp]; tables: int16[3, 4, 16] of
+    at: offset of the macroblock's corner in plane G of its luma: Sample[n_slots, 4, Hp, Wp]; tables: int16[3, 4, 16] of
     probe_tables.
     """
     current, ref_luma, offsets = target

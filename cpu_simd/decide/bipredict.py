@@ -2,6 +2,7 @@
 
 mode_decision_b, which knows the neighbours, adds the bits of vectors, references and types. Not part of the standard.
 """
+# Samples of 8 bits only: 64 samples a vector, weights of bytes.
 
 from collections import namedtuple
 
@@ -36,7 +37,7 @@ Shared = namedtuple("Shared", (
 # Predictions of one macroblock from both lists that were tried.
 Trials = namedtuple("Trials", (
     "target",  # Target with Layers, luma of all slots
-    "fixed",  # uint8[256], luma predicted at one vector, layer by layer
+    "fixed",  # Sample[256], luma predicted at one vector, layer by layer
     "held",  # int64[1], that vector, or NONE
     "pairs",  # int64[MOST_PAIRS, 2], the vectors tried, of list 0 and list 1
     "cost",  # int32[16], least cost of each partition, in the lanes of sums_of_large
@@ -271,7 +272,7 @@ def _write_choice(mb, c, kinds, lam, shared, entries, costs, trials, candidates)
 def bipredict(source, references, searches, qp, settings, row0, row1, candidates):
     """Finds the choices of the macroblock rows [row0, row1) of a B frame in one or both lists.
 
-    source: uint8[H, W]; bundles: LumaReferences; Searches of all entries of both lists; DecisionSettings; qp: uint8[n_mb],
+    source: Sample[H, W]; bundles: LumaReferences; Searches of all entries of both lists; DecisionSettings; qp: uint8[n_mb],
     QP_Y. Writes candidates: Candidates, with extra 0: the distortion of each choice (SATD, below subme 3 SAD), its entries
     and vectors. Choices that partition_mask excludes, or that were refined in no entry, cost B_NOT_ALLOWED.
 

@@ -270,7 +270,7 @@ def mode_decision(
 ):  # fmt: skip
     """Decides the macroblock rows [row0, row1), shared with all other threads that call this with the same arguments.
 
-    source: uint8[H, W]; bundles: LumaReferences; Searches, results of full_search and subpel_refine; DecisionSettings.
+    source: Sample[H, W]; bundles: LumaReferences; Searches, results of full_search and subpel_refine; DecisionSettings.
     OtherCosts; slice_first_mb: int32[mb_height]; qp: uint8[n_mb], QP_Y; progress: int64[1 + mb_height],
     initially 0: rows taken, then the macroblocks decided in each row. Row row0 - 1 must be final if it is of the same slice.
 

@@ -12,6 +12,7 @@ from ...jit.atomics import fetch_add, store_release
 from ...jit.intrinsics import inlined
 from ...jit.kernel import closed_kernel, helper
 from ...standard.macroblock import B_DIRECT, B_SKIP, B_SUB_DIRECT, B_SUB_L0, B_8x8, B_8x16, B_16x8, B_16x16, I_16x16
+from ...standard.sample_format import Sample
 from ...standard.tables import QUANT_MF
 from ..costs.bit_costs import mvd_bits, ref_idx_bits
 from ..costs.cost import QUARTER_SAMPLES, Target, quarter_offsets
@@ -200,7 +201,7 @@ def mode_decision_b(
     tables = np.empty((3, 4, 16), np.int16)
     qp = settings.qp
     tables_qp = np.int64(-1)  # QP of `tables`
-    current, predicted = np.empty(256, np.int16), np.empty((1, 1, 16, 16), np.uint8)
+    current, predicted = np.empty(256, np.int16), np.empty((1, 1, 16, 16), Sample)
     mv_caches = np.zeros((5, 6, 3), np.int64), np.zeros((5, 6, 3), np.int64)
     direct, direct_cost = np.zeros((2, 4), np.int64), np.zeros(4, np.int64)
     target = Target(current, predicted, of_predicted)

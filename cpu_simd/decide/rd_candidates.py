@@ -8,6 +8,7 @@ import numpy as np
 
 from ...jit.kernel import closed_kernel, helper
 from ...standard.macroblock import P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4x8, SUB_8x4, SUB_8x8
+from ...standard.sample_format import MB_SAMPLES, Sample
 from ..bundles import Motion
 from ..costs.bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
 from ..costs.cabac_bits import ONE_BIT, P_SLICE
@@ -215,9 +216,9 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     residue = Residue(
-        np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(768, np.int16), np.zeros(96, np.int32),
+        np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample), np.zeros(768, np.int16), np.zeros(96, np.int32),
         np.zeros(16, np.int32), np.zeros(8, np.int64), np.zeros(64, np.int16), bits, scaling,
-        np.int64(settings.psy_rd), np.zeros(4, np.int64), np.zeros(384, np.uint8),
+        np.int64(settings.psy_rd), np.zeros(4, np.int64), np.zeros(MB_SAMPLES, Sample),
     )  # fmt: skip
     area = Area(source.y.shape[1], source.y.shape[0], references.pad, settings.max_mv_y)
     estimates, satds, extras = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...jit.kernel import closed_kernel, helper
 from ...standard.macroblock import B_8x8, B_8x16, B_16x8, B_16x16
+from ...standard.sample_format import MB_SAMPLES, Sample
 from ..bundles import Motion
 from ..costs.bit_costs import mvd_bits, ref_idx_bits
 from ..costs.cabac_bits import B_SLICE, ONE_BIT
@@ -49,7 +50,7 @@ def _difference_row(source, predicted, at):
 
 @helper
 def _satd(source, predicted):
-    """SATD of the luma of two buffers uint8[384]."""
+    """SATD of the luma of two buffers Sample[MB_SAMPLES]."""
     total = np.int64(0)
     for at in range(0, 256, 64):
         total += np.int64(sum_of_lanes(strip_satd(
@@ -208,9 +209,9 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     residue = Residue(
-        np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(768, np.int16), np.zeros(96, np.int32),
+        np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample), np.zeros(768, np.int16), np.zeros(96, np.int32),
         np.zeros(16, np.int32), np.zeros(8, np.int64), np.zeros(64, np.int16), bits, scaling,
-        np.int64(settings.psy_rd), np.zeros(4, np.int64), np.zeros(384, np.uint8),
+        np.int64(settings.psy_rd), np.zeros(4, np.int64), np.zeros(MB_SAMPLES, Sample),
     )  # fmt: skip
     estimates, satds, extras = np.zeros(N_B_EXTRAS, np.int64), np.zeros(N_B_EXTRAS, np.int64), np.zeros(N_B_EXTRAS, np.int64)
     direct = np.zeros((2, 3), np.int64)

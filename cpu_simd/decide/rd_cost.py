@@ -24,8 +24,8 @@ from ..simd.vector import store
 
 # What the residual of a macroblock is measured in; a buffer has the samples of transform.py.
 Residue = namedtuple("Residue", (
-    "source",  # uint8[384]
-    "predicted",  # uint8[384]
+    "source",  # Sample[MB_SAMPLES]
+    "predicted",  # Sample[MB_SAMPLES]
     "quantised",  # int16[768], levels and ratios
     "dc",  # int32[96]
     "lanes",  # int32[16]
@@ -35,7 +35,7 @@ Residue = namedtuple("Residue", (
     "scaling",  # ScalingLists of transform.py
     "psy_rd",  # weight of energies, 1 / 256
     "energy",  # int64[4], of the source (psy.luma_energy), if psy_rd
-    "out",  # uint8[384], the reconstruction, if psy_rd
+    "out",  # Sample[MB_SAMPLES], the reconstruction, if psy_rd
 ))  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from ...jit.atomics import fetch_add, store_release
 from ...jit.intrinsics import inlined
 from ...jit.kernel import closed_kernel, helper
 from ...standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_8x8
+from ...standard.sample_format import MB_SAMPLES, Sample
 from ...standard.tables import QUANT_MF
 from ..bundles import CodingTools
 from ..costs.bit_costs import MACROBLOCK_BYTES, macroblock_bits
@@ -49,9 +50,9 @@ INTRA_COUNT = 4  # assumed total_coeff of the blocks of an intra macroblock, whi
 
 @helper
 def squared_error(a, b, lanes):
-    """Sum of squared differences of two buffers uint8[384]; lanes: int32[8], scratch."""
+    """Sum of squared differences of two buffers Sample[MB_SAMPLES]; lanes: int32[8], scratch."""
     sums = splat_i32x8(0)
-    for i in range(0, 384, 16):
+    for i in range(0, MB_SAMPLES, 16):
         sums = add(sums, squares_of_pairs(sub(widen(load_u8x16(a, i)), widen(load_u8x16(b, i)))))
     store(lanes, 0, sums)
     total = np.int64(0)
@@ -169,7 +170,7 @@ def rd_decision(
     quarter_offsets(plane, stride, QUARTER_SAMPLES, offsets)
     tables_qp = np.int64(-1)  # QP of `tables`
     current, mv_cache, distortion = np.empty(256, np.int16), np.zeros((5, 6, 3), np.int64), np.empty((n_ref, 41), np.int64)
-    own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
+    own, predicted, out = np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample)
     quantised, scratch, dc = np.zeros(BUFFER, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     values, lanes, sink = np.zeros(16, np.int64), np.zeros(8, np.int32), np.zeros(3, np.int64)
     written, kept = np.zeros(MACROBLOCK_BYTES, np.uint8), np.zeros(65, np.int64)

@@ -1,5 +1,6 @@
 """Numbers of residuals: dead zones, rdo_quant, trellis, transform_choice, what is dropped."""
 
+from ...standard.sample_format import BIT_DEPTH, MB_SAMPLES
 from .common import CHOICE_LAMBDA
 
 # ---- residuals
@@ -9,7 +10,7 @@ ROUNDING = 192
 DEAD_ZONE_INTRA, DEAD_ZONE_INTER, DEAD_ZONE_NEAREST = 64, 32, 96
 # Residuals with a decimate_score below these are dropped: luma of a quadrant, of the macroblock, chroma AC of a plane.
 THRESHOLD_8x8, THRESHOLD_16x16, THRESHOLD_CHROMA = 4, 6, 7
-PCM_BITS = 384 * 8 + 8  # samples and mb_type of I_PCM
+PCM_BITS = MB_SAMPLES * BIT_DEPTH + 8  # samples and mb_type of I_PCM
 # residual_range.py: macroblocks with a residual sample of a larger magnitude become I_PCM: 2^15 / 64 / 1.44, with room for
 # the rounding; the QP from which it is looked for
 MOST_RESIDUAL, RANGE_QP = 350, 30

@@ -3,6 +3,7 @@
 A macroblock keeps to the 3200 bits of A.3.1 by the rule of I_PCM (macroblock_coding.py), whose bits are those of CAVLC: CABAC
 takes hardly more (benchmarks/results). Memory depends on no such rule: what a slice's place cannot hold is not stored.
 """
+# Samples of 8 bits only: a sample of I_PCM is a byte.
 
 from collections import namedtuple
 
@@ -11,6 +12,7 @@ import numpy as np
 from ...jit.intrinsics import inlined, outlined
 from ...jit.kernel import helper
 from ...standard.macroblock import I_PCM
+from ...standard.sample_format import BIT_DEPTH, MB_HEIGHT_C, MB_SAMPLES, MB_WIDTH_C, SUB_HEIGHT_C, SUB_WIDTH_C
 from ..layout import MOST_BINS
 from .cabac import BYTE, count_bins, encode_bins, finish_engine, start_contexts, start_engine
 from .cabac_macroblock import has_qp_delta, macroblock_bins, put_differences, put_end_of_slice
@@ -20,7 +22,7 @@ BATCH = 2048  # symbols from which on the engine takes them
 BINS_ROOM = BATCH + MOST_BINS
 STATES_I = 3  # in place of cabac_init_idc: the initial states of I slices
 SPARE = 8  # bytes of a slice's place that stay free
-PCM_BYTES = 384
+PCM_BYTES = MB_SAMPLES * BIT_DEPTH // 8
 
 # Scratch of a frame.
 Scratch = namedtuple("Scratch", (
@@ -39,10 +41,10 @@ def put_pcm_samples(out, at, mb, mb_width, source):
     for i in range(16):
         for j in range(16):
             out[at + 16 * i + j] = source.y[y0 + i, x0 + j]
-    for i in range(8):
-        for j in range(8):
-            out[at + 256 + 8 * i + j] = source.u[y0 // 2 + i, x0 // 2 + j]
-            out[at + 320 + 8 * i + j] = source.v[y0 // 2 + i, x0 // 2 + j]
+    for i in range(MB_HEIGHT_C):
+        for j in range(MB_WIDTH_C):
+            out[at + 256 + 8 * i + j] = source.u[y0 // SUB_HEIGHT_C + i, x0 // SUB_WIDTH_C + j]
+            out[at + 320 + 8 * i + j] = source.v[y0 // SUB_HEIGHT_C + i, x0 // SUB_WIDTH_C + j]
 
 
 @helper

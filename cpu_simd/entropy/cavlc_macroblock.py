@@ -6,6 +6,7 @@ from ...jit.intrinsics import inlined
 from ...jit.kernel import helper
 from ...standard.cavlc import NC_CLASS, NC_CLASS_CHROMA_DC
 from ...standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, I_4x4, I_8x8, I_16x16, P_8x8, P_16x16
+from ...standard.sample_format import BIT_DEPTH, MB_HEIGHT_C, MB_WIDTH_C, SUB_HEIGHT_C, SUB_WIDTH_C
 from ...standard.tables import B_INTRA_OFFSET, CBP_INTER_CODE, CBP_INTRA_CODE, P_INTRA_OFFSET, P_8x8REF0_TYPE, P_16x16_TYPE
 from ..inter.mv_prediction import predict_mv
 from ..layout import CB_AC, LUMA_DC
@@ -158,13 +159,13 @@ def put_pcm(out, sink, mb, mb_width, source):
     y0 = mb // mb_width * 16
     for i in range(16):
         for j in range(16):
-            put(out, sink, 8, np.int64(source.y[y0 + i, x0 + j]))
-    for i in range(8):
-        for j in range(8):
-            put(out, sink, 8, np.int64(source.u[y0 // 2 + i, x0 // 2 + j]))
-    for i in range(8):
-        for j in range(8):
-            put(out, sink, 8, np.int64(source.v[y0 // 2 + i, x0 // 2 + j]))
+            put(out, sink, BIT_DEPTH, np.int64(source.y[y0 + i, x0 + j]))
+    for i in range(MB_HEIGHT_C):
+        for j in range(MB_WIDTH_C):
+            put(out, sink, BIT_DEPTH, np.int64(source.u[y0 // SUB_HEIGHT_C + i, x0 // SUB_WIDTH_C + j]))
+    for i in range(MB_HEIGHT_C):
+        for j in range(MB_WIDTH_C):
+            put(out, sink, BIT_DEPTH, np.int64(source.v[y0 // SUB_HEIGHT_C + i, x0 // SUB_WIDTH_C + j]))
 
 
 @helper

@@ -1,4 +1,5 @@
 """Spatial direct prediction of B macroblocks and sub-macroblocks (8.4.1.2.2): motion from the neighbours, and luma."""
+# Samples of 8 bits only: 64 samples a vector, weighted in 16 bits.
 
 import numpy as np
 
@@ -114,7 +115,7 @@ def _predict_block(references, direct, q, x, y, size, offsets, out):
 
 @helper
 def predict_direct(references, direct, x0, y0, offsets, out):
-    """8.4.2: luma of the macroblock at (x0, y0) by direct prediction -> out: uint8[1, 1, 16, 16].
+    """8.4.2: luma of the macroblock at (x0, y0) by direct prediction -> out: Sample[1, 1, 16, 16].
 
     direct: of direct_motion; offsets: int64[2, 16] of quarter_offsets.
     """
@@ -130,7 +131,7 @@ def predict_direct(references, direct, x0, y0, offsets, out):
 def quadrant_distortions(current, predicted, metric, distortion):
     """SAD or SATD of the quadrants of a macroblock -> distortion: int64[4].
 
-    current: int16[256], its luma; predicted: uint8[1, 1, 16, 16].
+    current: int16[256], its luma; predicted: Sample[1, 1, 16, 16].
     """
     for half in range(2):
         left = right = 0

@@ -1,4 +1,5 @@
 """Half-sample planes of a reference frame (8.4.2.2.1), and its borders."""
+# Samples of 8 bits only: six taps in 16 bits.
 
 import numpy as np
 
@@ -23,7 +24,7 @@ REACH = 4  # at this distance outside the frame and beyond, all samples of a col
 
 @closed_kernel
 def extend_borders(plane, pad):
-    """Fills the border of `pad` samples round a plane (uint8[H+2*pad, W+2*pad]) with the nearest sample inside."""
+    """Fills the border of `pad` samples round a plane (Sample[H+2*pad, W+2*pad]) with the nearest sample inside."""
     height, width = plane.shape
     for y in range(pad, height - pad):  # sample by sample: slice assignments take seconds to compile
         left, right = plane[y, pad], plane[y, width - pad - 1]
@@ -98,7 +99,7 @@ def _row(luma, plane, width, y, left, right, vertical):
 
 @closed_kernel
 def interpolate(luma, pad, row0, row1):
-    """8.4.2.2.1: half-sample planes b, h, j (1, 2, 3) of luma: uint8[4, H+2*pad, W+2*pad] from plane 0.
+    """8.4.2.2.1: half-sample planes b, h, j (1, 2, 3) of luma: Sample[4, H+2*pad, W+2*pad] from plane 0.
 
     Fills the sample rows of macroblock rows [row0, row1) over the padded width; the first and the last macroblock row
     include the border rows. Plane 0 must be final, with its borders; pad is a multiple of 16, at least 32.

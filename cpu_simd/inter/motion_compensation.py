@@ -1,9 +1,11 @@
 """Inter prediction of the samples of a macroblock from the reference pool (8.4.2)."""
+# Samples of 8 bits only: weighted in 16 bits.
 
 import numpy as np
 
 from ...jit.kernel import helper
 from ...standard.macroblock import P_8x8, P_8x16, P_16x8
+from ...standard.sample_format import SUB_HEIGHT_C, SUB_WIDTH_C
 from ...standard.tables import QUARTER_SAMPLE_PAIRS
 from ..layout import AVERAGE
 from ..simd.blocks import high_8, join, low_2, low_4, low_8
@@ -55,7 +57,7 @@ def _luma_pair(luma, slot, pad, x, y, h, mvx, mvy):
 def _predict_luma(luma, slot, pad, x, y, w, h, mvx, mvy, out, at):
     """8.4.2.2.1: w x h luma samples at frame position (x, y) moved by (mvx, mvy) quarter samples -> out[at...].
 
-    luma uint8[n_slots, 4, Hp, Wp], planes G, b, h, j with borders of `pad`; out in rows of sixteen. A block beyond the
+    luma Sample[n_slots, 4, Hp, Wp], planes G, b, h, j with borders of `pad`; out in rows of sixteen. A block beyond the
     border reads the outermost border samples, which also repeat the frame's edge.
     """
     a, b = _luma_pair(luma, slot, pad, x, y, h, mvx, mvy)
@@ -105,7 +107,7 @@ def _chroma_weights(mvx, mvy):
 def _predict_chroma(chroma, slot, pad, x, y, w, h, mvx, mvy, out, at):
     """8.4.2.2.2: w x h samples of Cb and Cr at (x, y) moved by (mvx, mvy) eighths of a sample -> out[at...], [at + 8...].
 
-    chroma uint8[n_slots, 2, Hp, Wp] with borders of `pad` chroma samples; out in rows of sixteen.
+    chroma Sample[n_slots, 2, Hp, Wp] with borders of `pad` chroma samples; out in rows of sixteen.
     """
     width, size = chroma.shape[3], chroma.shape[2] * chroma.shape[3]
     from_at = _chroma_at(chroma, slot, pad, x, y, h, mvx, mvy)
@@ -197,20 +199,22 @@ def _predict_b_part(mb, q, x, y, w, h, references, motion, out):
     mvx1, mvy1 = np.int64(motion.mv1[mb, block, 0]), np.int64(motion.mv1[mb, block, 1])
     slot, slot1 = np.int64(slots[max(entry0, 0)]), np.int64(slots[references.n_ref + max(entry1, 0)])
     to, to_chroma = 64 * (q & 2) + 8 * (q & 1), 256 + 32 * (q & 2) + 4 * (q & 1)
+    pad_c, x_c, y_c = pad // SUB_WIDTH_C, x // SUB_WIDTH_C, y // SUB_HEIGHT_C
+    w_c, h_c = w // SUB_WIDTH_C, h // SUB_HEIGHT_C
     if entry0 >= 0 and entry1 >= 0:
         weight = implicit_weight(references, entry0, entry1)
         pair0 = _luma_pair(luma, slot, pad, x, y, h, mvx, mvy)
         pair1 = _luma_pair(luma, slot1, pad, x, y, h, mvx1, mvy1)
         _predict_luma_twice(luma, pair0, pair1, weight, w, h, out, to)
-        at0 = _chroma_at(chroma, slot, pad // 2, x // 2, y // 2, h // 2, mvx, mvy)
-        at1 = _chroma_at(chroma, slot1, pad // 2, x // 2, y // 2, h // 2, mvx1, mvy1)
+        at0 = _chroma_at(chroma, slot, pad_c, x_c, y_c, h_c, mvx, mvy)
+        at1 = _chroma_at(chroma, slot1, pad_c, x_c, y_c, h_c, mvx1, mvy1)
         vectors = mvx, mvy, mvx1, mvy1
-        _predict_chroma_twice(chroma, at0, at1, vectors, weight, w // 2, h // 2, out, to_chroma)
+        _predict_chroma_twice(chroma, at0, at1, vectors, weight, w_c, h_c, out, to_chroma)
         return
     if entry0 < 0:
         slot, mvx, mvy = slot1, mvx1, mvy1
     _predict_luma(luma, slot, pad, x, y, w, h, mvx, mvy, out, to)
-    _predict_chroma(chroma, slot, pad // 2, x // 2, y // 2, w // 2, h // 2, mvx, mvy, out, to_chroma)
+    _predict_chroma(chroma, slot, pad_c, x_c, y_c, w_c, h_c, mvx, mvy, out, to_chroma)
 
 
 @helper
@@ -251,7 +255,7 @@ def _ask_for(references, slot, x0, y0, mv, mb):
 
 @helper
 def predict_inter(mb, x0, y0, references, motion, out):
-    """8.4.2: all partitions, weighted, of macroblock mb at (x0, y0) -> out uint8[384], rows of sixteen (transform.py).
+    """8.4.2: all partitions, weighted, of macroblock mb at (x0, y0) -> out Sample[MB_SAMPLES], rows as in transform.py.
 
     In a B frame mb_type is not read: both lists of Motion say what each quadrant is predicted from.
     """
@@ -288,8 +292,8 @@ def predict_inter(mb, x0, y0, references, motion, out):
                     ref_luma, slot, pad, x0 + 4 * sx, y0 + 4 * sy, 4 * w, 4 * h, mvx, mvy, out, 64 * sy + 4 * sx
                 )
                 _predict_chroma(
-                    ref_chroma, slot, pad // 2, x0 // 2 + 2 * sx, y0 // 2 + 2 * sy, 2 * w, 2 * h, mvx, mvy, out,
-                    256 + 32 * sy + 2 * sx,
+                    ref_chroma, slot, pad // SUB_WIDTH_C, x0 // SUB_WIDTH_C + 2 * sx, y0 // SUB_HEIGHT_C + 2 * sy, 2 * w,
+                    2 * h, mvx, mvy, out, 256 + 32 * sy + 2 * sx,
                 )  # fmt: skip
     if any_weights(weights):
         weigh_prediction(mb, ref_idx, weights, out)

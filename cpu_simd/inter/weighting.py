@@ -3,6 +3,7 @@
 import numpy as np
 
 from ...jit.kernel import closed_kernel, helper
+from ...standard.sample_format import SAMPLE_MAX
 from ..layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, MOST_WEIGHTED, N_WEIGHTS
 from ..simd.lanes import squares_of_pairs, sum_of_lanes
 from ..simd.vector import add, load_u8x16, widen
@@ -11,7 +12,7 @@ from ..simd.vector import add, load_u8x16, widen
 @helper
 def _weighted(sample, denominator, weight, offset):
     """8.4.2.3.2: a sample of explicit mode in one direction; denominator: logWD."""
-    return min(255, max(0, ((sample * weight + ((1 << denominator) >> 1)) >> denominator) + offset))
+    return min(SAMPLE_MAX, max(0, ((sample * weight + ((1 << denominator) >> 1)) >> denominator) + offset))
 
 
 @helper
@@ -35,7 +36,7 @@ def any_weights(weights):
 def weigh_prediction(mb, ref_idx, weights, out):
     """8.4.2.3.2: weighs the quadrants of macroblock mb that weighted entries of RefPicList0 predict.
 
-    weights: int32[MOST_WEIGHTED * N_WEIGHTS], see layout.py; out uint8[384], rows of sixteen (transform.py).
+    weights: int32[MOST_WEIGHTED * N_WEIGHTS], see layout.py; out Sample[MB_SAMPLES], rows of sixteen (transform.py).
     """
     for q in range(4):
         ref = np.int64(ref_idx[mb, q])
@@ -55,7 +56,7 @@ def weigh_prediction(mb, ref_idx, weights, out):
 def weight_reference(luma, weights, pad, row0, row1, weighted):
     """Not part of the standard: the luma planes of a reference with weights, for the search.
 
-    luma, weighted (out): uint8[4, H + 2 pad, W + 2 pad]; weights: int32[N_WEIGHTS], see layout.py. Sample rows of macroblock
+    luma, weighted (out): Sample[4, H + 2 pad, W + 2 pad]; weights: int32[N_WEIGHTS], see layout.py. Sample rows of macroblock
     rows [row0, row1); the first and the last take the rows of the border with them. The standard weighs after interpolation:
     a quarter sample of these planes may differ by one from the prediction.
     """
@@ -85,7 +86,7 @@ def _partial_block(lines, y0, y1, x0, x1):
 def block_sums(lines, sums):
     """Not part of the standard: sums of the samples of a source plane by blocks, and the sum of all squares, returned.
 
-    lines: uint8[h, w], some lines of the plane; sums int32[ceil(h / 4), ceil(w / 16)] of 4 x 16 of these.
+    lines: Sample[h, w], some lines of the plane; sums int32[ceil(h / 4), ceil(w / 16)] of 4 x 16 of these.
     """
     height, width = lines.shape
     all_squares = np.int64(0)

@@ -6,6 +6,7 @@ from ...jit.atomics import fetch_add, store_release
 from ...jit.intrinsics import inlined
 from ...jit.kernel import closed_kernel, helper
 from ...standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA, I_4x4, I_8x8, I_16x16
+from ...standard.sample_format import MB_SAMPLES, SUB_HEIGHT_C, SUB_WIDTH_C, Sample
 from ...standard.tables import ZIGZAG_4x4
 from ..costs.bit_costs import i_frame_mode_bits, mode_4x4_bits
 from ..costs.cabac_bits import I_SLICE, P_SLICE, LUMA_AC_16x16, LUMA_DC_16x16
@@ -321,8 +322,8 @@ def intra(
     rec_y, rec_u, rec_v = rec
     cbp = residual.cbp
     mb_width = source.y.shape[1] // 16
-    own, out, edge = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(EDGE_8x8, np.uint8)
-    predicted, predictions = np.zeros(384, np.uint8), np.zeros(1024, np.uint8)
+    own, out, edge = np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample), np.zeros(EDGE_8x8, Sample)
+    predicted, predictions = np.zeros(MB_SAMPLES, Sample), np.zeros(1024, Sample)
     quantised, scratch, dc = np.zeros(BUFFER, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
@@ -379,7 +380,7 @@ def intra(
                     if luma < 0:
                         luma = _code_16x16_instead(mb, mode, buffers, q, rounding, intra_choice, rec_y, residual)
                 residual.transform_8x8[mb] = mb_type[mb] == I_8x8
-                predict_chroma(rec_u, rec_v, x0 // 2, y0 // 2, left, top, predictions)
+                predict_chroma(rec_u, rec_v, x0 // SUB_WIDTH_C, y0 // SUB_HEIGHT_C, left, top, predictions)
                 usable = 1 | (2 if left else 0) | (4 if top else 0) | (8 if left and top else 0)
                 q_c = chroma_qp(q, chroma_qp_offset)
                 if by_cost:
@@ -387,7 +388,7 @@ def intra(
                 else:
                     mode, chroma = _code_chroma(buffers, mb, usable, lam, q_c, rounding, predictions, residual)
                 intra_chroma_mode[mb] = mode
-                store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
+                store_chroma(out, rec_u, rec_v, x0 // SUB_WIDTH_C, y0 // SUB_HEIGHT_C)
                 cbp[mb] = luma + 16 * chroma
                 if pcm_is_cheaper(mb, has_scaling_lists, residual) or leaves_16_bits(mb, q, q_c, scaling, buffers, residual):
                     _code_pcm_instead(mb, own, x0, y0, rec, residual, intra_choice)

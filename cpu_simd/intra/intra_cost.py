@@ -17,6 +17,7 @@ from ...standard.cabac_contexts import (
     CTX_PREV_INTRA_MODE,
     CTX_REM_INTRA_MODE,
 )
+from ...standard.sample_format import MB_SAMPLES
 from ..costs.cabac_bits import CHROMA_AC, CHROMA_DC, LUMA_4x4, LUMA_AC_16x16, LUMA_DC_16x16, levels_bits
 from ..decisions.common import RD_MOST
 from ..decisions.intra import INTRA_ERROR, INTRA_TYPE_CONTEXTS
@@ -61,7 +62,7 @@ def error_16x16(source, rec, at, stride):
 def error_chroma(source, out):
     """The same of both chroma planes, in buffers of transform.py."""
     total = splat_i32x8(0)
-    for i in range(256, 384, 16):
+    for i in range(256, MB_SAMPLES, 16):
         total = add(total, _squares(load_u8x16(source, i), load_u8x16(out, i)))
     return np.int64(sum_of_lanes(total))
 

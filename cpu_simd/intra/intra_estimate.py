@@ -1,9 +1,11 @@
 """Best intra type and modes of each macroblock in a P frame and their cost, estimated from source samples in any order."""
+# Samples of 8 bits only: 64 samples a vector.
 
 import numpy as np
 
 from ...jit.kernel import closed_kernel, helper
 from ...standard.macroblock import BLOCK_TO_RASTER
+from ...standard.sample_format import SAMPLE_MIDDLE, Sample
 from ..costs.bit_costs import intra_4x4_type_bits, intra_16x16_type_bits, mode_4x4_bits
 from ..costs.cost import strip_satd
 from ..decisions.common import BITS_INTRA, INTER_IS_CHEAPER, LAMBDA, QUICK, QUIET
@@ -63,7 +65,7 @@ def _satds_4x4(source, x0, y0, mb_top, costs):
     has_left, has_top = 0xFFFF if before else 0xEEEE, 0xFFFF if mb_top else 0xFFF0
     left = add(add(widen(l0), widen(l1)), add(widen(l2), widen(l3)))
     top = add(add(widen(t0), widen(t1)), add(widen(t2), widen(t3)))
-    dc = where_bits(has_top, shift_right_s(plus(top, 2), 2), splat_u16x16(128))
+    dc = where_bits(has_top, shift_right_s(plus(top, 2), 2), splat_u16x16(SAMPLE_MIDDLE))
     dc = where_bits(has_left, shift_right_s(plus(left, 2), 2), dc)
     dc = where_bits(has_left & has_top, shift_right_s(plus(add(left, top), 4), 3), dc)
     found = mode_satds(samples, (l3, l3, l2, l1, l0, corner, t0, t1, t2, t3, t4, t5, t6, t7, t7), dc)
@@ -119,7 +121,7 @@ def _macroblock_4x4(source, x0, y0, mb_top, lam, limit, costs, modes):
 def _macroblock_8x8(source, x0, y0, mb_top, lam, limit, samples, edge, predictions, modes):
     """As _macroblock_4x4 for Intra_8x8: its cost, early exit above `limit`, modes + AS_8x8 -> modes.
 
-    samples: uint8[256], the macroblock; edge: uint8[EDGE_8x8], predictions: uint8[576], scratch.
+    samples: Sample[256], the macroblock; edge: Sample[EDGE_8x8], predictions: Sample[576], scratch.
     """
     cost = lam * (BITS_ESTIMATED_8x8 + intra_4x4_type_bits())
     for q in range(4):
@@ -192,7 +194,7 @@ def _macroblock_16x16(source, x0, y0, top, lam, limit, current, edges):
             edges[1, 1 + i] = source[y0 + i, x0 - 1]
             total += edges[1, 1 + i]
     count = 16 * left + 16 * top
-    dc = (total + (count >> 1)) // count if count else 128
+    dc = (total + (count >> 1)) // count if count else SAMPLE_MIDDLE
     bits = lam * intra_16x16_type_bits(MODE_DC)
     mode, cost = MODE_DC, min(limit, _satd_16x16(current, 32 * dc, 0, 0, limit - bits) + bits)
     if top:
@@ -243,7 +245,7 @@ def _satd_rows(current, above, edges, horizontal, limit):
 def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, row1, intra_cost, intra_modes):
     """Type and modes of the best intra prediction of each macroblock in a P slice, and its cost (not part of the standard).
 
-    source: uint8[H, W]; qp: uint8[n_mb], QP_Y; search_cost: int32[>= n_ref, n_mb, 41] of subpel_refine; slice_first_mb:
+    source: Sample[H, W]; qp: uint8[n_mb], QP_Y; search_cost: int32[>= n_ref, n_mb, 41] of subpel_refine; slice_first_mb:
     int32[mb_height]; tools: CodingTools, I_8x8 needs transform_8x8_mode and intra_8x8; [row0, row1): macroblock rows; writes
     intra_cost: int32[n_mb], SATD + lam * bits, and intra_modes: uint8[n_mb, 16], used by `intra` if mode decision chooses
     intra: sixteen Intra4x4PredModes in raster order, or AS_8x8 + Intra8x8PredMode of the quadrant of each 4x4 block, or
@@ -255,8 +257,8 @@ def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, 
     mb_width = source.shape[1] // 16
     current = np.empty(256, np.int16)
     edges = np.zeros((2, 17), np.int64)
-    edge, costs = np.zeros(EDGE_8x8, np.uint8), np.zeros(COSTS_4x4, np.int16)
-    samples, predictions = np.zeros(256, np.uint8), np.zeros(576, np.uint8)
+    edge, costs = np.zeros(EDGE_8x8, Sample), np.zeros(COSTS_4x4, np.int16)
+    samples, predictions = np.zeros(256, Sample), np.zeros(576, Sample)
     modes, modes_8x8 = np.zeros(16, np.int64), np.zeros(16, np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my = mb % mb_width, mb // mb_width

@@ -1,10 +1,12 @@
 """Intra prediction (8.3): predicted samples of every mode, in buffers of rows or blocks of sixteen samples."""
+# Samples of 8 bits only: edges as bytes of a vector.
 
 from collections import namedtuple
 
 import numpy as np
 
 from ...jit.kernel import helper
+from ...standard.sample_format import SAMPLE_MIDDLE
 from ..decisions.intra import MEAN, NEEDS_ALL, NEEDS_LEFT, NEEDS_TOP
 from ..simd.blocks import join, splat_u8x16
 from ..simd.lanes import lane_numbers, make_shuffle
@@ -31,8 +33,8 @@ Around = namedtuple("Around", (
 
 # Predicted samples of all modes; scratch.
 Predictions = namedtuple("Predictions", (
-    "samples",  # uint8[1024]
-    "edge",  # uint8[EDGE_8x8], see predict_4x4 and predict_8x8
+    "samples",  # Sample[1024]
+    "edge",  # Sample[EDGE_8x8], see predict_4x4 and predict_8x8
     "kept",  # uint8[KEPT], see keep_luma in intra_8x8.py
 ))  # fmt: skip
 
@@ -76,9 +78,9 @@ _3, _4, _5, _6, _7, _8 = (make_shuffle([_place(mode, p % 4, p // 4) for p in ran
 
 @helper
 def predict_4x4(rec, x, y, left, top, corner, above_right, wanted, edge, out):
-    """8.3.1.2: mode m of the 4x4 block at (x, y) -> out[16 * m...] (uint8[144]); returns a bit mask of the usable modes.
+    """8.3.1.2: mode m of the 4x4 block at (x, y) -> out[16 * m...] (Sample[144]); returns a bit mask of the usable modes.
 
-    wanted: bit mask of the modes to predict; edge uint8[32]: scratch, the edge from index 1 on. The output of other modes
+    wanted: bit mask of the modes to predict; edge Sample[32]: scratch, the edge from index 1 on. The output of other modes
     is undefined.
     """
     total = 0
@@ -107,7 +109,7 @@ def predict_4x4(rec, x, y, left, top, corner, above_right, wanted, edge, out):
     elif left or top:
         total = (total + 2) >> 2
     else:
-        total = 128
+        total = SAMPLE_MIDDLE
     samples, after = load_u8x16(edge, 1), load_u8x16(edge, 2)
     mean = average(samples, after)
     wide = widen(samples)
@@ -147,7 +149,7 @@ def _gradients(rec, x0, y0, half):
 
 @helper
 def _mean(rec, x, y, n, left, top, n_left):
-    """The rounded mean of n samples above (x, y) if `top` and of n_left samples to the left if `left`, or 128."""
+    """The rounded mean of n samples above (x, y) if `top` and of n_left samples to the left if `left`, or SAMPLE_MIDDLE."""
     total, count = 0, 0
     if top:
         count += n
@@ -157,12 +159,12 @@ def _mean(rec, x, y, n, left, top, n_left):
         count += n_left
         for i in range(n_left):
             total += np.int64(rec[y + i, x - 1])
-    return (total + (count >> 1)) // count if count else 128
+    return (total + (count >> 1)) // count if count else SAMPLE_MIDDLE
 
 
 @helper
 def predict_16x16(rec, x0, y0, left, top, wanted, out):
-    """8.3.3.1 - 8.3.3.4: Intra_16x16 mode m of the macroblock at (x0, y0) -> out[256 * m...] (uint8[1024]).
+    """8.3.3.1 - 8.3.3.4: Intra_16x16 mode m of the macroblock at (x0, y0) -> out[256 * m...] (Sample[1024]).
 
     wanted: bit mask of the modes to predict; all must be usable.
     """
@@ -211,7 +213,7 @@ def _chroma_dc(rec, x0, y0, left, top, out, at):
         elif use_left or use_top:
             total = (total + 2) >> 2
         else:
-            total = 128
+            total = SAMPLE_MIDDLE
         for i in range(4):
             for j in range(4):
                 out[at + 64 * by + 16 * i + 4 * bx + j] = total
@@ -228,7 +230,7 @@ def _chroma_plane(rec, x0, y0):
 
 @helper
 def predict_chroma(rec_u, rec_v, x0, y0, left, top, out):
-    """8.3.4: usable chroma mode m of the macroblock at chroma (x0, y0) -> out[128 * m...] (uint8[512]), rows Cb, Cr."""
+    """8.3.4: usable chroma mode m of the macroblock at chroma (x0, y0) -> out[128 * m...] (Sample[512]), rows Cb, Cr."""
     _chroma_dc(rec_u, x0, y0, left, top, out, 0)
     _chroma_dc(rec_v, x0, y0, left, top, out, 8)
     if left:

@@ -4,10 +4,12 @@ The samples round a block form one line, the "edge": 1..8 the left column from b
 above and above right; 0 and 26 are copies of their neighbours. Every row of a directional mode is eight consecutive elements
 of a line made of the (1, 2, 1) filter at edge samples and of the means of two.
 """
+# Samples of 8 bits only: edges as bytes of a vector.
 
 import numpy as np
 
 from ...jit.kernel import helper
+from ...standard.sample_format import SAMPLE_MIDDLE
 from ..decisions.intra import NEEDS_ALL, NEEDS_LEFT, NEEDS_TOP
 from ..simd.block_modes import join_edge, load_4_u8x8, sums_of_fours
 from ..simd.block_rows import sums_of_pairs
@@ -70,7 +72,7 @@ def _rows(line, at, step, out, to):
 
 @helper
 def load_edge_8x8(samples, x, y, left, top, above_right):
-    """8.3.2.2.1: the filtered edge of the 8x8 block at (x, y) of uint8[H, W], and predicted DC (8.3.2.2.4).
+    """8.3.2.2.1: the filtered edge of the 8x8 block at (x, y) of Sample[H, W], and predicted DC (8.3.2.2.4).
 
     left, top, above_right: which samples are available; of others the edge has any value. The corner is if both left and top
     are.
@@ -92,15 +94,15 @@ def load_edge_8x8(samples, x, y, left, top, above_right):
     total_top = sum_of_lanes(widen(_top_of(edge, edge))) if top else 0
     if left and top:
         return edge, np.int64(total_left + total_top + 8 >> 4)
-    return edge, np.int64(total_left + total_top + 4 >> 3 if left or top else 128)
+    return edge, np.int64(total_left + total_top + 4 >> 3 if left or top else SAMPLE_MIDDLE)
 
 
 @helper
 def predict_8x8(samples, x, y, left, top, above_right, wanted, edge, out):
-    """8.3.2.2: mode m of the 8x8 block at (x, y) -> out[64 * m...] (uint8[576]), rows of eight; returns the usable modes.
+    """8.3.2.2: mode m of the 8x8 block at (x, y) -> out[64 * m...] (Sample[576]), rows of eight; returns the usable modes.
 
-    samples: uint8[H, W]; left, top, above_right: see load_edge_8x8; wanted: bit mask of the modes to predict, the output of
-    others is undefined; edge: uint8[EDGE_8x8], scratch.
+    samples: Sample[H, W]; left, top, above_right: see load_edge_8x8; wanted: bit mask of the modes to predict, the output of
+    others is undefined; edge: Sample[EDGE_8x8], scratch.
     """
     usable = 1 << 2 | (NEEDS_LEFT if left else 0) | (NEEDS_TOP if top else 0) | (NEEDS_ALL if left and top else 0)
     line, dc = load_edge_8x8(samples, x, y, left, top, above_right)

@@ -3,10 +3,12 @@
 Not part of the standard. A sample of plane G is the mean of 2x2 source samples; those of b, h and j are the same a source
 sample to the right, below, and both. So the sample at (x, y) / 2 of the half-size frame is the mean at (x, y) of the source.
 """
+# Samples of 8 bits only: pairs of bytes.
 
 import numpy as np
 
 from ...jit.kernel import closed_kernel, helper
+from ...standard.sample_format import Sample
 from ..bundles import HalfSize
 from ..decisions.lookahead import LOOK_PAD
 from ..layout import COARSE_PAD
@@ -20,9 +22,9 @@ _even, _odd = (make_shuffle([*range(first, 32, 2)]) for first in (0, 1))
 
 def half_size_arrays(mb_width: int, mb_height: int) -> HalfSize:
     """Arrays for a frame of so many macroblocks."""
-    planes = np.empty((4, 8 * mb_height + 2 * LOOK_PAD, 8 * mb_width + 2 * LOOK_PAD), np.uint8)
-    coarse = np.empty((4 * mb_height + 2 * COARSE_PAD, 4 * mb_width + 2 * COARSE_PAD), np.uint8)
-    return HalfSize(planes, coarse, np.empty((mb_height, mb_width), np.uint8))
+    planes = np.empty((4, 8 * mb_height + 2 * LOOK_PAD, 8 * mb_width + 2 * LOOK_PAD), Sample)
+    coarse = np.empty((4 * mb_height + 2 * COARSE_PAD, 4 * mb_width + 2 * COARSE_PAD), Sample)
+    return HalfSize(planes, coarse, np.empty((mb_height, mb_width), Sample))
 
 
 @helper
@@ -74,7 +76,7 @@ def _extend(plane, pad, y0, y1):
 
 @closed_kernel
 def half_size(luma, row0, row1, out):
-    """Not part of the standard: the half-size frame of source luma, uint8[H, W] of display size -> out, HalfSize.
+    """Not part of the standard: the half-size frame of source luma, Sample[H, W] of display size -> out, HalfSize.
 
     Writes macroblock rows [row0, row1); the first and the last write the rows of the borders too. Rounding is that of means
     of two, first vertically. The frame continues beyond its right and lower edges up to whole macroblocks.
@@ -82,7 +84,7 @@ def half_size(luma, row0, row1, out):
     planes, coarse, tiny = out
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
     width = stride - 2 * LOOK_PAD
-    upper, lower = np.empty(2 * width + _ROW_SLACK, np.uint8), np.empty(2 * width + _ROW_SLACK, np.uint8)
+    upper, lower = np.empty(2 * width + _ROW_SLACK, Sample), np.empty(2 * width + _ROW_SLACK, Sample)
     for y in range(8 * row0, 8 * row1):
         at = (LOOK_PAD + y) * stride + LOOK_PAD
         _mean_row(luma, 2 * y, upper)

@@ -3,10 +3,12 @@
 Not part of the standard. A macroblock is a block of 8x8 samples of half-size planes (half_size.py). Vectors are in source
 samples, which are half samples there. Costs are SATD + bits: a lambda of 1.
 """
+# Samples of 8 bits only: 64 samples a vector.
 
 import numpy as np
 
 from ...jit.kernel import closed_kernel, helper, quick_kernel
+from ...standard.sample_format import SAMPLE_MAX, Sample
 from ..costs.bit_costs import mvd_bits
 from ..costs.block_costs import Layers, fill_8x8_layers, satds_8x8
 from ..costs.cost import strip_satd
@@ -112,7 +114,7 @@ def lookahead_camera(current, reference, camera):
     width and height; the first on a tie, rows from above, with no motion before all.
     """
     height, width = current.tiny.shape
-    means = np.empty((2, height * width + MEANS_SLACK), np.uint8)
+    means = np.empty((2, height * width + MEANS_SLACK), Sample)
     for my in range(height):
         for mx in range(width):
             means[0, my * width + mx], means[1, my * width + mx] = current.tiny[my, mx], reference.tiny[my, mx]
@@ -263,7 +265,7 @@ def _predict_plane(plane, x, y, out, to):
     b, c = (34 * across + 32) >> 6, (34 * down + 32) >> 6
     for v in range(8):
         for u in range(8):
-            out[to + 8 * v + u] = min(255, max(0, (a + b * (u - 3) + c * (v - 3) + 16) >> 5))
+            out[to + 8 * v + u] = min(SAMPLE_MAX, max(0, (a + b * (u - 3) + c * (v - 3) + 16) >> 5))
 
 
 @closed_kernel
@@ -275,7 +277,7 @@ def lookahead_intra(current, row0, row1, cost):
     plane = current.planes[0]
     stride = plane.shape[1]
     mb_width = current.tiny.shape[1]
-    edge, out = np.empty(EDGE_8x8, np.uint8), np.empty(640, np.uint8)
+    edge, out = np.empty(EDGE_8x8, Sample), np.empty(640, Sample)
     layers, sums = Layers(aligned(0), aligned(512).view(np.int16)), np.empty(16, np.int32)
     for mb in range(row0 * mb_width, row1 * mb_width):
         x, y = LOOK_PAD + 8 * (mb % mb_width), LOOK_PAD + 8 * (mb // mb_width)

@@ -3,12 +3,14 @@
 Edges of neighbouring rows that affect the band are filtered too, in scratch: all vertical edges, horizontal edges 2 and 3
 of the macroblocks above, 0 and 1 of those below. The result is exact, so bands do not wait for each other.
 """
+# Samples of 8 bits only: transposes of bytes.
 
 import numpy as np
 
 from ...jit.intrinsics import inlined
 from ...jit.kernel import closed_kernel, helper
 from ...standard.macroblock import I_PCM, LAST_INTRA
+from ...standard.sample_format import MB_HEIGHT_C, MB_WIDTH_C, SUB_HEIGHT_C, SUB_WIDTH_C, Sample
 from ...standard.tables import ALPHA, BETA, QP_CHROMA, TC0
 from ..bundles import Planes
 from ..simd.blocks import (
@@ -310,7 +312,7 @@ def _filter_macroblock(
     alpha_offset, beta_offset = deblocking.alpha_offset, deblocking.beta_offset
     qp_q = np.int64(qp[mb]) if mb_type[mb] != I_PCM else 0
     chroma_q = np.int64(QP_CHROMA[min(51, max(0, qp_q + chroma_qp_offset))])
-    half = stride // 2
+    half = stride // SUB_WIDTH_C
     for direction in range(2):
         vertical = direction == 0
         for edge in range(0 if vertical else edge0, 4 if vertical else edge1):
@@ -372,10 +374,11 @@ def deblock(rec, strength_data, quantiser, deblocking, slice_first_mb, row0, row
     y0 = max(0, 16 * (row0 - 1))
     y1 = min(height, 16 * (row1 + 1))
     size = (y1 - y0) * width
-    planes = Planes(np.empty(size, np.uint8), np.empty(size // 4, np.uint8), np.empty(size // 4, np.uint8))
+    size_c = size // (SUB_WIDTH_C * SUB_HEIGHT_C)
+    planes = Planes(np.empty(size, Sample), np.empty(size_c, Sample), np.empty(size_c, Sample))
     _copy(rec.y, y0, planes.y)
-    _copy(rec.u, y0 // 2, planes.u)
-    _copy(rec.v, y0 // 2, planes.v)
+    _copy(rec.u, y0 // SUB_HEIGHT_C, planes.u)
+    _copy(rec.v, y0 // SUB_HEIGHT_C, planes.v)
     bs = np.zeros(32, np.uint8)
     for my in range(max(0, row0 - 1), min(mb_height, row1 + 1)):
         if disable_idc == 1:
@@ -387,10 +390,11 @@ def deblock(rec, strength_data, quantiser, deblocking, slice_first_mb, row0, row
             top = my > 0 and (disable_idc == 0 or mb - mb_width >= slice_first_mb[my])
             strengths(mb, mb_width, strength_data, mx > 0, top, bs)
             at_y = (16 * my - y0) * width + 16 * mx
-            at_c = (8 * my - y0 // 2) * (width // 2) + 8 * mx
+            at_c = (MB_HEIGHT_C * my - y0 // SUB_HEIGHT_C) * (width // SUB_WIDTH_C) + MB_WIDTH_C * mx
             _filter_macroblock(
                 planes, at_y, at_c, width, edge0, edge1, mb, mb_width, mb_type, quantiser, deblocking, bs
             )
     _copy_back(planes.y, y0, 16 * row0, 16 * row1, width, out.y)
-    _copy_back(planes.u, y0 // 2, 8 * row0, 8 * row1, width // 2, out.u)
-    _copy_back(planes.v, y0 // 2, 8 * row0, 8 * row1, width // 2, out.v)
+    y0, first, end = y0 // SUB_HEIGHT_C, MB_HEIGHT_C * row0, MB_HEIGHT_C * row1
+    _copy_back(planes.u, y0, first, end, width // SUB_WIDTH_C, out.u)
+    _copy_back(planes.v, y0, first, end, width // SUB_WIDTH_C, out.v)

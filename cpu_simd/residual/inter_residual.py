@@ -4,6 +4,7 @@ import numpy as np
 
 from ...jit.kernel import closed_kernel, helper
 from ...standard.macroblock import B_SKIP, I_PCM, LAST_INTRA, P_SKIP, RASTER_TO_BLOCK
+from ...standard.sample_format import MB_SAMPLES, SUB_HEIGHT_C, SUB_WIDTH_C, Sample
 from ..costs.cabac_bits import B_SLICE, P_SLICE, LUMA_4x4
 from ..decisions.quantise import (
     CHOICE_NEAR,
@@ -213,7 +214,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     rec_y, rec_u, rec_v = rec
     cbp = residual.cbp
     mb_width = source.y.shape[1] // 16
-    own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
+    own, predicted, out = np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample)
     quantised, scratch, dc = np.zeros(BUFFER, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
@@ -234,7 +235,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
             clear_levels(mb, residual)
             cbp[mb] = 0
             store_luma(predicted, rec_y, x0, y0)
-            store_chroma(predicted, rec_u, rec_v, x0 // 2, y0 // 2)
+            store_chroma(predicted, rec_u, rec_v, x0 // SUB_WIDTH_C, y0 // SUB_HEIGHT_C)
             continue
         if (tools.cabac or tools.transform_8x8_mode) and q != bits_qp:
             known = table_of_qp(bits, B_SLICE if references.n_ref1 else P_SLICE, q, kept, known)
@@ -243,7 +244,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
         q_c = chroma_qp(q, chroma_qp_offset)
         cbp[mb] = code_inter(mb, buffers, q, q_c, may_be_8x8, rounding, residual)
         store_luma(out, rec_y, x0, y0)
-        store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
+        store_chroma(out, rec_u, rec_v, x0 // SUB_WIDTH_C, y0 // SUB_HEIGHT_C)
         if cbp[mb] == 0:
             continue
         if pcm_is_cheaper(mb, has_scaling_lists, residual) or leaves_16_bits(mb, q, q_c, scaling, buffers, residual):

@@ -7,6 +7,7 @@ import numpy as np
 from ...jit.kernel import helper
 from ...standard.cavlc import MAX_LEVEL
 from ...standard.macroblock import I_PCM, RASTER_TO_BLOCK
+from ...standard.sample_format import MB_HEIGHT_C, MB_SAMPLES, SUB_HEIGHT_C, SUB_WIDTH_C
 from ..costs.cabac_bits import CHROMA_AC, CHROMA_DC, LUMA_4x4
 from ..decisions.quantise import FEW_LEVELS, PCM_BITS
 from ..layout import CB_DC, LUMA_DC, N_LEVEL_BLOCKS
@@ -32,9 +33,9 @@ from .transform_8x8 import quantise_kept_8x8
 
 # Samples and coefficients of the macroblock that is coded, as transform.py has them; scratch.
 Buffers = namedtuple("Buffers", (
-    "source",  # uint8[384]
-    "predicted",  # uint8[384]
-    "out",  # uint8[384], the reconstruction
+    "source",  # Sample[MB_SAMPLES]
+    "predicted",  # Sample[MB_SAMPLES]
+    "out",  # Sample[MB_SAMPLES], the reconstruction
     "quantised",  # int16[BUFFER]
     "dc",  # int32[96]
     "values",  # int64[16]
@@ -130,21 +131,21 @@ def quantise_chosen_8x8(buffers, qp, rounding):
 
 @helper
 def load_macroblock(planes, x0, y0, out):
-    """The samples of the macroblock at luma (x0, y0) -> out uint8[384], 24 rows of sixteen (transform.py)."""
+    """The samples of the macroblock at luma (x0, y0) -> out Sample[MB_SAMPLES], 24 rows of sixteen (transform.py)."""
     src_y, src_u, src_v = planes
     width = src_y.shape[1]
-    half = width // 2
+    stride = width // SUB_WIDTH_C
     at = y0 * width + x0
     for i in range(16):
         store(out, 16 * i, load_u8x16(src_y, at + i * width))
-    at = (y0 // 2) * half + x0 // 2
-    for i in range(8):
-        store(out, 256 + 16 * i, join(load_u8x8(src_u, at + i * half), load_u8x8(src_v, at + i * half)))
+    at = (y0 // SUB_HEIGHT_C) * stride + x0 // SUB_WIDTH_C
+    for i in range(MB_HEIGHT_C):
+        store(out, 256 + 16 * i, join(load_u8x8(src_u, at + i * stride), load_u8x8(src_v, at + i * stride)))
 
 
 @helper
 def store_luma(samples, rec_y, x0, y0):
-    """The luma of a buffer uint8[384] -> the plane at (x0, y0)."""
+    """The luma of a buffer Sample[MB_SAMPLES] -> the plane at (x0, y0)."""
     width = rec_y.shape[1]
     for i in range(16):
         store(rec_y, (y0 + i) * width + x0, load_u8x16(samples, 16 * i))
@@ -152,9 +153,9 @@ def store_luma(samples, rec_y, x0, y0):
 
 @helper
 def store_chroma(samples, rec_u, rec_v, x0, y0):
-    """The chroma of a buffer uint8[384] -> both planes at chroma (x0, y0)."""
+    """The chroma of a buffer Sample[MB_SAMPLES] -> both planes at chroma (x0, y0)."""
     width = rec_u.shape[1]
-    for i in range(8):
+    for i in range(MB_HEIGHT_C):
         row = load_u8x16(samples, 256 + 16 * i)
         store(rec_u, (y0 + i) * width + x0, low_8(row))
         store(rec_v, (y0 + i) * width + x0, high_8(row))
@@ -252,7 +253,7 @@ def code_chroma(buffers, qp_c, rounding, threshold, mb, residual):
         coded = quantise_chosen(buffers, 4, 6, CHROMA_AC, qp_c, True, rounding)
         any_ac = coded != 0 and _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff)
     if not any_ac and not any_dc:
-        for i in range(256, 384, 16):
+        for i in range(256, MB_SAMPLES, 16):
             store(out, i, load_u8x16(predicted, i))
         return 0
     scale_chroma_dc(values, 0, qp_c, scaling)
@@ -385,9 +386,9 @@ def pcm_is_cheaper(mb, has_scaling_lists, residual):
 
 @helper
 def code_pcm(mb, source, x0, y0, rec, residual):
-    """7.3.5: I_PCM: copies the source (uint8[384]) to the reconstruction, clears levels, sets total_coeff to 16."""
+    """7.3.5: I_PCM: copies the source (Sample[MB_SAMPLES]) to the reconstruction, clears levels, sets total_coeff to 16."""
     store_luma(source, rec.y, x0, y0)
-    store_chroma(source, rec.u, rec.v, x0 // 2, y0 // 2)
+    store_chroma(source, rec.u, rec.v, x0 // SUB_WIDTH_C, y0 // SUB_HEIGHT_C)
     clear_levels(mb, residual)
     for k in range(24):
         residual.total_coeff[mb, k] = 16

@@ -3,6 +3,7 @@
 A macroblock's samples and levels lie in flat buffers of 24 rows of sixteen: 16 rows of luma, then 8 rows that hold Cb
 in columns 0..7 and Cr in 8..15. Four rows are a "strip" of four 4x4 blocks: strips 0..3 are luma, 4 and 5 chroma.
 """
+# Samples of 8 bits only: coefficients of 16 bits.
 
 from collections import namedtuple
 
@@ -187,7 +188,7 @@ def may_have_levels(most, shift, dead_zone):
 
 @helper
 def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, with_ratios, scaling, levels, dc):
-    """Forward transform and quantisation of strips [strip0, strip1): source, predicted uint8[384] -> levels int16[768].
+    """Transform and quantisation of strips [strip0, strip1): source, predicted Sample[MB_SAMPLES] -> levels int16[768].
 
     The strips are all of luma or all of chroma. ac_only: 1 leaves the DC coefficients out (levels 0); dc int32[96] receives
     them, strip * 16 + 4 * block. with_ratios: whether levels receives |coefficient| / step, from element RATIOS on. Returns a
@@ -315,7 +316,7 @@ def _reconstruct_by_lists(levels, dc, predicted, strip0, strip1, qp, scaling, ou
 
 @helper
 def reconstruct_strips(levels, dc, predicted, strip0, strip1, qp, scaling, out):
-    """8.5.12, 8.5.14: scaling, inverse transform, reconstruction of strips [strip0, strip1) into out uint8[384].
+    """8.5.12, 8.5.14: scaling, inverse transform, reconstruction of strips [strip0, strip1) into out Sample[MB_SAMPLES].
 
     The strips are all of luma or all of chroma. levels int16[384]; dc int32[96]: scaled DC values to be added at strip * 16 +
     4 * block, all else 0. Returns whether any residual sample is beyond MOST_RESIDUAL.

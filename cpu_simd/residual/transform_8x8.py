@@ -6,6 +6,7 @@ one transposition between.
 
 Vectors have sixteen lanes, two quadrants, or eight, one of them.
 """
+# Samples of 8 bits only: coefficients of 16 bits.
 
 import numpy as np
 
@@ -164,7 +165,7 @@ def _store_pair(coefficients, at, qp, dead_zone, with_ratios, scaling, levels):
 
 @helper
 def quantise_8x8(source, predicted, qp, dead_zone, scaling, levels):
-    """Forward transform and quantisation of a macroblock's luma: source, predicted uint8[384] -> levels int16[768].
+    """Forward transform and quantisation of a macroblock's luma: source, predicted Sample[MB_SAMPLES] -> levels int16[768].
 
     From element RATIOS on, levels receives |coefficient| / step. Returns a bit mask of the quadrants with levels.
     """
@@ -262,7 +263,7 @@ def _store_row(residual, at, predicted, out):
 
 @helper
 def reconstruct_8x8(levels, predicted, qp, scaling, out):
-    """8.5.13, 8.5.14: scaling, inverse transform, reconstruction of a macroblock's luma, int16[256] -> out uint8[384].
+    """8.5.13, 8.5.14: scaling, inverse transform, reconstruction of a macroblock's luma, int16[256] -> out Sample[>= 256].
 
     Returns whether any residual sample is beyond MOST_RESIDUAL.
     """

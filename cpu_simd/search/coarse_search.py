@@ -1,4 +1,5 @@
 """Best vector of each macroblock in a coarse frame, by SADs of 4x4 coarse samples that four macroblocks share."""
+# Samples of 8 bits only: differences of bytes.
 
 from collections import namedtuple
 

@@ -1,4 +1,5 @@
 """Full integer motion search of all 41 partitions of every macroblock, with reuse of the SADs of the 4x4 blocks."""
+# Samples of 8 bits only: differences of bytes, SADs of 16 bits.
 
 from collections import namedtuple
 
@@ -422,7 +423,7 @@ def full_search(
 ):  # fmt: skip
     """Integer full search with motion cost (not part of the standard).
 
-    source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad], sample (0, 0) of the frame at [pad, pad]; start: SearchStart;
+    source: Sample[H, W]; reference: Sample[H+2*pad, W+2*pad], sample (0, 0) of the frame at [pad, pad]; start: SearchStart;
     qp: uint8[n_mb], QP_Y; merange: 4..64; [row0, row1): macroblock rows. Writes search_result: SearchResult. Candidates: dx,
     dy in [-merange, merange-1] round the centre; the lowest min(65535, SAD + lam // 2 * bits) wins, on a tie the first in
     raster order (dy outer). The window round the centre (at least 12 samples) must lie in the padded reference.

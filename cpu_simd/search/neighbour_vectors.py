@@ -201,7 +201,7 @@ def neighbour_vectors(
 ):  # fmt: skip
     """First round (not part of the standard): vectors by those of the neighbours, between subpel_refine and decisions.
 
-    source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; qp: uint8[n_mb], QP_Y; max_mv_y: limit of
+    source: Sample[H, W]; luma: Sample[4, H+2*pad, W+2*pad], planes G, b, h, j; qp: uint8[n_mb], QP_Y; max_mv_y: limit of
     vertical vectors in luma samples; [row0, row1): macroblock rows. In place: predictor, int16[n_mb, 2]; found, SearchResult.
 
     The predictor becomes that of the neighbours' undivided macroblocks, with which all costs are taken. Then every partition

@@ -1,4 +1,5 @@
 """Integer motion search along patterns: diamond, hexagon, uneven multi-hexagon, for all 41 partitions at once."""
+# Samples of 8 bits only: differences of bytes, SADs of 16 bits.
 
 from collections import namedtuple
 
@@ -6,6 +7,7 @@ import numpy as np
 
 from ...jit.address_calls import Prepared
 from ...jit.kernel import closed_kernel, helper
+from ...standard.sample_format import Sample
 from ..decisions.common import COST_NOT_REFINED, LAMBDA, QUICK, QUIET
 from ..decisions.search import (
     ALL_PARTITIONS,
@@ -34,8 +36,8 @@ _even_rows, _odd_rows = make_shuffle([0, 4, 1, 5]), make_shuffle([8, 12, 9, 13])
 
 # What the candidates of a macroblock are compared with.
 Looking = namedtuple("Looking", (
-    "arranged",  # uint8[256], source samples: see step_search.arrange, or in raster order where 8x8 is the least size
-    "reference",  # uint8[H + 2 pad, W + 2 pad]
+    "arranged",  # Sample[256], source samples: see step_search.arrange, or in raster order where 8x8 is the least size
+    "reference",  # Sample[H + 2 pad, W + 2 pad]
     "corner",  # offset of candidate (0, 0)
     "size",  # candidates a side
     "costs",  # Costs of the window
@@ -173,7 +175,7 @@ def _search_rows(source, reference, pad, start, qp, pattern, row0, row1, search_
     x_bits, y_bits = np.empty(128, np.int64), np.empty(128, np.int64)
     costs = Costs(np.empty(128, np.int64), np.empty(128, np.int64))
     smallest = Smallest(np.empty(48, np.uint16), np.empty(48, np.uint16))
-    arranged = np.empty(256, np.uint8)
+    arranged = np.empty(256, Sample)
     for mb in range(row0 * mb_width, row1 * mb_width):
         lam = LAMBDA[qp[mb]]
         weight = search_weight(lam)

@@ -1,10 +1,12 @@
 """Centre of each macroblock's search window, from data available before the frame is coded."""
+# Samples of 8 bits only: differences of bytes.
 
 import numpy as np
 
 from ...jit.address_calls import Prepared
 from ...jit.intrinsics import inlined
 from ...jit.kernel import closed_kernel, helper
+from ...standard.sample_format import Sample
 from ..costs.bit_costs import mvd_bits
 from ..costs.block_costs import load_layers, octets_of
 from ..decisions.common import LAMBDA
@@ -96,7 +98,7 @@ def _subsample(plane, x0, y0, row0, row1, coarse):
 def subsample(source, reference, pad, row0, row1, coarse):
     """Coarse frames for search_centre (not part of the standard): means of 4x4 samples, with borders.
 
-    source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad]; [row0, row1): macroblock rows; coarse: the bundle.
+    source: Sample[H, W]; reference: Sample[H+2*pad, W+2*pad]; [row0, row1): macroblock rows; coarse: the bundle.
     """
     return [
         (_subsample, (source, 0, 0, row0, row1, coarse.source)),
@@ -127,7 +129,7 @@ def clamp(value, low, high):
 
 @helper
 def whole_motion(here, there, height, width):
-    """Motion between two frames of means, uint8[height * width + MEANS_SLACK]: the least mean difference of what both share.
+    """Motion between two frames of means, Sample[height * width + MEANS_SLACK]: the least mean difference of what both share.
 
     That is at least half the width and height; on a tie the first, rows from above, no motion before all. Returns (x, y).
     """
@@ -163,7 +165,7 @@ def camera(coarse, camera):
     coarse: the bundle, from subsample; camera (out): int16[2], coarse samples, a multiple of a macroblock's.
     """
     height, width = coarse.source.shape[0] // 4 - COARSE_PAD // 2, coarse.source.shape[1] // 4 - COARSE_PAD // 2
-    means = np.empty((2, height * width + MEANS_SLACK), np.uint8)
+    means = np.empty((2, height * width + MEANS_SLACK), Sample)
     for my in range(height):
         for mx in range(width):
             means[0, my * width + mx] = mean_of_16(coarse.source, COARSE_PAD + 4 * mx, COARSE_PAD + 4 * my)
@@ -176,8 +178,8 @@ def camera(coarse, camera):
 def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_y, row0, row1, start):
     """Centre of the search window and predictor of the search for each macroblock (not part of the standard).
 
-    source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad]; bundles: Coarse from subsample, PreviousMotion; qp: uint8[n_mb],
-    QP_Y; max_mv_y: limit of vertical vectors in luma samples. [row0, row1): macroblock rows. Writes the SearchStart.
+    source: Sample[H, W]; reference: Sample[H+2*pad, W+2*pad]; bundles: Coarse from subsample, PreviousMotion; qp:
+    uint8[n_mb], QP_Y; max_mv_y: limit of vertical vectors, luma samples; [row0, row1): macroblock rows. Writes SearchStart.
 
     The candidates are zero, the co-located vector of the previous frame, and the best vector of a search on the coarse
     frames around the motion of the whole frame, with its eight neighbours two samples away; the lowest SAD + lam * bits

@@ -1,4 +1,5 @@
 """How full_search lays the candidates of a window into vectors: their samples, their motion costs, and which is which."""
+# Samples of 8 bits only: samples as bytes of a vector.
 
 from collections import namedtuple
 
@@ -30,7 +31,7 @@ def first_column(g, across, size):
 
 @helper
 def arrange_windows(reference, at, shape, windows, native, like):
-    """Arranges the rows of the window at reference[at] for each group of columns: uint8[groups * height * WINDOW].
+    """Arranges the rows of the window at reference[at] for each group of columns: Sample[groups * height * WINDOW].
 
     Each row is part of sixteen rows of candidates. shape: Shape.
     """

@@ -1,9 +1,11 @@
 """Integer motion search in steps: ever finer grids of candidates round the best so far, for all 41 partitions at once."""
+# Samples of 8 bits only: differences of bytes, SADs of 16 bits.
 
 import numpy as np
 
 from ...jit.address_calls import Prepared
 from ...jit.kernel import closed_kernel, helper
+from ...standard.sample_format import Sample
 from ..decisions.common import LAMBDA
 from ..layout import PARTITIONS
 from ..simd.blocks import join
@@ -43,7 +45,7 @@ _whole_a, _whole_b = make_shuffle([0] * 8), make_shuffle([1] * 8)
 
 @helper
 def arrange(source, at, stride, arranged):
-    """Arranges the 16x16 samples at an offset for octet_sads. arranged: uint8[4, 2, 32], [band, columns, sample]."""
+    """Arranges the 16x16 samples at an offset for octet_sads. arranged: Sample[4, 2, 32], [band, columns, sample]."""
     for band in range(4):
         row = at + 4 * band * stride
         a = load_2_u8x16(source, row, row + 2 * stride)
@@ -142,7 +144,7 @@ def _search_rows(source, reference, pad, start, qp, merange, grid, row0, row1, s
     y_cost = np.empty(128, np.int64)
     x_bits = np.empty(128, np.int64)
     y_bits = np.empty(128, np.int64)
-    arranged = np.empty((4, 2, 32), np.uint8)
+    arranged = np.empty((4, 2, 32), Sample)
     best = np.empty(48, np.uint16)
     position = np.empty(48, np.uint16)
     smallest_of, costs = Smallest(best, position), Costs(x_cost, y_cost)

@@ -303,7 +303,7 @@ def _refine_rows(
 def subpel_refine(source, luma, pad, predictor, qp, subme, row0, row1, search_result, partition_mask=ALL_PARTITIONS):
     """Refines the integer vectors of full_search to half, then quarter samples (not part of the standard).
 
-    source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; predictor: int16[n_mb, 2]; qp: uint8[n_mb],
+    source: Sample[H, W]; luma: Sample[4, H+2*pad, W+2*pad], planes G, b, h, j; predictor: int16[n_mb, 2]; qp: uint8[n_mb],
     QP_Y; [row0, row1): macroblock rows; search_result: SearchResult, in place. Each step tests the vector and its eight
     neighbours, at a distance of two quarters, then one; cost becomes distortion (SAD or SATD, see _SUBME) + lam * bits of the
     vector difference. partition_mask: sizes wanted (see ALL_PARTITIONS); others, up to subme 4 those that REFINE_MARGIN_*

@@ -3,6 +3,7 @@
 Of 4x4 blocks, raster order, each has a lane: samples are tuples of vectors, one of the blocks' samples each, so that
 transforms and predictions move nothing across lanes. Of an 8x8 block each 128 bits have a row of another mode's prediction.
 """
+# Samples of 8 bits only: 64 samples a vector.
 
 from ...jit.intrinsics import cgutils, intrinsic, ir, types
 from .block_rows import u8x64

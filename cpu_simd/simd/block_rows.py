@@ -4,6 +4,7 @@ A "layer" r is row r of the blocks: rows r, 4 + r, 8 + r, 12 + r of the macroblo
 a block's row stay in neighbouring lanes, and blocks come out in raster order. Four blocks of 8x8 samples, with their 4x4
 blocks in raster order, lie alike: each 128 bits hold rows r and 4 + r of one.
 """
+# Samples of 8 bits only: 64 samples a vector, products of bytes.
 
 from ...jit.intrinsics import intrinsic, ir, types
 from .vector import (

@@ -3,6 +3,7 @@
 Two layouts of sixteen lanes occur: a "block", the samples of one 4x4 block in raster order, and a "row", one row of
 four adjacent blocks. Transforms along rows work on both, transforms along columns on blocks.
 """
+# Samples of 8 bits only: transposes of bytes.
 
 from ...jit.intrinsics import cgutils, intrinsic, ir, types
 from ...standard.tables import ZIGZAG_4x4

@@ -1,4 +1,5 @@
 """SIMD operations of the motion search: sums of absolute differences, minima with positions."""
+# Samples of 8 bits only: differences of bytes (mpsadbw, psadbw).
 
 from ...jit.intrinsics import intrinsic, ir, types
 from .vector import (

@@ -9,6 +9,7 @@ H264LITE_SIMD=portable selects the portable path (PORTABLE below) for the search
 NUMBA_CPU_NAME=generic compiles everything for the baseline processor of the architecture, without either. All results are
 the same.
 """
+# Samples of 8 bits only: u8 lanes are samples; a `load_u8...` is where a kernel takes them.
 
 import errno
 import os

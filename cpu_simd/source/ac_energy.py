@@ -1,6 +1,7 @@
 """AC energy of the macroblocks of a source frame, for adaptive quantisation; not part of the standard."""
 
 from ...jit.kernel import closed_kernel, helper
+from ...standard.sample_format import MB_HEIGHT_C, MB_WIDTH_C
 from ..simd.blocks import join
 from ..simd.lanes import squares_of_pairs, sum_of_lanes, sums_of_4
 from ..simd.vector import add, load_u8x8, load_u8x16, splat_i32x8, splat_u16x16, widen
@@ -38,7 +39,7 @@ def energies(source, row0, row1, energy):
     for my in range(row0, row1):
         for mx in range(mb_width):
             luma = _luma(source.y, 16 * mx, 16 * my)
-            energy[my * mb_width + mx] = luma + _chroma(source.u, source.v, 8 * mx, 8 * my)
+            energy[my * mb_width + mx] = luma + _chroma(source.u, source.v, MB_WIDTH_C * mx, MB_HEIGHT_C * my)
 
 
 @closed_kernel

@@ -4,12 +4,14 @@ cuda_src/source/convert.py.
 Formulas and roundings are in the docstring of cuda_src/source/convert.py; both devices give the same samples. Each row is
 first gathered to contiguous colours of 8 bits, from which luma and chroma are computed.
 """
+# Samples of 8 bits only: colours of 8 bits.
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...jit.kernel import closed_kernel, helper
+from ...standard.sample_format import SAMPLE_MIDDLE, Sample
 from ..layout import KINDS
 
 UINT8, FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = KINDS
@@ -70,7 +72,7 @@ def _quantise(values, low, scale, width, out):
         outside |= not (scaled >= LEAST_SAMPLE and scaled <= MOST_SAMPLE)
         scaled = scaled if scaled > np.float32(0) else np.float32(0)
         scaled = scaled if scaled < np.float32(255) else np.float32(255)
-        out[x] = np.uint8(np.int32(scaled + np.float32(0.5)))
+        out[x] = Sample(np.int32(scaled + np.float32(0.5)))
     return outside
 
 
@@ -99,7 +101,7 @@ def _luma(colours, width, out):
     r, g, b = colours[0], colours[1], colours[2]
     for x in range(width):
         weighted = np.int32(11966) * np.int32(r[x]) + np.int32(40254) * np.int32(g[x]) + np.int32(4064) * np.int32(b[x])
-        out[x] = np.uint8((weighted + np.int32((16 << 16) + (1 << 15))) >> np.int32(16))
+        out[x] = Sample((weighted + np.int32((16 << 16) + (1 << 15))) >> np.int32(16))
 
 
 @helper
@@ -113,8 +115,8 @@ def _chroma(upper, lower, width, u, v):
         blue = np.int32(b[2 * x]) + np.int32(b[2 * x + 1]) + np.int32(b1[2 * x]) + np.int32(b1[2 * x + 1])
         cb = np.int32(-6596) * red - np.int32(22188) * green + np.int32(28784) * blue
         cr = np.int32(28784) * red - np.int32(26145) * green - np.int32(2639) * blue
-        u[x] = np.uint8((cb + np.int32((128 << 18) + (1 << 17))) >> np.int32(18))
-        v[x] = np.uint8((cr + np.int32((128 << 18) + (1 << 17))) >> np.int32(18))
+        u[x] = Sample((cb + np.int32((SAMPLE_MIDDLE << 18) + (1 << 17))) >> np.int32(18))
+        v[x] = Sample((cr + np.int32((SAMPLE_MIDDLE << 18) + (1 << 17))) >> np.int32(18))
 
 
 @helper

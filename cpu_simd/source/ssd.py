@@ -30,7 +30,7 @@ def _line(source, decoded, border, y, width, lanes):
 def ssd(source, decoded, border, height, width, unit, row0, row1, errors):
     """Not part of the standard: sum of squared differences of one plane, by macroblock row.
 
-    source uint8[h, w]; decoded uint8[h + 2 border, w + 2 border]; height, width of the display area in samples of this
+    source Sample[h, w]; decoded Sample[h + 2 border, w + 2 border]; height, width of the display area in samples of this
     plane; unit samples a macroblock row (16 luma, 8 chroma); errors int64[mb_height] out.
     """
     lanes = np.empty(8, np.int32)

@@ -1,4 +1,5 @@
 // Prediction of one 4x4 block in a thread at any vector: its distortion, and the worth of its levels.
+// Samples of 8 bits only: words of four samples.
 #pragma once
 #include "decisions/quantise.cuh"
 #include "residual/transform.cuh"
@@ -60,7 +61,7 @@ DEVICE Limits limits_of(int qp) {
 }
 
 // The prediction of block k, at `at` in the integer samples, at vector (x, y), and its distortion
-DEVICE unsigned predicted(const Source &source, int k, const uint8_t *luma, unsigned plane_size, int stride, int at, int x, int y, bool satd,
+DEVICE unsigned predicted(const Source &source, int k, const Sample *luma, unsigned plane_size, int stride, int at, int x, int y, bool satd,
                           unsigned *p) {
   // from immediate operands: table reads at different vectors would be serialised over lanes
   const unsigned first = y & 1 ? QUARTER_SAMPLE_PAIRS_1 : QUARTER_SAMPLE_PAIRS_0, second = y & 1 ? QUARTER_SAMPLE_PAIRS_3 : QUARTER_SAMPLE_PAIRS_2;

@@ -2,6 +2,7 @@
 //
 // One warp a macroblock. A lane each finds the best entry of a partition in one list; then the lower and the upper lanes measure a
 // pair of vectors each, a lane a 4x4 block, and keep the best for the four partitions from 8x8 on that hold the block.
+// Samples of 8 bits only: words of four samples.
 #include "decide/bipredict_launch.cuh"
 #include "decisions/common.cuh"
 #include "decisions/decide.cuh"
@@ -29,7 +30,7 @@ struct Entry {
 
 // Where the block of this lane is predicted, and what the kernel gets
 struct Place {
-  const uint8_t *luma;
+  const Sample *luma;
   const int *slots, *bi_weights;
   unsigned plane_size;
   int stride, at, n_ref, n_ref1;
@@ -57,7 +58,7 @@ DEVICE Entry best_entry(const Found &found, int part, int first, int count, int 
 
 // The prediction of this lane's block from an entry of both lists
 DEVICE void predict(const Source &source, const Place &place, int entry, unsigned v, unsigned *p) {
-  const uint8_t *luma = place.luma + size_t(__ldg(place.slots + entry)) * 4 * place.plane_size;
+  const Sample *luma = place.luma + size_t(__ldg(place.slots + entry)) * 4 * place.plane_size;
   predicted(source, threadIdx.x & 15, luma, place.plane_size, place.stride, place.at, x_of(v), y_of(v), false, p);
 }
 
@@ -72,7 +73,7 @@ DEVICE int distortion(const Source &source, const unsigned *p0, const unsigned *
     }
     int s[4];
 #pragma unroll
-    for (int k = 0; k < 4; k++) s[k] = clip255((byte_of(p0[i], k) * (64 - weight) + byte_of(p1[i], k) * weight + 32) >> 6);
+    for (int k = 0; k < 4; k++) s[k] = clip1((byte_of(p0[i], k) * (64 - weight) + byte_of(p1[i], k) * weight + 32) >> 6);
     p[i] = pack4(s[0], s[1], s[2], s[3]);
   }
   const int k = threadIdx.x & 15;
@@ -134,7 +135,7 @@ DEVICE void move(const Source &source, const Place &place, const Found &found, i
 }
 
 // Macroblock rows [row0, row0 + gridDim.y); other arguments as the launcher says
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const uint8_t *__restrict__ src, const uint8_t *__restrict__ luma,
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const Sample *__restrict__ src, const Sample *__restrict__ luma,
     const int *__restrict__ slots, const int *__restrict__ bi_weights, int pad, int n_ref, int n_ref1, const int *__restrict__ all_cost,
     const unsigned *__restrict__ all_mv, const unsigned *__restrict__ all_predictor, const uint8_t *__restrict__ qp, int satd, int refined,
     int partition_mask, int max_mv_y, int mb_width, int mb_height, int row0, int *cost, uchar2 *ref, uint2 *mv, int *extra) {

@@ -9,7 +9,7 @@ WARPS = 4
 
 
 def bipredict(
-    source: DeviceArray,  # uint8[H, W]
+    source: DeviceArray,  # Sample[H, W]
     references: LumaReferences,
     searches: Searches,
     qp: DeviceArray,  # uint8[n_mb]

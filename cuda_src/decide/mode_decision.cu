@@ -114,8 +114,8 @@ struct Tables {
 // choices of macroblocks, 16 blocks each.
 // Dynamic shared memory: mv_caches of WORKERS warps, MOST_IN_TILE x (MacroblockCache, int2[41 n_ref]). Launch bounds for three blocks a
 // multiprocessor, although a 1080p frame has tiles for two: registers are left for kernels of another GOP.
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const uint8_t *__restrict__ source,
-    const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const Sample *__restrict__ source,
+    const Sample *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
     const unsigned *__restrict__ search_mv, const short2 *__restrict__ predictor, const int *__restrict__ intra_cost,
     const int *__restrict__ skip_limit, const int *__restrict__ slice_first_mb, const uint8_t *__restrict__ qp, int satd,
     int by_cost, int psy_rd, int max_mv_y, int n_ref, int partition_mask, int mb_width, int mb_height, int row0, int row1, int tile_rows, int tiles_x,

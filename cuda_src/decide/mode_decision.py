@@ -17,7 +17,7 @@ FIXED_BYTES = 9 << 10  # static shared memory of the kernel, and the reserve of 
 
 
 def mode_decision(
-    source: DeviceArray,  # uint8[H, W]
+    source: DeviceArray,  # Sample[H, W]
     references: LumaReferences,
     searches: Searches,
     other_costs: OtherCosts,

@@ -7,6 +7,7 @@
 // take a lane a 4x4 block, list 0 in the lower lanes, list 1 in the upper ones; the bits of vectors take a lane a list of each
 // part, those of a quadrant for all that the quadrants before it may be predicted from. The row below gets motion as words that
 // are there or not, so that no fence delays the row.
+// Samples of 8 bits only: words of four samples.
 #include "decide/mode_decision_b_launch.cuh"
 #include "decisions/common.cuh"
 #include "decisions/decide.cuh"
@@ -19,7 +20,7 @@ constexpr int HISTORIES = 15;       // of the quadrants: 1, 2, 4 and 8
 constexpr int PARTS = N_B_CHOICES - B_16x8_PART;  // of 16x8, of 8x16, the whole macroblock from list 0, list 1, both
 
 struct FrameB {  // the kernel's arguments, as the launcher says
-  const uint8_t *source, *luma;
+  const Sample *source, *luma;
   const int *slots, *bi_weights;
   int pad, n_ref, n_ref1, satd, by_cost, psy_rd, partition_mask, mb_width, mb_height;
 };
@@ -244,7 +245,7 @@ DEVICE Motion motion_chosen(const Inputs &in, const Decided &d, const Direct &di
 
 // The arrays that Inputs come from, as the kernel's launcher says
 struct Given {
-  const uint8_t *source;
+  const Sample *source;
   const int *cost;
   const signed char *ref;
   const unsigned *mv;
@@ -260,7 +261,7 @@ struct Loaded {
 DEVICE Loaded load(const Given &g, const FrameB &f, int mx, int my) {
   const int lane = threadIdx.x & 31, k = lane & 15, mb = my * f.mb_width + mx;
   Loaded l = {};
-  const uint8_t *from = g.source + size_t(16 * my + 4 * (k >> 2)) * f.mb_width * 16 + 16 * mx + 4 * (k & 3);
+  const Sample *from = g.source + size_t(16 * my + 4 * (k >> 2)) * f.mb_width * 16 + 16 * mx + 4 * (k & 3);
 #pragma unroll
   for (int i = 0; i < 4; i++) l.rows[i] = __ldg(reinterpret_cast<const unsigned *>(from + size_t(i) * f.mb_width * 16));
   if (lane < 2 * N_B_CHOICES) {
@@ -323,8 +324,8 @@ DEVICE Motion motion_above(Above &above, int mx, int mb_width) {
 // Macroblock rows [row0, row0 + gridDim.x), a block each. Choices: cost int[n_mb][N_B_CHOICES], reference [..][2], vectors [..][2],
 // extra int[n_mb][N_B_EXTRAS]; colocated_still: uint8[n_mb]; progress: int[2], handed: u64[gridDim.x * mb_width][HANDED], both 0
 // before the first launch and after each.
-extern "C" __global__ void __launch_bounds__(THREADS) mode_decision_b(const uint8_t *__restrict__ source,
-    const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, const int *__restrict__ bi_weights, int pad, int n_ref,
+extern "C" __global__ void __launch_bounds__(THREADS) mode_decision_b(const Sample *__restrict__ source,
+    const Sample *__restrict__ ref_luma, const int *__restrict__ ref_slots, const int *__restrict__ bi_weights, int pad, int n_ref,
     int n_ref1, const int *__restrict__ choice_cost, const signed char *__restrict__ choice_ref, const unsigned *__restrict__ choice_mv,
     const int *__restrict__ choice_extra, const uint8_t *__restrict__ colocated_still, const int *__restrict__ intra_cost,
     const int *__restrict__ skip_limit, const int *__restrict__ slice_first_mb, const uint8_t *__restrict__ qp, int satd, int by_cost,

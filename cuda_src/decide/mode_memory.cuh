@@ -1,4 +1,5 @@
 // A tile of macroblocks in shared memory: inputs of mode decision for each macroblock, and costs of vectors already tried.
+// Samples of 8 bits only: words of four samples.
 #pragma once
 #include "decide/mode_decision_launch.cuh"
 #include "decisions/decide.cuh"
@@ -9,7 +10,7 @@ constexpr int COST_MAX = 0x3fffffff, ILLEGAL = 1 << 26;
 constexpr unsigned NOWHERE = 0x80008000u;
 
 struct Picture {  // the kernel's arguments, as the launcher says
-  const uint8_t *source, *reference;
+  const Sample *source, *reference;
   int pad;
   const int *search_cost;
   const unsigned *search_mv;
@@ -131,7 +132,7 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
     if (mb < 0) continue;
     MacroblockCache &m = cache_of(place);
     const int y = mb / p.mb_width, x = mb - y * p.mb_width, stride = p.mb_width * 16;
-    const uint8_t *from = p.source + size_t(16 * y + 4 * (k >> 2)) * stride + 16 * x + 4 * (k & 3);
+    const Sample *from = p.source + size_t(16 * y + 4 * (k >> 2)) * stride + 16 * x + 4 * (k & 3);
     unsigned rows[4];
 #pragma unroll
     for (int j = 0; j < 4; j++) rows[j] = __ldg(reinterpret_cast<const unsigned *>(from + size_t(j) * stride));

@@ -3,6 +3,7 @@
 //
 // One warp a macroblock. The searched partitions are weighed a lane each; then for each division that is near the best by
 // estimates, one lane a 4x4 block: 0..15 luma in raster order, 16..19 Cb, 20..23 Cr.
+// Samples of 8 bits only: words of four samples.
 #include "decide/rd_candidates_launch.cuh"
 #include "decisions/common.cuh"
 #include "decisions/decide.cuh"
@@ -26,7 +27,7 @@ struct alignas(16) Macroblock : Residue {
 
 // The kernel's arguments, as the launcher says
 struct Frame {
-  const uint8_t *src_y, *src_u, *src_v, *ref_luma, *ref_chroma;
+  const Sample *src_y, *src_u, *src_v, *ref_luma, *ref_chroma;
   const int *ref_slots, *weights;
   int pad, n_ref, mb_width, mb_height, partition_mask, chroma_qp_offset, transform_8x8_mode;
 };
@@ -114,8 +115,9 @@ DEVICE void differences(const Frame &f, Macroblock &m, int ref, short2 v, int mx
     const int wide = width + 2 * f.pad, high = height + 2 * f.pad;
     predict_luma(f.ref_luma + slot * 4 * wide * high, wide, high, f.pad, mx * 16, my * 16, bx, by, {bx, by, 1, 1}, v, predicted);
   } else if (lane < 24) {
-    const int wide = width / 2 + f.pad, high = height / 2 + f.pad;
-    predict_chroma(f.ref_chroma + (slot * 2 + plane) * wide * high, wide, high, f.pad / 2, mx * 8, my * 8, q, m.mv, predicted);
+    const int wide = chroma_width(width, f.pad), high = chroma_height(height, f.pad);
+    predict_chroma(f.ref_chroma + (slot * 2 + plane) * wide * high, wide, high, f.pad / SUB_WIDTH_C, mx * MB_WIDTH_C,
+                   my * MB_HEIGHT_C, q, m.mv, predicted);
   }
   if (lane < 24) weigh_block(f.weights, ref, lane < 16, plane, predicted);
 #pragma unroll
@@ -125,9 +127,9 @@ DEVICE void differences(const Frame &f, Macroblock &m, int ref, short2 v, int mx
 // Macroblock rows [row0, row0 + gridDim.y); arguments as the launcher says. PSY: psy_rd is not 0; Scaling: of scaling lists, see
 // transform.cuh
 template <bool PSY, class Scaling>
-DEVICE void weigh_divisions(const Scaling &all_scaling, const uint8_t *__restrict__ src_y,
-    const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma,
-    const uint8_t *__restrict__ ref_chroma, const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int n_ref,
+DEVICE void weigh_divisions(const Scaling &all_scaling, const Sample *__restrict__ src_y,
+    const Sample *__restrict__ src_u, const Sample *__restrict__ src_v, const Sample *__restrict__ ref_luma,
+    const Sample *__restrict__ ref_chroma, const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int n_ref,
     const uint8_t *__restrict__ qp, int chroma_qp_offset, int partition_mask, int subme, int max_mv_y, int psy_rd, int transform_8x8_mode,
     int mb_width, int mb_height, int row0, int *search_cost, short2 *search_mv, const short2 *__restrict__ predictor, int *intra_cost,
     int *skip_limit) {
@@ -223,8 +225,8 @@ DEVICE void weigh_divisions(const Scaling &all_scaling, const uint8_t *__restric
 #define NO_MORE
 #define SCALING , const short *__restrict__ scaling
 #define RD_CANDIDATES(name, psy, scaling, more)                                                                                          \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,\
-      const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,                 \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name(const Sample *__restrict__ src_y, const Sample *__restrict__ src_u,\
+      const Sample *__restrict__ src_v, const Sample *__restrict__ ref_luma, const Sample *__restrict__ ref_chroma,                    \
       const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int n_ref, const uint8_t *__restrict__ qp,          \
       int chroma_qp_offset, int partition_mask, int subme, int max_mv_y, int psy_rd, int transform_8x8_mode, int mb_width,             \
       int mb_height, int row0, int *search_cost, short2 *search_mv, const short2 *__restrict__ predictor, int *intra_cost,             \

@@ -2,6 +2,7 @@
 //
 // One warp a macroblock. The choices are weighed a lane each; then for direct prediction, and for each division that is near the
 // best by estimates, one lane a 4x4 block as in rd_cost.cuh.
+// Samples of 8 bits only: words of four samples.
 #include "decide/rd_candidates_b_launch.cuh"
 #include "decisions/common.cuh"
 #include "decisions/decide.cuh"
@@ -109,7 +110,7 @@ DEVICE int choice_of(int shape, int q) {
 
 // The kernel's arguments, as the launcher says
 struct Frame {
-  const uint8_t *src_y, *src_u, *src_v;
+  const Sample *src_y, *src_u, *src_v;
   BothLists references;
   const uint8_t *qp;
   int chroma_qp_offset, partition_mask, psy_rd, transform_8x8_mode, mb_width, row0;
@@ -172,8 +173,8 @@ DEVICE void weigh_choices(const Scaling &all_scaling, const Frame &f) {
 #define NO_MORE
 #define SCALING , const short *__restrict__ scaling
 #define RD_CANDIDATES_B(name, psy, scaling, more)                                                                                          \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,\
-      const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,                 \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name(const Sample *__restrict__ src_y, const Sample *__restrict__ src_u,\
+      const Sample *__restrict__ src_v, const Sample *__restrict__ ref_luma, const Sample *__restrict__ ref_chroma,                    \
       const int *__restrict__ ref_slots, const int *__restrict__ bi_weights, int pad, int n_ref, int n_ref1,                           \
       const uint8_t *__restrict__ qp, int chroma_qp_offset, int partition_mask, int psy_rd, int transform_8x8_mode, int mb_width,      \
       int mb_height, int row0, const int *__restrict__ b_cost, const signed char *__restrict__ b_ref, const short2 *__restrict__ b_mv, \

@@ -1,5 +1,6 @@
 // True cost of the residual of an inter macroblock by a warp: twin of cpu_simd/decide/rd_cost.py. One lane a 4x4 block: 0..15 luma in raster
 // order, 16..19 Cb, 20..23 Cr.
+// Samples of 8 bits only: words of four samples.
 #pragma once
 #include "decisions/common.cuh"
 #include "decisions/decide.cuh"
@@ -16,16 +17,16 @@ struct alignas(16) Residue {
 DEVICE int own_quadrant(int lane) { return lane < 16 ? (lane >> 3) * 2 + (lane >> 1 & 1) : lane & 3; }
 
 // The source of the lane's block of macroblock (mx, my), 0 in lanes without one
-DEVICE void load_source(const uint8_t *src_y, const uint8_t *src_u, const uint8_t *src_v, int mb_width, int mx, int my, int lane,
+DEVICE void load_source(const Sample *src_y, const Sample *src_u, const Sample *src_v, int mb_width, int mx, int my, int lane,
                         unsigned *source) {
 #pragma unroll
   for (int i = 0; i < 4; i++) source[i] = 0;
   if (lane >= 24) return;
   const bool luma = lane < 16;
-  const int stride = luma ? mb_width * 16 : mb_width * 8;
-  const uint8_t *plane = luma ? src_y : lane & 4 ? src_v : src_u;
+  const int stride = luma ? mb_width * 16 : mb_width * MB_WIDTH_C;
+  const Sample *plane = luma ? src_y : lane & 4 ? src_v : src_u;
   const size_t at = luma ? size_t(my * 16 + (lane & ~3)) * stride + mx * 16 + 4 * (lane & 3)
-                         : size_t(my * 8 + 2 * (lane & 2)) * stride + mx * 8 + 4 * (lane & 1);
+                         : size_t(my * MB_HEIGHT_C + 2 * (lane & 2)) * stride + mx * MB_WIDTH_C + 4 * (lane & 1);
 #pragma unroll
   for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>(plane + at + i * stride));
 }
@@ -84,7 +85,7 @@ DEVICE long long psy_cost(const int *c, const unsigned *predicted, const Psy &ps
   for (int i = 0; i < 4; i++) {
     int s[4];
 #pragma unroll
-    for (int j = 0; j < 4; j++) s[j] = clip255(byte_of(predicted[i], j) + c[4 * i + j]);
+    for (int j = 0; j < 4; j++) s[j] = clip1(byte_of(predicted[i], j) + c[4 * i + j]);
     rows[i] = pack4(s[0], s[1], s[2], s[3]);
   }
   const int difference = abs(sum_of_quadrant(ac_energy(rows) - psy.energy));

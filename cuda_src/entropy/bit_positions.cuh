@@ -2,7 +2,7 @@
 #pragma once
 #include "simd.cuh"
 
-constexpr int SAMPLE_BITS = 3072;  // of I_PCM
+constexpr int SAMPLE_BITS = MB_SAMPLES * BIT_DEPTH;  // of I_PCM
 
 // p + before; with after >= 0 then to the next multiple of UNIT, plus `after`
 template <int UNIT>

@@ -258,7 +258,7 @@ DEVICE int last_added(const unsigned *masks, int from, int to) {
 extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int2 *slice_chunks, const int *slices, int mb_width,
     const int *chunk_bins,
     const int *chunk_begins, const uint8_t *codes, const unsigned *ranges, const unsigned *prefixes, const unsigned *starts,
-    const int2 *chunk_starts, const int *sizes, const uint8_t *source_y, const uint8_t *source_u, const uint8_t *source_v,
+    const int2 *chunk_starts, const int *sizes, const Sample *source_y, const Sample *source_u, const Sample *source_v,
     unsigned *cells) {
   wait_for_the_kernel_before();
   SHARED(unsigned, range_of, BYPASS_CODE / 2 + 1);

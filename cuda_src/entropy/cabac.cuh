@@ -3,6 +3,7 @@
 // A slice has chunks of places from chunk `first` on, at most one for each of its entries (entropy.cu); its bins lie in order
 // from the first place on. After I_PCM they go on at the next chunk: a code word, from one start of the engine to the next,
 // begins at a chunk. Blocks of threads take the chunks of their slice in turn: the number is known on the GPU only.
+// Samples of 8 bits only: a sample of I_PCM is a byte.
 #pragma once
 #include "entropy/cabac_launch.cuh"
 #include "cabac_tables.cuh"
@@ -105,14 +106,15 @@ struct Added {
 
 // 7.3.5: the samples of I_PCM
 struct Samples {
-  const uint8_t *__restrict__ y, *__restrict__ u, *__restrict__ v;
+  const Sample *__restrict__ y, *__restrict__ u, *__restrict__ v;
   int mb_width;
   // Into the cells of a slice, from a byte of it on; by so many threads
   DEVICE void add(unsigned *cells, int byte, int mb, int thread, int threads) const {
     const int x = 16 * (mb % mb_width), row = 16 * (mb / mb_width), width = 16 * mb_width;
     for (int i = thread; i < PCM_SAMPLES; i += threads) {
-      const uint8_t *p = y + size_t(row + i / 16) * width + x + (i & 15);
-      if (i >= 256) p = (i < 320 ? u : v) + size_t(row / 2 + (i >> 3 & 7)) * (width / 2) + x / 2 + (i & 7);
+      const Sample *p = y + size_t(row + i / 16) * width + x + (i & 15);
+      if (i >= 256)
+        p = (i < 320 ? u : v) + size_t(row / SUB_HEIGHT_C + (i >> 3 & 7)) * (width / SUB_WIDTH_C) + x / SUB_WIDTH_C + (i & 7);
       const int at = byte + i + 2;
       atomicAdd(cells + (at >> 1), unsigned(*p) << (at & 1 ? 0 : 8));
     }

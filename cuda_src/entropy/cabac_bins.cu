@@ -90,8 +90,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) gather_bins(STATE_PA
 // bins: uint16[slices, MOST_BINS], scratch; cells, sizes, totals: as compose_chunks and add_codes leave them
 extern "C" __global__ void __launch_bounds__(32, 1) code_bin_by_bin(STATE_PARAMETERS, int entries, const int *slices,
     const int2 *slice_chunks,
-    const unsigned *ranges, const unsigned *next_states, const short *initial, const uint8_t *source_y, const uint8_t *source_u,
-    const uint8_t *source_v, uint16_t *bins, unsigned *cells, int *sizes, int *totals) {
+    const unsigned *ranges, const unsigned *next_states, const short *initial, const Sample *source_y, const Sample *source_u,
+    const Sample *source_v, uint16_t *bins, unsigned *cells, int *sizes, int *totals) {
   wait_for_the_kernel_before();
   SHARED(uint8_t, contexts, COLUMNS);
   const int lane = threadIdx.x & 31, slice = int(blockIdx.x), pitch = mb_width + 1;

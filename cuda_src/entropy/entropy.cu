@@ -3,6 +3,7 @@
 // total_coeff, types and vectors of neighbours are known, so that only bit positions depend on earlier macroblocks. A row has
 // mb_width + 1 entries: its macroblocks, and the bits after the last one if a slice ends there. An entry has ROOM words; the
 // first bit is the highest of a word. `lengths` are in bits, with ALIGNED if the samples of I_PCM follow at the next byte.
+// Samples of 8 bits only: words of four samples.
 #include "entropy/entropy_launch.cuh"
 #include "entropy/b_macroblock.cuh"
 #include "entropy/cavlc.cuh"
@@ -157,7 +158,7 @@ DEVICE bool find_block(const State &s, const Own &o, int &first, int &most, int 
 // The bits of each entry, a warp an entry. lengths: uint32[entries], words: uint32[entries, ROOM]. Six blocks a multiprocessor
 // leave enough registers on every architecture.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(const int *slice_first_mb, const int *frame_params, int n_ref,
-    int mb_width, int entries, const uint8_t *source_y, const uint8_t *source_u, const uint8_t *source_v, const uint8_t *mb_type,
+    int mb_width, int entries, const Sample *source_y, const Sample *source_u, const Sample *source_v, const uint8_t *mb_type,
     const uint8_t *sub_mb_type, const signed char *ref_idx, const unsigned *mv, const signed char *intra4x4_mode,
     const uint8_t *intra16x16_mode, const uint8_t *intra_chroma_mode, const uint8_t *cbp, const uint8_t *qp, const short *levels,
     const uint8_t *total_coeff, const uint8_t *transform_8x8, int transform_8x8_mode LIST1_PARAMETERS, unsigned *lengths,
@@ -211,8 +212,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
   if (o.kind == I_PCM) {
     const int x = 16 * mx, y = 16 * row, width = 16 * mb_width;
     for (int i = lane; i < SAMPLE_BITS / 32; i += 32) {  // a word is four samples
-      const uint8_t *p = source_y + size_t(y + i / 4) * width + x + 4 * (i & 3);
-      if (i >= 64) p = (i < 80 ? source_u : source_v) + size_t(y / 2 + (i >> 1 & 7)) * (width / 2) + x / 2 + 4 * (i & 1);
+      const Sample *p = source_y + size_t(y + i / 4) * width + x + 4 * (i & 3);
+      if (i >= 64)
+        p = (i < 80 ? source_u : source_v) + size_t(y / SUB_HEIGHT_C + (i >> 1 & 7)) * (width / SUB_WIDTH_C) + x / SUB_WIDTH_C +
+            4 * (i & 1);
       out[SAMPLES + i] = __byte_perm(*reinterpret_cast<const unsigned *>(p), 0, 0x0123);
     }
   }

@@ -4,7 +4,7 @@
 
 // RefPicList0 and RefPicList1, see References in cpu_simd/bundles.py; width, height: of the frame, luma samples
 struct BothLists {
-  const uint8_t *luma, *chroma;
+  const Sample *luma, *chroma;
   const int *slots, *weights;  // weights: bi_weights
   int pad, n_ref, n_ref1, width, height;
 };
@@ -31,8 +31,9 @@ DEVICE void predict_both(const BothLists &lists, const BothMotion &m, int mx, in
       const int wide = lists.width + 2 * pad, high = lists.height + 2 * pad;
       predict_luma(lists.luma + slot * 4 * wide * high, wide, high, pad, mx * 16, my * 16, bx, by, {bx, by, 1, 1}, v, own);
     } else {
-      const int wide = lists.width / 2 + pad, high = lists.height / 2 + pad;
-      predict_chroma_4x4(lists.chroma + (slot * 2 + plane) * wide * high, wide, high, pad / 2, mx * 8, my * 8, lane & 3, v, own);
+      const int wide = chroma_width(lists.width, pad), high = chroma_height(lists.height, pad);
+      predict_chroma_4x4(lists.chroma + (slot * 2 + plane) * wide * high, wide, high, pad / SUB_WIDTH_C, mx * MB_WIDTH_C,
+                         my * MB_HEIGHT_C, lane & 3, v, own);
     }
     if (n && m.ref[0] >= 0) {
       const int weight = lists.weights[m.ref[0] * lists.n_ref1 + m.ref[1]];

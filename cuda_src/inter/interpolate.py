@@ -7,7 +7,7 @@ THREADS, ROWS = 64, 16  # of a block; rows of a thread
 
 
 def interpolate(luma: DeviceArray, pad: int, row0: int, row1: int, stream: Stream | None = None) -> None:
-    """8.4.2.2.1: planes 1..3 of luma uint8[4, H + 2 pad, W + 2 pad] from plane 0, sample rows of MB rows [row0, row1).
+    """8.4.2.2.1: planes 1..3 of luma Sample[4, H + 2 pad, W + 2 pad] from plane 0, sample rows of MB rows [row0, row1).
 
     The first and the last row of macroblocks take the rows of the border with them.
     """
@@ -19,7 +19,7 @@ def interpolate(luma: DeviceArray, pad: int, row0: int, row1: int, stream: Strea
 
 
 def extend_borders(plane: DeviceArray, pad: int, stream: Stream | None = None) -> None:
-    """Repeats edge samples into the border: plane uint8[height, width] or [n, height, width], interior final."""
+    """Repeats edge samples into the border: plane Sample[height, width] or [n, height, width], interior final."""
     count = plane.shape[0] if len(plane.shape) == 3 else 1
     height, width = plane.shape[-2:]
     grid = (-(-width // (4 * THREADS)), -(-height // 8), count)

@@ -1,4 +1,5 @@
 // 8.4.2.2: inter prediction of 4x4 blocks, one in a thread.
+// Samples of 8 bits only: words of four samples.
 #pragma once
 #include "simd.cuh"
 #include "tables.cuh"
@@ -9,13 +10,13 @@ struct Part {
 };
 
 // 8.4.2.2.1 for the block (bx, by): four rows of four samples. luma: the reference's four planes
-DEVICE void predict_luma(const uint8_t *luma, int width, int height, int pad, int x0, int y0, int bx, int by, const Part &part,
+DEVICE void predict_luma(const Sample *luma, int width, int height, int pad, int x0, int y0, int bx, int by, const Part &part,
                          short2 v, unsigned *out) {
   const int x = clip3(0, width - 4 * part.w - 1, x0 + 4 * part.x + pad + (v.x >> 2)) + 4 * (bx - part.x);
   const int y = clip3(0, height - 4 * part.h - 1, y0 + 4 * part.y + pad + (v.y >> 2)) + 4 * (by - part.y);
   const signed char *pair = QUARTER_SAMPLE_PAIRS[4 * (v.y & 3) + (v.x & 3)];
-  const uint8_t *a = luma + (size_t(pair[0]) * height + y + pair[2]) * width + x + pair[1];
-  const uint8_t *b = luma + (size_t(pair[3]) * height + y + pair[5]) * width + x + pair[4];
+  const Sample *a = luma + (size_t(pair[0]) * height + y + pair[2]) * width + x + pair[1];
+  const Sample *b = luma + (size_t(pair[3]) * height + y + pair[5]) * width + x + pair[4];
   const bool same = a == b;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
@@ -24,9 +25,14 @@ DEVICE void predict_luma(const uint8_t *luma, int width, int height, int pad, in
   }
 }
 
-// 8.4.2.2.2 for the 4x4 block of chroma of quadrant q, with one vector. plane with its border, whose rows are whole words. The
-// limits are those of the macroblock's vector: where those of a partition differ, all samples of a row or column are equal.
-DEVICE void predict_chroma_4x4(const uint8_t *plane, int width, int height, int pad, int x0, int y0, int q, short2 v, unsigned *out) {
+// Of a chroma plane of a reference with its border; width, height, pad: of luma
+DEVICE int chroma_width(int width, int pad) { return width / SUB_WIDTH_C + 2 * pad / SUB_WIDTH_C; }
+DEVICE int chroma_height(int height, int pad) { return height / SUB_HEIGHT_C + 2 * pad / SUB_HEIGHT_C; }
+
+// 8.4.2.2.2 for the 4x4 block of chroma of quadrant q, with one vector, in eighths of a sample: 4:2:0. plane with its
+// border `pad`, whose rows are whole words. The limits are those of the macroblock's vector: where those of a partition
+// differ, all samples of a row or column are equal.
+DEVICE void predict_chroma_4x4(const Sample *plane, int width, int height, int pad, int x0, int y0, int q, short2 v, unsigned *out) {
   const int x = clip3(0, width - 9, x0 + pad + (v.x >> 3)) + 4 * (q & 1), y = clip3(0, height - 9, y0 + pad + (v.y >> 3)) + 4 * (q >> 1);
   const int fx = v.x & 7, fy = v.y & 7;
   const unsigned weights = pack4((8 - fx) * (8 - fy), fx * (8 - fy), (8 - fx) * fy, fx * fy);
@@ -48,7 +54,7 @@ DEVICE void predict_chroma_4x4(const uint8_t *plane, int width, int height, int 
 }
 
 // The same with four vectors of 2x2 samples each; mv: of the macroblock's blocks
-DEVICE void predict_chroma(const uint8_t *plane, int width, int height, int pad, int x0, int y0, int q, const short2 *mv, unsigned *out) {
+DEVICE void predict_chroma(const Sample *plane, int width, int height, int pad, int x0, int y0, int q, const short2 *mv, unsigned *out) {
   const unsigned *v = reinterpret_cast<const unsigned *>(mv) + 8 * (q >> 1) + 2 * (q & 1);
   const bool same = v[0] == v[1] && v[0] == v[4] && v[0] == v[5];
 #pragma unroll 1
@@ -67,7 +73,7 @@ DEVICE unsigned weigh_both(unsigned first, unsigned second, int weight) {
   if (weight == AVERAGE) return average4(first, second);
   int s[4];
 #pragma unroll
-  for (int i = 0; i < 4; i++) s[i] = clip255((byte_of(first, i) * (64 - weight) + byte_of(second, i) * weight + 32) >> 6);
+  for (int i = 0; i < 4; i++) s[i] = clip1((byte_of(first, i) * (64 - weight) + byte_of(second, i) * weight + 32) >> 6);
   return pack4(s[0], s[1], s[2], s[3]);
 }
 

@@ -1,4 +1,5 @@
 // Weighted sample prediction (8.4.2.3).
+// Samples of 8 bits only: words of four samples.
 #pragma once
 #include "simd.cuh"
 #include "tables.cuh"
@@ -7,7 +8,7 @@
 DEVICE unsigned weigh4(unsigned samples, int log2, int weight, int offset) {
   int s[4];
 #pragma unroll
-  for (int i = 0; i < 4; i++) s[i] = clip255(((byte_of(samples, i) * weight + ((1 << log2) >> 1)) >> log2) + offset);
+  for (int i = 0; i < 4; i++) s[i] = clip1(((byte_of(samples, i) * weight + ((1 << log2) >> 1)) >> log2) + offset);
   return pack4(s[0], s[1], s[2], s[3]);
 }
 

@@ -9,6 +9,7 @@
 // modes, one warp codes luma, one prepares the next macroblock, one codes chroma, and the last writes the macroblock before.
 // By true cost, P pictures are coded as I pictures.
 // With the 8x8 transform (LARGE) macroblocks may be Intra_8x8; in an I picture a fifth warp chooses and codes this.
+// Samples of 8 bits only: words of four samples.
 #include "decisions/common.cuh"
 #include "decisions/intra.cuh"
 #include "decisions/quantise.cuh"
@@ -95,7 +96,7 @@ DEVICE void publish(const Both &both, Choice choice, Published *to, unsigned tur
   if (lane >= PACKET) return;
   unsigned v = splat4(2);
   if (lane < 4) {
-    const uint8_t *from = choice.pcm ? m.source + 16 * 15 : choice.four ? m.tile + 16 * TILE + 4 : m.luma + 16 * 15;
+    const Sample *from = choice.pcm ? m.source + 16 * 15 : choice.four ? m.tile + 16 * TILE + 4 : m.luma + 16 * 15;
     if (LARGE && choice.eight && !choice.pcm) from = both.eight->tile + 16 * TILE_8x8 + 8;
     v = word_at(from + 4 * lane);
   } else if (lane < 8) {
@@ -112,16 +113,16 @@ DEVICE void publish(const Both &both, Choice choice, Published *to, unsigned tur
 template <bool LARGE>
 DEVICE void write_samples(const Picture &p, const Both &both, Choice choice, int mx, int my, int lane) {
   const Macroblock &m = *both.macroblock;
-  const int row = lane >> 2, word = 4 * (lane & 3), half = p.width / 2;
+  const int row = lane >> 2, word = 4 * (lane & 3), stride = p.width / SUB_WIDTH_C;
 #pragma unroll
   for (int i = 0; i < 16; i += 8) {
-    const uint8_t *from = choice.pcm ? m.source + 16 * (row + i) : choice.four ? m.tile + (row + i + 1) * TILE + 4 : m.luma + 16 * (row + i);
+    const Sample *from = choice.pcm ? m.source + 16 * (row + i) : choice.four ? m.tile + (row + i + 1) * TILE + 4 : m.luma + 16 * (row + i);
     if (LARGE && choice.eight && !choice.pcm) from = both.eight->tile + (row + i + 1) * TILE_8x8 + 8;
     *reinterpret_cast<unsigned *>(p.rec_y + size_t(16 * my + row + i) * p.width + 16 * mx + word) = word_at(from + word);
   }
   const unsigned v = word_at((choice.pcm ? m.source + 256 : m.chroma) + 4 * lane);
-  uint8_t *plane = lane & 16 ? p.rec_v : p.rec_u;
-  *reinterpret_cast<unsigned *>(plane + size_t(8 * my + (lane >> 1 & 7)) * half + 8 * mx + 4 * (lane & 1)) = v;
+  Sample *plane = lane & 16 ? p.rec_v : p.rec_u;
+  *reinterpret_cast<unsigned *>(plane + size_t(MB_HEIGHT_C * my + (lane >> 1 & 7)) * stride + MB_WIDTH_C * mx + 4 * (lane & 1)) = v;
   if (lane < 4) {
     unsigned modes = choice.four && !choice.pcm ? *reinterpret_cast<const unsigned *>(m.modes + 8 * (lane + 1) + 4) : splat4(2);
     if (LARGE && choice.eight && !choice.pcm) modes = *reinterpret_cast<const unsigned *>(both.eight->modes + 8 * (lane + 1) + 4);
@@ -133,8 +134,9 @@ DEVICE uint4 load_source(const Picture &p, int mx, int my, int lane) {
   uint4 s = make_uint4(0, 0, 0, 0);
   if (lane < 16) return __ldg(reinterpret_cast<const uint4 *>(p.src_y + size_t(16 * my + lane) * p.width + 16 * mx));
   if (lane < 24) {  // two rows of eight
-    const uint8_t *from = (lane < 20 ? p.src_u : p.src_v) + size_t(8 * my + 2 * (lane & 3)) * (p.width / 2) + 8 * mx;
-    const uint2 a = __ldg(reinterpret_cast<const uint2 *>(from)), b = __ldg(reinterpret_cast<const uint2 *>(from + p.width / 2));
+    const Sample *from = (lane < 20 ? p.src_u : p.src_v) + size_t(MB_HEIGHT_C * my + 2 * (lane & 3)) * (p.width / SUB_WIDTH_C) +
+                         MB_WIDTH_C * mx;
+    const uint2 a = __ldg(reinterpret_cast<const uint2 *>(from)), b = __ldg(reinterpret_cast<const uint2 *>(from + p.width / SUB_WIDTH_C));
     s = make_uint4(a.x, a.y, b.x, b.y);
   }
   return s;
@@ -150,7 +152,7 @@ DEVICE Coming load(const Picture &p, int mx, int my, int lane) {
   return {load_source(p, mx, my, lane), GIVEN ? __ldg(p.intra_modes + 16 * (size_t(my) * p.mb_width + mx) + (lane & 15)) : 0};
 }
 template <bool GIVEN, bool LARGE>
-DEVICE void prepare(Macroblock &m, Macroblock8x8 *eight, uint8_t *origin, const Coming &coming, const Around &around, uint4 *plan, int lane, const Sample &own) {
+DEVICE void prepare(Macroblock &m, Macroblock8x8 *eight, Sample *origin, const Coming &coming, const Around &around, uint4 *plan, int lane, const LanePlace &own) {
   if (lane < 24) reinterpret_cast<uint4 *>(m.source)[lane] = coming.source;
   if (GIVEN && lane < 16) m.modes[8 * (lane >> 2) + 12 + (lane & 3)] = static_cast<signed char>(coming.mode);
   __syncwarp();
@@ -238,8 +240,8 @@ DEVICE int words_wanted(const Item &item) {
 
 // The edge of Intra_4x4: words above, and `word` to the left of this lane's row
 DEVICE void set_edge(Macroblock &m, const Above &above, unsigned word, int lane) {
-  if (lane < 16) m.sides[4 + lane] = m.tile[(lane + 1) * TILE + 3] = uint8_t(word >> 24);
-  if (lane < 4) m.sides[lane * SIDE + 3] = uint8_t(above.a >> 24);
+  if (lane < 16) m.sides[4 + lane] = m.tile[(lane + 1) * TILE + 3] = Sample(word >> 24);
+  if (lane < 4) m.sides[lane * SIDE + 3] = Sample(above.a >> 24);
   if (lane < 6) *reinterpret_cast<unsigned *>(m.tile + 4 * lane) = above.a;
 }
 
@@ -247,7 +249,7 @@ DEVICE void set_edge(Macroblock &m, const Above &above, unsigned word, int lane)
 struct Shared {
   Macroblock *buffers;  // the current macroblock, the one before (its edge, and still being written), the next
   uint4 *plans;         // of the current macroblock and the next
-  uint8_t *chroma_left;
+  Sample *chroma_left;
   Macroblock8x8 *eights;  // as buffers
   Weighing *weighing;     // of each warp
 };
@@ -266,8 +268,8 @@ DEVICE void code_part(const Picture &p, const Scaling &scaling, const Shared &sh
   const bool fifth = LARGE && !GIVEN && warp == 4;  // it takes the edge that warp 0 takes
   const int edge = fifth ? 0 : warp;
   const size_t first = size_t(my) * mb_width;
-  uint8_t *const origin = reinterpret_cast<uint8_t *>(shared.buffers);
-  const Sample own = sample_of(lane);
+  Sample *const origin = reinterpret_cast<Sample *>(shared.buffers);
+  const LanePlace own = place_of(lane);
   const Trial trial = LARGE && !GIVEN ? trial_of(lane) : Trial{};
   Walk walk = {p.mb_type + first, mb_width, part, lane, -32, 0, 0, false};
   Item item = take<GIVEN>(walk, p, first), next = take<GIVEN>(walk, p, first);
@@ -311,9 +313,9 @@ DEVICE void code_part(const Picture &p, const Scaling &scaling, const Shared &sh
       Weighing *weighing = WEIGHED ? shared.weighing + warp : nullptr;
       if (WEIGHED) set_qp(*weighing, item.qp, p.slice, lane);
       if (warp == 2) {
-        if (lane < 16) shared.chroma_left[lane] = uint8_t(word >> 24);
+        if (lane < 16) shared.chroma_left[lane] = Sample(word >> 24);
         __syncwarp();
-        const uint8_t *left = shared.chroma_left + 8 * (lane >> 2 & 1);
+        const Sample *left = shared.chroma_left + 8 * (lane >> 2 & 1);
         if constexpr (BY_COST) best_chroma(m, around, above, left, qp_c, item.qp, lane, *weighing);
         else code_chroma<WEIGHED>(scaling, m, around, above, left, qp_c, item.qp, lane, weighing);
       } else if (LARGE && (fifth || (GIVEN && is_8x8(item)))) {
@@ -376,7 +378,7 @@ template <bool GIVEN, bool LARGE, bool WEIGHED, bool BY_COST, class Scaling>
 DEVICE void code_rows(const Picture &p, const Scaling &scaling, const int *__restrict__ slice_first_mb, int row0, int *progress) {
   SHARED(Macroblock, buffers, 3);
   SHARED(uint4, plans, GIVEN ? 2 * PLAN : 1);
-  SHARED(uint8_t, chroma_left, 16);
+  SHARED(Sample, chroma_left, 16);
   SHARED(int, ticket, 2);
   constexpr int N = THREADS<GIVEN, LARGE>;
   Macroblock8x8 *eights = nullptr;
@@ -396,7 +398,7 @@ DEVICE void code_rows(const Picture &p, const Scaling &scaling, const int *__res
   }
   for (int i = threadIdx.x; i < 3 * 2 * 16; i += N) buffers[i >> 5].levels_chroma[8 * 16 + (i & 31)] = 0;
   if (threadIdx.x < 3) {
-    buffers[threadIdx.x].grey = splat4(128);
+    buffers[threadIdx.x].grey = splat4(SAMPLE_MIDDLE);
     buffers[threadIdx.x].limit = NO_LIMIT;
   }
   __syncthreads();
@@ -422,11 +424,11 @@ DEVICE void code_rows(const Picture &p, const Scaling &scaling, const int *__res
 #define NO_MORE
 #define SCALING , const short *__restrict__ scaling
 #define INTRA(name, given, large, weighed, by_cost, scaling, more, resident)                                                                                                     \
-  extern "C" __global__ void __launch_bounds__(THREADS<given, large>, resident) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
-      const uint8_t *__restrict__ src_v, const int *__restrict__ slice_first_mb, int chroma_qp_offset, int dead_zone, int slice,             \
+  extern "C" __global__ void __launch_bounds__(THREADS<given, large>, resident) name(const Sample *__restrict__ src_y, const Sample *__restrict__ src_u, \
+      const Sample *__restrict__ src_v, const int *__restrict__ slice_first_mb, int chroma_qp_offset, int dead_zone, int slice,              \
       const uint8_t *__restrict__ intra_modes, int row0, int mb_width, uint8_t *mb_type, signed char *intra4x4_mode,               \
-      uint8_t *intra16x16_mode, uint8_t *intra_chroma_mode, const uint8_t *__restrict__ qp, uint8_t *rec_y, uint8_t *rec_u,        \
-      uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp, int *progress more) {                                          \
+      uint8_t *intra16x16_mode, uint8_t *intra_chroma_mode, const uint8_t *__restrict__ qp, Sample *rec_y, Sample *rec_u,          \
+      Sample *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp, int *progress more) {                                           \
     wait_for_the_kernel_before();                                                                                                 \
     const Picture p = {16 * mb_width, mb_width, chroma_qp_offset, dead_zone, slice, src_y, src_u, src_v, intra_modes, qp, mb_type,              \
                        intra16x16_mode, intra_chroma_mode, rec_y, rec_u, rec_v, total_coeff, transform_8x8, cbp, intra4x4_mode, levels};          \

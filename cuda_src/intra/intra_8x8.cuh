@@ -1,6 +1,7 @@
 // 8.3.2, 8.5.13: one warp codes the luma of an Intra_8x8 macroblock, block after block, in modes that are given or chosen.
 //
 // Eight lanes code a block, a column each and a row each by turns. While modes are tried, four lanes have a mode.
+// Samples of 8 bits only: words of four samples.
 #pragma once
 #include "decisions/common.cuh"
 #include "decisions/intra.cuh"
@@ -12,8 +13,8 @@ constexpr int TILE_8x8 = 32;  // bytes a row: corner in 7, the macroblock in 8..
 
 // An Intra_8x8 macroblock in shared memory
 struct alignas(16) Macroblock8x8 {
-  uint8_t tile[17 * TILE_8x8];
-  uint8_t values[VALUES];  // of the block in work
+  Sample tile[17 * TILE_8x8];
+  Sample values[VALUES];  // of the block in work
   int exchange[2 * WORDS_8x8];  // of the block in work, in two modes
   short levels[16 * 16];  // interleaved
   signed char modes[5 * 8];  // as in Macroblock
@@ -40,11 +41,11 @@ DEVICE void note_beyond(Macroblock8x8 &m, const int *residual) {
 
 // 8.5.13: codes block q, predicted from the values `choice` of m.values; source: rows of sixteen, block: rows of TILE_8x8 samples
 template <bool WEIGHED, class Scaling, class F>
-DEVICE void code_block_8x8(const Scaling &scaling, Macroblock8x8 &m, const uint8_t *source, uint8_t *block, int q, const Bytes &choice, const Bytes &places,
+DEVICE void code_block_8x8(const Scaling &scaling, Macroblock8x8 &m, const Sample *source, Sample *block, int q, const Bytes &choice, const Bytes &places,
                            const RowQuantiser<F> &quantiser, int lane, Weighing *weighing) {
   constexpr unsigned EIGHT = 0xff;
   int x[8] = {};
-  uint8_t predicted[8];
+  Sample predicted[8];
   Long path = 0;
   if (lane < 8) {
 #pragma unroll
@@ -81,7 +82,7 @@ DEVICE void code_block_8x8(const Scaling &scaling, Macroblock8x8 &m, const uint8
 #pragma unroll
     for (int k = 0; k < 8; k++) {
       x[k] = (x[k] + 32) >> 6;
-      block[TILE_8x8 * k + lane] = uint8_t(clip255(int(predicted[k]) + x[k]));
+      block[TILE_8x8 * k + lane] = Sample(clip1(int(predicted[k]) + x[k]));
     }
     note_beyond(m, x);
   }
@@ -119,14 +120,14 @@ DEVICE int first_mode(int q) { return 8 * (1 + (q & 2)) + 4 + 2 * (q & 1); }  //
 
 // 8.3.2, 8.5.13: the four blocks of an Intra_8x8 macroblock in the modes that m.modes says
 template <class Scaling>
-DEVICE void code_given_8x8(const Scaling &scaling, Macroblock8x8 &m, const uint8_t *source, const Around &around, int qp, int dead_zone, int lane) {
+DEVICE void code_given_8x8(const Scaling &scaling, Macroblock8x8 &m, const Sample *source, const Around &around, int qp, int dead_zone, int lane) {
   const auto quantiser = row_quantiser(scaling, 0, qp, dead_zone, lane & 7);
   const Bytes places = load_bytes(PLACING.of[lane & 7]);
 #pragma unroll 1
   for (int q = 0; q < 4; q++) {
     const int x = 8 * (q & 1), y = 8 * (q >> 1), mode = m.modes[first_mode(q)];
     const Bytes choice = load_bytes(VALUES_8x8.of[mode][lane & 7]);
-    uint8_t *block = m.tile + (1 + y) * TILE_8x8 + 8 + x;
+    Sample *block = m.tile + (1 + y) * TILE_8x8 + 8 + x;
     const Neighbours n = neighbours_of(around, q);
     make_values(m.values, block[place_of_reference(n, TILE_8x8, lane)], n, lane);
     code_block_8x8<false>(scaling, m, source + 16 * y + x, block, q, choice, places, quantiser, lane, nullptr);
@@ -137,18 +138,18 @@ DEVICE void code_given_8x8(const Scaling &scaling, Macroblock8x8 &m, const uint8
 // Before the blocks of a macroblock: the edge: words above from the corner on, and `word` to the left of this lane's row
 DEVICE void set_edge_8x8(Macroblock8x8 &m, unsigned above, unsigned word, int lane) {
   if (lane == 0) m.beyond = 0;
-  if (lane < 16) m.tile[(lane + 1) * TILE_8x8 + 7] = uint8_t(word >> 24);
+  if (lane < 16) m.tile[(lane + 1) * TILE_8x8 + 7] = Sample(word >> 24);
   if (lane < 7) *reinterpret_cast<unsigned *>(m.tile + 4 + 4 * lane) = above;
 }
 
 // Column pair lane & 3 of a block of the source, rows of sixteen
-DEVICE void load_columns(const uint8_t *source, int lane, int *w) {
+DEVICE void load_columns(const Sample *source, int lane, int *w) {
 #pragma unroll
   for (int i = 0; i < 8; i++) w[i] = source[16 * i + 2 * (lane & 3)] | source[16 * i + 2 * (lane & 3) + 1] << 16;
 }
 
 // Data of the macroblock's blocks that do not depend on neighbours; four lanes a block
-DEVICE void look_ahead_8x8(Macroblock8x8 &m, const uint8_t *source, int lane) {
+DEVICE void look_ahead_8x8(Macroblock8x8 &m, const Sample *source, int lane) {
   const int q = lane >> 2 & 3;
   int w[8];
   load_columns(source + 128 * (q >> 1) + 8 * (q & 1), lane, w);
@@ -158,7 +159,7 @@ DEVICE void look_ahead_8x8(Macroblock8x8 &m, const uint8_t *source, int lane) {
 
 // 8.3.2, 8.5.13: chooses modes of and codes an Intra_8x8 macroblock; ends early when the cost reaches `limit`, that of Intra_16x16
 template <bool WEIGHED, class Scaling>
-DEVICE void code_8x8(const Scaling &scaling, Macroblock8x8 &m, const uint8_t *source, const Around &around, int *limit_16x16, int qp, int dead_zone, const Trial &trial,
+DEVICE void code_8x8(const Scaling &scaling, Macroblock8x8 &m, const Sample *source, const Around &around, int *limit_16x16, int qp, int dead_zone, const Trial &trial,
                      int lane, Weighing *weighing) {
   const auto quantiser = row_quantiser(scaling, 0, qp, WEIGHED ? fraction_of(DEAD_ZONE_NEAREST) : dead_zone, lane & 7);
   const int lam = LAMBDA[qp];
@@ -169,8 +170,8 @@ DEVICE void code_8x8(const Scaling &scaling, Macroblock8x8 &m, const uint8_t *so
     const int x = 8 * (q & 1), y = 8 * (q >> 1), at = first_mode(q), least = min(m.modes[at - 1], m.modes[at - 8]);
     const int predicted = least < 0 ? 2 : least;
     const Neighbours n = neighbours_of(around, q);
-    const uint8_t *own = source + 16 * y + x;
-    uint8_t *block = m.tile + (1 + y) * TILE_8x8 + 8 + x;
+    const Sample *own = source + 16 * y + x;
+    Sample *block = m.tile + (1 + y) * TILE_8x8 + 8 + x;
     int w[8];
     load_columns(own, lane, w);
     limit = lane == 0 ? atomicMin(limit_16x16, NO_LIMIT) : 0;

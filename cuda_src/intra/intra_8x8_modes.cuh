@@ -51,7 +51,7 @@ DEVICE int place_of_reference(const Neighbours &n, int stride, int lane) {
   return i < 8 ? (7 - i) * stride - 1 : min(i - 9, n.right ? 15 : 7) - stride;
 }
 // 8.3.2.2.1: the values of a block; lane i < REFERENCES has reference i, the others the last one
-DEVICE void make_values(uint8_t *values, int own, const Neighbours &n, int lane) {
+DEVICE void make_values(Sample *values, int own, const Neighbours &n, int lane) {
   const int i = min(lane, REFERENCES - 1);
   const bool both = n.left && n.top, first = i == 0 || (i == 9 && !both), last = i == REFERENCES - 1 || (i == 7 && !both);
   int before = __shfl_up_sync(FULL_WARP, own, 1), after = __shfl_down_sync(FULL_WARP, own, 1);
@@ -63,11 +63,11 @@ DEVICE void make_values(uint8_t *values, int own, const Neighbours &n, int lane)
   const bool counts = lane < 8 ? n.left : lane > 8 && lane < 17 && n.top;
   const int sum = int(__reduce_add_sync(FULL_WARP, counts ? unsigned(value) : 0u));
   if (lane < REFERENCES) {
-    values[i] = uint8_t(value);
-    values[FILTERED_8x8 + i] = uint8_t((before + 2 * value + after + 2) >> 2);
-    values[MEAN_8x8 + i] = uint8_t((value + after + 1) >> 1);
+    values[i] = Sample(value);
+    values[FILTERED_8x8 + i] = Sample((before + 2 * value + after + 2) >> 2);
+    values[MEAN_8x8 + i] = Sample((value + after + 1) >> 1);
   }
-  if (lane == REFERENCES) values[DC_8x8] = uint8_t(both ? (sum + 8) >> 4 : n.left || n.top ? (sum + 4) >> 3 : 128);
+  if (lane == REFERENCES) values[DC_8x8] = Sample(both ? (sum + 8) >> 4 : n.left || n.top ? (sum + 4) >> 3 : SAMPLE_MIDDLE);
   __syncwarp();
 }
 
@@ -113,7 +113,7 @@ DEVICE Trial trial_of(int lane) {
 }
 // Cost of the mode of the lane's trial: SATD + lam * bits, then the mode, in the lower four bits; all ones if it cannot be used. w: the
 // columns of the source; values: of make_values; predicted: the mode that costs one bit
-DEVICE unsigned try_mode(int *w, const uint8_t *values, const Neighbours &n, const Trial &trial, int predicted, int lam, int lane) {
+DEVICE unsigned try_mode(int *w, const Sample *values, const Neighbours &n, const Trial &trial, int predicted, int lam, int lane) {
 #pragma unroll
   for (int i = 0; i < 8; i++) w[i] -= values[trial.left.at(i)] | values[trial.right.at(i)] << 16;
   hadamard_8x8(w, lane);
@@ -123,7 +123,7 @@ DEVICE unsigned try_mode(int *w, const uint8_t *values, const Neighbours &n, con
   return usable ? key : ~0u;
 }
 // The least of these
-DEVICE unsigned try_modes(int *w, const uint8_t *values, const Neighbours &n, const Trial &trial, int predicted, int lam, int lane) {
+DEVICE unsigned try_modes(int *w, const Sample *values, const Neighbours &n, const Trial &trial, int predicted, int lam, int lane) {
   return __reduce_min_sync(FULL_WARP, try_mode(w, values, n, trial, predicted, lam, lane));
 }
 

@@ -2,6 +2,7 @@
 //
 // One warp chooses and codes Intra_4x4, half a warp a block; one Intra_8x8, eight lanes the block in a mode; one chroma, eight lanes
 // a mode. The two likeliest modes of a luma block are coded at once, all of chroma. Scaling lists are flat. Costs are in units of 1 / 256 bit.
+// Samples of 8 bits only: words of four samples.
 #pragma once
 #include "decisions/common.cuh"
 #include "decisions/intra.cuh"
@@ -40,7 +41,7 @@ struct Block4x4 {
 };
 
 // As code_4x4 by true cost
-DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatScaling> &quantiser, int lane, const Sample &own, Weighing &weighing) {
+DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatScaling> &quantiser, int lane, const LanePlace &own, Weighing &weighing) {
   const int j = lane & 15, half = lane >> 4, at = own.y * TILE + own.x, qp = quantiser.qp, lam = LAMBDA[qp];
   const FlatScaling flat;
   const unsigned *bits = weighing.bits;
@@ -52,7 +53,7 @@ DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatSc
   for (int step = 0; step < 10; step++) {
     const Ahead now = ahead_of(m, step, lane);
     const int k = now.k, by = k >> 2, bx = k & 3;
-    uint8_t *block = m.tile + (4 * by + 1) * TILE + 4 + 4 * bx, *side = m.sides + bx * SIDE + 4 * by;
+    Sample *block = m.tile + (4 * by + 1) * TILE + 4 + 4 * bx, *side = m.sides + bx * SIDE + 4 * by;
     const int a = m.modes[(by + 1) * 8 + bx + 3], b = m.modes[by * 8 + bx + 4], least = min(a, b), predicted = least < 0 ? 2 : least;
     unsigned row[4];
     predict_step(block, side, lefts >> k & 1, tops >> k & 1, rights >> k & 1, own, lane, row);
@@ -102,7 +103,7 @@ DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatSc
       counts |= unsigned(__popc(coded)) << (8 * n);
       level = c < 0 ? -level : level;
       const int residual = (inverse_pass(inverse_pass(level * quantiser.scale, own.row), own.column) + 32) >> 6;
-      const int sample = clip255(byte_of(unsigned(words[n]), own.x) + residual);
+      const int sample = clip1(byte_of(unsigned(words[n]), own.x) + residual);
       trials[n].level = level;
       trials[n].sample = sample;
       trials[n].residual = residual;
@@ -116,8 +117,8 @@ DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatSc
       magnitudes += abs(best.level);
       largest = max(largest, abs(best.residual));
       all += best.level != 0;
-      block[at] = uint8_t(best.sample);
-      if (own.x == 3) side[SIDE + 4 + own.y] = uint8_t(best.sample);
+      block[at] = Sample(best.sample);
+      if (own.x == 3) side[SIDE + 4 + own.y] = Sample(best.sample);
       m.levels_4x4[levels_at(step, lane) + own.scan] = short(best.level);
       if (j == 0) {
         m.modes[(by + 1) * 8 + bx + 4] = static_cast<signed char>(best.mode);
@@ -192,7 +193,7 @@ DEVICE int bits_of_8x8(const unsigned *bits, const int *level, const Bytes &plac
 
 // As code_block_8x8 in the modes of both groups of eight lanes, of which that of lower cost stays. mode: of the lane's group; tried:
 // whether it may be; mode_bits: of it. Returns the group and the cost.
-DEVICE int2 best_block_8x8(Macroblock8x8 &m, const uint8_t *source, uint8_t *block, int q, int mode, bool tried, int mode_bits, const Bytes &places,
+DEVICE int2 best_block_8x8(Macroblock8x8 &m, const Sample *source, Sample *block, int q, int mode, bool tried, int mode_bits, const Bytes &places,
                            const RowQuantiser<Factors> &quantiser, int qp, int lane, Weighing &weighing) {
   constexpr unsigned BOTH = 0xffff;
   const Bytes choice = load_bytes(VALUES_8x8.of[mode][lane & 7]);
@@ -226,7 +227,7 @@ DEVICE int2 best_block_8x8(Macroblock8x8 &m, const uint8_t *source, uint8_t *blo
 #pragma unroll
     for (int k = 0; k < 8; k++) {
       x[k] = (x[k] + 32) >> 6;
-      const int sample = clip255(int(m.values[choice.at(k)]) + x[k]);
+      const int sample = clip1(int(m.values[choice.at(k)]) + x[k]);
       error += square_of_difference(sample, source[16 * k + column]);
       samples[k >> 2] |= unsigned(sample) << (8 * (k & 3));
     }
@@ -241,7 +242,7 @@ DEVICE int2 best_block_8x8(Macroblock8x8 &m, const uint8_t *source, uint8_t *blo
 #pragma unroll
     for (int k = 0; k < 8; k++) {
       levels[places.at(k)] = short(level[k]);
-      block[TILE_8x8 * k + column] = uint8_t(samples[k >> 2] >> (8 * (k & 3)));
+      block[TILE_8x8 * k + column] = Sample(samples[k >> 2] >> (8 * (k & 3)));
     }
   }
   __syncwarp();
@@ -249,7 +250,7 @@ DEVICE int2 best_block_8x8(Macroblock8x8 &m, const uint8_t *source, uint8_t *blo
 }
 
 // As code_8x8 by true cost
-DEVICE void best_8x8(Macroblock8x8 &m, const uint8_t *source, const Around &around, int qp, const Trial &trial, int lane, Weighing &weighing) {
+DEVICE void best_8x8(Macroblock8x8 &m, const Sample *source, const Around &around, int qp, const Trial &trial, int lane, Weighing &weighing) {
   const RowQuantiser quantiser = row_quantiser(FlatScaling{}, 0, qp, fraction_of(DEAD_ZONE_NEAREST), lane & 7);
   const int lam = LAMBDA[qp];
   const Bytes places = load_bytes(PLACING.of[lane & 7]);
@@ -259,8 +260,8 @@ DEVICE void best_8x8(Macroblock8x8 &m, const uint8_t *source, const Around &arou
     const int x = 8 * (q & 1), y = 8 * (q >> 1), at = first_mode(q), least = min(m.modes[at - 1], m.modes[at - 8]);
     const int predicted = least < 0 ? 2 : least;
     const Neighbours n = neighbours_of(around, q);
-    const uint8_t *own = source + 16 * y + x;
-    uint8_t *block = m.tile + (1 + y) * TILE_8x8 + 8 + x;
+    const Sample *own = source + 16 * y + x;
+    Sample *block = m.tile + (1 + y) * TILE_8x8 + 8 + x;
     int w[8];
     load_columns(own, lane, w);
     make_values(m.values, block[place_of_reference(n, TILE_8x8, lane)], n, lane);
@@ -303,7 +304,7 @@ DEVICE void find_cost_16x16(Macroblock &m, int qp, int lane, const unsigned *bit
 }
 
 // As code_chroma by true cost, all modes at once: eight lanes a mode
-DEVICE void best_chroma(Macroblock &m, const Around &around, const Above &above, const uint8_t *left, int qp, int qp_y, int lane, Weighing &weighing) {
+DEVICE void best_chroma(Macroblock &m, const Around &around, const Above &above, const Sample *left, int qp, int qp_y, int lane, Weighing &weighing) {
   const int plane = lane >> 2 & 1, q = lane & 3, mode = lane >> 3, place = 64 * plane + 32 * (q >> 1) + 4 * (q & 1), group = lane & 24;
   const FlatScaling flat;
   const unsigned *bits = weighing.bits;
@@ -358,7 +359,7 @@ DEVICE void best_chroma(Macroblock &m, const Around &around, const Above &above,
   bool beyond = is_beyond(c);
 #pragma unroll
   for (int p = 0; p < 16; p++) {
-    c[p] = clip255(byte_of(predicted[p >> 2], p & 3) + c[p]);
+    c[p] = clip1(byte_of(predicted[p >> 2], p & 3) + c[p]);
     error += square_of_difference(c[p], byte_of(own[p >> 2], p & 3));
   }
   error = sum_8(error);

@@ -1,4 +1,5 @@
 // 8.3, 8.5: one warp chooses the modes of an intra macroblock and codes it: as Intra_4x4, as Intra_16x16, its chroma.
+// Samples of 8 bits only: words of four samples.
 #pragma once
 #include "decisions/common.cuh"
 #include "decisions/intra.cuh"
@@ -13,20 +14,20 @@ constexpr int NO_LIMIT = 1 << 30;
 
 // One macroblock in shared memory
 struct alignas(16) Macroblock {
-  uint8_t predicted[32];           // two blocks in work, see intra_fixed_modes.cuh
-  uint8_t source[384];             // 16 rows of 16, Cb 8 rows of 8, Cr
-  Transformed transformed[16];     // of the source's blocks, raster; and its coefficients
+  Sample predicted[32];           // two blocks in work, see intra_fixed_modes.cuh
+  Sample source[384];             // 16 rows of 16, Cb 8 rows of 8, Cr
+  Transformed transformed[16];    // of the source's blocks, raster; and its coefficients
   short coefficients[16 * 16];
-  uint8_t tile[17 * TILE + 8];     // as Intra_4x4, with the samples above
-  uint8_t luma[256], chroma[128];  // as Intra_16x16; chroma
+  Sample tile[17 * TILE + 8];     // as Intra_4x4, with the samples above
+  Sample luma[256], chroma[128];  // as Intra_16x16; chroma
   short levels_4x4[18 * 16], levels_16x16[17 * 16], levels_chroma[10 * 16];
   uint8_t count_4x4[16], count_16x16[16], count_chroma[8];
-  uint8_t sides[5 * SIDE];   // of the columns of blocks of Intra_4x4; the last: the macroblock's right column
+  Sample sides[5 * SIDE];    // of the columns of blocks of Intra_4x4; the last: the macroblock's right column
   signed char modes[5 * 8];  // Intra_4x4 modes, (by + 1) * 8 + bx + 4; with those around, -1: not available
   int cost_4x4, cost_16x16, mode_16x16, mode_chroma, cbp_chroma, clipped[2], beyond_4x4, beyond_16x16, beyond_chroma;  // beyond: see is_beyond
   int all_4x4, all_16x16, all_chroma;  // levels that are not 0
   int sum_4x4, sum_16x16, sum_chroma;  // of the levels' magnitudes
-  unsigned grey;  // four samples of 128
+  unsigned grey;  // four samples of SAMPLE_MIDDLE
   int limit;  // cost of Intra_16x16 once it is known
 };
 struct Around {
@@ -37,14 +38,14 @@ struct Above {
   unsigned a, b, c;
 };
 
-DEVICE unsigned word_at(const uint8_t *p) { return *reinterpret_cast<const unsigned *>(p); }
+DEVICE unsigned word_at(const Sample *p) { return *reinterpret_cast<const unsigned *>(p); }
 
 // Source lanes of inverse_pass: values 0 and 2, and of 1 and 3 the halved one and the other
 struct Butterfly {
   int first, third, half, whole, sign_third, sign_half, sign_whole;
 };
 // What a lane knows for good: it stands for mode lane & 15 while modes are tried, for sample or coefficient (x, y) after that
-struct Sample {
+struct LanePlace {
   int x, y, scan, needs;     // needs: 1 the left column, 2 the row above, 4: no mode
   unsigned across, down[4];  // weights of the forward transform
   Butterfly row, column;     // of the inverse transform
@@ -70,8 +71,8 @@ DEVICE Butterfly butterfly_of(int i, int first, int step, int lane) {
   const int third = kept(first + 2 * step, lane), same = kept(outer ? 1 : -1, lane), sign_whole = kept(outer ? sign : -sign, lane);
   return {first, third, outer ? three : one, outer ? one : three, same, sign, sign_whole};
 }
-DEVICE Sample sample_of(int lane) {
-  Sample s;
+DEVICE LanePlace place_of(int lane) {
+  LanePlace s;
   const int j = lane & 15;
   s.x = j & 3;
   s.y = j >> 2;
@@ -156,7 +157,7 @@ DEVICE Ahead ahead_of(const Macroblock &m, int step, int lane) {
 }
 
 // The rows of the lane's mode, from the edge s
-DEVICE void predict_mode(const Sample &own, const unsigned *s, int dc, int lane, unsigned *row) {
+DEVICE void predict_mode(const LanePlace &own, const unsigned *s, int dc, int lane, unsigned *row) {
   const bool odd = lane & 1, high = lane & 2;  // a lane filters word lane & 3
   const unsigned at = high ? (odd ? s[3] : s[2]) : odd ? s[1] : s[0], next = high ? (odd ? 0 : s[3]) : odd ? s[2] : s[1];
   const unsigned last = high ? (odd ? s[2] : s[1]) : s[0];
@@ -174,7 +175,7 @@ DEVICE void predict_mode(const Sample &own, const unsigned *s, int dc, int lane,
 }
 
 // The same of a block in m.tile, with `side` to the left of it
-DEVICE void predict_step(const uint8_t *block, const uint8_t *side, bool has_left, bool has_top, bool has_right, const Sample &own, int lane,
+DEVICE void predict_step(const Sample *block, const Sample *side, bool has_left, bool has_top, bool has_right, const LanePlace &own, int lane,
                          unsigned *row) {
   const unsigned corner = word_at(side), left = word_at(side + 4), above = word_at(block - TILE), over = word_at(block - TILE + 4);
   const unsigned beyond = has_right ? over : __byte_perm(above, 0, 0x3333);
@@ -184,7 +185,7 @@ DEVICE void predict_step(const uint8_t *block, const uint8_t *side, bool has_lef
   s[2] = unaligned(above, beyond, 2);
   s[3] = __byte_perm(beyond, 0, 0x3332);
   const unsigned ones = 0x01010101u, sum = __dp4a(has_left ? left : 0u, ones, __dp4a(has_top ? above : 0u, ones, 0u));
-  const int dc = has_left && has_top ? int(sum + 4) >> 3 : has_left || has_top ? int(sum + 2) >> 2 : 128;
+  const int dc = has_left && has_top ? int(sum + 4) >> 3 : has_left || has_top ? int(sum + 2) >> 2 : SAMPLE_MIDDLE;
   predict_mode(own, s, dc, lane, row);
 }
 
@@ -193,7 +194,7 @@ DEVICE void predict_step(const uint8_t *block, const uint8_t *side, bool has_lef
 // early when the cost reaches that of Intra_16x16.
 // WEIGHED: levels are chosen by the trellis, by what `w` has.
 template <bool WEIGHED, class Scaling>
-DEVICE void code_4x4(const Scaling &scaling, Macroblock &m, const Around &around, const Quantiser<Scaling> &quantiser, int lam, int lane, const Sample &own, Weighing *weighing) {
+DEVICE void code_4x4(const Scaling &scaling, Macroblock &m, const Around &around, const Quantiser<Scaling> &quantiser, int lam, int lane, const LanePlace &own, Weighing *weighing) {
   const int j = lane & 15, half = lane >> 4, at = own.y * TILE + own.x;
   // blocks, as bits, that have a left column, a row above, samples above right; blocks in which this lane's mode is usable
   const int lefts = kept(around.left ? 0xffff : 0xeeee, lane), tops = kept(around.top ? 0xffff : 0xfff0, lane);
@@ -205,7 +206,7 @@ DEVICE void code_4x4(const Scaling &scaling, Macroblock &m, const Around &around
   for (int step = 0; step < 10 && cost < limit; step++) {
     const Ahead now = next;
     const int k = now.k, by = k >> 2, bx = k & 3;
-    uint8_t *block = m.tile + (4 * by + 1) * TILE + 4 + 4 * bx, *side = m.sides + bx * SIDE + 4 * by;
+    Sample *block = m.tile + (4 * by + 1) * TILE + 4 + 4 * bx, *side = m.sides + bx * SIDE + 4 * by;
     const int a = m.modes[(by + 1) * 8 + bx + 3], b = m.modes[by * 8 + bx + 4], least = min(a, b), predicted = least < 0 ? 2 : least;
     limit = lane == 0 ? atomicMin(&m.limit, NO_LIMIT) : 0;
     unsigned row[4];
@@ -250,7 +251,7 @@ DEVICE void code_4x4(const Scaling &scaling, Macroblock &m, const Around &around
     if (active) {
       const int residual = (c + 32) >> 6;
       largest = max(largest, abs(residual));
-      const uint8_t sample = uint8_t(clip255(byte_of(word, own.x) + residual));
+      const Sample sample = Sample(clip1(byte_of(word, own.x) + residual));
       block[at] = sample;
       if (own.x == 3) side[SIDE + 4 + own.y] = sample;
       m.levels_4x4[levels_at(step, lane) + own.scan] = short(level);
@@ -377,14 +378,14 @@ DEVICE void code_16x16(const Scaling &scaling, Macroblock &m, const Around &arou
 
 // 8.3.4: the rows of a 4x4 block of chroma: mode lane >> 3, block lane & 3 of plane lane >> 2 & 1. left: the eight samples to the left of
 // this lane's plane.
-DEVICE void predict_chroma(const Around &around, const Above &above, const uint8_t *left, int lane, unsigned *row) {
+DEVICE void predict_chroma(const Around &around, const Above &above, const Sample *left, int lane, unsigned *row) {
   const int q = lane & 3, bx = q & 1, by = q >> 1;
   const bool use_top = around.top && !(q == 2 && around.left);
   const bool use_left = around.left && !(q == 1 && around.top);
   const unsigned sides[2] = {word_at(left), word_at(left + 4)};
   const unsigned over = bx ? above.b : above.a, side = by ? sides[1] : sides[0];
   const int total = int(__dp4a(use_top ? over : 0u, 0x01010101u, __dp4a(use_left ? side : 0u, 0x01010101u, 0u)));
-  const int mean = use_top && use_left ? (total + 4) >> 3 : use_top || use_left ? (total + 2) >> 2 : 128;
+  const int mean = use_top && use_left ? (total + 4) >> 3 : use_top || use_left ? (total + 2) >> 2 : SAMPLE_MIDDLE;
   const int corner = int(above.c >> 24);
   int b = -4 * corner, c = -4 * corner;
 #pragma unroll
@@ -407,7 +408,7 @@ DEVICE bool chroma_mode_usable(const Around &around, int mode) {
 // then each eight lanes code the same. left: the eight samples to the left of this lane's plane.
 // qp, qp_y: QP_C, QP_Y.
 template <bool WEIGHED, class Scaling>
-DEVICE void code_chroma(const Scaling &all_scaling, Macroblock &m, const Around &around, const Above &above, const uint8_t *left, int qp, int qp_y, int lane, Weighing *weighing) {
+DEVICE void code_chroma(const Scaling &all_scaling, Macroblock &m, const Around &around, const Above &above, const Sample *left, int qp, int qp_y, int lane, Weighing *weighing) {
   const int lam = LAMBDA[qp_y];
   const int plane = lane >> 2 & 1, q = lane & 3, bx = q & 1, by = q >> 1, place = 64 * plane + 32 * by + 4 * bx;
   const auto scaling = of_block(all_scaling, 0, false, plane);

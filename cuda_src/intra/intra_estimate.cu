@@ -3,6 +3,7 @@
 // Two macroblocks a warp, a lane a 4x4 block: it predicts the block in every Intra_4x4 and Intra_16x16 mode. Only which mode
 // is the predicted one depends on other blocks; that goes from lane to lane in seven diagonals. For Intra_8x8 (LARGE) the warp takes
 // one block after another, four lanes a mode.
+// Samples of 8 bits only: words of four samples.
 #include "intra/intra_estimate_launch.cuh"
 #include "decisions/common.cuh"
 #include "decisions/intra.cuh"
@@ -27,15 +28,15 @@ struct Estimate_8x8 {
   int cost;
   unsigned modes;
 };
-DEVICE void load_columns(const uint8_t *block, int width, int lane, int *w) {
+DEVICE void load_columns(const Sample *block, int width, int lane, int *w) {
 #pragma unroll
   for (int i = 0; i < 8; i++) {
     const unsigned two = __ldg(reinterpret_cast<const uint16_t *>(block + size_t(i) * width) + (lane & 3));
     w[i] = int((two & 255) | two >> 8 << 16);
   }
 }
-// source: uint8[height, width]; x0, y0, top, lam: of the lane's macroblock; values: uint8[VALUES] in shared memory
-DEVICE Estimate_8x8 estimate_8x8(const uint8_t *source, int width, int x0, int y0, bool top, int lam, uint8_t *values, int lane) {
+// source: Sample[height, width]; x0, y0, top, lam: of the lane's macroblock; values: Sample[VALUES] in shared memory
+DEVICE Estimate_8x8 estimate_8x8(const Sample *source, int width, int x0, int y0, bool top, int lam, Sample *values, int lane) {
   const Trial trial = trial_of(lane);
   Estimate_8x8 result = {0, 0};
   int w[8];
@@ -46,7 +47,7 @@ DEVICE Estimate_8x8 estimate_8x8(const uint8_t *source, int width, int x0, int y
     const int q = n & 3, half = n & 4 ? 16 : 0, bx = q & 1, by = q >> 1, weight = __shfl_sync(FULL_WARP, lam, half);
     const int x = __shfl_sync(FULL_WARP, x0, half) + 8 * bx, y = __shfl_sync(FULL_WARP, y0, half) + 8 * by;
     const Neighbours around = {x > 0, __shfl_sync(FULL_WARP, int(top), half) || by, (!by || !bx) && x + 8 < width};
-    const uint8_t *block = source + size_t(y) * width + x;
+    const Sample *block = source + size_t(y) * width + x;
     const bool inside = (lane > 8 || around.left) && (lane < 8 || around.top);
     const int own = __ldg(block + (inside ? place_of_reference(around, width, lane) : 0));
     load_columns(block, width, lane, w);
@@ -67,10 +68,10 @@ DEVICE Estimate_8x8 estimate_8x8(const uint8_t *source, int width, int x0, int y
   return result;
 }
 
-// source uint8[height, width]; search_cost int32[n_ref, n_mb, 41]; macroblock rows [row0, row0 + gridDim.y); intra_cost
+// source Sample[height, width]; search_cost int32[n_ref, n_mb, 41]; macroblock rows [row0, row0 + gridDim.y); intra_cost
 // int32[n_mb]; intra_modes uint8[n_mb, 16]. LARGE: Intra_8x8 too
 template <bool LARGE>
-DEVICE void estimate(const uint8_t *__restrict__ source, int mb_width, const uint8_t *__restrict__ qp,
+DEVICE void estimate(const Sample *__restrict__ source, int mb_width, const uint8_t *__restrict__ qp,
                      const int *__restrict__ search_cost, int n_ref, int n_mb, const int *__restrict__ slice_first_mb, int row0, int quiet,
                      int *intra_cost, uint8_t *intra_modes) {
   SHARED(uint16_t, all_satd, WARPS * 9 * 32);
@@ -83,12 +84,12 @@ DEVICE void estimate(const uint8_t *__restrict__ source, int mb_width, const uin
   wait_for_the_kernel_before();
   const bool mb_left = x0 > 0, mb_top = mb - mb_width >= __ldg(slice_first_mb + my);
   const bool left = x > 0, top = mb_top || by > 0, right = (by == 0 || (ABOVE_RIGHT_INSIDE >> k & 1)) && x + 4 < width;
-  const uint8_t *block = source + size_t(y) * width + x;
-  unsigned rows[4], side[4], above = splat4(128), beyond = splat4(128), corner = 128;
+  const Sample *block = source + size_t(y) * width + x;
+  unsigned rows[4], side[4], above = splat4(SAMPLE_MIDDLE), beyond = above, corner = SAMPLE_MIDDLE;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     rows[i] = __ldg(reinterpret_cast<const unsigned *>(block + size_t(i) * width));
-    side[i] = left ? __ldg(reinterpret_cast<const unsigned *>(block + size_t(i) * width) - 1) >> 24 : 128;
+    side[i] = left ? __ldg(reinterpret_cast<const unsigned *>(block + size_t(i) * width) - 1) >> 24 : SAMPLE_MIDDLE;
   }
   if (top) {
     const unsigned *row = reinterpret_cast<const unsigned *>(block - width);
@@ -101,7 +102,7 @@ DEVICE void estimate(const uint8_t *__restrict__ source, int mb_width, const uin
   pack_edge(side, corner, above, beyond, s);
   filter_edge(s, f, h);
   const int sum_left = int(side[0] + side[1] + side[2] + side[3]), sum_top = int(__dp4a(above, 0x01010101u, 0u));
-  const int dc = left && top ? (sum_left + sum_top + 4) >> 3 : left ? (sum_left + 2) >> 2 : top ? (sum_top + 2) >> 2 : 128;
+  const int dc = left && top ? (sum_left + sum_top + 4) >> 3 : left ? (sum_left + 2) >> 2 : top ? (sum_top + 2) >> 2 : SAMPLE_MIDDLE;
   unsigned best = ~0u;
   try_mode<2, 0>(own, s, f, h, splat4(dc), true, lam, satd, &best);
   try_mode<0, 1>(own, s, f, h, 0, top, lam, satd, &best);
@@ -124,7 +125,7 @@ DEVICE void estimate(const uint8_t *__restrict__ source, int mb_width, const uin
   const int cost_4x4 = sum_16(int(best >> 8)) + lam * (BITS_ESTIMATED_4x4 + intra_4x4_type_bits());
   // 8.3.3: lane k has the sample k of the row above and of the column to the left of its macroblock. The least of all so far:
   // cost << 4 | rank << 2 | mode
-  const uint8_t *origin = source + size_t(y0) * width + x0;
+  const Sample *origin = source + size_t(y0) * width + x0;
   const int t = mb_top ? __ldg(origin - width + k) : 0, l = mb_left ? __ldg(origin + size_t(k) * width - 1) : 0;
   const int mean = mean_16x16(mb_left, mb_top, l, t);
   unsigned row[4] = {splat4(mean), splat4(mean), splat4(mean), splat4(mean)};
@@ -144,7 +145,7 @@ DEVICE void estimate(const uint8_t *__restrict__ source, int mb_width, const uin
   if (mb_left && mb_top) cost = min(cost, value << 4 | 3 << 2 | 3);
   Estimate_8x8 large = {1 << 30, 0};
   if constexpr (LARGE) {
-    SHARED(uint8_t, values, WARPS * VALUES);
+    SHARED(Sample, values, WARPS * VALUES);
     large = estimate_8x8(source, width, x0, y0, mb_top, lam, values + (threadIdx.x >> 5) * VALUES, lane);
   }
   if (column >= mb_width) return;
@@ -160,7 +161,7 @@ DEVICE void estimate(const uint8_t *__restrict__ source, int mb_width, const uin
 }
 
 #define INTRA_ESTIMATE(name, large)                                                                                                \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS) name(const uint8_t *__restrict__ source, int mb_width,                  \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS) name(const Sample *__restrict__ source, int mb_width,                   \
       const uint8_t *__restrict__ qp, const int *__restrict__ search_cost, int n_ref, int n_mb,                                    \
       const int *__restrict__ slice_first_mb, int row0, int quiet, int *intra_cost, uint8_t *intra_modes) {                        \
     estimate<large>(source, mb_width, qp, search_cost, n_ref, n_mb, slice_first_mb, row0, quiet, intra_cost, intra_modes);         \

@@ -9,7 +9,7 @@ WARPS = 4
 
 
 def intra_estimate(
-    source: DeviceArray,  # uint8[H, W]
+    source: DeviceArray,  # Sample[H, W]
     qp: DeviceArray,  # uint8[n_mb]
     search_cost: DeviceArray,  # int32[>= n_ref, n_mb, 41]
     n_ref: int,

@@ -2,6 +2,7 @@
 //
 // Optimised for latency: a block of Intra_4x4 waits for earlier blocks, so another warp prepares, one macroblock ahead, all that
 // does not depend on their samples: the positions that each sample is predicted from, and the source's coefficients.
+// Samples of 8 bits only: words of four samples.
 #pragma once
 #include "decisions/intra.cuh"
 #include "decisions/quantise.cuh"
@@ -53,8 +54,8 @@ __device__ const Places PLACES = make_places();
 // What each lane needs in each step of code_given_4x4, as bytes from `origin` on, where all macroblocks lie: samples a and b;
 // sample c, the word to the left; the word above, the source's coefficient and whether the mode is DC; where its sample goes,
 // and where once more. The mean of DC is that of two words, twice the same where only one is available. mode: of block lane & 15.
-DEVICE void plan_4x4(Macroblock &m, uint8_t *origin, const Around &around, int mode, uint4 *plan, int lane, const Sample &own) {
-  const int rights = ABOVE_RIGHT_INSIDE | (around.top ? 7 : 0) | (around.right ? 8 : 0), grey = int(reinterpret_cast<uint8_t *>(&m.grey) - origin);
+DEVICE void plan_4x4(Macroblock &m, Sample *origin, const Around &around, int mode, uint4 *plan, int lane, const LanePlace &own) {
+  const int rights = ABOVE_RIGHT_INSIDE | (around.top ? 7 : 0) | (around.right ? 8 : 0), grey = int(reinterpret_cast<Sample *>(&m.grey) - origin);
 #pragma unroll 2
   for (int step = 0; step < STEPS; step++) {
     const int k = block_of(step, lane), bx = k & 3, by = k >> 2, of = __shfl_sync(FULL_WARP, mode, k);
@@ -74,9 +75,9 @@ DEVICE void plan_4x4(Macroblock &m, uint8_t *origin, const Around &around, int m
 // 8.3.1, 8.5.1: the blocks of an Intra_4x4 macroblock in ten steps as in code_4x4, with planned modes. Where there is one block,
 // both halves of the warp do the same; the levels of the second half go to places that are written later, or after all.
 template <class Scaling>
-DEVICE void code_given_4x4(Macroblock &m, uint8_t *origin, const uint4 *plan, const Quantiser<Scaling> &quantiser, int lane, const Sample &own) {
+DEVICE void code_given_4x4(Macroblock &m, Sample *origin, const uint4 *plan, const Quantiser<Scaling> &quantiser, int lane, const LanePlace &own) {
   const int half = lane >> 4;
-  uint8_t *mine = m.predicted + lane;
+  Sample *mine = m.predicted + lane;
   const uint4 *block = reinterpret_cast<const uint4 *>(m.predicted) + half;
   short *levels = m.levels_4x4 + levels_at(0, lane) + own.scan;
   int magnitudes = 0, largest = 0;
@@ -89,7 +90,7 @@ DEVICE void code_given_4x4(Macroblock &m, uint8_t *origin, const uint4 *plan, co
     const unsigned left = word_at(origin + (now.y >> 16)), above = word_at(origin + (now.z & 0xffff)), ones = 0x01010101u;
     const int mean = int(__dp4a(left, ones, __dp4a(above, ones, 4u)) >> 3);
     const int predicted = now.z & 0x10000 ? mean : (a + 2 * b + c + 2) >> 2;
-    *mine = uint8_t(predicted);
+    *mine = Sample(predicted);
     __syncwarp();
     const uint4 rows = *block;
     int v = int(now.z) >> 17;
@@ -107,7 +108,7 @@ DEVICE void code_given_4x4(Macroblock &m, uint8_t *origin, const uint4 *plan, co
     v = inverse_pass(v, own.column);
     const int residual = (v + 32) >> 6;
     largest = max(largest, abs(residual));
-    const uint8_t sample = uint8_t(clip255(predicted + residual));
+    const Sample sample = Sample(clip1(predicted + residual));
     origin[now.w & 0xffff] = sample;
     origin[now.w >> 16] = sample;
     __syncwarp();

@@ -3,6 +3,7 @@
 // Intra_4x4 (8.3.1.2): the edge is sixteen bytes: 0 = sample 1 again, 1..4 = left column from bottom to top, 5 = corner,
 // 6..13 = the row above and above right, 14 = sample 13 again. Each sample of a directional mode is a (1, 2, 1) filter F
 // or a mean H along it.
+// Samples of 8 bits only: words of four samples.
 #pragma once
 #include "simd.cuh"
 
@@ -75,14 +76,14 @@ DEVICE void predict_plane(int base, int b, int c, unsigned *row) {
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     const int v = base + c * i;
-    row[i] = pack4(clip255(v >> 5), clip255((v + b) >> 5), clip255((v + 2 * b) >> 5), clip255((v + 3 * b) >> 5));
+    row[i] = pack4(clip1(v >> 5), clip1((v + b) >> 5), clip1((v + 2 * b) >> 5), clip1((v + 3 * b) >> 5));
   }
 }
 
 // 8.3.3.3: DC of a macroblock; l, t: of lane k and k + 16 sample k of the column to the left and of the row above, or 0
 DEVICE int mean_16x16(bool left, bool top, int l, int t) {
   const int count = 16 * left + 16 * top, total = sum_16(t + l);
-  return count ? (total + (count >> 1)) / count : 128;
+  return count ? (total + (count >> 1)) / count : SAMPLE_MIDDLE;
 }
 // 8.3.3.4: the plane in block lane & 15
 DEVICE void plane_16x16(int l, int t, int corner, int lane, unsigned *row) {

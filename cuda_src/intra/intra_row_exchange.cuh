@@ -1,12 +1,16 @@
 // Words of samples and modes that macroblocks of `intra` publish for the row below, and the neighbours of a macroblock.
+// Samples of 8 bits only: words of four samples.
 #pragma once
 #include "intra/intra_launch.cuh"
 #include "intra/intra_coding.cuh"
 
 struct Picture {
   int width, mb_width, chroma_qp_offset, dead_zone, slice;  // slice: 0 I, 1 P
-  const uint8_t *src_y, *src_u, *src_v, *intra_modes, *qp;
-  uint8_t *mb_type, *intra16x16_mode, *intra_chroma_mode, *rec_y, *rec_u, *rec_v, *total_coeff, *transform_8x8, *cbp;
+  const Sample *src_y, *src_u, *src_v;
+  const uint8_t *intra_modes, *qp;
+  uint8_t *mb_type, *intra16x16_mode, *intra_chroma_mode;
+  Sample *rec_y, *rec_u, *rec_v;
+  uint8_t *total_coeff, *transform_8x8, *cbp;
   signed char *intra4x4_mode;
   short *levels;
 };
@@ -24,7 +28,7 @@ struct Row {  // the macroblocks above
   const Published *packets;  // null: all is in memory
   unsigned turn;
 };
-DEVICE Word word_above(const Picture &p, const Row &row, bool wanted, int column, int number, const uint8_t *at) {
+DEVICE Word word_above(const Picture &p, const Row &row, bool wanted, int column, int number, const Sample *at) {
   Word w = {nullptr, Published(row.turn) << 32};
   if (!wanted || column < 0 || column >= p.mb_width) return w;
   const bool inter = row.types[column] > LAST_INTRA;
@@ -46,9 +50,9 @@ struct Words {
 template <bool LARGE>
 DEVICE Words words_above(const Picture &p, const Row &row, int warp, int lane, int mx, int my, int n_words) {
   const bool chroma = warp == 2;
-  const uint8_t *plane = chroma ? (lane & 4 ? p.rec_v : p.rec_u) : p.rec_y;
-  const int size = chroma ? 8 : 16, width = chroma ? p.width / 2 : p.width, number = chroma ? 4 + (lane >> 1 & 2) : 0;
-  const uint8_t *at = plane + size_t(size * my - 1) * width + size * mx;
+  const Sample *plane = chroma ? (lane & 4 ? p.rec_v : p.rec_u) : p.rec_y;
+  const int size = chroma ? MB_WIDTH_C : 16, width = chroma ? p.width / SUB_WIDTH_C : p.width, number = chroma ? 4 + (lane >> 1 & 2) : 0;
+  const Sample *at = plane + size_t(size * my - 1) * width + size * mx;
   if (warp == 0) {  // lanes 0..5 (or 6) the words from the corner on to above right, then the modes
     constexpr int MODES = LARGE ? 7 : 6;
     const int column = lane == 0 ? mx - 1 : lane == 5 || (LARGE && lane == 6) ? mx + 1 : mx;
@@ -75,5 +79,5 @@ DEVICE Above wait_for(Words w, int warp, unsigned turn) {
 DEVICE unsigned word_left(const Picture &p, int warp, int lane, int mx, int my) {
   if (mx == 0) return 0;
   if (warp < 2) return from_l2(p.rec_y + size_t(16 * my + (lane & 15)) * p.width + 16 * mx - 4);
-  return from_l2((lane & 8 ? p.rec_v : p.rec_u) + size_t(8 * my + (lane & 7)) * (p.width / 2) + 8 * mx - 4);
+  return from_l2((lane & 8 ? p.rec_v : p.rec_u) + size_t(MB_HEIGHT_C * my + (lane & 7)) * (p.width / SUB_WIDTH_C) + MB_WIDTH_C * mx - 4);
 }

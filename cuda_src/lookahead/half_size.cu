@@ -1,5 +1,6 @@
 // Source frames in half the width and height, in a quarter and in a sixteenth, for the lookahead: twin of cpu_simd/lookahead/half_size.py,
 // which explains it.
+// Samples of 8 bits only: words of four samples.
 #include "decisions/lookahead.cuh"
 #include "simd.cuh"
 #include "tables.cuh"
@@ -7,7 +8,7 @@
 DEVICE int mean(int a, int b) { return (a + b + 1) >> 1; }
 
 // Four samples of the padded planes G, b, h, j a thread, for their rows [y0, y1). height, width: of luma. Grid: words of a row, rows.
-extern "C" __global__ void half_size(const uint8_t *__restrict__ luma, int height, int width, uint8_t *planes, int mb_width,
+extern "C" __global__ void half_size(const Sample *__restrict__ luma, int height, int width, Sample *planes, int mb_width,
     int mb_height, int y0, int y1) {
   wait_for_the_kernel_before();
   const int stride = 8 * mb_width + 2 * LOOK_PAD, lines = 8 * mb_height + 2 * LOOK_PAD;
@@ -15,7 +16,7 @@ extern "C" __global__ void half_size(const uint8_t *__restrict__ luma, int heigh
   if (4 * word >= stride || line >= y1) return;
   const int y = 2 * clip3(0, 8 * mb_height - 1, line - LOOK_PAD);
   unsigned found[4] = {0, 0, 0, 0};
-  const uint8_t *rows[3];
+  const Sample *rows[3];
 #pragma unroll
   for (int i = 0; i < 3; i++) rows[i] = luma + size_t(min(y + i, height - 1)) * width;
 #pragma unroll
@@ -36,41 +37,41 @@ extern "C" __global__ void half_size(const uint8_t *__restrict__ luma, int heigh
 }
 
 // Four samples of the padded coarse frame a thread, for its rows [y0, y1). Grid: words of a row, rows.
-extern "C" __global__ void quarter_size(const uint8_t *__restrict__ planes, uint8_t *coarse, int mb_width, int mb_height, int y0,
+extern "C" __global__ void quarter_size(const Sample *__restrict__ planes, Sample *coarse, int mb_width, int mb_height, int y0,
     int y1) {
   wait_for_the_kernel_before();
   const int stride = 8 * mb_width + 2 * LOOK_PAD, coarse_stride = 4 * mb_width + 2 * COARSE_PAD;
   const int word = int(blockIdx.x * blockDim.x + threadIdx.x), line = y0 + int(blockIdx.y * blockDim.y + threadIdx.y);
   if (4 * word >= coarse_stride || line >= y1) return;
-  const uint8_t *row = planes + size_t(LOOK_PAD + 2 * clip3(0, 4 * mb_height - 1, line - COARSE_PAD)) * stride + LOOK_PAD;
+  const Sample *row = planes + size_t(LOOK_PAD + 2 * clip3(0, 4 * mb_height - 1, line - COARSE_PAD)) * stride + LOOK_PAD;
   unsigned found = 0;
 #pragma unroll
   for (int k = 0; k < 4; k++) {
-    const uint8_t *p = row + 2 * clip3(0, 4 * mb_width - 1, 4 * word + k - COARSE_PAD);
+    const Sample *p = row + 2 * clip3(0, 4 * mb_width - 1, 4 * word + k - COARSE_PAD);
     found |= unsigned(mean(mean(p[0], p[stride]), mean(p[1], p[stride + 1]))) << (8 * k);
   }
   *reinterpret_cast<unsigned *>(coarse + size_t(line) * coarse_stride + 4 * word) = found;
 }
 
 // The mean of macroblock mb of a coarse frame
-DEVICE uint8_t mean_of(const uint8_t *__restrict__ coarse, int mb, int mb_width) {
+DEVICE Sample mean_of(const Sample *__restrict__ coarse, int mb, int mb_width) {
   const int stride = 4 * mb_width + 2 * COARSE_PAD;
-  const uint8_t *p = coarse + size_t(COARSE_PAD + 4 * (mb / mb_width)) * stride + COARSE_PAD + 4 * (mb % mb_width);
+  const Sample *p = coarse + size_t(COARSE_PAD + 4 * (mb / mb_width)) * stride + COARSE_PAD + 4 * (mb % mb_width);
   unsigned total = 8;
 #pragma unroll
   for (int i = 0; i < 4; i++) total = __dp4a(*reinterpret_cast<const unsigned *>(p + i * stride), 0x01010101u, total);
-  return uint8_t(total >> 4);
+  return Sample(total >> 4);
 }
 
 // A thread a macroblock, for macroblock rows [row0, row1)
-extern "C" __global__ void tiny_size(const uint8_t *__restrict__ coarse, uint8_t *tiny, int mb_width, int row0, int row1) {
+extern "C" __global__ void tiny_size(const Sample *__restrict__ coarse, Sample *tiny, int mb_width, int row0, int row1) {
   wait_for_the_kernel_before();
   const int mb = row0 * mb_width + int(blockIdx.x * blockDim.x + threadIdx.x);
   if (mb < row1 * mb_width) tiny[mb] = mean_of(coarse, mb, mb_width);
 }
 // The same of two frames. Grid: macroblocks, 2
-extern "C" __global__ void tiny_sizes(const uint8_t *__restrict__ coarse, const uint8_t *__restrict__ other_coarse, uint8_t *tiny,
-    uint8_t *other_tiny, int mb_width, int mb_height) {
+extern "C" __global__ void tiny_sizes(const Sample *__restrict__ coarse, const Sample *__restrict__ other_coarse, Sample *tiny,
+    Sample *other_tiny, int mb_width, int mb_height) {
   wait_for_the_kernel_before();
   const int mb = int(blockIdx.x * blockDim.x + threadIdx.x);
   if (mb < mb_width * mb_height) (blockIdx.y ? other_tiny : tiny)[mb] = mean_of(blockIdx.y ? other_coarse : coarse, mb, mb_width);

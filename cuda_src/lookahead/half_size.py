@@ -10,7 +10,7 @@ WORDS, ROWS = 32, 8  # of a block of threads
 
 
 def half_size(
-    luma: DeviceArray,  # uint8[H, W], of display size or whole macroblocks
+    luma: DeviceArray,  # Sample[H, W], of display size or whole macroblocks
     row0: int,
     row1: int,
     out: HalfSize,

@@ -9,7 +9,7 @@ THREADS = 256
 
 def count_samples(
     frame: HalfSize,
-    counts: DeviceArray,  # int32[256], added to
+    counts: DeviceArray,  # int32[SAMPLE_MAX + 1], added to
     stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: samples of the half-size frame by their value, without the border."""
@@ -20,7 +20,7 @@ def count_samples(
 
 def replace_samples(
     frame: HalfSize,
-    levels: DeviceArray,  # uint8[256]: by value, what takes its place
+    levels: DeviceArray,  # Sample[SAMPLE_MAX + 1]: by value, what takes its place
     out: HalfSize,
     stream: Stream | None = None,
 ) -> None:

@@ -1,5 +1,6 @@
 // Costs of the macroblocks of half-size frames, from earlier frames, later ones and both: twin of cpu_simd/lookahead/lookahead.py, which
 // explains it. A macroblock is a block of 8x8 samples; four lanes have a 4x4 block each, so that a warp tries eight vectors at once.
+// Samples of 8 bits only: words of four samples.
 #include "lookahead/lookahead_launch.cuh"
 #include "decisions/lookahead.cuh"
 #include "decisions/search.cuh"
@@ -15,7 +16,7 @@ constexpr int ENDED = CAMERA_WORDS - 1;  // place in `totals`
 
 // One frame from another: a row of the table of the launcher, 8 bytes each. blockIdx.y is its number.
 struct MotionJob {
-  const uint8_t *planes, *coarse, *tiny, *others, *other_coarse, *other_tiny;
+  const Sample *planes, *coarse, *tiny, *others, *other_coarse, *other_tiny;
   const uint16_t *intra;  // costs of the frame; null: sum of the costs alone
   int *totals;  // sums of candidates, and ENDED
   short2 *camera;
@@ -26,7 +27,7 @@ struct MotionJob {
 };
 // One frame between two others, likewise
 struct BetweenJob {
-  const uint8_t *planes, *earlier, *later;
+  const Sample *planes, *earlier, *later;
   int64_t position;
   const unsigned *mv0;
   const uint16_t *cost0;
@@ -58,7 +59,7 @@ struct Frame {
   // to the lane's 4x4 block
   DEVICE int quarter(int lane) const { return 4 * (lane >> 1 & 1) * stride + 4 * (lane & 1); }
 };
-DEVICE void load_rows(const uint8_t *samples, int stride, unsigned *rows) {
+DEVICE void load_rows(const Sample *samples, int stride, unsigned *rows) {
 #pragma unroll
   for (int i = 0; i < 4; i++) rows[i] = load_word(samples + i * stride);
 }
@@ -68,7 +69,7 @@ DEVICE int of_four(int sum) {
   return sum + __shfl_xor_sync(FULL_WARP, sum, 2);
 }
 // SATD of the macroblock whose transform is `own`, against the samples at `at` of four lanes
-DEVICE int satd(const Transformed &own, const uint8_t *at, int stride) {
+DEVICE int satd(const Transformed &own, const Sample *at, int stride) {
   unsigned rows[4];
   load_rows(at, stride, rows);
   return of_four(int(satd_4x4(own, rows)));
@@ -82,14 +83,14 @@ DEVICE int2 candidate(int n, int width, int height) {
 }
 
 // Sum of differences of a candidate, by all threads of a block, a warp a row
-DEVICE int sum_differences(const uint8_t *__restrict__ here, const uint8_t *__restrict__ there, int width, int height, int2 v) {
+DEVICE int sum_differences(const Sample *__restrict__ here, const Sample *__restrict__ there, int width, int height, int2 v) {
   SHARED(int, sums, CAMERA_WARPS);
   const int wide = width - abs(v.x), high = height - abs(v.y), words = wide >> 2, lane = int(threadIdx.x & 31);
   here += max(0, -v.y) * width + max(0, -v.x);
   there += max(0, v.y) * width + max(0, v.x);
   unsigned total = 0;
   for (int y = int(threadIdx.x >> 5); y < high; y += CAMERA_WARPS) {
-    const uint8_t *a = here + y * width, *b = there + y * width;
+    const Sample *a = here + y * width, *b = there + y * width;
     for (int i = lane; i < words; i += 32) total = sad4(load_word(a + 4 * i), load_word(b + 4 * i), total);
     const int x = 4 * words + lane;  // of the samples beside whole words
     if (x < wide) total += unsigned(abs(int(a[x]) - int(b[x])));
@@ -130,7 +131,7 @@ DEVICE void choose_motion(const int *totals, int width, int height, int count, s
 
 // A block has a candidate; the one that ends last chooses. totals: sums, after them the number of blocks that have ended, 0 at
 // the start and at the end
-DEVICE void find_motion(const uint8_t *here, const uint8_t *there, int width, int height, int *totals, short2 *camera) {
+DEVICE void find_motion(const Sample *here, const Sample *there, int width, int height, int *totals, short2 *camera) {
   SHARED(int, is_last, 1);
   const int count = int(gridDim.x), n = int(blockIdx.x), sum = sum_differences(here, there, width, height, candidate(n, width, height));
   if (threadIdx.x == 0) {
@@ -145,7 +146,7 @@ DEVICE void find_motion(const uint8_t *here, const uint8_t *there, int width, in
   if (threadIdx.x == 0) totals[ENDED] = 0;
 }
 
-extern "C" __global__ void camera(const uint8_t *__restrict__ here, const uint8_t *__restrict__ there, int width, int height,
+extern "C" __global__ void camera(const Sample *__restrict__ here, const Sample *__restrict__ there, int width, int height,
     int *totals, short2 *camera) {
   wait_for_the_kernel_before();
   find_motion(here, there, width, height, totals, camera);
@@ -159,7 +160,7 @@ extern "C" __global__ void lookahead_camera(const MotionJob *__restrict__ jobs, 
 
 // The best candidate of the coarse frames: rank in raster order. own, window: the 8x8 coarse samples round the macroblock, and
 // those at the same place plus the centre; a lane has a column of candidates
-DEVICE int coarse_rank(const uint8_t *own, const uint8_t *window, int stride, int lane) {
+DEVICE int coarse_rank(const Sample *own, const Sample *window, int stride, int lane) {
   unsigned block[8][2], samples[8][2], best = ~0u;
   window += lane - COARSE_X - COARSE_Y * stride;
 #pragma unroll
@@ -195,7 +196,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_search(const 
     int mb_height, int row0, int row1, int quick) {
   wait_for_the_kernel_before();
   const MotionJob &job = jobs[blockIdx.y];
-  const uint8_t *__restrict__ planes = job.planes, *__restrict__ others = job.others;
+  const Sample *__restrict__ planes = job.planes, *__restrict__ others = job.others;
   const int lane = int(threadIdx.x & 31), mb = row0 * mb_width + int(blockIdx.x) * WARPS + int(threadIdx.x >> 5);
   if (mb >= row1 * mb_width) return;
   const Frame frame(mb_width, mb_height);
@@ -237,7 +238,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_refine(Motion
   SHARED(int, costs, WARPS);
   wait_for_the_kernel_before();
   MotionJob &job = jobs[blockIdx.y];
-  const uint8_t *__restrict__ planes = job.planes, *__restrict__ others = job.others;
+  const Sample *__restrict__ planes = job.planes, *__restrict__ others = job.others;
   const unsigned *__restrict__ vector = job.vector;
   const int lane = int(threadIdx.x & 31), last = row1 * mb_width - 1;
   const int found = row0 * mb_width + int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), mb = min(found, last);
@@ -294,7 +295,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_both(BetweenJ
     int row1) {
   wait_for_the_kernel_before();
   BetweenJob &job = jobs[blockIdx.y];
-  const uint8_t *__restrict__ planes = job.planes, *__restrict__ earlier = job.earlier, *__restrict__ later = job.later;
+  const Sample *__restrict__ planes = job.planes, *__restrict__ earlier = job.earlier, *__restrict__ later = job.later;
   const int lane = int(threadIdx.x & 31), last = row1 * mb_width - 1;
   const int found = row0 * mb_width + int(blockIdx.x * blockDim.x + threadIdx.x) / 4, mb = min(found, last);
   const Frame frame(mb_width, mb_height);

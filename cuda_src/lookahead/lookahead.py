@@ -72,7 +72,7 @@ def _row(words: list[int]) -> list[int]:
 def find_motion(
     here: DeviceArray, there: DeviceArray, totals: DeviceArray, camera: DeviceArray, stream: Stream | None = None
 ) -> None:
-    """Twin of cpu_simd.search.search_centre.whole_motion in coarse samples; here, there: uint8[h, w].
+    """Twin of cpu_simd.search.search_centre.whole_motion in coarse samples; here, there: Sample[h, w].
 
     totals: int32[CAMERA_WORDS], zeros, scratch; camera: int16[2].
     """

@@ -1,5 +1,6 @@
 // Cost of the macroblocks of half-size frames by intra prediction: twin of lookahead_intra in cpu_simd/lookahead/lookahead.py. One warp a
 // macroblock; a lane predicts a 4x4 block in one mode and another block in a second one.
+// Samples of 8 bits only: words of four samples.
 #include "lookahead/lookahead_launch.cuh"
 #include "decisions/lookahead.cuh"
 #include "intra/intra_8x8_modes.cuh"
@@ -9,14 +10,14 @@
 constexpr int MODES = N_MODES_8x8 + 1;  // the last one is plane prediction, of 8.3.4.4
 
 // Macroblock rows [row0, row1); sum: of the costs, added to
-extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_intra(const uint8_t *__restrict__ plane, int mb_width,
+extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_intra(const Sample *__restrict__ plane, int mb_width,
     int mb_height, int row0, int row1, uint16_t *cost, unsigned long long *sum) {
-  SHARED(uint8_t, all_values, WARPS * VALUES);
+  SHARED(Sample, all_values, WARPS * VALUES);
   SHARED(int, costs, WARPS);
   wait_for_the_kernel_before();
   const int lane = int(threadIdx.x & 31), warp = int(threadIdx.x >> 5), last = row1 * mb_width - 1;
   const int found = row0 * mb_width + int(blockIdx.x) * WARPS + warp, mb = min(found, last);
-  uint8_t *values = all_values + warp * VALUES;
+  Sample *values = all_values + warp * VALUES;
   const int stride = 8 * mb_width + 2 * LOOK_PAD;
   plane += size_t(LOOK_PAD + 8 * (mb / mb_width)) * stride + LOOK_PAD + 8 * (mb % mb_width);
   const Neighbours all = {true, true, true};
@@ -43,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_intra(const u
       for (int k = 0; k < 4; k++) {
         const int x = left + k, y = top + i;
         const int sample = m < N_MODES_8x8 ? values[VALUES_8x8.of[m][x][y >> 2] >> (8 * (y & 3)) & 255]
-                                           : clip255((level + b * (x - 3) + c * (y - 3) + 16) >> 5);
+                                           : clip1((level + b * (x - 3) + c * (y - 3) + 16) >> 5);
         rows[i] |= unsigned(sample) << (8 * k);
       }
     }

@@ -3,6 +3,7 @@
 // Tiles: two warps filter 2x2 macroblocks, one luma and one chroma, from un-deblocked samples and the halo that decides their
 // final samples (10 samples up and left, 6 down, 3 right), so that no tile waits for another. A schedule from deblock.py gives the lines of
 // the edges and the steps in which they may run at once; it is derived from the data flow of the filter.
+// Samples of 8 bits only: words of four samples.
 #include "loopfilter/deblock_lines.cuh"
 #include "simd.cuh"
 #include "tables.cuh"
@@ -139,7 +140,7 @@ extern "C" __global__ void deblock_strengths_b(const uint8_t *mb_type, const sig
 // Runs the steps of a schedule: uint32[steps, 32], one line a lane, ~0 for none. A line: bits 0-11 place of q0 in the tile,
 // 12 direction, 13-14 block along the edge, 15-16 edge, 17-20 macroblock of the neighbourhood (NEAR y + x).
 template <bool LUMA>
-DEVICE void run_schedule(uint8_t *samples, int stride, const unsigned *records, const unsigned *schedule, int steps, int lane) {
+DEVICE void run_schedule(Sample *samples, int stride, const unsigned *records, const unsigned *schedule, int steps, int lane) {
   unsigned next = __ldg(schedule + lane);
   for (int step = 0; step < steps; step++) {
     const unsigned line = next;
@@ -156,7 +157,7 @@ DEVICE void run_schedule(uint8_t *samples, int stride, const unsigned *records, 
 
 // Loads the luma samples that the lines of a tile read, from (x, y) on, 16 samples a lane and four lanes a row; lines never read samples
 // outside the frame. x - 4 is a multiple of 16. All loads are issued before the first store.
-DEVICE void load_luma(const uint8_t *plane, int width, int height, int x, int y, uint8_t *to, int lane) {
+DEVICE void load_luma(const Sample *plane, int width, int height, int x, int y, Sample *to, int lane) {
   constexpr int TIMES = (LUMA_ROWS + 7) / 8;
   const int part = lane & 3, px = x - 4 + 16 * part;
   uint4 v[TIMES];
@@ -182,7 +183,7 @@ DEVICE void load_luma(const uint8_t *plane, int width, int height, int x, int y,
 }
 
 // The same of both chroma planes, 8 samples a lane; x - 4 is a multiple of 8
-DEVICE void load_chroma(const uint8_t *u, const uint8_t *v, int width, int height, int x, int y, uint8_t *to, int lane) {
+DEVICE void load_chroma(const Sample *u, const Sample *v, int width, int height, int x, int y, Sample *to, int lane) {
   constexpr int TIMES = 2 * CHROMA_ROWS / 8;
   const int part = lane & 3, px = x - 4 + 8 * part;
   uint2 w[TIMES];
@@ -202,7 +203,7 @@ DEVICE void load_chroma(const uint8_t *u, const uint8_t *v, int width, int heigh
 }
 
 // The tile's own samples of a plane, `size` a macroblock: from its place in shared memory to (x, y) of the plane
-DEVICE void store_tile(const uint8_t *from, int from_stride, int size, int width, int height, int x, int y, uint8_t *to, int stride,
+DEVICE void store_tile(const Sample *from, int from_stride, int size, int width, int height, int x, int y, Sample *to, int stride,
                        int lane) {
   const int words = TILE * size / 4;  // a power of two
   for (int i = lane; i < TILE * size * words; i += 32) {
@@ -212,18 +213,18 @@ DEVICE void store_tile(const uint8_t *from, int from_stride, int size, int width
   }
 }
 
-// rec_* uint8[H, W] and uint8[H/2, W/2]; out_* with border and stride; macroblock rows [row0, row1).
-extern "C" __global__ void __launch_bounds__(64 * BLOCK_TILES) deblock_tiles(const uint8_t *__restrict__ rec_y,
-    const uint8_t *__restrict__ rec_u, const uint8_t *__restrict__ rec_v, const unsigned *__restrict__ records,
+// rec_* Sample[H, W] and Sample[H/2, W/2]; out_* with border and stride; macroblock rows [row0, row1).
+extern "C" __global__ void __launch_bounds__(64 * BLOCK_TILES) deblock_tiles(const Sample *__restrict__ rec_y,
+    const Sample *__restrict__ rec_u, const Sample *__restrict__ rec_v, const unsigned *__restrict__ records,
     const unsigned *__restrict__ luma_schedule, int luma_steps, const unsigned *__restrict__ chroma_schedule, int chroma_steps,
-    int mb_width, int mb_height, int row0, int row1, uint8_t *out_y, int y_stride, uint8_t *out_u, uint8_t *out_v, int c_stride) {
+    int mb_width, int mb_height, int row0, int row1, Sample *out_y, int y_stride, Sample *out_u, Sample *out_v, int c_stride) {
   wait_for_the_kernel_before();
-  SHARED(uint8_t, all_samples, BLOCK_TILES * SAMPLES);
+  SHARED(Sample, all_samples, BLOCK_TILES * SAMPLES);
   SHARED(unsigned, all_records, BLOCK_TILES * NEAR * NEAR * RECORD);
   const int lane = threadIdx.x & 31, tile = threadIdx.x >> 6;
   const bool second = threadIdx.x >> 5 & 1;  // chroma
   const int mx = TILE * (int(blockIdx.x) * BLOCK_TILES + tile), my = TILE * int(blockIdx.y) + row0;
-  uint8_t *luma = all_samples + tile * SAMPLES, *chroma = luma + LUMA_ROWS * LUMA_STRIDE;
+  Sample *luma = all_samples + tile * SAMPLES, *chroma = luma + LUMA_ROWS * LUMA_STRIDE;
   unsigned *near = all_records + tile * NEAR * NEAR * RECORD;
   for (int i = threadIdx.x & 63; i < 3 * NEAR * NEAR; i += 64) {  // three vectors of four words a macroblock
     int n = i / 3, x = mx + n % NEAR - 1, y = my + n / NEAR - 1;
@@ -234,7 +235,8 @@ extern "C" __global__ void __launch_bounds__(64 * BLOCK_TILES) deblock_tiles(con
   }
   const int width = mb_width * 16, height = mb_height * 16;
   if (second) {
-    load_chroma(rec_u, rec_v, width / 2, height / 2, mx * 8 - CHROMA_LEFT, my * 8 - CHROMA_TOP, chroma, lane);
+    load_chroma(rec_u, rec_v, width / SUB_WIDTH_C, height / SUB_HEIGHT_C, mx * MB_WIDTH_C - CHROMA_LEFT,
+                my * MB_HEIGHT_C - CHROMA_TOP, chroma, lane);
   } else {
     load_luma(rec_y, width, height, mx * 16 - LUMA_LEFT, my * 16 - LUMA_TOP, luma, lane);
   }
@@ -242,8 +244,8 @@ extern "C" __global__ void __launch_bounds__(64 * BLOCK_TILES) deblock_tiles(con
   if (second) {
     run_schedule<false>(chroma, CHROMA_STRIDE, near, chroma_schedule, chroma_steps, lane);
     for (int p = 0; p < 2; p++)
-      store_tile(chroma + (p * CHROMA_ROWS + CHROMA_TOP) * CHROMA_STRIDE + CHROMA_LEFT, CHROMA_STRIDE, 8, width / 2, 8 * row1, 8 * mx,
-                 8 * my, p ? out_v : out_u, c_stride, lane);
+      store_tile(chroma + (p * CHROMA_ROWS + CHROMA_TOP) * CHROMA_STRIDE + CHROMA_LEFT, CHROMA_STRIDE, MB_WIDTH_C,
+                 width / SUB_WIDTH_C, MB_HEIGHT_C * row1, MB_WIDTH_C * mx, MB_HEIGHT_C * my, p ? out_v : out_u, c_stride, lane);
   } else {
     run_schedule<true>(luma, LUMA_STRIDE, near, luma_schedule, luma_steps, lane);
     store_tile(luma + LUMA_TOP * LUMA_STRIDE + LUMA_LEFT, LUMA_STRIDE, 16, width, 16 * row1, 16 * mx, 16 * my, out_y, y_stride, lane);

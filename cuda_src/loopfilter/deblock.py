@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 
 from ...cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
+from ...standard.sample_format import MB_WIDTH_C, SUB_WIDTH_C
 from ..runtime.array import DeviceArray, Stream
 
 # What the lines of a tile read, in shared memory: bytes a row, rows, columns and rows before the tile
@@ -153,7 +154,7 @@ def deblock(
     mb_width, mb_height = width // 16, height // 16
     above, below = max(0, row0 - 1), min(mb_height, row1 + 1)
     records = strengths(strength_data, quantiser, deblocking, slice_first_mb, mb_width, above, below, stream)
-    luma, chroma = (device.constant(f"deblock schedule {n}", schedule(n)) for n in (16, 8))
+    luma, chroma = (device.constant(f"deblock schedule {n}", schedule(n)) for n in (16, MB_WIDTH_C))
     arguments = [*rec, records, luma, luma.shape[0], chroma, chroma.shape[0], mb_width, mb_height]
     arguments += [row0, row1, *interiors(out, width)]
     grid = (-(-mb_width // (TILE * BLOCK_TILES)), -(-(row1 - row0) // TILE))
@@ -163,7 +164,7 @@ def deblock(
 def interiors(out: Planes, width: int) -> list[object]:
     """Arguments of a kernel that writes frames with any border: Y from its first sample, its stride, U, V, their stride."""
     (y, y_stride), (u, c_stride), (v, _) = (
-        _interior(plane, samples) for plane, samples in ((out.y, width), (out.u, width // 2), (out.v, width // 2))
+        _interior(plane, samples) for plane, samples in zip(out, (width, *2 * (width // SUB_WIDTH_C,)))
     )
     return [y, y_stride, u, v, c_stride]
 

@@ -4,6 +4,7 @@
 // lane's registers; what concerns several blocks (coded_block_pattern, chroma DC) goes by exchange between lanes. With the 8x8
 // transform (kernels with 8x8 in their names) a lane has a part of an 8x8 block's levels in place of a 4x4 block of luma. B
 // frames have kernels of their own, inter_residual_b.cu, so that those of P frames need no registers for list 1.
+// Samples of 8 bits only: words of four samples.
 #pragma once
 #include "residual/inter_residual_launch.cuh"
 #include "decisions/quantise.cuh"
@@ -32,7 +33,7 @@ struct List1 {
 };
 
 // 8.4.2: the block of a lane of macroblock mb of a B frame, from list 0, list 1 or both
-DEVICE void predict_b(const List1 &list_1, const uint8_t *ref_luma, const uint8_t *ref_chroma, const int *ref_slots,
+DEVICE void predict_b(const List1 &list_1, const Sample *ref_luma, const Sample *ref_chroma, const int *ref_slots,
                       const signed char *ref_idx, const short2 *mv, int pad, int mb, int mb_width, int mb_height, int lane,
                       unsigned *predicted) {
   const int mx = mb % mb_width, my = mb / mb_width, bx = lane & 3, by = lane >> 2 & 3, plane = lane >> 2 & 1, q = lane & 3;
@@ -49,8 +50,9 @@ DEVICE void predict_b(const List1 &list_1, const uint8_t *ref_luma, const uint8_
       const int wide = mb_width * 16 + 2 * pad, high = mb_height * 16 + 2 * pad;
       predict_luma(ref_luma + slot * 4 * wide * high, wide, high, pad, mx * 16, my * 16, bx, by, {0, 0, 4, 4}, v, predicted);
     } else {
-      const int wide = mb_width * 8 + pad, high = mb_height * 8 + pad;
-      predict_chroma_4x4(ref_chroma + (slot * 2 + plane) * wide * high, wide, high, pad / 2, mx * 8, my * 8, q, v, predicted);
+      const int wide = chroma_width(mb_width * 16, pad), high = chroma_height(mb_height * 16, pad);
+      predict_chroma_4x4(ref_chroma + (slot * 2 + plane) * wide * high, wide, high, pad / SUB_WIDTH_C, mx * MB_WIDTH_C,
+                         my * MB_HEIGHT_C, q, v, predicted);
     }
 #pragma unroll
     for (int i = 0; i < 4 && n == 0; i++) first[i] = predicted[i];
@@ -65,12 +67,12 @@ DEVICE void predict_b(const List1 &list_1, const uint8_t *ref_luma, const uint8_
 // macroblock rows [row0, row0 + gridDim.y). Scaling: of scaling lists, see transform.cuh. Second: NoList1 or List1.
 template <bool EITHER, bool FOR_CABAC, class Scaling, class Second>
 DEVICE void code_macroblock(const Scaling &all_scaling, const Second &list_1, const Scratch &scratch,
-    const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v,
-    const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,
+    const Sample *__restrict__ src_y, const Sample *__restrict__ src_u, const Sample *__restrict__ src_v,
+    const Sample *__restrict__ ref_luma, const Sample *__restrict__ ref_chroma,
     const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,
     int chroma_qp_offset, int trellis, int dead_zone, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp,
     uint8_t *mb_type, signed char *ref_idx, short2 *mv,
-    uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) {
+    Sample *rec_y, Sample *rec_u, Sample *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) {
   SHARED(uint16_t, ratios, WARPS<EITHER> * 16 * 32);
   SHARED(unsigned, levels_8x8, EITHER ? WARPS<EITHER> * 8 * 32 : 1);  // two a word; here and the prediction too, since registers are few
   SHARED(unsigned, prediction, EITHER ? WARPS<EITHER> * 4 * 32 : 1);
@@ -94,18 +96,20 @@ DEVICE void code_macroblock(const Scaling &all_scaling, const Second &list_1, co
       predict_luma(ref_luma + slot * 4 * wide * high, wide, high, pad, mx * 16, my * 16, bx, by, {bx, by, 1, 1},
                    mv[16 * mb + lane], predicted);
     }
-    const uint8_t *from = src_y + size_t(my * 16 + 4 * by) * width + mx * 16 + 4 * bx;
+    const Sample *from = src_y + size_t(my * 16 + 4 * by) * width + mx * 16 + 4 * bx;
 #pragma unroll
     for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>(from + i * width));
   } else if (active) {
     if constexpr (!Second::ANY) {
       const size_t slot = ref_slots[ref_idx[4 * mb + q]];
-      const int wide = width / 2 + pad, high = height / 2 + pad;
-      predict_chroma(ref_chroma + (slot * 2 + plane) * wide * high, wide, high, pad / 2, mx * 8, my * 8, q, mv + 16 * mb, predicted);
+      const int wide = chroma_width(width, pad), high = chroma_height(height, pad);
+      predict_chroma(ref_chroma + (slot * 2 + plane) * wide * high, wide, high, pad / SUB_WIDTH_C, mx * MB_WIDTH_C,
+                     my * MB_HEIGHT_C, q, mv + 16 * mb, predicted);
     }
-    const uint8_t *from = (plane ? src_v : src_u) + size_t(my * 8 + 4 * (q >> 1)) * (width / 2) + mx * 8 + 4 * (q & 1);
+    const Sample *from = (plane ? src_v : src_u) + size_t(my * MB_HEIGHT_C + 4 * (q >> 1)) * (width / SUB_WIDTH_C) +
+                         mx * MB_WIDTH_C + 4 * (q & 1);
 #pragma unroll
-    for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>(from + i * (width / 2)));
+    for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>(from + i * (width / SUB_WIDTH_C)));
   }
   if constexpr (Second::ANY) {
     if (active) predict_b(list_1, ref_luma, ref_chroma, ref_slots, ref_idx, mv, pad, mb, mb_width, mb_height, lane, predicted);
@@ -288,15 +292,15 @@ DEVICE void code_macroblock(const Scaling &all_scaling, const Second &list_1, co
   }
   if (Scaling::ANY || max(qp_y, qp_c) >= RANGE_QP) pcm |= __any_sync(FULL_WARP, active && is_beyond(c));
   if (active) {
-    const int stride = luma ? width : width / 2;
-    uint8_t *rec = luma ? rec_y + size_t(my * 16 + 4 * by) * stride + mx * 16 + 4 * bx
-                        : (plane ? rec_v : rec_u) + size_t(my * 8 + 4 * (q >> 1)) * stride + mx * 8 + 4 * (q & 1);
+    const int stride = luma ? width : width / SUB_WIDTH_C;
+    Sample *rec = luma ? rec_y + size_t(my * 16 + 4 * by) * stride + mx * 16 + 4 * bx
+                       : (plane ? rec_v : rec_u) + size_t(my * MB_HEIGHT_C + 4 * (q >> 1)) * stride + mx * MB_WIDTH_C + 4 * (q & 1);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       const unsigned row = EITHER ? own_prediction[32 * i] : predicted[i];
       int s[4];
 #pragma unroll
-      for (int j = 0; j < 4; j++) s[j] = clip255(byte_of(row, j) + c[4 * i + j]);
+      for (int j = 0; j < 4; j++) s[j] = clip1(byte_of(row, j) + c[4 * i + j]);
       *reinterpret_cast<unsigned *>(rec + size_t(i) * stride) = pack4(s[0], s[1], s[2], s[3]);
     }
   }
@@ -319,12 +323,12 @@ DEVICE void code_macroblock(const Scaling &all_scaling, const Second &list_1, co
 #define NO_MORE
 #define SCALING , const short *__restrict__ scaling
 #define INTER_RESIDUAL(name, either, cabac, scaling, list_1, more, ...)                                                                                         \
-  extern "C" __global__ void __launch_bounds__(__VA_ARGS__) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
-      const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,              \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__) name(const Sample *__restrict__ src_y, const Sample *__restrict__ src_u, \
+      const Sample *__restrict__ src_v, const Sample *__restrict__ ref_luma, const Sample *__restrict__ ref_chroma,                 \
       const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,           \
       int chroma_qp_offset, int trellis, int dead_zone, const uint8_t *__restrict__ sub_mb_type,                                    \
       const uint8_t *__restrict__ qp, uint8_t *mb_type, signed char *ref_idx, short2 *mv,                                           \
-      uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp more) {  \
+      Sample *rec_y, Sample *rec_u, Sample *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp more) {     \
     Scratch scratch = {nullptr, nullptr};                                                                                           \
     const int warp = int(threadIdx.x >> 5);                                                                                         \
     if constexpr (either) {                                                                                                         \

@@ -1,4 +1,5 @@
 // 8.5: transforms, quantisation and scaling of one 4x4 block in a thread's registers; raster order, y * 4 + x.
+// Samples of 8 bits only: words of four samples.
 #pragma once
 #include "residual/inter_residual_launch.cuh"
 #include "decisions/quantise.cuh"
@@ -56,13 +57,13 @@ DEVICE bool is_beyond(const int *residual) {
 }
 
 // The rows of a coded block: prediction and scaled levels (c, raster) into four words `stride` bytes apart; c becomes the residual
-DEVICE void reconstruct(int *c, const unsigned *predicted, uint8_t *to, int stride) {
+DEVICE void reconstruct(int *c, const unsigned *predicted, Sample *to, int stride) {
   inverse_4x4(c);
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     int s[4];
 #pragma unroll
-    for (int x = 0; x < 4; x++) s[x] = clip255(byte_of(predicted[i], x) + c[4 * i + x]);
+    for (int x = 0; x < 4; x++) s[x] = clip1(byte_of(predicted[i], x) + c[4 * i + x]);
     *reinterpret_cast<unsigned *>(to + i * stride) = pack4(s[0], s[1], s[2], s[3]);
   }
 }

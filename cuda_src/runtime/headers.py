@@ -115,6 +115,15 @@ def cabac_header() -> str:
     return "\n".join(["// Generated from standard/cabac_contexts.py.", "#pragma once", "", *lines]) + "\n"
 
 
+@cache
+def sample_format_header() -> str:
+    """sample_format.cuh: the type of samples, and the names of the chroma format."""
+    from ...standard.sample_format import Sample
+
+    names = numbers_header(f"{_PACKAGE.rpartition('.')[0]}.standard.sample_format")
+    return f"{names}using Sample = {np.dtype(Sample).name}_t;\n"
+
+
 def _table(memory: str, name: str, value: np.ndarray) -> str:
     flat = ", ".join(str(int(v)) for v in value.ravel())
     kind = {1: "signed char", 2: "short", 4: "int"}[_bytes_needed(value)]
@@ -141,7 +150,8 @@ LAUNCHERS = [path.relative_to(HERE).with_suffix("").as_posix() for path in sorte
 DECISIONS = [path.stem for path in sorted((HERE.parent / "cpu_simd" / "decisions").glob("[a-z]*.py"))]
 _PACKAGE = __package__.rpartition(".")[0]  # h264lite.cuda_src
 GENERATED: dict[str, Callable[[], str]] = {
-    "tables.cuh": tables_header, "cabac_tables.cuh": cabac_header, "cabac_bit_tables.cuh": cabac_bit_header,
+    "sample_format.cuh": sample_format_header, "tables.cuh": tables_header,
+    "cabac_tables.cuh": cabac_header, "cabac_bit_tables.cuh": cabac_bit_header,
     **{f"decisions/{name}.cuh": partial(numbers_header, f"{_PACKAGE.rpartition('.')[0]}.cpu_simd.decisions.{name}")
        for name in DECISIONS},
     **{f"{name}_launch.cuh": partial(numbers_header, f"{_PACKAGE}.{name.replace('/', '.')}") for name in LAUNCHERS},

@@ -6,6 +6,7 @@
 // rows that they load. The minimum is kept as one key, (SAD + motion cost) << 14 | position, so that ties go to the lower
 // position. Keys are built by multiply-add and folded two at a time: SAD and minimum fill one pipe, keys and sums the other.
 // Kernels for partitions from 8x8 on add SADs up in quadrants, and have registers for twice as many candidates at once.
+// Samples of 8 bits only: words of four samples.
 #include "search/full_search_launch.cuh"
 #include "decisions/common.cuh"
 #include "decisions/search.cuh"
@@ -19,7 +20,7 @@ constexpr unsigned COST_OUTSIDE = 0x60000000;  // a candidate outside the range:
 DEVICE int copy_stride(int rows) { return rows * ACROSS + (8 - rows * ACROSS % 32 + 32) % 32; }
 
 // Four words of a window row from byte address p on, any alignment, and the word after them.
-DEVICE void load_words(const uint8_t *p, unsigned *a) {
+DEVICE void load_words(const Sample *p, unsigned *a) {
   const unsigned *w = reinterpret_cast<const unsigned *>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(3));
   unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3), last = __ldg(w);
 #pragma unroll
@@ -31,8 +32,8 @@ DEVICE void load_words(const uint8_t *p, unsigned *a) {
 }
 
 // The same where the window leaves the padded plane: coordinates clamp.
-__device__ __noinline__ void load_words_clamped(const uint8_t *plane, int width, int height, int x, int y, unsigned *a) {
-  const uint8_t *row = plane + size_t(clip3(0, height - 1, y)) * width;
+__device__ __noinline__ void load_words_clamped(const Sample *plane, int width, int height, int x, int y, unsigned *a) {
+  const Sample *row = plane + size_t(clip3(0, height - 1, y)) * width;
   for (int k = 0; k < 5; k++) {
     unsigned v = 0;
     for (int i = 0; i < 4; i++) v |= unsigned(row[clip3(0, width - 1, x + 4 * k + i)]) << (8 * i);
@@ -126,7 +127,7 @@ DEVICE void candidates(const unsigned *col, const unsigned (*c)[4], const unsign
 
 // Whether the macroblock costs less than `quiet` lambdas at the centre of its window, which then is its only result; each warp
 // finds out for itself. source, there: its samples and those at that vector; cost, mv: of the macroblock
-DEVICE bool is_quiet(const uint8_t *source, int source_width, const uint8_t *there, int width, short2 centre, short2 predictor, int lam,
+DEVICE bool is_quiet(const Sample *source, int source_width, const Sample *there, int width, short2 centre, short2 predictor, int lam,
                      int quiet, int *cost, short2 *mv) {
   const int t = threadIdx.x, lane = t & 31, x = 4 * centre.x, y = 4 * centre.y;
   unsigned a[5], sum = 0;
@@ -144,7 +145,7 @@ DEVICE bool is_quiet(const uint8_t *source, int source_width, const uint8_t *the
 
 // The partitions from FIRST on
 template <int WARPS, int RANGE, int FIRST>
-DEVICE void search(const uint8_t *__restrict__ source, int source_width, const uint8_t *__restrict__ reference, int width, int height,
+DEVICE void search(const Sample *__restrict__ source, int source_width, const Sample *__restrict__ reference, int width, int height,
                    int pad, const short2 *__restrict__ centre, const short2 *__restrict__ predictor, const uint8_t *__restrict__ qp,
                    int any_range, int row0, unsigned mul, int quiet, int *__restrict__ cost, short2 *__restrict__ mv) {
   constexpr bool large = FIRST == FIRST_LARGE;
@@ -229,11 +230,11 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
   }
 }
 
-// source uint8[H, W]; reference uint8[height, width] with its border of `pad`; centre int16[n_mb, 2] integer samples;
+// source Sample[H, W]; reference Sample[height, width] with its border of `pad`; centre int16[n_mb, 2] integer samples;
 // predictor int16[n_mb, 2], cost int32[n_mb, 41], mv int16[n_mb, 41, 2] quarter samples. Grid: macroblocks across, rows.
 #define SEARCH(name, warps, range_known, first, blocks)                                                                          \
-  extern "C" __global__ void __launch_bounds__(32 * warps, blocks) name(const uint8_t *source, int source_width,                 \
-      const uint8_t *reference, int width, int height, int pad, const short2 *centre, const short2 *predictor,                    \
+  extern "C" __global__ void __launch_bounds__(32 * warps, blocks) name(const Sample *source, int source_width,                  \
+      const Sample *reference, int width, int height, int pad, const short2 *centre, const short2 *predictor,                     \
       const uint8_t *qp, int range, int row0, unsigned mul, int quiet, int *cost, short2 *mv) {                                  \
     search<warps, range_known, first>(source, source_width, reference, width, height, pad, centre, predictor, qp, range, row0,   \
                                       mul, quiet, cost, mv);                                                                     \

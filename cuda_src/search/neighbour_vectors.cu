@@ -3,6 +3,7 @@
 //
 // One warp a macroblock. Each lane collects one vector; then the lower and the upper lanes measure a vector each, a lane a 4x4
 // block, and keep the best for the seven partitions that hold the block.
+// Samples of 8 bits only: words of four samples.
 #include "search/neighbour_vectors_launch.cuh"
 #include "decisions/common.cuh"
 #include "decisions/search.cuh"
@@ -15,7 +16,7 @@ constexpr int ORDER = 5;       // bits of a key below the cost: 0 for the vector
 
 // Where the block of this lane is predicted
 struct Place {
-  const uint8_t *luma;
+  const Sample *luma;
   unsigned plane_size;
   int stride, at;
 };
@@ -34,8 +35,8 @@ DEVICE void weigh(const Source &source, const Place &place, unsigned v, bool leg
 
 // Macroblock rows [row0, row0 + gridDim.y); before: vectors of undivided macroblocks before this round, every step-th element;
 // after: where they go; other arguments as the launcher says
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 8) neighbour_vectors(const uint8_t *__restrict__ src,
-    const uint8_t *__restrict__ luma, int pad, const uint8_t *__restrict__ qp, int max_mv_y, int again, int mb_width, int mb_height, int row0,
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 8) neighbour_vectors(const Sample *__restrict__ src,
+    const Sample *__restrict__ luma, int pad, const uint8_t *__restrict__ qp, int max_mv_y, int again, int mb_width, int mb_height, int row0,
     unsigned *predictor, unsigned *whole_mv, int *cost, unsigned *mv) {
   SHARED(Source, sources, WARPS);
   const int lane = threadIdx.x & 31, block = lane & 15, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;

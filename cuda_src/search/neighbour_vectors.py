@@ -21,8 +21,8 @@ def _launch(
 
 
 def neighbour_vectors(
-    source: DeviceArray,  # uint8[H, W]
-    luma: DeviceArray,  # uint8[4, H + 2 pad, W + 2 pad]
+    source: DeviceArray,  # Sample[H, W]
+    luma: DeviceArray,  # Sample[4, H + 2 pad, W + 2 pad]
     pad: int,
     qp: DeviceArray,  # uint8[n_mb]
     max_mv_y: int,

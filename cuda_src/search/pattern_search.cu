@@ -4,6 +4,7 @@
 // pass between these lanes, so that a lane has one partition of each kind. A group of lanes keeps the best of its candidates as
 // cost << 16 | number of the candidate, so that of equal costs the earlier one counts; the groups meet at the end, and for 16x16
 // after each round, since the next one begins where that is best.
+// Samples of 8 bits only: words of four samples.
 #include "search/pattern_search_launch.cuh"
 #include "decisions/common.cuh"
 #include "decisions/search.cuh"
@@ -12,7 +13,7 @@
 constexpr int N_KINDS = 8;  // 4x4, its lower neighbour, 8x4, 4x8, 8x8, 16x8, 8x16, 16x16
 
 struct Search {
-  const uint8_t *corner;  // sample (0, 0) of the macroblock's candidate (0, 0), at the lane's column and rows
+  const Sample *corner;  // sample (0, 0) of the macroblock's candidate (0, 0), at the lane's column and rows
   int width;              // of the reference
   int size, left, top, predictor_x, predictor_y, weight;
   bool large;
@@ -33,7 +34,7 @@ struct Search {
   // One candidate a group, if it is inside the window; all lanes of the warp come here.
   DEVICE void look(int x, int y, bool wanted) {
     const bool inside = wanted && x >= 0 && x < size && y >= 0 && y < size;
-    const uint8_t *p = corner + (inside ? size_t(y) * width + x : 0);
+    const Sample *p = corner + (inside ? size_t(y) * width + x : 0);
     unsigned upper = 0, lower = 0;
 #pragma unroll
     for (int r = 0; r < 4; r++) {
@@ -146,10 +147,10 @@ DEVICE int partition_of(int kind, int lane) {
   }
 }
 
-// source uint8[H, W]; reference uint8[H + 2 pad, width] with its border of `pad`; centre int16[n_mb, 2] integer samples; predictor
+// source Sample[H, W]; reference Sample[H + 2 pad, width] with its border of `pad`; centre int16[n_mb, 2] integer samples; predictor
 // int16[n_mb, 2], cost int32[n_mb, 41], mv int16[n_mb, 41, 2] quarter samples; n_mb macroblocks from `first` on, WARPS a block.
-extern "C" __global__ void __launch_bounds__(32 * WARPS) pattern_search(const uint8_t *__restrict__ source, int source_width,
-    const uint8_t *__restrict__ reference, int width, int pad, const short2 *__restrict__ centre, const short2 *__restrict__ predictor,
+extern "C" __global__ void __launch_bounds__(32 * WARPS) pattern_search(const Sample *__restrict__ source, int source_width,
+    const Sample *__restrict__ reference, int width, int pad, const short2 *__restrict__ centre, const short2 *__restrict__ predictor,
     const uint8_t *__restrict__ qp, int range, int pattern, int large, int quiet, int first, int n_mb, int *__restrict__ cost,
     short2 *__restrict__ mv) {
   wait_for_the_kernel_before();

@@ -10,8 +10,8 @@ WARPS = 4  # of the kernel
 
 
 def pattern_search(
-    source: DeviceArray,  # uint8[H, W]
-    reference: DeviceArray,  # uint8[H + 2 pad, W + 2 pad], integer samples
+    source: DeviceArray,  # Sample[H, W]
+    reference: DeviceArray,  # Sample[H + 2 pad, W + 2 pad], integer samples
     pad: int,
     start: SearchStart,
     qp: DeviceArray,  # uint8[n_mb]

@@ -1,5 +1,6 @@
 // Centre of the search window of each macroblock (not part of the standard): makes coarse planes and searches them, a block of
 // threads for 4x4 macroblocks and a lane a column of candidates; then compares eleven centres a macroblock by SAD.
+// Samples of 8 bits only: words of four samples.
 #include "search/search_centre_launch.cuh"
 #include "decisions/common.cuh"
 #include "decisions/search.cuh"
@@ -13,8 +14,8 @@ constexpr int PARTS = 4, PART = 2 * COARSE_Y / PARTS;         // rows of candida
 constexpr int WINDOW = CELL_ROWS + 2 * COARSE_Y - 1, ROW = 16;  // rows of coarse samples, words
 
 // Means of 4x4 samples with borders, four a thread, for coarse rows [y0, y1). Grid: words of a row, rows, 2 (source, reference).
-extern "C" __global__ void subsample(const uint8_t *source, int source_stride, const uint8_t *reference, int reference_stride,
-    int pad, uint8_t *coarse_source, uint8_t *coarse_reference, int width, int height, int y0, int y1) {
+extern "C" __global__ void subsample(const Sample *source, int source_stride, const Sample *reference, int reference_stride,
+    int pad, Sample *coarse_source, Sample *coarse_reference, int width, int height, int y0, int y1) {
   wait_for_the_kernel_before();
   const int x = int(blockIdx.x * blockDim.x + threadIdx.x), y = y0 + int(blockIdx.y * blockDim.y + threadIdx.y);
   const int words = width / 4, border = COARSE_PAD / 4;
@@ -22,7 +23,7 @@ extern "C" __global__ void subsample(const uint8_t *source, int source_stride, c
   const int cx = clip3(0, words - 2 * border - 1, x - border), cy = clip3(0, height - 2 * COARSE_PAD - 1, y - COARSE_PAD);
   const bool second = blockIdx.z;
   const int stride = second ? reference_stride : source_stride;
-  const uint8_t *p = second ? reference + size_t(pad) * stride + pad : source;
+  const Sample *p = second ? reference + size_t(pad) * stride + pad : source;
   p += size_t(COARSE_SCALE * cy) * stride + 4 * COARSE_SCALE * cx;
   unsigned total[4] = {8, 8, 8, 8};
 #pragma unroll
@@ -40,10 +41,10 @@ extern "C" __global__ void subsample(const uint8_t *source, int source_stride, c
   *reinterpret_cast<unsigned *>((second ? coarse_reference : coarse_source) + size_t(y) * width + 4 * x) = mean;
 }
 
-DEVICE unsigned word_at(const uint8_t *p) { return __ldg(reinterpret_cast<const unsigned *>(p)); }
+DEVICE unsigned word_at(const Sample *p) { return __ldg(reinterpret_cast<const unsigned *>(p)); }
 
 // Eight samples at any alignment, and the SAD to two words. Reads up to the end of the third word.
-DEVICE unsigned sad8(const uint8_t *p, uint2 own) {
+DEVICE unsigned sad8(const Sample *p, uint2 own) {
   const unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3);
   p -= offset;
   const unsigned middle = word_at(p + 4);
@@ -131,9 +132,9 @@ DEVICE int2 whole_motion(const short2 *camera) {
 }
 
 // Arguments as the launcher says; macroblock rows [row0, row1). Grid: macroblocks by WIDE, by HIGH.
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const uint8_t *__restrict__ source,
-    const uint8_t *__restrict__ reference, int width, int height, int pad, const uint8_t *__restrict__ coarse_source,
-    const uint8_t *__restrict__ coarse_reference, const signed char *__restrict__ previous_ref_idx,
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const Sample *__restrict__ source,
+    const Sample *__restrict__ reference, int width, int height, int pad, const Sample *__restrict__ coarse_source,
+    const Sample *__restrict__ coarse_reference, const signed char *__restrict__ previous_ref_idx,
     const short2 *__restrict__ previous_mv, const int *__restrict__ of_reference, const int *__restrict__ distances, const short2 *camera, const uint8_t *__restrict__ qp,
     int merange, int max_mv_y, int row0, int row1, short2 *centre, short2 *predictor) {
   SHARED(unsigned, window, WINDOW * ROW);
@@ -154,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
     const int2 moved = whole_motion(camera);
     unsigned low = 0, high = 0, loaded[ROUNDS];
     if (thread < CELL_WORDS) {
-      const uint8_t *p = coarse_source + (min(y + i, last) * stride + min(x + 8 * side + 4 * n, stride - 8));
+      const Sample *p = coarse_source + (min(y + i, last) * stride + min(x + 8 * side + 4 * n, stride - 8));
       low = word_at(p);
       high = word_at(p + 4);
     } else if (thread < CELL_WORDS + WIDE * HIGH) {
@@ -210,11 +211,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
     // word before
     const int x0 = place.clamp_x(middle_x - 2), x1 = place.clamp_x(middle_x), x2 = place.clamp_x(middle_x + 2), word = x1 & ~3;
     const bool same = x0 >= word;
-    const uint8_t *corner = reference + (top * stride + left);
+    const Sample *corner = reference + (top * stride + left);
     unsigned v[CENTRES];
 #pragma unroll
     for (int k = 0; k < 3; k++) {
-      const uint8_t *p = corner + (place.clamp_y(middle_y + 2 * k - 2) * stride + word);
+      const Sample *p = corner + (place.clamp_y(middle_y + 2 * k - 2) * stride + word);
       const unsigned a = word_at(p - 4), b = word_at(p), c = word_at(p + 4), d = word_at(p + 8);
       v[3 * k] = sad4(unaligned(same ? b : a, same ? c : b, x0 & 3), own.x, sad4(unaligned(same ? c : b, same ? d : c, x0 & 3), own.y, 0));
       v[3 * k + 1] = sad4(unaligned(b, c, x1 & 3), own.x, sad4(unaligned(c, d, x1 & 3), own.y, 0));

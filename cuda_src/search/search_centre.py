@@ -5,6 +5,7 @@ import numpy as np
 
 from ...cpu_simd.bundles import Coarse, PreviousMotion, SearchStart
 from ...cpu_simd.layout import COARSE_PAD
+from ...standard.sample_format import Sample
 from ..lookahead.lookahead import CAMERA_WORDS, find_motion
 from ..runtime.array import DeviceArray, Stream
 
@@ -13,8 +14,8 @@ WORDS, ROWS = 8, 16  # of a block of threads
 
 
 def subsample(
-    source: DeviceArray,  # uint8[H, W]
-    reference: DeviceArray,  # uint8[H + 2 pad, W + 2 pad]
+    source: DeviceArray,  # Sample[H, W]
+    reference: DeviceArray,  # Sample[H + 2 pad, W + 2 pad]
     pad: int,
     row0: int,
     row1: int,
@@ -32,8 +33,8 @@ def subsample(
 
 
 def search_centre(
-    source: DeviceArray,  # uint8[H, W]
-    reference: DeviceArray,  # uint8[H + 2 pad, W + 2 pad]
+    source: DeviceArray,  # Sample[H, W]
+    reference: DeviceArray,  # Sample[H + 2 pad, W + 2 pad]
     pad: int,
     coarse: Coarse,
     previous: PreviousMotion,
@@ -56,7 +57,7 @@ def camera(coarse: Coarse, camera: DeviceArray, stream: Stream | None = None) ->
     """Not part of the standard: twin of cpu_simd.search.search_centre.camera; kernels of the lookahead. camera: int16[2]."""
     scratch = camera.device.scratch
     height, width = ((size - 2 * COARSE_PAD) // 4 for size in coarse.source.shape)
-    here, there = (scratch(f"means of {name}", (height, width), np.uint8, stream) for name in coarse._fields)
+    here, there = (scratch(f"means of {name}", (height, width), Sample, stream) for name in coarse._fields)
     grid, arguments = (-(-height * width // 128), 2), [*coarse, here, there, width, height]
     camera.device.launch("lookahead/half_size", "tiny_sizes", grid, (128,), arguments, stream)
     totals = scratch("totals of camera", (CAMERA_WORDS,), np.int32, stream, zeros=True)

@@ -6,6 +6,7 @@
 // macroblocks that may still win, and its warps take eight of them at a time. Around any position the samples wanted lie in
 // four patches: C at the vector, H half a sample left and right, V above and below, D diagonal; the plane of each is that of C
 // with the bits of the half-sample directions turned over.
+// Samples of 8 bits only: words of four samples.
 #include "search/subpel_refine_launch.cuh"
 #include "decisions/common.cuh"
 #include "decisions/search.cuh"
@@ -20,7 +21,7 @@ struct Rows {
   unsigned shift;
   int words;
 };
-DEVICE Rows rows_from(const uint8_t *p, int stride) {
+DEVICE Rows rows_from(const Sample *p, int stride) {
   const uintptr_t at = reinterpret_cast<uintptr_t>(p);
   return {reinterpret_cast<const unsigned *>(at & ~uintptr_t(3)), unsigned(at & 3) * 8, stride >> 2};
 }
@@ -76,7 +77,7 @@ DEVICE bool worth_refining(const int *cost, int lam, int partition_mask, int eve
 
 // One step. v[9]: distortions of this thread's block, the centre first, then the neighbours in raster order.
 template <bool HALF, int METRIC, bool CENTRE>
-DEVICE void block_costs(const Current &current, const uint8_t *luma, unsigned plane_size, int stride, int x, int y, unsigned *v) {
+DEVICE void block_costs(const Current &current, const Sample *luma, unsigned plane_size, int stride, int x, int y, unsigned *v) {
   const int fx = x >> 1 & 1, fy = y >> 1 & 1, c = fx + 2 * fy;  // the vector is at a multiple of half a sample
   const int at = (y >> 2) * stride + (x >> 2);  // four planes stay below 2^32 bytes
   const int left = fx ? 0 : -1, up = fy ? 0 : -stride;
@@ -130,7 +131,7 @@ DEVICE void block_costs(const Current &current, const uint8_t *luma, unsigned pl
 }
 
 template <bool HALF, int METRIC, bool CENTRE>
-DEVICE void step(const Current &current, const uint8_t *luma, unsigned plane_size, int stride, int x0, int y0, const Layer &layer,
+DEVICE void step(const Current &current, const Sample *luma, unsigned plane_size, int stride, int x0, int y0, const Layer &layer,
                  int px, int py, int lam, int &x, int &y, int &cost) {
   constexpr int STEP = HALF ? 2 : 1;
   unsigned v[9];
@@ -168,7 +169,7 @@ DEVICE int block_of(int unit, int lane) { return 8 * (unit >> 1 & 1) + 2 * (unit
 DEVICE bool is_first(const Layer &layer, int block) { return (block & 3) % layer.width == 0 && (block >> 2) % layer.height == 0; }
 
 template <bool QUARTER, int HALF_METRIC, int QUARTER_METRIC>
-DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int height, int pad, const short2 *predictor,
+DEVICE void refine(const Sample *source, const Sample *luma, int width, int height, int pad, const short2 *predictor,
                    const uint8_t *__restrict__ qp, int partition_mask, int every, int quiet, int row0, int mb_width, int *cost,
                    short2 *mv) {
   SHARED(uint8_t, listed, 2 * MACROBLOCKS * UNITS);  // units of large partitions, the others
@@ -228,12 +229,12 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
   }
 }
 
-// source uint8[H, W]; luma uint8[4, height, width] with its border; predictor int16[n_mb, 2]; cost int32[n_mb, 41] and
+// source Sample[H, W]; luma Sample[4, height, width] with its border; predictor int16[n_mb, 2]; cost int32[n_mb, 41] and
 // mv int16[n_mb, 41, 2] in place; quiet: see QUIET, 0 above subme QUICK. Grid: MACROBLOCKS across, rows.
 // blocks: minimum blocks a multiprocessor; for three the last kernel lacks a few registers, from sm_100 on the one before too.
 #define REFINE(name, blocks, ...)                                                                                       \
-  extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(const uint8_t *__restrict__ source,                     \
-      const uint8_t *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor,           \
+  extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(const Sample *__restrict__ source,                      \
+      const Sample *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor,            \
       const uint8_t *__restrict__ qp, int partition_mask, int every, int quiet, int row0, int mb_width, int *cost,      \
       short2 *mv) {                                                                                                     \
     refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, qp, partition_mask, every, quiet, row0, mb_width, cost,  \

@@ -12,8 +12,8 @@ KERNELS = ("", "refine_half_sad", "refine_sad_sad", "refine_sad_satd", "refine_s
 
 
 def subpel_refine(
-    source: DeviceArray,  # uint8[H, W]
-    luma: DeviceArray,  # uint8[4, H + 2 pad, W + 2 pad]
+    source: DeviceArray,  # Sample[H, W]
+    luma: DeviceArray,  # Sample[4, H + 2 pad, W + 2 pad]
     pad: int,
     predictor: DeviceArray,  # int16[n_mb, 2], quarter samples
     qp: DeviceArray,  # uint8[n_mb]

@@ -1,6 +1,7 @@
 // Converts frames of display size from I420, NV12 or RGB to padded I420.
 //
 // Samples beyond the display area repeat its last column and row (scheduler/frames/frame.py, Frame.load).
+// Samples of 8 bits only: words of four samples, colours of 8 bits.
 #include "simd.cuh"
 
 // Four samples from x on, `step` bytes apart, of a row of `width` samples that goes on with its last one
@@ -21,8 +22,8 @@ DEVICE void set_qp(int x, int y, int coded_width, const int *frame_params, uint8
 // width, height: of the display area; pitches: bytes from row to row; chroma_step: bytes from sample to sample (NV12: 2).
 // Grid: words of a row of the coded luma, its rows, planes.
 extern "C" __global__ void load_planes(const uint8_t *y, const uint8_t *u, const uint8_t *v, int pitch, int chroma_pitch,
-    int chroma_step, int width, int height, int coded_width, int coded_height, const int *frame_params, uint8_t *out_y, uint8_t *out_u,
-    uint8_t *out_v, uint8_t *qp) {
+    int chroma_step, int width, int height, int coded_width, int coded_height, const int *frame_params, Sample *out_y, Sample *out_u,
+    Sample *out_v, uint8_t *qp) {
   wait_for_the_kernel_before();
   const bool luma = blockIdx.z == 0;
   const int half = luma ? 0 : 1, wide = coded_width >> half, high = coded_height >> half;
@@ -30,7 +31,7 @@ extern "C" __global__ void load_planes(const uint8_t *y, const uint8_t *u, const
   if (column >= wide || row >= high) return;
   if (luma) set_qp(column, row, coded_width, frame_params, qp);
   const uint8_t *plane = luma ? y : blockIdx.z == 1 ? u : v;
-  uint8_t *out = luma ? out_y : blockIdx.z == 1 ? out_u : out_v;
+  Sample *out = luma ? out_y : blockIdx.z == 1 ? out_u : out_v;
   const int rows = (height + half) >> half, columns = (width + half) >> half;
   const uint8_t *line = plane + size_t(min(row, rows - 1)) * (luma ? pitch : chroma_pitch);
   *reinterpret_cast<unsigned *>(out + size_t(row) * wide + column) = load_samples(line, column, columns, luma ? 1 : chroma_step);
@@ -68,8 +69,8 @@ struct Range {
   float low, scale;
   bool outside;
   DEVICE int level(Uint8 s) { return s.bits; }
-  template <class Sample>
-  DEVICE int level(Sample s) {
+  template <class Input>
+  DEVICE int level(Input s) {
     float scaled = multiply_rounded(add_rounded(as_float32(s), -low), scale);
     outside |= !(scaled >= -25.5f && scaled <= 280.5f);
     scaled = scaled > 0.f ? scaled : 0.f;
@@ -78,19 +79,19 @@ struct Range {
   }
 };
 
-template <class Sample>
-DEVICE Sample load_sample(const uint8_t *at) {
-  return *reinterpret_cast<const Sample *>(at);  // aligned to its size
+template <class Input>
+DEVICE Input load_sample(const uint8_t *at) {
+  return *reinterpret_cast<const Input *>(at);  // aligned to its size
 }
 
 // Four neighbours that lie in whole words
-template <class Sample>
-struct alignas(4 * sizeof(Sample)) Four {
-  Sample samples[4];
+template <class Input>
+struct alignas(4 * sizeof(Input)) Four {
+  Input samples[4];
 };
 
 // An RGB frame: samples `step` bytes apart in a row, rows `pitch`
-template <class Sample>
+template <class Input>
 struct Rgb {
   const uint8_t *colours[3];
   int step, pitch, width, height;
@@ -98,20 +99,20 @@ struct Rgb {
   DEVICE void load(int x, int y, int *c) {
     const long long at = (long long)min(y, height - 1) * pitch + (long long)min(x, width - 1) * step;
 #pragma unroll
-    for (int k = 0; k < 3; k++) c[k] = range.level(load_sample<Sample>(colours[k] + at));
+    for (int k = 0; k < 3; k++) c[k] = range.level(load_sample<Input>(colours[k] + at));
   }
   // Four samples of a row from x on, as [column][colour]
   DEVICE void load4(int x, int y, int (*c)[3]) {
     const long long at = (long long)min(y, height - 1) * pitch + (long long)x * step;
-    if (step == sizeof(Sample) && x + 4 <= width) {
+    if (step == sizeof(Input) && x + 4 <= width) {
 #pragma unroll
       for (int k = 0; k < 3; k++) {
         const uint8_t *first = colours[k] + at;
-        Four<Sample> four;
+        Four<Input> four;
         if (reinterpret_cast<uintptr_t>(first) % sizeof(four) == 0)
-          four = *reinterpret_cast<const Four<Sample> *>(first);
+          four = *reinterpret_cast<const Four<Input> *>(first);
         else
-          for (int i = 0; i < 4; i++) four.samples[i] = load_sample<Sample>(first + i * sizeof(Sample));
+          for (int i = 0; i < 4; i++) four.samples[i] = load_sample<Input>(first + i * sizeof(Input));
 #pragma unroll
         for (int i = 0; i < 4; i++) c[i][k] = range.level(four.samples[i]);
       }
@@ -131,12 +132,13 @@ DEVICE int cr_of(const int *c) { return (28784 * c[0] - 26145 * c[1] - 2639 * c[
 struct Target {
   int coded_width, coded_height;
   const int *frame_params;
-  uint8_t *y, *u, *v, *qp;
+  Sample *y, *u, *v;
+  uint8_t *qp;
 };
 
 // A thread makes four by two samples of luma and two of each chroma. Grid: words of a row, pairs of rows.
-template <class Sample>
-DEVICE void convert_rgb(Rgb<Sample> rgb, const Target &to, int *any_outside) {
+template <class Input>
+DEVICE void convert_rgb(Rgb<Input> rgb, const Target &to, int *any_outside) {
   const int x = 4 * int(blockIdx.x * blockDim.x + threadIdx.x), y = 2 * int(blockIdx.y * blockDim.y + threadIdx.y);
   if (x >= to.coded_width || y >= to.coded_height) return;
   set_qp(x, y, to.coded_width, to.frame_params, to.qp);
@@ -169,20 +171,20 @@ DEVICE void convert_rgb(Rgb<Sample> rgb, const Target &to, int *any_outside) {
     cb |= unsigned(cb_of(sum[i])) << (8 * i);
     cr |= unsigned(cr_of(sum[i])) << (8 * i);
   }
-  const size_t at = size_t(y / 2) * (to.coded_width / 2) + x / 2;
+  const size_t at = size_t(y / SUB_HEIGHT_C) * (to.coded_width / SUB_WIDTH_C) + x / SUB_WIDTH_C;
   *reinterpret_cast<uint16_t *>(to.u + at) = uint16_t(cb);
   *reinterpret_cast<uint16_t *>(to.v + at) = uint16_t(cr);
   if (rgb.range.outside) *any_outside = 1;
 }
 
 // low, scale: bits of float32; any_outside: host memory, written only where a sample is outside of the range
-#define LOAD_RGB(name, Sample) \
+#define LOAD_RGB(name, Input) \
   extern "C" __global__ void name(const uint8_t *red, const uint8_t *green, const uint8_t *blue, int step, int pitch, int low, \
-      int scale, int width, int height, int coded_width, int coded_height, const int *frame_params, uint8_t *out_y, \
-      uint8_t *out_u, uint8_t *out_v, uint8_t *qp, int *any_outside) { \
+      int scale, int width, int height, int coded_width, int coded_height, const int *frame_params, Sample *out_y, \
+      Sample *out_u, Sample *out_v, uint8_t *qp, int *any_outside) { \
     wait_for_the_kernel_before(); \
     const Range range = {float_of_bits(low), float_of_bits(scale), false}; \
-    const Rgb<Sample> rgb = {{red, green, blue}, step, pitch, width, height, range}; \
+    const Rgb<Input> rgb = {{red, green, blue}, step, pitch, width, height, range}; \
     const Target to = {coded_width, coded_height, frame_params, out_y, out_u, out_v, qp}; \
     convert_rgb(rgb, to, any_outside); \
   }

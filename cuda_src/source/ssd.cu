@@ -1,4 +1,5 @@
 // Squared error of one plane of the deblocked frame over the display area, by macroblock row (not part of the standard).
+// Samples of 8 bits only: words of four samples.
 #include "source/ssd_launch.cuh"
 #include "simd.cuh"
 
@@ -7,8 +8,8 @@ DEVICE unsigned squares4(unsigned a, unsigned b) { return __dp4a(a, a, __dp4a(b,
 
 // source, decoded: at the first sample of the picture, strides in samples, multiples of four; width, height: of the display
 // area; unit: samples a macroblock row. errors int64[mb_height]; a block a row, [row0, row0 + gridDim.x).
-extern "C" __global__ void __launch_bounds__(THREADS) ssd(const uint8_t *__restrict__ source, int source_stride,
-    const uint8_t *__restrict__ decoded, int decoded_stride, int height, int width, int unit, int row0, long long *errors) {
+extern "C" __global__ void __launch_bounds__(THREADS) ssd(const Sample *__restrict__ source, int source_stride,
+    const Sample *__restrict__ decoded, int decoded_stride, int height, int width, int unit, int row0, long long *errors) {
   wait_for_the_kernel_before();
   SHARED(unsigned, sums, THREADS / 32);
   const int row = row0 + int(blockIdx.x), lines = min(height - row * unit, unit), words = (width + 3) >> 2;

@@ -7,8 +7,8 @@ THREADS = 512
 
 
 def ssd(
-    source: DeviceArray,  # uint8[h, w]
-    decoded: DeviceArray,  # uint8[h + 2 border, w + 2 border]
+    source: DeviceArray,  # Sample[h, w]
+    decoded: DeviceArray,  # Sample[h + 2 border, w + 2 border]
     border: int,
     height: int,  # of the display area, in samples of this plane
     width: int,

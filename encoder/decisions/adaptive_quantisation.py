@@ -13,6 +13,7 @@ from ...cpu_simd.quantiser import aq_offsets as kernels
 from ...cpu_simd.quantiser.settle_qp import smoothed_qps
 from ...cpu_simd.source.ac_energy import ac_energies
 from ...scheduler.frame_spec import FrameSpec
+from ...standard.sample_format import SUB_WIDTH_C
 from ..settings.config import Config
 from .fixed_point import QP_SHIFT
 
@@ -38,7 +39,7 @@ def with_mb_qp(spec: FrameSpec, energy: np.ndarray, settings: AqSettings, low: i
 
 
 def energies(planes: Sequence[np.ndarray]) -> np.ndarray:
-    """int32[n_mb]: AC energy of each macroblock. planes: Y, Cb, Cr, uint8, contiguous, in coded width; of coded
+    """int32[n_mb]: AC energy of each macroblock. planes: Y, Cb, Cr, contiguous, in coded width; of coded
     height, or of display height: the last row goes on below.
     """
     height, width = planes[0].shape
@@ -50,7 +51,7 @@ def energies(planes: Sequence[np.ndarray]) -> np.ndarray:
 
 def in_coded_width(planes: Sequence[np.ndarray], width: int) -> list[np.ndarray]:
     """The planes Y, Cb, Cr of a frame of display size, continued to a coded width by their last samples."""
-    missing = [length - plane.shape[1] for plane, length in zip(planes, (width, width // 2, width // 2))]
+    missing = [length - plane.shape[1] for plane, length in zip(planes, (width, *2 * (width // SUB_WIDTH_C,)))]
     return [
         np.pad(plane, ((0, 0), (0, more)), mode="edge") if more else np.ascontiguousarray(plane)
         for plane, more in zip(planes, missing)

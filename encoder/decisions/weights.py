@@ -13,6 +13,7 @@ import numpy as np
 from ...cpu_simd.inter.weighting import block_sums
 from ...cpu_simd.layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, SUM_BLOCK, SUM_LINES
 from ...scheduler.frame_spec import MOST_ENTRIES, UNWEIGHTED, FrameSpec, P, Weights
+from ...standard.sample_format import chroma_shape
 
 _LARGEST_LOG2 = 7  # of the denominators
 _LEAST_GAIN = 3, 4  # weighted differences are at most this share of the unweighted ones
@@ -72,7 +73,7 @@ def plane_sums(plane: np.ndarray) -> PlaneSums:
 def sums_of_blocks(block_sums: np.ndarray, width: int, height: int) -> Sums:
     """Of a frame of this size; block_sums: int32[2, n], sums of the blocks of Y, Cb, Cr, and of squares."""
     planes, at = [], 0
-    for wide, high in ((width, height), *2 * [((width + 1) // 2, (height + 1) // 2)]):
+    for high, wide in ((height, width), *2 * [chroma_shape(height, width)]):
         shape = -(-high // SUM_BLOCK), -(-wide // SUM_BLOCK)
         blocks, squares = block_sums[:, at : at + shape[0] * shape[1]].astype(np.int64)
         at += blocks.size

@@ -7,10 +7,12 @@ import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import prod
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
+from ...standard.sample_format import chroma_shape
 from ...uninterrupted import check_of_file
 from ..errors import InputError, OptionError
 from .output import error_text
@@ -83,17 +85,17 @@ class Source(Protocol):
 
 def frame_bytes(width: int, height: int) -> int:
     """Bytes of one I420 frame; chroma sizes are rounded up."""
-    return width * height + 2 * ((width + 1) // 2) * ((height + 1) // 2)
+    return width * height + 2 * prod(chroma_shape(height, width))
 
 
 def split_planes(buffer: np.ndarray, width: int, height: int) -> Planes:
     """Views of the three planes in one I420 frame, uint8[frame_bytes]."""
-    chroma_width, chroma_height = (width + 1) // 2, (height + 1) // 2
-    luma, chroma = width * height, chroma_width * chroma_height
+    shape = chroma_shape(height, width)
+    luma, chroma = width * height, prod(shape)
     return (
         buffer[:luma].reshape(height, width),
-        buffer[luma : luma + chroma].reshape(chroma_height, chroma_width),
-        buffer[luma + chroma : luma + 2 * chroma].reshape(chroma_height, chroma_width),
+        buffer[luma : luma + chroma].reshape(shape),
+        buffer[luma + chroma : luma + 2 * chroma].reshape(shape),
     )
 
 

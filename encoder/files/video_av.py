@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...standard.sample_format import Sample
 from ...uninterrupted import check_of_file
 from ..errors import InputError
 from ..settings.options import COLOUR_MATRIX, COLOUR_PRIMARIES, TRANSFER
@@ -153,7 +154,7 @@ def check_pixel_format(name: str, where: str) -> None:
 def planes_of(frame: Any) -> Planes:
     """y, u, v of a decoded frame, copied row by row: a row has line_size bytes, of which width are samples."""
     y, u, v = (
-        np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)[:, : plane.width].copy()
+        np.frombuffer(plane, Sample).reshape(plane.height, plane.line_size)[:, : plane.width].copy()
         for plane in frame.planes
     )
     return y, u, v

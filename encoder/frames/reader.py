@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...scheduler.frames.host_rgb import RgbFrame
+from ...standard.sample_format import Sample, chroma_shape
 from ..errors import InputError, OptionError
 from ..settings.option_types import show
 from .device_frame import DeviceFrame, of_planes, of_rgb
@@ -44,7 +45,7 @@ class Chunk:
             return
         text = f"a frame of shape {self.samples[0].shape} is {self.layout.format} of {self.width}x{self.height}: "
         if width % 2 or height % 2:
-            chroma = (height + 1) // 2, (width + 1) // 2
+            chroma = chroma_shape(height, width)
             raise InputError(f"{text}{width}x{height} is odd: give planes (y, u, v), chroma {chroma}, or RGB")
         raise InputError(f"{text}{width}x{height} in I420 is ({height * 3 // 2}, {width})")
 
@@ -175,7 +176,7 @@ class FrameReader:
             if len(plane.shape) < 2 or len(planes[0].shape) > 2 or 0 in plane.shape:
                 raise InputError(f"{plane.name} of shape {plane.shape}: a plane has two dimensions, and samples")
         height, width = planes[0].shape if self.known is None else (self.known.height, self.known.width)
-        chroma = (height + 1) // 2, (width + 1) // 2
+        chroma = chroma_shape(height, width)
         expected = [(height, width), *([chroma] * 2 if len(planes) == 3 else [(chroma[0], 2 * chroma[1])])]
         for plane, shape in zip(planes, expected):
             pairs = plane.name == "plane uv" and plane.shape == (*chroma, 2)
@@ -189,9 +190,9 @@ def plain_planes(frame: Any, width: int, height: int) -> Planes | None:
 
     It takes a microsecond, where `FrameReader.chunk` takes twenty.
     """
-    chroma = (height + 1) // 2, (width + 1) // 2
+    chroma = chroma_shape(height, width)
     if type(frame) is np.ndarray:
-        if frame.dtype != np.uint8 or frame.shape != (height * 3 // 2, width) or not frame.flags.c_contiguous:
+        if frame.dtype != Sample or frame.shape != (height * 3 // 2, width) or not frame.flags.c_contiguous:
             return None
         if width % 2 or height % 2:
             return None
@@ -200,7 +201,7 @@ def plain_planes(frame: Any, width: int, height: int) -> Planes | None:
     if type(frame) not in (tuple, list) or len(frame) != 3:
         return None
     for plane, shape in zip(frame, ((height, width), chroma, chroma)):
-        if type(plane) is not np.ndarray or plane.dtype != np.uint8 or plane.shape != shape or not plane.flags.c_contiguous:
+        if type(plane) is not np.ndarray or plane.dtype != Sample or plane.shape != shape or not plane.flags.c_contiguous:
             return None
     return tuple(frame)
 

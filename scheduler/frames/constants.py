@@ -7,6 +7,7 @@ import numpy as np
 from ...cpu_simd.decisions.quantise import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
 from ...cpu_simd.decisions.search import DIA, HEX, UMH
 from ...cpu_simd.quantiser.scaling import scaling_table
+from ...standard.sample_format import MB_HEIGHT_C, SUB_WIDTH_C, chroma_shape
 from ..arguments import Array, State
 from ..coding_settings import CodingSettings
 
@@ -19,10 +20,11 @@ def constants(settings: CodingSettings, constant: Callable[[np.ndarray], Array])
     """By name; constant: makes an array that is never written, in the memory of the stages."""
     rows = [*(row0 for row0, _ in settings.slice_rows), settings.mb_height]
     beyond_baseline = settings.cabac or settings.transform_8x8_mode or settings.has_b_frames
+    chroma_height, chroma_width = chroma_shape(settings.height, settings.width)
     return {
-        "pad": settings.pad, "chroma_pad": settings.pad // 2, "luma_unit": 16, "chroma_unit": 8,
+        "pad": settings.pad, "chroma_pad": settings.pad // SUB_WIDTH_C, "luma_unit": 16, "chroma_unit": MB_HEIGHT_C,
         "width": settings.width, "height": settings.height,
-        "chroma_width": (settings.width + 1) // 2, "chroma_height": (settings.height + 1) // 2,
+        "chroma_width": chroma_width, "chroma_height": chroma_height,
         "merange": settings.merange, "pattern": (PATTERNS.get(settings.me, DIA), settings.merange),
         "step_grid": settings.step_grid, "max_mv_y": settings.max_mv_y, "subme": settings.subme,
         "mb_width": settings.mb_width, "partition_mask": _partition_mask(settings.partitions, settings.max_mvs_per_2mb),

@@ -117,5 +117,5 @@ def _input(settings: CodingSettings, zeros: Zeros[DeviceArray]) -> State:
     upload = zeros(upload_shape(settings.mb_height, settings.display), np.uint8)
     source, params = split_upload(upload, settings.mb_height, settings.display)
     y, u, v = split_planes(source, settings.display)
-    pitches = {"pitch": settings.width, "chroma_pitch": (settings.width + 1) // 2, "chroma_step": 1}
+    pitches = {"pitch": settings.width, "chroma_pitch": settings.display[1][1], "chroma_step": 1}
     return {"upload": upload, "frame_params": params, "input_y": y, "input_u": u, "input_v": v, **pitches}

@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike
 from ...cpu_simd.layout import DISTANCES, HEADER_BITS, N_LEVEL_BLOCKS
 from ...cuda_src.runtime.array import DeviceArray
 from ...forks import cached_property
+from ...standard.sample_format import Sample
 from ..arrays import (
     ALL_REFS,
     ARRAYS,
@@ -384,8 +385,8 @@ def _allocate(name: str, size: Size, zeros: Zeros[A], more: tuple[int, ...] = ()
 class References(Generic[A]):
     """The decoded picture buffer: deblocked frames with borders, and their motion for B frames, by slot.
 
-    luma    uint8[n_slots, 4, H + 2 pad, W + 2 pad]   integer samples G and half samples b, h, j (Figure 8-4)
-    chroma  uint8[n_slots, 2, H/2 + pad, W/2 + pad]   Cb, Cr; both by POOLS of scheduler/arrays.py
+    luma    Sample[n_slots, 4, H + 2 pad, W + 2 pad]  integer samples G and half samples b, h, j (Figure 8-4)
+    chroma  Sample[n_slots, 2, H/2 + pad, W/2 + pad]  Cb, Cr; both by POOLS of scheduler/arrays.py
     """
 
     luma: A
@@ -396,7 +397,7 @@ class References(Generic[A]):
     def allocate(cls, n_slots: int, size: Size, zeros: Zeros[A]) -> "References[A]":
         """`n_slots` frames."""
         kept = [{name: _allocate(name, size, zeros) for name in of_roles(KEPT)} for _ in range(n_slots)]
-        return cls(kept=kept, **{pool: zeros(pool_shape(pool, n_slots, size), np.uint8) for pool in POOLS})
+        return cls(kept=kept, **{pool: zeros(pool_shape(pool, n_slots, size), Sample) for pool in POOLS})
 
     def planes(self, slot: int) -> tuple[A, A]:
         """Luma and chroma of a slot."""

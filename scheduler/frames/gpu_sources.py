@@ -9,6 +9,7 @@ from ...cpu_simd.bundles import Planes
 from ...cuda_src.runtime.array import Event
 from ...cuda_src.runtime.device import GpuLost
 from ...cuda_src.source.ac_energy import ac_energies
+from ...standard.sample_format import Sample
 from ..arguments import State
 from ..arrays import ARRAYS, SOURCES
 from ..coding_settings import CodingSettings
@@ -89,7 +90,7 @@ class GpuSourcePool:
 
     def _make(self) -> Buffer:
         gpu, n_mb = self._memory.gpu, self._size.n_mb
-        planes = tuple(gpu.array(ARRAYS[name].shape(self._size), np.uint8, _WHAT) for name in SOURCES)
+        planes = tuple(gpu.array(ARRAYS[name].shape(self._size), Sample, _WHAT) for name in SOURCES)
         n_energies = n_mb if self._with_energies else 1
         sums = gpu.pinned(ARRAYS["block_sums"].shape(self._size), np.int32)
         events = [gpu.record(gpu.event(), self._stream) for _ in range(3)]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...cpu_simd.bundles import Planes
+from ...standard.sample_format import Sample, chroma_shape
 
 Part = Callable[[], None]
 LEAST_ROWS = 64  # of chroma in a band: fewer cost more to hand out than to convert
@@ -33,7 +34,7 @@ class RgbFrame(NamedTuple):
         """Write the display area of planes; whether samples are far outside of the range. run: runs parts concurrently."""
         from ...cpu_simd.source.convert import HostRgb, load_rgb  # frames on a GPU need none of its kernels
 
-        outside, rows = np.zeros(1, np.int32), (self.height + 1) // 2
+        outside, rows = np.zeros(1, np.int32), self.display[1][0]
         rgb = HostRgb(self.memory, *self.places, np.float32(self.low), scale(self.low, self.high), outside)
         bands = max(1, min(threads, rows // LEAST_ROWS)) if run is not None else 1
         cuts = [rows * k // bands for k in range(bands + 1)]
@@ -49,12 +50,12 @@ class RgbFrame(NamedTuple):
     @property
     def display(self) -> tuple[tuple[int, int], ...]:
         """(height, width) of the planes of display size."""
-        chroma = (self.height + 1) // 2, (self.width + 1) // 2
+        chroma = chroma_shape(self.height, self.width)
         return (self.height, self.width), chroma, chroma
 
     def planes(self) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], bool]:
         """(new planes of display size, whether samples are far outside of the range)."""
-        y, u, v = (np.empty(shape, np.uint8) for shape in self.display)
+        y, u, v = (np.empty(shape, Sample) for shape in self.display)
         planes = y, u, v
         return planes, self.convert(planes)
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ...cpu_simd.decisions.search import SMALL_PARTITIONS
+from ...standard.sample_format import SUB_WIDTH_C
 from ..arguments import Array, MakeGroup, State
 from ..arrays import INTRA_FILL, SECOND_FILL
 from ..coding_settings import CodingSettings
@@ -191,10 +192,10 @@ class Arrays:
         """The arguments for the decoded frame in `slot`."""
         (luma, chroma), pad = self.references.planes(slot), self.settings.pad
         y, cb, cr = luma[0], chroma[0], chroma[1]
-        interior = self.executor.interior
+        interior, pad_c = self.executor.interior, pad // SUB_WIDTH_C
         return {
             "pad": pad, "decoded_luma": luma, "decoded_half": luma[1:], "decoded_y": y, "decoded_u": cb, "decoded_v": cr,
-            "out_y": interior(y, pad), "out_u": interior(cb, pad // 2), "out_v": interior(cr, pad // 2),
+            "out_y": interior(y, pad), "out_u": interior(cb, pad_c), "out_v": interior(cr, pad_c),
         }  # fmt: skip
 
     def reference_state(self, ref: int, spec: FrameSpec, list_slots: tuple[int, ...], block: Array) -> State:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from ...standard.sample_format import Sample
+from ..arrays import ARRAYS
 from ..coding_settings import CodingSettings
 from ..devices import DeviceMemoryError, GpuLost
 from ..executor import Executor
@@ -160,10 +162,9 @@ class FrameRing:
                 frame.upload_fence = executor.host_zeros((1,), np.int64)
                 frame.upload_fence[0] = READY
         if self._decoded:
-            luma = (16 * settings.mb_height + 2 * settings.pad, 16 * settings.mb_width + 2 * settings.pad)
-            chroma = (2, 8 * settings.mb_height + settings.pad, 8 * settings.mb_width + settings.pad)
+            luma, chroma = ARRAYS["luma"].shape(settings.size), (2, *ARRAYS["cb"].shape(settings.size))
             for frame in frames:
-                frame.decoded = executor.host_zeros(luma, np.uint8), executor.host_zeros(chroma, np.uint8)
+                frame.decoded = executor.host_zeros(luma, Sample), executor.host_zeros(chroma, Sample)
         self.frames += frames
         for ring_slot, frame in enumerate(self.frames):
             frame.ring_slot = ring_slot

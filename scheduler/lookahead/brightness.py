@@ -8,6 +8,7 @@ from math import isqrt
 import numpy as np
 
 from ...cpu_simd.layout import COARSE_PAD
+from ...standard.sample_format import SAMPLE_MAX, Sample
 
 _SAMPLES = 4  # of a macroblock in a quarter-size frame, across and down
 _SHIFT = 10  # contrast between two frames in 1 / 1024
@@ -23,7 +24,7 @@ def brightness(coarse: np.ndarray) -> np.ndarray:
     """int64[mb_height, mb_width]: the sum of the quarter-size samples of each macroblock, those at the border left out
     if there are others.
 
-    coarse: uint8, a frame of HalfSize with its border.
+    coarse: a frame of HalfSize with its border.
     """
     samples = coarse[COARSE_PAD:-COARSE_PAD, COARSE_PAD:-COARSE_PAD]
     height, width = samples.shape[0] // _SAMPLES, samples.shape[1] // _SAMPLES
@@ -51,7 +52,7 @@ def is_same_picture(reference: np.ndarray, frame: np.ndarray, cost: int) -> bool
 
 
 def levels_between(reference: Sequence[int], frame: Sequence[int]) -> np.ndarray:
-    """uint8[256]: what takes the place of each value of the reference: mean and standard deviation become the frame's.
+    """What takes the place of each value of the reference, Sample[SAMPLE_MAX + 1]: mean and deviation become the frame's.
 
     Arguments: samples by their value, as many of both frames.
     """
@@ -59,8 +60,8 @@ def levels_between(reference: Sequence[int], frame: Sequence[int]) -> np.ndarray
     contrast = isqrt((wanted_variance << 2 * _LEVELS_SHIFT) // variance) if variance else 0
     contrast = min(contrast, _MOST_LEVELS_CONTRAST)
     mean = (wanted << _LEVELS_SHIFT) // count + (1 << (_LEVELS_SHIFT - 1))
-    table = [((value * count - total) * contrast // count + mean) >> _LEVELS_SHIFT for value in range(256)]
-    return np.array([min(255, max(0, value)) for value in table], np.uint8)
+    table = [((value * count - total) * contrast // count + mean) >> _LEVELS_SHIFT for value in range(SAMPLE_MAX + 1)]
+    return np.array([min(SAMPLE_MAX, max(0, value)) for value in table], Sample)
 
 
 def _moments(counts: Sequence[int]) -> tuple[int, int, int]:

@@ -35,14 +35,15 @@ from ...cuda_src.lookahead.lookahead import (
 from ...cuda_src.runtime.array import Stream
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ...cuda_src.runtime.recording import HostBuffers, Recording, placeholder_address
+from ...standard.sample_format import SAMPLE_MAX, Sample
 from ..frames.device_frame import GpuSource
 from .brightness import brightness, levels_between
 from .costs import CostPending, CostQuery, Luma, TreeFrame, position_between
 from .gpu_tree import GpuTree
 
 KERNELS = tuple(f"lookahead/{name}" for name in ("half_size", "lookahead", "lookahead_intra", "levels", "macroblock_tree"))
-COUNTS = 256 // (2 * WORDS)  # rows of the table that the counts of a frame's samples take, int32[256]
-LEVELS = 256 // (8 * WORDS)  # rows of the table that levels take, uint8[256]
+COUNTS = (SAMPLE_MAX + 1) // (2 * WORDS)  # rows of the table that the counts of a frame's samples take, int32 each
+LEVELS = (SAMPLE_MAX + 1) // (8 * WORDS)  # rows of the table that levels take, 8 bits each
 MOST_PAIRS, MOST_TRIPLES = 31, 64  # of a batch
 MOST_BATCHES = 8  # that are not collected
 MOST_RECORDINGS = 64
@@ -123,7 +124,7 @@ class GpuCosts:
         with gpu:
             gpu.load(KERNELS)
             self._stream: Stream | None = gpu.urgent_stream()
-            self._luma = gpu.array(self._shape, np.uint8, "the lookahead")
+            self._luma = gpu.array(self._shape, Sample, "the lookahead")
 
     # ---- frames
     def add(self, luma: Luma) -> None:
@@ -384,7 +385,7 @@ class GpuCosts:
             counts = table[COUNTS * k : COUNTS * (k + 1)].reshape(COUNTS * WORDS).view(np.int32)
             half = self._frames[number].half
             count_samples(half, counts, self._stream)
-            copied = self._free_coarse.pop() if self._free_coarse else self._gpu.pinned(half.coarse.shape, np.uint8)
+            copied = self._free_coarse.pop() if self._free_coarse else self._gpu.pinned(half.coarse.shape, Sample)
             half.coarse.get(copied, self._stream)
             batch.counted.append((number, copied))
         self._download(batch)
@@ -400,7 +401,7 @@ class GpuCosts:
         job = motion_job(current.half, half, current.intra, self._memories[0], motion)
         batch.fill([*levels.tolist(), job], [(reference, frame, frame)], LEVELS)
         table = self._upload(batch)
-        of_reference = table[:LEVELS].reshape(LEVELS * WORDS).view(np.uint8)
+        of_reference = table[:LEVELS].reshape(LEVELS * WORDS).view(Sample)
         replace_samples(self._frames[reference].half, of_reference, half, self._stream)
         self._search(table[LEVELS:])
         self._download(batch)
@@ -478,13 +479,13 @@ class GpuCosts:
     # ---- memory
     def _make_frame(self, copied: bool) -> GpuFrame:
         intra = self._array((self._mb_height * self._mb_width,), np.uint16)
-        return GpuFrame(self._gpu.pinned(self._shape, np.uint8) if copied else None, self._make_half(), intra)
+        return GpuFrame(self._gpu.pinned(self._shape, Sample) if copied else None, self._make_half(), intra)
 
     def _make_half(self) -> HalfSize:
         mb_height, mb_width = self._mb_height, self._mb_width
-        planes = self._array((4, 8 * mb_height + 2 * LOOK_PAD, 8 * mb_width + 2 * LOOK_PAD), np.uint8)
-        coarse = self._array((4 * mb_height + 2 * COARSE_PAD, 4 * mb_width + 2 * COARSE_PAD), np.uint8)
-        return HalfSize(planes, coarse, self._array((mb_height, mb_width), np.uint8))
+        planes = self._array((4, 8 * mb_height + 2 * LOOK_PAD, 8 * mb_width + 2 * LOOK_PAD), Sample)
+        coarse = self._array((4 * mb_height + 2 * COARSE_PAD, 4 * mb_width + 2 * COARSE_PAD), Sample)
+        return HalfSize(planes, coarse, self._array((mb_height, mb_width), Sample))
 
     def _make_motion(self) -> Motion:
         n_mb = self._mb_height * self._mb_width

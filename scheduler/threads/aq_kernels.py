@@ -8,6 +8,7 @@ from ...cpu_simd.source.ac_energy import energies
 from ...jit.atomics import store_release
 from ...jit.intrinsics import carray, intrinsic, ir, types
 from ...jit.kernel import kernel
+from ...standard.sample_format import SUB_HEIGHT_C, SUB_WIDTH_C, Sample
 from .job_ring import JOB_FIELDS, RESULT, next_job
 
 
@@ -23,11 +24,11 @@ def _pointer(typingctx, address):
 
 @kernel
 def _plane(address, height, width, coded_width):
-    """uint8[height, coded_width]: the plane, uint8[height, width] at an address; continued by its last samples."""
-    plane = carray(_pointer(address), (height, width), np.uint8)
+    """Sample[height, coded_width]: the plane, Sample[height, width] at an address; continued by its last samples."""
+    plane = carray(_pointer(address), (height, width), Sample)
     if width == coded_width:
         return plane
-    padded = np.empty((height, coded_width), np.uint8)
+    padded = np.empty((height, coded_width), Sample)
     padded[:, :width] = plane
     for y in range(height):
         padded[y, width:] = plane[y, width - 1]
@@ -49,8 +50,9 @@ def serve_adaptations(job_ring, wait, semaphore):
         height, width, coded_width = job[3], job[4], job[5]
         rows, n_mb = (height + 15) // 16, (height + 15) // 16 * (coded_width // 16)
         luma = _plane(job[0], height, width, coded_width)
-        cb = _plane(job[1], (height + 1) // 2, (width + 1) // 2, coded_width // 2)
-        cr = _plane(job[2], (height + 1) // 2, (width + 1) // 2, coded_width // 2)
+        height_c, width_c = -(-height // SUB_HEIGHT_C), -(-width // SUB_WIDTH_C)
+        cb = _plane(job[1], height_c, width_c, coded_width // SUB_WIDTH_C)
+        cr = _plane(job[2], height_c, width_c, coded_width // SUB_WIDTH_C)
         energy, offsets = np.empty(n_mb, np.int32), carray(_pointer(job[8]), (n_mb,), np.int32)
         energies(Planes(luma, cb, cr), 0, rows, energy)
         find_offsets(energy, job[6], job[7], offsets)
