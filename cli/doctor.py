@@ -94,8 +94,16 @@ def _cuda(problems: list[str]) -> dict[str, Any]:
     gpus = []
     for gpu in gpu_facts.gpus():
         compiled, files = gpu_facts.kernels(gpu.capability)
-        gpus.append({"name": gpu.name, "capability": "{}.{}".format(*gpu.capability), "memory_mib": gpu.memory >> 20,
-                      "multiprocessors": gpu.multiprocessors, "kernels_compiled": compiled, "kernel_files": files})
+        gpus.append(
+            {
+                "name": gpu.name,
+                "capability": "{}.{}".format(*gpu.capability),
+                "memory_mib": gpu.memory >> 20,
+                "multiprocessors": gpu.multiprocessors,
+                "kernels_compiled": compiled,
+                "kernel_files": files,
+            }
+        )
     driver = gpu_facts.driver_version()
     if missing and (gpus or driver):
         problems.append(f"there is an NVIDIA driver ({driver or 'version unknown'}), but {missing}")
@@ -155,8 +163,12 @@ def lines(facts: dict[str, Any]) -> list[str]:
         ("libraries", libraries + (f"; not installed: {lacking}" if lacking else "")),
         ("processor", f"{processor['name']}, {processor['cores']} cores"),
         ("SIMD", processor["simd"] + (f" (H264LITE_SIMD={processor['simd_forced']})" if processor["simd_forced"] else "")),
-        ("CPU kernels", f"compiled, in {processor['kernel_folder']}" if processor["compiled"] else
-         "not compiled yet: the first encode does it, in a minute"),
+        (
+            "CPU kernels",
+            f"compiled, in {processor['kernel_folder']}"
+            if processor["compiled"]
+            else "not compiled yet: the first encode does it, in a minute",
+        ),
         ("Numba", processor["why_ordinary"] or "kernels are linked from parts and loaded without the compiler"),
         ("driver", cuda["driver"] or "no NVIDIA driver"),
     ]

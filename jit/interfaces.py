@@ -58,4 +58,3 @@ def _has(module: str, name: str) -> bool:
     except (ImportError, AttributeError):
         return False
     return True
-

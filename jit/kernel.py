@@ -93,4 +93,3 @@ def helper(function):
     A `kernel` takes and drops a reference to each array at every call: atomic operations of 5 to 10 ns each.
     """
     return Kernel(function, "helper")
-

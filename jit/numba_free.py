@@ -180,8 +180,8 @@ def _places(sources: Path, folders: Iterable[Path]) -> list[tuple[Path, tuple[st
     """(folder, what its code depends on): the cache's folders, then that of the package."""
     host = _host()
     places = [(folder, host) for folder in folders]
-    if not host[4:] and (found := wheel_kernels.class_folder(sources, host[2])):
-        places.append((found[0], _of_class(*found[1])))
+    if not host[4:] and (shipped := wheel_kernels.class_folder(sources, host[2])):
+        places.append((shipped[0], _of_class(*shipped[1])))
     return places
 
 
@@ -206,12 +206,12 @@ def cached_modules(sources: Path, wanted: Collection[str]) -> set[str]:
 
 def unusable_files(sources: Path) -> list[str]:
     """Files of kernels of a source folder that exist and are not loaded, each with the reason."""
-    found: list[str] = []
+    problems: list[str] = []
     for folder in find_cache_folder(sources).readable:
         with suppress(OSError):  # that kernels are compiled again is said already
             paths = [path for path in folder.iterdir() if ENDING in path.suffixes and path.suffix == ".nbd"]
-            found += [f"{path} {problem}" for path in paths if (problem := cache_checks.problem_of(path))]
-    return found
+            problems += [f"{path} {problem}" for path in paths if (problem := cache_checks.problem_of(path))]
+    return problems
 
 
 def _content(path: Path) -> Any:

@@ -19,8 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..cpu_simd.layout import COARSE_PAD
-from .arguments import State
-from .bundles import getters
+from .bundles import State, getters
 from .stages import CPU, Kernel, Stage
 
 Result = TypeVar("Result")

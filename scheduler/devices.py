@@ -38,10 +38,9 @@ __all__ = [
     "held_bytes",
     "make_executor",
     "why_no_cuda",
-]  # fmt: skip
+]
 
 OneDevice = Executor | CudaExecutor
-
 
 
 def why_no_cuda() -> str | None:

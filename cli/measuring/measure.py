@@ -145,14 +145,28 @@ class TimedEncode:
 
 def settings(device: str, width: int, height: int, threads: int, **options: Any) -> Config:
     """The settings of a timed encode."""
-    config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=QP,
-                                 keyint="infinite", psnr=False, **{"bframes": 0} | options)  # fmt: skip
+    config = Config.from_options(
+        width=width,
+        height=height,
+        device=device.partition(":")[0],
+        threads=threads,
+        qp=QP,
+        keyint="infinite",
+        psnr=False,
+        **{"bframes": 0} | options,
+    )
     return replace(config, threads_by_user=False)
 
 
 def watch(
-    device: str, frames: Sequence[Planes], threads: int, seconds: float, most: int = MOST_FRAMES, gpu_clock: bool = False,
-    gpu_choices: Mapping[str, int] | None = None, **options: Any,
+    device: str,
+    frames: Sequence[Planes],
+    threads: int,
+    seconds: float,
+    most: int = MOST_FRAMES,
+    gpu_clock: bool = False,
+    gpu_choices: Mapping[str, int] | None = None,
+    **options: Any,
 ) -> TimedEncode:
     """Time an encode of `seconds`, but at least LEAST_FRAMES and at most `most` frames.
 
@@ -273,4 +287,4 @@ __all__ = [
     "ping_pong",
     "synthetic",
     "watch",
-]  # fmt: skip
+]

@@ -31,8 +31,16 @@ def gop_rate(
     """
     height, width = frames[0][0].shape
     keyint = _GOP if device == CPU else _GOP_OF_A_GPU
-    config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=QP,
-                                 keyint=keyint, psnr=False, bframes=0)  # fmt: skip
+    config = Config.from_options(
+        width=width,
+        height=height,
+        device=device.partition(":")[0],
+        threads=threads,
+        qp=QP,
+        keyint=keyint,
+        psnr=False,
+        bframes=0,
+    )
     config = replace(config, tuning=None, gpu_choices=gpu_choices)
     count = _Count(0, 2 * keyint, seconds) if device == CPU else _Count(2 * lanes * keyint, lanes * keyint, seconds)
     with _endless_file(frames) as later:
@@ -60,8 +68,9 @@ def devices_rate(devices: Sequence[str], frames: Sequence[Planes], threads: int,
     """
     height, width = frames[0][0].shape
     keyint = _GOP if CPU in devices else _GOP_OF_A_GPU
-    config = Config.from_options(width=width, height=height, devices=tuple(devices), threads=threads, qp=QP, keyint=keyint,
-                                 psnr=False, bframes=0)  # fmt: skip
+    config = Config.from_options(
+        width=width, height=height, devices=tuple(devices), threads=threads, qp=QP, keyint=keyint, psnr=False, bframes=0
+    )
     lanes = max(2, count_lanes(config, MOST_FRAMES))  # one lane would not read by itself
     encoder = Workers(config, lanes) if len(devices) > 1 else Gops(config, lanes)
     count = _Count(2 * lanes * keyint, 2 * lanes * keyint, seconds, MOST_FRAMES * len(devices))

@@ -298,9 +298,7 @@ def _chroma_edge(u, v, at, stride, vertical, strong, tc0, alpha, beta):
 
 
 @helper
-def _filter_macroblock(
-    planes, at_y, at_c, stride, edge0, edge1, mb, mb_width, mb_type, quantiser, deblocking, bs
-):
+def _filter_macroblock(planes, at_y, at_c, stride, edge0, edge1, mb, mb_width, mb_type, quantiser, deblocking, bs):
     """8.7.1: one macroblock's vertical edges, then its horizontal edges edge0..edge1 - 1.
 
     Planes flat, luma row stride `stride`, chroma half of it; the macroblock starts at y[at_y], u[at_c], v[at_c].
@@ -388,9 +386,7 @@ def deblock(rec, strength_data, quantiser, deblocking, slice_first_mb, row0, row
             strengths(mb, mb_width, strength_data, mx > 0, top, bs)
             at_y = (16 * my - y0) * width + 16 * mx
             at_c = (8 * my - y0 // 2) * (width // 2) + 8 * mx
-            _filter_macroblock(
-                planes, at_y, at_c, width, edge0, edge1, mb, mb_width, mb_type, quantiser, deblocking, bs
-            )
+            _filter_macroblock(planes, at_y, at_c, width, edge0, edge1, mb, mb_width, mb_type, quantiser, deblocking, bs)
     _copy_back(planes.y, y0, 16 * row0, 16 * row1, width, out.y)
     _copy_back(planes.u, y0 // 2, 8 * row0, 8 * row1, width // 2, out.u)
     _copy_back(planes.v, y0 // 2, 8 * row0, 8 * row1, width // 2, out.v)

@@ -7,7 +7,7 @@ import numpy as np
 from ...cpu_simd.decisions.quantise import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
 from ...cpu_simd.decisions.search import DIA, HEX, UMH
 from ...cpu_simd.quantiser.scaling import scaling_table
-from ..arguments import Array, State
+from ..bundles import A, State
 from ..coding_settings import CodingSettings
 
 PATTERNS = {"dia": DIA, "hex": HEX, "umh": UMH}  # by --me
@@ -15,7 +15,7 @@ BY_DEFAULT = 21, 11  # deadzone_inter, deadzone_intra
 MASK_16x16, MASK_16x8, MASK_8x8, MASK_8x4, MASK_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
 
 
-def constants(settings: CodingSettings, constant: Callable[[np.ndarray], Array]) -> State:
+def constants(settings: CodingSettings, constant: Callable[[np.ndarray], A]) -> State:
     """By name; constant: makes an array that is never written, in the memory of the stages."""
     rows = [*(row0 for row0, _ in settings.slices), settings.mb_height]
     beyond_baseline = settings.cabac or settings.transform_8x8_mode or settings.has_b_frames

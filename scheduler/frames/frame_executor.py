@@ -205,9 +205,17 @@ class FrameExecutor(Generic[Result]):
         # else no frame beside another
         has_b_frames = settings.has_b_frames and not (device == "cpu" and settings.waits_for_packets)
         executor = make_executor(
-            device, threads, settings.mb_height, macroblocks, self.trace, settings.ordinal, hybrid, settings.gpu_choices,
-            has_b_frames, settings.team,
-        )  # fmt: skip
+            device,
+            threads,
+            settings.mb_height,
+            macroblocks,
+            self.trace,
+            settings.ordinal,
+            hybrid,
+            settings.gpu_choices,
+            has_b_frames,
+            settings.team,
+        )
         try:
             if executor.by_rows:
                 from ..hybrid.loop import HybridLoop
@@ -283,4 +291,3 @@ def _finish(ready: Callable[[], None], frame: Frame, finish: Callable[[Frame], R
     ready()
     frame.unpack_levels()
     return finish(frame)
-

@@ -9,8 +9,8 @@ from ...cpu_simd.bundles import Planes
 from ...cuda_src.runtime.array import Event
 from ...cuda_src.runtime.device import GpuLost
 from ...cuda_src.source.ac_energy import ac_energies
-from ..arguments import State
 from ..arrays import ARRAYS, SOURCES
+from ..bundles import State
 from ..coding_settings import CodingSettings
 from ..gpu_memory import GpuMemory
 from ..stages import STAGES
@@ -65,10 +65,14 @@ class GpuSourcePool:
         self._owners.append((buffer.made, source.frame))
         y, u, v = buffer.planes
         return replace(
-            source, stage="load_i420", pointers={"input_y": y.ptr, "input_u": u.ptr, "input_v": v.ptr},
-            numbers={"pitch": y.shape[1], "chroma_pitch": u.shape[1], "chroma_step": 1}, frame=None, first=False,
+            source,
+            stage="load_i420",
+            pointers={"input_y": y.ptr, "input_u": u.ptr, "input_v": v.ptr},
+            numbers={"pitch": y.shape[1], "chroma_pitch": u.shape[1], "chroma_step": 1},
+            frame=None,
+            first=False,
             buffered=GpuSource(gpu, buffer, outside),
-        )  # fmt: skip
+        )
 
     def release(self, source: GpuSource) -> None:
         """The frame's copy to the loop's arrays is issued, and its numbers are read."""
