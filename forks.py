@@ -73,11 +73,11 @@ def tell_in_child(thing: Forked) -> None:
 
 def _locks() -> list[Any]:
     """The locks of those modules that are imported."""
-    found = []
+    locks = []
     for module, name in LOCKS:
         with suppress(AttributeError):  # not imported so far, or another version
-            found.append(attrgetter(name)(sys.modules.get(module)))
-    return found
+            locks.append(attrgetter(name)(sys.modules.get(module)))
+    return locks
 
 
 def _imports() -> list[Any]:

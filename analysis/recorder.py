@@ -54,15 +54,28 @@ class Recorder:
         types = {SLICE_TYPE_NAMES[s.header.kind] for s in slices}
         sps = picture.sps
         frame = AnalysedFrame(
-            coding_index=picture.decode_index, display_index=-1, poc=picture.poc, frame_num=picture.frame_num,
-            frame_type=next(name for name in "BPI" if name in types), is_idr=picture.is_idr,
-            is_reference=header.nal_ref_idc > 0, nal_ref_idc=header.nal_ref_idc, width=sps.width, height=sps.height,
-            crop=sps.crop, mb_width=sps.mb_width, mb_height=sps.mb_height, bits=bits,
+            coding_index=picture.decode_index,
+            display_index=-1,
+            poc=picture.poc,
+            frame_num=picture.frame_num,
+            frame_type=next(name for name in "BPI" if name in types),
+            is_idr=picture.is_idr,
+            is_reference=header.nal_ref_idc > 0,
+            nal_ref_idc=header.nal_ref_idc,
+            width=sps.width,
+            height=sps.height,
+            crop=sps.crop,
+            mb_width=sps.mb_width,
+            mb_height=sps.mb_height,
+            bits=bits,
             header_bits=bits - int(grids.bits.sum()),
             bits_by_kind={"headers": bits - vectors - luma - chroma, "vectors": vectors, "luma": luma, "chroma": chroma},
-            slices=(), sps=sps, units=tuple((unit.nal_unit_type, size) for unit, size in units),
-            data=b"".join(part for unit, _ in units for part in (_START_CODE, unit.data)), macroblocks=grids,
-        )  # fmt: skip
+            slices=(),
+            sps=sps,
+            units=tuple((unit.nal_unit_type, size) for unit, size in units),
+            data=b"".join(part for unit, _ in units for part in (_START_CODE, unit.data)),
+            macroblocks=grids,
+        )
         if self._samples:
             frame.samples = _shown(picture, *(plane[picture.slot] for plane in pool.planes))
             frame.prediction = _shown(picture, *pool.traces[:3])
@@ -104,9 +117,15 @@ def _set_pcm_qp(grids: MacroblockGrids, slice_qps: dict[int, int]) -> None:
 def _slice(s: CodedSlice) -> AnalysedSlice:
     lists = tuple(tuple(-1 if p is None else p.display_index for p in entries) for entries in (s.list0, s.list1))
     return AnalysedSlice(
-        SLICE_TYPE_NAMES[s.header.kind], s.header, s.pps, s.header.qp(s.pps), s.first_mb, s.end_mb - s.first_mb,
-        s.data_bits, lists,  # type: ignore[arg-type]
-    )  # fmt: skip
+        SLICE_TYPE_NAMES[s.header.kind],
+        s.header,
+        s.pps,
+        s.header.qp(s.pps),
+        s.first_mb,
+        s.end_mb - s.first_mb,
+        s.data_bits,
+        lists,  # type: ignore[arg-type]
+    )
 
 
 def _twice(grid: np.ndarray) -> np.ndarray:

@@ -116,8 +116,10 @@ class Ceilings:
     def text(self) -> str:
         """A line of text with the rates."""
         a, b = statistics.median(self.instruction), statistics.median(self.row)
-        return (f"ceilings of a core: vmpsadbw {1e-9 / a:.2f} G a second; rows of SADs with loads {1e-9 / b:.2f} G a second "
-                f"(as many vmpsadbw); copy {2e-9 / self.copy() / 2:.1f} GB a second read and as many written")
+        return (
+            f"ceilings of a core: vmpsadbw {1e-9 / a:.2f} G a second; rows of SADs with loads {1e-9 / b:.2f} G a second "
+            f"(as many vmpsadbw); copy {2e-9 / self.copy() / 2:.1f} GB a second read and as many written"
+        )
 
 
 def traffic(stage: str, state: dict[str, Any]) -> int:
@@ -149,8 +151,9 @@ def main() -> None:
     pad = full_search.PAD
     chroma = np.full((HEIGHT // 2, WIDTH // 2), 128, np.uint8)
     both = [np.ascontiguousarray(reference[pad:-pad, pad:-pad]), source]
-    pipeline = Pipeline(Config.from_options(width=WIDTH, height=HEIGHT, threads=1, device="cpu", qp=27, bframes=0,
-                                            level="5.1"))  # fmt: skip
+    pipeline = Pipeline(
+        Config.from_options(width=WIDTH, height=HEIGHT, threads=1, device="cpu", qp=27, bframes=0, level="5.1")
+    )
     for n in range(args.rounds):
         ceilings.measure()
         for k in range(args.frames):

@@ -11,8 +11,13 @@ from typing import Any
 import numpy as np
 
 ALL = (
-    "foreman_176x144_30", "BasketballPass_416x240_50", "foreman_352x288_30", "mobile_352x288_30", "city_704x576_30",
-    "crowd_run_1280x720_50", "driving_1920x1080_30",
+    "foreman_176x144_30",
+    "BasketballPass_416x240_50",
+    "foreman_352x288_30",
+    "mobile_352x288_30",
+    "city_704x576_30",
+    "crowd_run_1280x720_50",
+    "driving_1920x1080_30",
 )
 SPEED = ("foreman_352x288_30", "BasketballPass_416x240_50", "city_704x576_30", "driving_1920x1080_30")
 

@@ -75,8 +75,11 @@ def main() -> None:
                         spent[program].append(seconds_of(command))
                         written[program] = out.stat().st_size
                 mine, other = (statistics.median(values) for values in spent.values())
-                print(f"{name}, {args.frames} frames, {row}: {mine:.3f} s beside {other:.3f} ({other / mine:.2f}), "
-                      f"{written['h264lite']} bytes beside {written['x264']}", flush=True)  # fmt: skip
+                print(
+                    f"{name}, {args.frames} frames, {row}: {mine:.3f} s beside {other:.3f} ({other / mine:.2f}), "
+                    f"{written['h264lite']} bytes beside {written['x264']}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -207,8 +207,7 @@ def main() -> int:
         sys.exit(missing)
     clip = clips.load(args.clip, FIRST + args.pictures)
     pictures = clip.pictures + clip.pictures[-2:0:-1]  # forwards and backwards: no cut
-    options = {"qp": args.qp, "merange": args.merange, "preset": args.preset, "ref": 1, "profile": args.profile,
-               "bframes": 0}
+    options = {"qp": args.qp, "merange": args.merange, "preset": args.preset, "ref": 1, "profile": args.profile, "bframes": 0}
     if args.subme is not None:
         options["subme"] = args.subme
     pipeline = Pipeline(Config.from_options(width=clip.width, height=clip.height, device="cuda", **options))

@@ -33,9 +33,11 @@ B_ADAPT = {  # questions about frame n of `--bframes 3`: the most that a frame o
     2: ((1, 0), (2, 0), (3, 0), (4, 0), (2, 0, 1), (3, 0, 2), (4, 0, 2)),
 }
 RATES = (
-    ("fixed types", {"b_adapt": 0, "scenecut": 0}), ("--b-adapt 1", {"b_adapt": 1, "scenecut": 0}),
-    ("--b-adapt 1 --scenecut 40", {"b_adapt": 1, "scenecut": 40}), ("--b-adapt 2", {"b_adapt": 2, "scenecut": 40}),
-)  # fmt: skip
+    ("fixed types", {"b_adapt": 0, "scenecut": 0}),
+    ("--b-adapt 1", {"b_adapt": 1, "scenecut": 0}),
+    ("--b-adapt 1 --scenecut 40", {"b_adapt": 1, "scenecut": 40}),
+    ("--b-adapt 2", {"b_adapt": 2, "scenecut": 40}),
+)
 
 
 class Kernels:
@@ -67,18 +69,20 @@ class Kernels:
         (mb_width, mb_height), stream, frames = self.size, self.stream, self.frames
         span = mb_width, mb_height, 0, mb_height
         self.time("half_size (3 launches)", 1, lambda: half_size(self.luma[0], 0, mb_height, frames[0], stream))
-        self.time("lookahead_intra", 1, lambda: lookahead.lookahead_intra(
-            frames[1], 0, mb_height, self.intra, self.total, stream
-        ))  # fmt: skip
+        self.time(
+            "lookahead_intra", 1, lambda: lookahead.lookahead_intra(frames[1], 0, mb_height, self.intra, self.total, stream)
+        )
         for count in (1, 3, 6):
             pairs = [(1, 0), (2, 0), (1, 2), (2, 1), (0, 1), (0, 2)][:count]
-            jobs = self._table([
-                lookahead.motion_job(frames[a], frames[b], self.intra, memory, motion)
-                for (a, b), memory, motion in zip(pairs, self.memory, self.motions)
-            ])  # fmt: skip
-            self.time("lookahead_camera", count, lambda jobs=jobs: lookahead.lookahead_camera(
-                jobs, mb_width, mb_height, stream
-            ))  # fmt: skip
+            jobs = self._table(
+                [
+                    lookahead.motion_job(frames[a], frames[b], self.intra, memory, motion)
+                    for (a, b), memory, motion in zip(pairs, self.memory, self.motions)
+                ]
+            )
+            self.time(
+                "lookahead_camera", count, lambda jobs=jobs: lookahead.lookahead_camera(jobs, mb_width, mb_height, stream)
+            )
             for kernel in (lookahead.lookahead_search, lookahead.lookahead_refine):
                 self.time(kernel.__name__, count, lambda jobs=jobs, kernel=kernel: kernel(jobs, *span, stream=stream))
         for count in (1, 3):

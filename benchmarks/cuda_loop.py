@@ -172,8 +172,10 @@ def summary(trace: Trace, first: int) -> dict[str, Any]:
         if track in (MAIN, SIDE):
             begins[frame] = min(begins.get(frame, begin), begin)
             ends[frame] = max(ends.get(frame, 0.0), begin + seconds)
-    host = {name: statistics.median(1e6 * span[4] for span in spans if span[0] == HOST and span[2] == name)
-            for name in ("load", "loop", "entropy")}  # fmt: skip
+    host = {
+        name: statistics.median(1e6 * span[4] for span in spans if span[0] == HOST and span[2] == name)
+        for name in ("load", "loop", "entropy")
+    }
     order = sorted(ends)
     return {
         "stages_us": {name: round(value, 1) for name, value in stages.items()},
@@ -189,8 +191,10 @@ def print_summary(title: str, found: dict[str, Any]) -> None:
     for name, value in sorted(found["stages_us"].items(), key=lambda item: (found["stream"][item[0]], -item[1])):
         print(f"    {found['stream'][name]:10s} {name:18s} {value:9.1f} us")
     loop = sum(value for name, value in found["stages_us"].items() if found["stream"][name] == MAIN)
-    print(f"    sum of the main stream {loop:9.1f} us; first stage to last {found['frame_first_to_last_us']} us; from frame "
-          f"to frame {found['frame_period_us']} us")
+    print(
+        f"    sum of the main stream {loop:9.1f} us; first stage to last {found['frame_first_to_last_us']} us; from frame "
+        f"to frame {found['frame_period_us']} us"
+    )
     print("    host, us a frame:", ", ".join(f"{name} {value}" for name, value in found["host_us"].items()))
 
 
@@ -203,8 +207,11 @@ def run_command(source: Path, words: list[str]) -> float:
         sys.exit("the command failed")
     wall = time.perf_counter() - start
     found = json.loads(report.read_text())
-    print(f"    {found['encode_fps']:8.1f} fps ({found['frames'] / wall:.1f} with start and end), {found['kbps']:.0f} kb/s   "
-          f"{' '.join(words)}", flush=True)
+    print(
+        f"    {found['encode_fps']:8.1f} fps ({found['frames'] / wall:.1f} with start and end), {found['kbps']:.0f} kb/s   "
+        f"{' '.join(words)}",
+        flush=True,
+    )
     return float(found["encode_fps"])
 
 

@@ -165,24 +165,42 @@ class Bench:
         slots, slices = gpu.upload(np.zeros(1, np.int32)), gpu.upload(np.zeros(rows, np.int32))
         intra, qp = gpu.upload(np.full(n, 100000, np.int32)), self.qp()
         self.time("subsample", lambda: subsample(source, luma[0], pad, 0, rows, coarse, stream=stream))
-        self.time("search_centre", lambda: search_centre(
-            source, luma[0], pad, coarse, prior, qp, 16, 128, 0, rows, start, stream=stream
-        ))  # fmt: skip
+        self.time(
+            "search_centre",
+            lambda: search_centre(source, luma[0], pad, coarse, prior, qp, 16, 128, 0, rows, start, stream=stream),
+        )
         searches, settings = Searches(cost.reshape(1, n, 41), mv.reshape(1, n, 41, 2), zero), DecisionSettings(5, 1, 128, 31)
         width, pool = self.width // 16, luma.reshape(1, *luma.shape)
-        self.time("mode_decision", lambda: mode_decision(
-            source, LumaReferences(pool, slots, pad, 1), searches, OtherCosts(intra, intra), slices, qp, settings, None, 0,
-            rows, motion, stream=stream
-        ))  # fmt: skip
+        self.time(
+            "mode_decision",
+            lambda: mode_decision(
+                source,
+                LumaReferences(pool, slots, pad, 1),
+                searches,
+                OtherCosts(intra, intra),
+                slices,
+                qp,
+                settings,
+                None,
+                0,
+                rows,
+                motion,
+                stream=stream,
+            ),
+        )
         sources = Planes(source, *(gpu.upload(chroma[1]) for _ in range(2)))
         refs = np.stack([np.pad(chroma[0], pad // 2, mode="edge")] * 2)[None]
         rec = Planes(*(gpu.array(p.shape, np.uint8) for p in sources))
         residual = Residual(gpu.array((n, 27, 16), np.int16), gpu.array((n, 24), np.uint8), gpu.array((n,), np.uint8), cbp)
         weights, quantiser = gpu.upload(np.zeros(9, np.int32)), Quantiser(qp, 0)
         references = References(pool, gpu.upload(refs), slots, slots, weights, pad, 1)
-        self.time("inter_residual", lambda: inter_residual(
-            sources, references, motion, quantiser, CodingTools(1, 0, 0), 0, rows, rec, residual, stream=stream
-        ), "40")  # fmt: skip
+        self.time(
+            "inter_residual",
+            lambda: inter_residual(
+                sources, references, motion, quantiser, CodingTools(1, 0, 0), 0, rows, rec, residual, stream=stream
+            ),
+            "40",
+        )
         self.time("mark_skipped", lambda: mark_skipped(slices, *chosen, cbp, width, 0, rows, mb_type, stream=stream))
         layout = gpu.upload(np.array([0, rows], np.int32)), gpu.upload(np.array([27, *[0] * (HEADER_BITS - 1), 40], np.int32))
         modes, mode = gpu.upload(np.full((n, 16), 2, np.int8)), gpu.upload(np.zeros(n, np.uint8))
@@ -190,9 +208,23 @@ class Bench:
         home = gpu.pinned((rows * (width + 1) * ENTRY_BYTES,), np.uint8)  # as in an encode, the host's
         data, sizes = DeviceArray(gpu, home.ctypes.data, home.shape, home.dtype, home), gpu.array((rows,), np.int32)
         bins = gpu.array((rows,), np.int32)
-        self.time("write_slices", lambda: write_slices(
-            slices, *layout, Entries(1, None), width, sources, macroblocks, CodingTools(1, 0, 0), data, sizes, bins, stream
-        ), "10 to 20")  # fmt: skip
+        self.time(
+            "write_slices",
+            lambda: write_slices(
+                slices,
+                *layout,
+                Entries(1, None),
+                width,
+                sources,
+                macroblocks,
+                CodingTools(1, 0, 0),
+                data,
+                sizes,
+                bins,
+                stream,
+            ),
+            "10 to 20",
+        )
         print(f"    {int(sizes.get()[0]) / 1000:.0f} kbit")
 
     def intra(self, rows: int, source: Any) -> None:
@@ -206,16 +238,20 @@ class Bench:
         levels, total, flags = gpu.array((n, 27, 16), np.int16), gpu.array((n, 24), np.uint8), gpu.array((n,), np.uint8)
         inter = gpu.upload(np.full((1, n, 41), 1 << 20, np.int32))
         given = gpu.array((n, 16), np.uint8)
-        self.time("intra_estimate", lambda: intra_estimate(
-            source, qp, inter, 1, slices, CodingTools(1, 0, 0), 0, rows, cost, given, stream=stream
-        ))  # fmt: skip
+        self.time(
+            "intra_estimate",
+            lambda: intra_estimate(source, qp, inter, 1, slices, CodingTools(1, 0, 0), 0, rows, cost, given, stream=stream),
+        )
         for share, n_ref in ((0.05, 1), (0.3, 1), (1.0, 0)):
             types = gpu.upload(np.where(self.rng.random(n) < share, 0, 4).astype(np.uint8))
             coding = Quantiser(qp, 0), CodingTools(1, 0, 0), Planes(*rec), Residual(levels, total, flags, cbp)
             results = IntraChoice(types, modes, mode, chroma), *coding
-            self.time(f"intra, {100 * share:.0f} % of macroblocks", lambda r=results, n_ref=n_ref: intra(
-                Planes(*planes), SliceOrder(slices, None), n_ref, given, 0, n, *r, stream=stream
-            ))  # fmt: skip
+            self.time(
+                f"intra, {100 * share:.0f} % of macroblocks",
+                lambda r=results, n_ref=n_ref: intra(
+                    Planes(*planes), SliceOrder(slices, None), n_ref, given, 0, n, *r, stream=stream
+                ),
+            )
         index, blocks = gpu.array((index_length(width, rows),), np.uint32), gpu.array((27 * n, 16), np.int16)
         self.time("compact", lambda: compact(types, cbp, total, levels, width, index, blocks, stream=stream))
         errors = gpu.array((rows,), np.int64)

@@ -95,9 +95,11 @@ def main() -> None:
                 for walk, seconds in by_walk.items():
                     rounds[walk].append(seconds)
         middle = {who: statistics.median(seconds) for who, seconds in rounds.items()}
-        print(f"{name}: {frames} frames, {8 * len(data) / frames / 1000:.0f} kbit a frame;"
-              f" h264lite {frames / middle['h264lite']:.1f} fps, FFmpeg {frames / middle['FFmpeg']:.1f} fps,"
-              f" ratio {middle['FFmpeg'] / middle['h264lite']:.3f}")
+        print(
+            f"{name}: {frames} frames, {8 * len(data) / frames / 1000:.0f} kbit a frame;"
+            f" h264lite {frames / middle['h264lite']:.1f} fps, FFmpeg {frames / middle['FFmpeg']:.1f} fps,"
+            f" ratio {middle['FFmpeg'] / middle['h264lite']:.3f}"
+        )
         for walk in WALKS if args.walks else ():
             print(f"    {walk:<18}{1e3 * middle.get(walk, 0) / frames:8.2f} ms a frame")
 

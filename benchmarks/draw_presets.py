@@ -33,8 +33,9 @@ def draw(rows: list[dict[str, str]], target: Path) -> None:
     for key, (label, colour, marker, side) in CURVES.items():
         points = [
             (float(row["fps"]), 100 + float(row["bits_percent"]), row["preset"])
-            for row in rows if (row["encoder"], row["device"]) == key and row["fps"]
-        ]  # fmt: skip
+            for row in rows
+            if (row["encoder"], row["device"]) == key and row["fps"]
+        ]
         if points:
             speeds, bits, _ = zip(*points)
             covered.append(axes.plot(speeds, bits, color=colour, marker=marker, markersize=5, label=label)[0])
@@ -75,9 +76,16 @@ def _place(
     renderer = axes.figure.canvas.get_renderer()
     for x, y in places:
         text = axes.annotate(
-            name, point, (x, y), textcoords="offset points", color=colour, fontsize=8, ha="left" if x >= 0 else "right",
-            va="center", arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 2},
-        )  # fmt: skip
+            name,
+            point,
+            (x, y),
+            textcoords="offset points",
+            color=colour,
+            fontsize=8,
+            ha="left" if x >= 0 else "right",
+            va="center",
+            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 2},
+        )
         text.update_positions(renderer)
         box = Text.get_window_extent(text, renderer).padded(2)
         inside = (dots > (box.x0, box.y0)).all(1) & (dots < (box.x1, box.y1)).all(1)

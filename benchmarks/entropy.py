@@ -103,8 +103,10 @@ def main() -> None:
         cabac_time = seconds(settings.rounds, lambda: write_all(1))
         bits, bins = (sum(int(call[k][0]) for call in calls) for k in (SIZES, BINS))
         each = 1000 / len(calls)
-        print(f"{clip.name} QP {qp}: CABAC {each * cabac_time:.2f} ms a frame, {bins / cabac_time / 1e6:.0f} Mbin/s, "
-              f"{bins / bits:.2f} bins a bit; CAVLC {each * cavlc_time:.2f} ms, bits {100 * bits / cavlc_bits - 100:+.1f} %")
+        print(
+            f"{clip.name} QP {qp}: CABAC {each * cabac_time:.2f} ms a frame, {bins / cabac_time / 1e6:.0f} Mbin/s, "
+            f"{bins / bits:.2f} bins a bit; CAVLC {each * cavlc_time:.2f} ms, bits {100 * bits / cavlc_bits - 100:+.1f} %"
+        )
 
 
 if __name__ == "__main__":

@@ -140,9 +140,8 @@ def main() -> None:
     clips.require("bjontegaard")  # before the encodes
     chosen = {row: options for row, options in known.items() if not args.rows or any(part in row for part in args.rows)}
     jobs = [
-        (row, options, name, qp, args.device)
-        for row, options in {BASE: {}, **chosen}.items() for name in CLIPS for qp in QPS
-    ]  # fmt: skip
+        (row, options, name, qp, args.device) for row, options in {BASE: {}, **chosen}.items() for name in CLIPS for qp in QPS
+    ]
     print("| | PSNR | " + " | ".join(name.split("_")[0] for name in CLIPS) + " | SSIM |\n|---|" + (len(CLIPS) + 2) * "---|")
     document: dict[str, Any] = {}
     base: dict[str, dict[int, Point]] = {}

@@ -68,9 +68,18 @@ def main() -> None:
             tools = {"crf": str(rate), "tune": args.tune, "bframes": str(args.bframes), "mbtree": str(int(has_tree))}
             return x264.run(clip, x264.video_frames(clip), None, args.threads, args.preset, **tools)[0]
         return h264lite.encode(
-            clip.pictures, width=WIDTH, height=HEIGHT, fps=FPS, crf=rate, no_mbtree=not has_tree, preset=args.preset,
-            tune=args.tune, bframes=args.bframes, threads=args.threads, device="cpu",
-        )  # fmt: skip
+            clip.pictures,
+            width=WIDTH,
+            height=HEIGHT,
+            fps=FPS,
+            crf=rate,
+            no_mbtree=not has_tree,
+            preset=args.preset,
+            tune=args.tune,
+            bframes=args.bframes,
+            threads=args.threads,
+            device="cpu",
+        )
 
     for encoder in ("h264lite", *(["x264"] if args.x264 else [])):
         for name, has_tree in (("--no-mbtree", False), ("tree", True)):
@@ -79,8 +88,12 @@ def main() -> None:
                 data = measured(encoder, has_tree, rate)
                 points.append((8 * len(data) / seconds / 1000, *psnrs(clip, data)))
                 bits, *decibels = points[-1]
-                print(f"{encoder:<9}{name:<12} crf {rate} {bits:9.1f} kbit/s", *(f"{one:7.3f}" for one in decibels), "dB",
-                      flush=True)  # fmt: skip
+                print(
+                    f"{encoder:<9}{name:<12} crf {rate} {bits:9.1f} kbit/s",
+                    *(f"{one:7.3f}" for one in decibels),
+                    "dB",
+                    flush=True,
+                )
         without, with_tree = (sorted(found[f"{encoder} {name}"]) for name in ("--no-mbtree", "tree"))
         for k, kind in ((1, "mean of frames"), (2, "mean squared error")):
             given = [[point[j] for point in points] for points in (without, with_tree) for j in (0, k)]

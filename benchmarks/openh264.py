@@ -62,8 +62,9 @@ class OpenH264:
 
 def ours(clip: clips.Clip, qp: int, preset: str) -> bytes:
     """h264lite at a constant QP."""
-    return h264lite.encode(clip.pictures, width=clip.width, height=clip.height, fps=clip.fps, qp=qp, threads=1, device="cpu",
-                           preset=preset)  # fmt: skip
+    return h264lite.encode(
+        clip.pictures, width=clip.width, height=clip.height, fps=clip.fps, qp=qp, threads=1, device="cpu", preset=preset
+    )
 
 
 def seconds_of(clip: clips.Clip, preset: str) -> float:
@@ -90,8 +91,10 @@ def compare(clip: clips.Clip, presets: list[str], rounds: int) -> dict[tuple[str
             for preset in presets:
                 spent[preset] = min(spent[preset], seconds_of(clip, preset))
     for name in found:
-        print(f"    {name:<12}{len(clip.pictures) / spent[name]:8.0f} frames a second  ",
-              *(f"{rate:8.1f} kb/s {psnr:6.3f} dB" for rate, psnr in zip(*found[name])))  # fmt: skip
+        print(
+            f"    {name:<12}{len(clip.pictures) / spent[name]:8.0f} frames a second  ",
+            *(f"{rate:8.1f} kb/s {psnr:6.3f} dB" for rate, psnr in zip(*found[name])),
+        )
     return {(preset, name): (bd_rate(found[name], found[preset]), spent[name] / spent[preset])
             for preset in presets for name in theirs}  # fmt: skip
 

@@ -84,8 +84,10 @@ def main() -> int:
     first = statistics.median(next(iter(rates.values())))
     for streams, found in rates.items():
         median = statistics.median(found)
-        print(f"{streams} streams: best {max(found):7.1f} median {median:7.1f} frames/s, {median / first:.3f}; "
-              f"{counts[streams]} recordings")  # fmt: skip
+        print(
+            f"{streams} streams: best {max(found):7.1f} median {median:7.1f} frames/s, {median / first:.3f}; "
+            f"{counts[streams]} recordings"
+        )
     print("the same bytes" if len(digests) == 1 else "THE BYTES DIFFER")
     return int(len(digests) != 1)
 

@@ -57,9 +57,16 @@ class Row(NamedTuple):
         if not self.is_ours:
             return x264.run(clip, frames, qp, threads, self.preset, **self.options)[0]
         return h264lite.encode(
-            clip.pictures, width=clip.width, height=clip.height, fps=clip.fps, qp=qp, threads=threads, device="cpu",
-            preset=self.preset, **self.options,
-        )  # fmt: skip
+            clip.pictures,
+            width=clip.width,
+            height=clip.height,
+            fps=clip.fps,
+            qp=qp,
+            threads=threads,
+            device="cpu",
+            preset=self.preset,
+            **self.options,
+        )
 
 
 def count_of(name: str, frames: int, least: int = 4) -> int:
@@ -144,8 +151,9 @@ def rates_of(names: list[str], rows: dict[str, Row], frames: int, jobs: int) -> 
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         found = {
             (name, row): [pool.submit(point, name, count_of(name, frames), options, qp) for qp in reversed(QPS)]
-            for name in names for row, options in rows.items()
-        }  # fmt: skip
+            for name in names
+            for row, options in rows.items()
+        }
         curves = {key: _curve([one.result() for one in ones]) for key, ones in found.items()}
     return {row: {name: bd_rate(curves[name, BASE], curves[name, row]) for name in names} for row in rows}
 

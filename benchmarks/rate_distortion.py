@@ -42,8 +42,17 @@ def main() -> None:
         frames = x264.video_frames(clip)
         pictures = clip.pictures
         ours = [
-            h264lite.encode(pictures, width=clip.width, height=clip.height, fps=clip.fps, qp=qp, preset=args.preset,
-                            profile=args.profile, threads=args.threads, device=args.device)
+            h264lite.encode(
+                pictures,
+                width=clip.width,
+                height=clip.height,
+                fps=clip.fps,
+                qp=qp,
+                preset=args.preset,
+                profile=args.profile,
+                threads=args.threads,
+                device=args.device,
+            )
             for qp in QPS
         ]
         theirs = [x264.run(clip, frames, qp, args.threads, args.x264_preset, **tools)[0] for qp in QPS]

@@ -72,7 +72,7 @@ def by_ray(workers: int, shape: tuple[int, int, int], clips: int, options: dict[
     dataset = ray.data.from_items(rows, override_num_blocks=max(1, clips // 4))
     dataset = dataset.materialize().map_batches(
         Timed, fn_constructor_kwargs=options, concurrency=workers, num_cpus=1, batch_size=4
-    )  # fmt: skip
+    )
     spans: dict[int, list[tuple[float, float]]] = {}  # of each row's batch, by process
     for row in dataset.iter_rows():
         spans.setdefault(int(row["process"]), []).append((row["begun"], row["ended"]))
@@ -99,8 +99,10 @@ def main() -> None:
         single.append(sum_of_single(given.workers, shape, given.clips, options))
         mapped.append(by_ray(given.workers, shape, given.clips, options))
     a, b = max(single), max(mapped)
-    print(f"{given.workers} workers, {given.clips} clips of {given.frames} frames, {given.size}: single encoders {a:.1f} "
-          f"clips/s together, map_batches {b:.1f} clips/s: {b / a:.2f}")
+    print(
+        f"{given.workers} workers, {given.clips} clips of {given.frames} frames, {given.size}: single encoders {a:.1f} "
+        f"clips/s together, map_batches {b:.1f} clips/s: {b / a:.2f}"
+    )
 
 
 if __name__ == "__main__":

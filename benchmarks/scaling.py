@@ -51,8 +51,9 @@ def variants(kinds: set[str], cores: int) -> list[Variant]:
     if "workers" in kinds:
         found += [
             Variant(f"workers {n}", {"devices": ",".join(["cpu"] * n), "threads": max(n, cores)}, True, True)
-            for n in counts if n in (4, 16)
-        ]  # fmt: skip
+            for n in counts
+            if n in (4, 16)
+        ]
     return found
 
 

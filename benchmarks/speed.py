@@ -54,8 +54,10 @@ def main() -> None:
             data, seconds = x264.run(clip, frames, args.qp, args.threads, **tools)
             theirs.append(seconds)
         n, a, b = len(frames), statistics.median(ours), statistics.median(theirs)
-        print(f"{name}: h264lite {n / a:.1f} fps, x264 {n / b:.1f} fps, ratio {b / a:.2f}; "
-              f"bytes {size} to {len(data)}, ratio {size / len(data):.3f}")
+        print(
+            f"{name}: h264lite {n / a:.1f} fps, x264 {n / b:.1f} fps, ratio {b / a:.2f}; "
+            f"bytes {size} to {len(data)}, ratio {size / len(data):.3f}"
+        )
         total = sum(stages.values())
         for stage, spent in sorted(stages.items(), key=lambda item: -item[1]):
             print(f"    {stage:<16}{1e3 * spent / n:8.2f} ms a frame {100 * spent / total:5.1f} %")

@@ -47,9 +47,11 @@ def main() -> None:
                 stage[name].append(sum(stages.get(f"{kind}_search", 0.0) for kind in ("full", "pattern", "step")))
         whole, part = ({name: statistics.median(v) for name, v in times.items()} for times in (seconds, stage))
         for name in VARIANTS:
-            print(f"+-{merange} {name:14} stage {1e3 * part[name] / len(clip.pictures):6.2f} ms a frame, "
-                  f"{part['fsbm'] / part[name]:5.2f} times as fast; encode {whole['fsbm'] / whole[name]:.2f}; "
-                  f"bytes {100 * size[name] / size['fsbm'] - 100:+.2f} %, PSNR {quality[name] - quality['fsbm']:+.3f} dB")
+            print(
+                f"+-{merange} {name:14} stage {1e3 * part[name] / len(clip.pictures):6.2f} ms a frame, "
+                f"{part['fsbm'] / part[name]:5.2f} times as fast; encode {whole['fsbm'] / whole[name]:.2f}; "
+                f"bytes {100 * size[name] / size['fsbm'] - 100:+.2f} %, PSNR {quality[name] - quality['fsbm']:+.3f} dB"
+            )
 
 
 if __name__ == "__main__":

@@ -56,9 +56,11 @@ def table(rows: list[tuple[str, str, str]], found: dict[str, list[dict[str, Any]
     first = [statistics.median(run[key] for run in found[rows[0][0]]) for key in ("fps", "wall")]
     for name, _, _ in rows:
         fps, wall = ([run[key] for run in found[name]] for key in ("fps", "wall"))
-        lines.append(f"| {name} | {statistics.median(fps):.0f} ({min(fps):.0f} to {max(fps):.0f}) | "
-                     f"{statistics.median(fps) / first[0]:.2f} | {statistics.median(wall):.2f} | "
-                     f"{first[1] / statistics.median(wall):.2f} |")  # fmt: skip
+        lines.append(
+            f"| {name} | {statistics.median(fps):.0f} ({min(fps):.0f} to {max(fps):.0f}) | "
+            f"{statistics.median(fps) / first[0]:.2f} | {statistics.median(wall):.2f} | "
+            f"{first[1] / statistics.median(wall):.2f} |"
+        )
     return lines
 
 
@@ -89,15 +91,21 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         source = Path(folder) / f"in_{args.size}.yuv"
         kind = write_clip(source, width, height, args.frames)
-        print(f"{args.size} {kind}, {args.frames} frames, {os.cpu_count()} cores, {gpus} x {gpu_name() if gpus else 'GPU'}; "
-              f"{' '.join(words)}", flush=True)
+        print(
+            f"{args.size} {kind}, {args.frames} frames, {os.cpu_count()} cores, {gpus} x {gpu_name() if gpus else 'GPU'}; "
+            f"{' '.join(words)}",
+            flush=True,
+        )
         for _, devices, workers in rows:  # kernels are compiled and files are read once
             run(source, [*words, "--devices", devices, "--frames", str(min(args.frames, 2 * args.keyint))], workers)
         for _ in range(args.rounds):
             for name, devices, workers in rows:
                 found[name].append(run(source, [*words, "--devices", devices], workers))
-                print(f"    {found[name][-1]['fps']:8.1f} fps, {found[name][-1]['wall']:6.2f} s, {name}, SHA-256 "
-                      f"{found[name][-1]['sha256']}", flush=True)
+                print(
+                    f"    {found[name][-1]['fps']:8.1f} fps, {found[name][-1]['wall']:6.2f} s, {name}, SHA-256 "
+                    f"{found[name][-1]['sha256']}",
+                    flush=True,
+                )
     print("\n" + "\n".join(table(rows, found)))
     streams = {run["sha256"] for runs in found.values() for run in runs}
     print("the same bytes in all runs" if len(streams) == 1 else f"NOT the same bytes: {streams}")

@@ -25,9 +25,7 @@ SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080))
 DEVICES = ("cpu", "cuda", "hybrid")
 
 
-def run_bench(
-    args: argparse.Namespace, sizes: Sequence[tuple[int, int]] | None, input_res: tuple[int, int] | None
-) -> int:  # fmt: skip
+def run_bench(args: argparse.Namespace, sizes: Sequence[tuple[int, int]] | None, input_res: tuple[int, int] | None) -> int:
     """Measure all sizes and devices; return the exit code."""
     check_distinct({"clip": args.clip, "tuning": args.tuning, "json": args.json})
     scaling = names_devices(args.devices)
@@ -70,8 +68,11 @@ def measure_all(
     for name, why in absent.items():
         _log(f"without {name}: {why}")
     tuning, why = find_tuning(args.tuning)
-    _log(f"predicted from {tuning.path}, made {tuning.made}" if tuning else
-         f"nothing is predicted: {why or 'this machine was not measured; h264lite tune does it'}")
+    _log(
+        f"predicted from {tuning.path}, made {tuning.made}"
+        if tuning
+        else f"nothing is predicted: {why or 'this machine was not measured; h264lite tune does it'}"
+    )
     rows = []
     for size in sizes:
         rows.append(measure(size, devices, clip or frames_for(*size), args))
@@ -108,7 +109,7 @@ def choose(names: str | None, tuning: str | None) -> tuple[list[str], dict[str, 
 
 def measure(
     size: tuple[int, int], devices: Sequence[str], frames: Sequence[Planes], args: argparse.Namespace
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Measure one size: rounds of all devices in random order, so that periodic load of the machine affects all of them.
 
     hybrid_over_better: the median over rounds of the ratio to the better device's rate in the same round, since other load

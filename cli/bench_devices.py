@@ -26,9 +26,7 @@ def counts(devices: int) -> list[int]:
     return sorted({devices, *(1 << k for k in range(devices.bit_length()))} & set(range(1, devices + 1)))
 
 
-def measure_devices(
-    args: Namespace, sizes: Sequence[tuple[int, int]], clip: Sequence[Planes] | None
-) -> list[dict[str, Any]]:  # fmt: skip
+def measure_devices(args: Namespace, sizes: Sequence[tuple[int, int]], clip: Sequence[Planes] | None) -> list[dict[str, Any]]:
     """Measure all sizes, by turns, and print the table; the rows of --json."""
     try:
         devices = read_devices(args.devices)

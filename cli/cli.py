@@ -45,8 +45,7 @@ class Parser(argparse.ArgumentParser):
 
 def make_parser(command: str = "") -> Parser:
     """The parser of the sub-commands; imports only what `command` needs."""
-    parser = Parser(prog="h264lite", description="An H.264/AVC encoder, and a decoder to check it with.",
-                    allow_abbrev=False)
+    parser = Parser(prog="h264lite", description="An H.264/AVC encoder, and a decoder to check it with.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"h264lite {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     add_encode_parser(commands)
@@ -85,8 +84,9 @@ def add_option(group: Any, row: Option) -> None:
         return
     default = f" [{row.default_text}]" if row.default_text else ""
     legal = f" ({row.range_text})" if row.range_text else ""
-    group.add_argument(*names, row.flag, dest=row.name, metavar=row.metavar or "NAME",
-                       help=(row.help + legal + default).replace("%", "%%"))
+    group.add_argument(
+        *names, row.flag, dest=row.name, metavar=row.metavar or "NAME", help=(row.help + legal + default).replace("%", "%%")
+    )
 
 
 def join_values(argv: Sequence[str]) -> list[str]:

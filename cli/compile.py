@@ -90,8 +90,11 @@ def _counted(log: Log, name: str, work: Callable[[], None]) -> None:
     before, begin = compiling.count(), time.monotonic()
     work()
     count = compiling.count() - before
-    log(f"{name}: {count} kernels compiled in {time.monotonic() - begin:.0f} s, in {place.folder}" if count else
-        f"{name}: all kernels were compiled before, in {place.folder}")
+    log(
+        f"{name}: {count} kernels compiled in {time.monotonic() - begin:.0f} s, in {place.folder}"
+        if count
+        else f"{name}: all kernels were compiled before, in {place.folder}"
+    )
 
 
 def compile_gpu(log: Log, capabilities: list[tuple[int, int]] | None, required: bool) -> None:
@@ -113,5 +116,8 @@ def compile_gpu(log: Log, capabilities: list[tuple[int, int]] | None, required: 
         except compiler.CompileError as error:
             raise Error(str(error)) from None
         name = f"sm_{capability[0]}{capability[1]}"
-        log(f"{name}: {len(missing)} kernel files compiled in {time.monotonic() - begin:.0f} s, in {facts.cache()}" if missing
-            else f"{name}: all kernel files were compiled before")
+        log(
+            f"{name}: {len(missing)} kernel files compiled in {time.monotonic() - begin:.0f} s, in {facts.cache()}"
+            if missing
+            else f"{name}: all kernel files were compiled before"
+        )

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 def add_parsers(commands: Any) -> None:
     """Add the sub-parsers of `decode` and `info` to the command line's argparse."""
     decode = commands.add_parser(
-        "decode", help="decode an H.264 stream or MP4 to raw video", allow_abbrev=False,
+        "decode",
+        help="decode an H.264 stream or MP4 to raw video",
+        allow_abbrev=False,
         description="Decode an H.264 stream (Annex B, or in an MP4) to raw 8-bit 4:2:0 video.",
         epilog="exit codes: 0 decoded; 1 broken or unsupported stream, or no file; 2 wrong usage; 130 interrupted",
-    )  # fmt: skip
+    )
     decode.add_argument("input", metavar="IN", help="the stream or MP4; - for standard input")
     decode.add_argument("output", metavar="OUT", help=".yuv (I420), .y4m; - for I420 on standard output")
     decode.add_argument("--resilient", action="store_true", help="after an error, continue at the next IDR picture")
@@ -36,14 +38,18 @@ def add_parsers(commands: Any) -> None:
     decode.add_argument("--quiet", action="store_true", help="print errors only")
     decode.set_defaults(run=run_decode)
     info = commands.add_parser(
-        "info", help="the contents of an H.264 stream or MP4", allow_abbrev=False,
+        "info",
+        help="the contents of an H.264 stream or MP4",
+        allow_abbrev=False,
         description="Profile, level, size, picture types, sizes and QP of an H.264 stream (Annex B, or in an MP4).",
-    )  # fmt: skip
+    )
     info.add_argument("input", metavar="FILE", help="the stream or MP4; - for standard input")
-    info.add_argument("--nal", action="store_true", help="a line for each NAL unit: offset (of an MP4: in its stream as"
-                      " Annex B), bytes, type, contents")
-    info.add_argument("--json", action="store_true", help="print JSON (docs/json.md), with --nal the NAL units"
-                      " too")
+    info.add_argument(
+        "--nal",
+        action="store_true",
+        help="a line for each NAL unit: offset (of an MP4: in its stream as Annex B), bytes, type, contents",
+    )
+    info.add_argument("--json", action="store_true", help="print JSON (docs/json.md), with --nal the NAL units too")
     info.set_defaults(run=run_info)
 
 

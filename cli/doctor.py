@@ -6,7 +6,6 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,9 @@ from ..encoder.settings.config import Config
 from ..encoder.settings.tuning_lookup import unmet
 from ..encoder.warm_up import kernel_cache_folder, will_compile
 from ..jit import cache_checks
-from ..jit.cache_folder import find_cache_folder, second_best
+from ..jit.cache_folder import second_best
 from ..jit.cache_root import ADVICE
-from ..jit.kernel import problems_on_disk
-from ..jit.numba_free import ENDING
+from ..jit.numba_free import unusable_files
 from ..scheduler.devices import why_no_cuda
 from ..scheduler.hybrid.tuning.tuning_file import Machine, Tuning, TuningError, cache_file, load, may_exist
 from ..version import __version__
@@ -96,8 +94,16 @@ def _cuda(problems: list[str]) -> dict[str, Any]:
     gpus = []
     for gpu in gpu_facts.gpus():
         compiled, files = gpu_facts.kernels(gpu.capability)
-        gpus.append({"name": gpu.name, "capability": "{}.{}".format(*gpu.capability), "memory_mib": gpu.memory >> 20,
-                      "multiprocessors": gpu.multiprocessors, "kernels_compiled": compiled, "kernel_files": files})
+        gpus.append(
+            {
+                "name": gpu.name,
+                "capability": "{}.{}".format(*gpu.capability),
+                "memory_mib": gpu.memory >> 20,
+                "multiprocessors": gpu.multiprocessors,
+                "kernels_compiled": compiled,
+                "kernel_files": files,
+            }
+        )
     driver = gpu_facts.driver_version()
     if missing and (gpus or driver):
         problems.append(f"there is an NVIDIA driver ({driver or 'version unknown'}), but {missing}")
@@ -157,8 +163,12 @@ def lines(facts: dict[str, Any]) -> list[str]:
         ("libraries", libraries + (f"; not installed: {lacking}" if lacking else "")),
         ("processor", f"{processor['name']}, {processor['cores']} cores"),
         ("SIMD", processor["simd"] + (f" (H264LITE_SIMD={processor['simd_forced']})" if processor["simd_forced"] else "")),
-        ("CPU kernels", f"compiled, in {processor['kernel_folder']}" if processor["compiled"] else
-         "not compiled yet: the first encode does it, in a minute"),
+        (
+            "CPU kernels",
+            f"compiled, in {processor['kernel_folder']}"
+            if processor["compiled"]
+            else "not compiled yet: the first encode does it, in a minute",
+        ),
         ("Numba", processor["why_ordinary"] or "kernels are linked from parts and loaded without the compiler"),
         ("driver", cuda["driver"] or "no NVIDIA driver"),
     ]
@@ -194,19 +204,4 @@ def kernel_problems() -> list[str]:
     """Stored kernels of encoder and decoder that are not loaded, and why."""
     root = Path(__file__).resolve().parent.parent
     folders = [*sorted(path.parent for path in root.glob("cpu_simd/*/__init__.py")), root / "decoder"]
-    if "numba" not in sys.modules:
-        places = [place for folder in folders for place in find_cache_folder(folder).readable]
-        return sorted(problem for place in places for problem in _unusable(place))
-    for folder in folders:
-        for source in folder.glob("[a-z]*.py"):
-            import_module(".".join(("", "", *folder.relative_to(root).parts, source.stem)), __package__)
-    return problems_on_disk()
-
-
-def _unusable(place: Path) -> list[str]:
-    """Files of compiled kernels in a folder that are not loaded, each with the reason."""
-    try:
-        paths = [path for path in place.iterdir() if ENDING in path.suffixes and path.suffix in (".nbi", ".nbc", ".nbd")]
-    except OSError:  # that kernels are compiled again is said already
-        return []
-    return [f"{path} {problem}" for path in paths if (problem := cache_checks.problem_of(path))]
+    return sorted(problem for folder in folders for problem in unusable_files(folder))

@@ -4,7 +4,7 @@ import gc
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 _REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
 _REPORTS = {row.name for row in _REPORT_ROWS}
+_REPORT_FILES = ("dump-yuv", "csv", "mb-csv", "mb-npz", "json", "trace", "trace-png", "rate-png")
 FAILED, INTERRUPTED = 1, 130
 _SETTINGS = (  # in the summary
     "width", "height", "profile_idc", "level_idc", "device", "threads", "preset", "tune", "qp", "crf", "aq_mode",
@@ -117,6 +118,65 @@ class Run:
             self.warn(f"{self.name}: left out: {', '.join(new)}")
 
 
+def _check_files(
+    source_names: Sequence[str], output_name: str, option_texts: dict[str, Any], reports: dict[str, Any]
+) -> None:
+    """OptionError if an output is also an input or another output, or cannot be drawn."""
+    inputs = {f"input {k + 1}" if k else "input": name for k, name in enumerate(source_names)}
+    inputs |= {name: option_texts[name] for name in ("qpfile", "tuning", "cqm") if option_texts.get(name)}
+    outputs = {"output": output_name} | {name: reports[name.replace("-", "_")] for name in _REPORT_FILES}
+    outputs["stats"] = option_texts.get("stats", BY_NAME["stats"].default) if option_texts.get("pass_") else None
+    check_distinct({**inputs, "audio": reports["audio"], **outputs})
+    if reports["trace_png"]:
+        from .charts.chart import check_matplotlib
+
+        check_matplotlib("trace-png", "--trace FILE for chrome://tracing")
+
+
+def _open_outputs(
+    names: tuple[str, str, str], source: Source, option_texts: dict[str, Any], reports: dict[str, Any], stack: ExitStack
+) -> tuple[Config, Sinks, OutputTimes]:
+    """The settings for an input, and the outputs. names: of the first input, of all together, of the output."""
+    first_name, source_name, output_name = names
+    config = make_config(source_name, source.format, reports["input_res"], option_texts)
+    if reports["ray"] is not None:
+        on_ray.check_config(config)
+    check_frames(config, expected_frames(source.format, config))
+    clock = OutputTimes(source.times if "fps" not in option_texts else None)
+    sound = open_sound(first_name, source, config, reports["audio"], stack)
+    sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
+    if sinks.rows or reports["verbose"]:
+        config = replace(config, bits_by_kind=True)
+    if clock.times is not None and sinks.stream.keeps_times:
+        if config.nal_hrd != "none":
+            raise OptionError("is for a constant frame rate, and the input has times: say --fps", "nal-hrd")
+        config = replace(config, fixed_frame_rate=False)
+    return config, sinks, clock
+
+
+def _announce(run: Run, config: Config, total: int | None, lines: Iterable[str]) -> None:
+    """What is known before the first frame, and the event of the start. total: frames, if known."""
+    run.tell_left_out()
+    run.info(start_line(config, run.source.format))
+    for line in lines:
+        run.info(line)
+    if getattr(run.sinks.stream, "waits", False):
+        run.info(
+            "MP4 that is no file: it waits in memory or a temporary file until the end, since moov comes first; "
+            "--fragment writes it as it is made"
+        )
+    run.progress.event(
+        "start",
+        width=config.width,
+        height=config.height,
+        fps=str(config.fps),
+        frames=total,
+        device=config.device,
+        reason=config.device_reason,
+        level_idc=config.level_idc,
+    )
+
+
 def run_encode(
     source_names: Sequence[str], output_name: str, option_texts: dict[str, Any], has_device: Callable[[], None] = lambda: None
 ) -> int:
@@ -126,17 +186,7 @@ def run_encode(
     read_options(option_texts, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
     reports = read_options({name: value for name, value in option_texts.items() if name in _REPORTS}, _REPORT_ROWS)
     on_ray.check_options(option_texts)
-    inputs = {f"input {k + 1}" if k else "input": name for k, name in enumerate(source_names)}
-    inputs |= {name: option_texts[name] for name in ("qpfile", "tuning", "cqm") if option_texts.get(name)}
-    check_distinct({**inputs, "audio": reports["audio"], "output": output_name, "dump-yuv": reports["dump_yuv"],
-                    "csv": reports["csv"], "mb-csv": reports["mb_csv"], "mb-npz": reports["mb_npz"],
-                    "json": reports["json"], "trace": reports["trace"],
-                    "trace-png": reports["trace_png"], "rate-png": reports["rate_png"],
-                    "stats": option_texts.get("stats", BY_NAME["stats"].default) if option_texts.get("pass_") else None})
-    if reports["trace_png"]:
-        from .charts.chart import check_matplotlib
-
-        check_matplotlib("trace-png", "--trace FILE for chrome://tracing")
+    _check_files(source_names, output_name, option_texts, reports)
     rates = None
     if reports["rate_png"]:
         from .charts.rates import RatePlot
@@ -189,10 +239,20 @@ def run_encode(
             run.info("first run on this GPU: its kernels are compiled, once; up to a minute")
         run.trace = Trace() if sinks.timeline or sinks.chart else None
         print_plan(run, config, reports["verbose"])
-        make = None if reports["ray"] is None else on_ray.connect(
-            config, option_texts, reports, source, source_names[0], total, stack, run.info, run.warn)
-        run.session = open_session(config, sinks.reconstruction is not None, run.warn, run.trace,
-                                   total if _by_lanes(source, config) else None, total, make)
+        make = (
+            None
+            if reports["ray"] is None
+            else on_ray.connect(config, option_texts, reports, source, source_names[0], total, stack, run.info, run.warn)
+        )
+        run.session = open_session(
+            config,
+            sinks.reconstruction is not None,
+            run.warn,
+            run.trace,
+            total if _by_lanes(source, config) else None,
+            total,
+            make,
+        )
         stack.callback(run.session.close)
         if "numba" not in sys.modules and not gc.get_freeze_count():  # its compiler leaves garbage, as does an encode before
             gc.freeze()  # what there is stays: collections take 15 ms of a short encode without
@@ -227,17 +287,30 @@ def _of_input(video: VideoFormat, error: OptionError) -> str:
     return f"{'Y4M' if video.kind == 'y4m' else 'its'} {what} {first}:{second}: {str(error).rpartition(': ')[2]}"
 
 
-def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: ExitStack, video: VideoFormat, clock: OutputTimes,
-               sound: Sound | None) -> Sinks:
+def open_sinks(
+    output: str,
+    config: Config,
+    reports: dict[str, Any],
+    stack: ExitStack,
+    video: VideoFormat,
+    clock: OutputTimes,
+    sound: Sound | None,
+) -> Sinks:
     """Open all outputs, before any computation."""
     base = clock.times.base if clock.times is not None else None
     sinks = Sinks(open_packets(output, config.video.fps, reports["muxer"], reports["fragment"], sound, config.hrd.nal_hrd,
                                time_base=base, matrix=video.matrix))
     stack.callback(sinks.stream.close)
-    for role, name in (("reconstruction", reports["dump_yuv"]), ("rows", reports["csv"]),
-                       ("macroblock_rows", reports["mb_csv"]), ("macroblock_arrays", reports["mb_npz"]),
-                       ("summary", reports["json"]), ("timeline", reports["trace"]), ("chart", reports["trace_png"]),
-                       ("rates", reports["rate_png"])):
+    for role, name in (
+        ("reconstruction", reports["dump_yuv"]),
+        ("rows", reports["csv"]),
+        ("macroblock_rows", reports["mb_csv"]),
+        ("macroblock_arrays", reports["mb_npz"]),
+        ("summary", reports["json"]),
+        ("timeline", reports["trace"]),
+        ("chart", reports["trace_png"]),
+        ("rates", reports["rate_png"]),
+    ):
         if name is not None:
             sink = ByteSink(name)
             stack.callback(sink.close)
@@ -285,8 +358,10 @@ def print_plan(run: Run, config: Config, verbose: bool) -> None:
 def compare(plan: "Planned", measured: float, several: bool) -> str:
     """Predicted and measured seconds a frame; the prediction is for one GOP at a time."""
     predicted = plan.prediction.seconds
-    return (f"a frame: predicted {1e3 * predicted:.2f} ms{' one GOP at a time' if several else ''}, measured "
-            f"{1e3 * measured:.2f} ms ({100 * (measured / predicted - 1):+.0f} %, with start and end)")
+    return (
+        f"a frame: predicted {1e3 * predicted:.2f} ms{' one GOP at a time' if several else ''}, measured "
+        f"{1e3 * measured:.2f} ms ({100 * (measured / predicted - 1):+.0f} %, with start and end)"
+    )
 
 
 def expected_frames(video: VideoFormat, config: Config) -> int | None:
@@ -461,8 +536,13 @@ def _finish(run: Run) -> None:
     if not run.quiet:
         print_line("")
         print_line(f"encoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s")
-    summary = {"encode_seconds": seconds, "encode_fps": stats.frames / seconds, **_settings(run.session.config),
-               **stats.summary(), **used}
+    summary = {
+        "encode_seconds": seconds,
+        "encode_fps": stats.frames / seconds,
+        **_settings(run.session.config),
+        **stats.summary(),
+        **used,
+    }
     run.progress.event("end", **summary)
     if run.sinks.timeline and run.trace:
         run.sinks.timeline.write(run.trace.to_json())

@@ -22,8 +22,9 @@ class StopSignals:
         self._waiting = False
 
     def __enter__(self) -> "StopSignals":
-        wanted = [number for number in self.SIGNALS
-                  if number != self.HANGUP or signal.getsignal(number) != signal.SIG_IGN]  # ignored under nohup: keep it so
+        wanted = [
+            number for number in self.SIGNALS if number != self.HANGUP or signal.getsignal(number) != signal.SIG_IGN
+        ]  # ignored under nohup: keep it so
         self._before = {number: signal.signal(number, self._on_signal) for number in wanted}
         return self
 

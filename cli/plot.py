@@ -41,8 +41,8 @@ def _rd(args: argparse.Namespace, kind: str) -> bytes:
     curves: dict[str, list[RatePoint]] = {}
     for argument in args.inputs:
         label, name = _labelled(argument)
-        for found, point in _rd_points(name, args.by):
-            curves.setdefault(_drawn(label or found), []).append(point)
+        for own_label, point in _rd_points(name, args.by):
+            curves.setdefault(_drawn(label or own_label), []).append(point)
     if not curves:
         raise InputError(f"{', '.join(args.inputs)}: no encodes")
     first, *_ = curves

@@ -60,8 +60,10 @@ class Progress:
         if not self._total:
             return f"{frames} frames: {rates}"
         eta = int(values["eta"])
-        return (f"[{100 * frames / self._total:.1f}%] {frames}/{self._total} frames, {rates}, "
-                f"eta {eta // 3600}:{eta // 60 % 60:02d}:{eta % 60:02d}")
+        return (
+            f"[{100 * frames / self._total:.1f}%] {frames}/{self._total} frames, {rates}, "
+            f"eta {eta // 3600}:{eta // 60 % 60:02d}:{eta % 60:02d}"
+        )
 
     def _fitted(self, frames: int, size: int) -> str:
         """The line, followed by a bar if the terminal is wide enough."""
@@ -74,8 +76,12 @@ class Progress:
 
     def _values(self, frames: int, size: int) -> dict[str, Any]:
         speed = frames / max(1e-9, self.seconds)
-        values: dict[str, Any] = {"frames": frames, "encode_fps": speed, "kbps": size * 8 * float(self._fps) / frames / 1000,
-                                  "bytes": size}
+        values: dict[str, Any] = {
+            "frames": frames,
+            "encode_fps": speed,
+            "kbps": size * 8 * float(self._fps) / frames / 1000,
+            "bytes": size,
+        }
         if self._total:
             values |= {"total": self._total, "eta": max(0, self._total - frames) / speed}
         return values

@@ -26,20 +26,31 @@ PICTURES = ("source", "prediction")
 def add_parsers(commands: Any) -> None:
     """Add the sub-parser of `report` to the command line's argparse."""
     report = commands.add_parser(
-        "report", help="an analysis page of a stream, for the browser", allow_abbrev=False, epilog=_EXITS,
+        "report",
+        help="an analysis page of a stream, for the browser",
+        allow_abbrev=False,
+        epilog=_EXITS,
         description="Write an HTML page that shows how a stream is coded: sizes, types, QPs and references of its frames, "
-                    "partitions, vectors, modes and bits of their macroblocks (docs/report.md). It needs no network.",
-    )  # fmt: skip
+        "partitions, vectors, modes and bits of their macroblocks (docs/report.md). It needs no network.",
+    )
     report.add_argument("input", metavar="STREAM", help="the stream or MP4; - for standard input")
     report.add_argument("-o", "--output", metavar="FILE", help="the page [STREAM.html]; - for standard output")
     report.add_argument("--compare", metavar="STREAM", help="a second stream next to the first")
     report.add_argument("--source", metavar="FILE", help="the video that was encoded: .yuv, .y4m, or what PyAV reads")
     report.add_argument("--input-res", metavar="WxH", help="the size of SOURCE, if it is raw [that of the stream]")
-    report.add_argument("--pictures", metavar="LIST", help="further pictures on the page, coded anew with a finer"
-                        " quantiser: source, prediction, or none [source,prediction; source above 1280x720]")
+    report.add_argument(
+        "--pictures",
+        metavar="LIST",
+        help="further pictures on the page, coded anew with a finer"
+        " quantiser: source, prediction, or none [source,prediction; source above 1280x720]",
+    )
     report.add_argument("--frames", metavar="N", help="the page ends after N frames [all]")
-    report.add_argument("--in-page", metavar="MIB", default=128, help="MiB of data in the page itself, 1..1024;"
-                        " the rest lies in a folder next to it [128]")
+    report.add_argument(
+        "--in-page",
+        metavar="MIB",
+        default=128,
+        help="MiB of data in the page itself, 1..1024; the rest lies in a folder next to it [128]",
+    )
     report.add_argument("--quiet", action="store_true", help="print errors only")
     report.set_defaults(run=run_report)
 

@@ -96,12 +96,12 @@ class Measured:
     @property
     def middle(self) -> TimedEncode:
         """The median encode."""
-        return sorted(self.runs, key=lambda found: found.frame)[len(self.runs) // 2]
+        return sorted(self.runs, key=lambda encode: encode.frame)[len(self.runs) // 2]
 
     @property
     def spread(self) -> float:
         """Longest minus shortest frame time, as a part of the median: half of it up, half down."""
-        times = [found.frame for found in self.runs]
+        times = [encode.frame for encode in self.runs]
         return (max(times) - min(times)) / self.middle.frame
 
 
@@ -140,11 +140,13 @@ class Tune:
             self.bar.step(f"copies between {CPU} and cuda:{ordinal}")
             links |= measure_link(ordinal)
         samples = self.samples()
-        stages = {key: Curve.measured([(n, t) for n, t, _ in points], min(one_thread for _, _, one_thread in points))
-                  for key, points in samples.points.items()}  # fmt: skip
+        stages = {
+            key: Curve.measured([(n, t) for n, t, _ in points], min(one_thread for _, _, one_thread in points))
+            for key, points in samples.points.items()
+        }
         models = Models(stages, links, self.chosen["threads"], self.chosen.get("streams", 4))
         for device in gpus[:1]:
-            models = calibrated(models, device, [found for found in self.watched if found.device == device])
+            models = calibrated(models, device, [encode for encode in self.watched if encode.device == device])
         for device in gpus[1:]:  # GPUs alike: the first one's values hold
             models.stages |= {(name, device): curve for (name, of), curve in models.stages.items() if of == gpus[0]}
         return models
@@ -260,8 +262,10 @@ class Tune:
             frame_kind = frame_kind_of(run.mb_width, run.mb_height, subme=run.subme, cabac=run.cabac)
             prediction = predict(on_single_device(run.device, frame_kind), frame_kind, models)
             spread = f"±{50 * some.spread:4.1f}%" if len(some.runs) > 1 else ""
-            lines.append(f"{run.width}x{run.height}".rjust(10) + f" {run.device:>7} {1 / run.frame:8.1f} {spread:>6}"
-                         f"{1 / prediction.seconds:11.1f} {prediction.bound:>12}")
+            lines.append(
+                f"{run.width}x{run.height}".rjust(10) + f" {run.device:>7} {1 / run.frame:8.1f} {spread:>6}"
+                f"{1 / prediction.seconds:11.1f} {prediction.bound:>12}"
+            )
         apart = max((some.spread / 2 for some in self.measured), default=0.0)
         if apart > UNSTEADY:
             lines.append(f"Encodes differed by up to {100 * apart:.0f} % up and down: predictions hold no better here")
@@ -303,8 +307,10 @@ def run_tune(
     finally:
         tune.bar.close()
     spent = time.monotonic() - begin
-    report = [f"Measured in {spent:.0f} s on {'the clip ' + clip if clip else 'synthetic frames'}; medians of P frames.",
-              *tune.report(models)]  # fmt: skip
+    report = [
+        f"Measured in {spent:.0f} s on {'the clip ' + clip if clip else 'synthetic frames'}; medians of P frames.",
+        *tune.report(models),
+    ]
     tuning = Tuning(machine, models, now(), tune.chosen, kept_pins(path, log), report=tuple(report))
     try:
         save(tuning, path)

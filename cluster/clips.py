@@ -171,7 +171,7 @@ class Encode:
         """The short values of the row in other columns, by which its user knows it."""
         named = ((name, np.asarray(column)[row]) for name, column in columns.items() if name != self._input)
         texts = (f"{name}={value!s:.80}" for name, value in named if isinstance(value, str | int | float | np.number))
-        return "".join(f" [{', '.join(found)}]" for found in [list(itertools.islice(texts, 3))] if found)
+        return "".join(f" [{', '.join(values)}]" for values in [list(itertools.islice(texts, 3))] if values)
 
 
 def _objects(values: list[Any]) -> np.ndarray:

@@ -41,8 +41,12 @@ def connected(address: str, quiet: bool = True) -> Iterator[Any]:
         return
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        ray.init(address or None, logging_level=logging.ERROR if quiet else logging.INFO, log_to_driver=not quiet,
-                 include_dashboard=None if address else False)  # fmt: skip
+        ray.init(
+            address or None,
+            logging_level=logging.ERROR if quiet else logging.INFO,
+            log_to_driver=not quiet,
+            include_dashboard=None if address else False,
+        )
     except Exception as error:  # a plain one where a node does not start in time
         first = (str(error) or type(error).__name__).splitlines()[0]
         raise DeviceError(f"Ray at {address or 'this machine'}: {first}") from None

@@ -43,9 +43,14 @@ def check_slice_call(
         raise StateError(f"the slice data of {bits} bits end before {s[at.S_POS]} or {s[at.S_END]}")
     if references.slots.shape != (2, 32) or references.slots.max() >= pool.slots:
         raise StateError(f"references {references.slots.tolist()} are outside a pool of {pool.slots} pictures")
-    _expect(ids=(references.ids, (2, 32)), scale=(references.scale, (32,)), weights=(references.weights, (2, 32, 3, 2)),
-            implicit=(references.implicit, (32, 32)), factors_4x4=(factors[0], (2, 2, 52, 256)),
-            factors_8x8=(factors[1], (2, 52, 64)))  # fmt: skip
+    _expect(
+        ids=(references.ids, (2, 32)),
+        scale=(references.scale, (32,)),
+        weights=(references.weights, (2, 32, 3, 2)),
+        implicit=(references.implicit, (32, 32)),
+        factors_4x4=(factors[0], (2, 2, 52, 256)),
+        factors_8x8=(factors[1], (2, 52, 64)),
+    )
 
 
 def check_deblocking_call(pool: Pool, table: np.ndarray, slot: int) -> None:
@@ -90,15 +95,24 @@ def _check_sizes(pool: Pool) -> None:
     }  # fmt: skip
     _expect(**{name: (array, mbs.get(name, (n_mb,))) for name, array in pool.mbs._asdict().items()})
     motion, planes = pool.motion, pool.planes
-    _expect(mv=(motion.mv, (slots, 2, h4, w4, 2)), ref_idx=(motion.ref_idx, (slots, 2, h8, w8)),
-            ref_id=(motion.ref_id, (slots, 2, h8, w8)), y=(planes.y, (slots, h, w)),
-            u=(planes.u, (slots, h // 2, w // 2)), v=(planes.v, (slots, h // 2, w // 2)))  # fmt: skip
+    _expect(
+        mv=(motion.mv, (slots, 2, h4, w4, 2)),
+        ref_idx=(motion.ref_idx, (slots, 2, h8, w8)),
+        ref_id=(motion.ref_id, (slots, 2, h8, w8)),
+        y=(planes.y, (slots, h, w)),
+        u=(planes.u, (slots, h // 2, w // 2)),
+        v=(planes.v, (slots, h // 2, w // 2)),
+    )
     traces = pool.traces
     if traces.energy.size == 0:
         h = w = h4 = w4 = n_mb = 0
-    _expect(prediction_y=(traces.y, (h, w)), prediction_u=(traces.u, (h // 2, w // 2)),
-            prediction_v=(traces.v, (h // 2, w // 2)), energy=(traces.energy, (n_mb,)),
-            strengths=(traces.strengths, (2 if n_mb else 0, h4, w4)))  # fmt: skip
+    _expect(
+        prediction_y=(traces.y, (h, w)),
+        prediction_u=(traces.u, (h // 2, w // 2)),
+        prediction_v=(traces.v, (h // 2, w // 2)),
+        energy=(traces.energy, (n_mb,)),
+        strengths=(traces.strengths, (2 if n_mb else 0, h4, w4)),
+    )
 
 
 def _expect(**arrays: tuple[np.ndarray, tuple[int, ...]]) -> None:

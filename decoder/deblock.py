@@ -345,16 +345,13 @@ def deblock_picture(mbs, slice_table, mb_width, planes, motion, slot, kept):
                     strengths = 0x4444 if edge == 0 else 0x3333
                 else:
                     coded_p = np.int64(coded[mb_p])
-                    strengths = edge_strengths(
-                        mv, ref_id, 4 * mb_width, coded_p, coded_q, edge, vertical, y4, x4, pieces
-                    )
+                    strengths = edge_strengths(mv, ref_id, 4 * mb_width, coded_p, coded_q, edge, vertical, y4, x4, pieces)
                 if kept.size:
                     keep_strengths(kept, strengths, vertical, y4, x4)
                 if strengths:
                     deblock_edge(
-                        flat, row, np.int64(qp[mb_p]), qp_q, edge, vertical, 16 * y, 16 * x, 16 * mb_width, strengths,
-                        lines,
-                    )  # fmt: skip
+                        flat, row, np.int64(qp[mb_p]), qp_q, edge, vertical, 16 * y, 16 * x, 16 * mb_width, strengths, lines
+                    )
         x += 1
         if x == mb_width:
             x, y = 0, y + 1

@@ -147,8 +147,10 @@ class Decoder:
 
     def _require_own(self) -> None:
         if self._parent:
-            raise RuntimeError(f"the decoder was at work in another thread of process {self._parent} when this process was "
-                               "forked from it: make a decoder here")
+            raise RuntimeError(
+                f"the decoder was at work in another thread of process {self._parent} when this process was "
+                "forked from it: make a decoder here"
+            )
 
     def forked(self) -> None:
         """This process is a fork, where no other thread exists that would release the lock."""
@@ -271,9 +273,7 @@ class Decoder:
     def _slice(self, unit: NalUnit) -> None:
         """7.3.2.8: a slice; the first of a picture ends the one before."""
         rbsp = unit.rbsp()
-        header, sps, pps, position = parse_slice_header(
-            unit.nal_unit_type, unit.nal_ref_idc, rbsp, self._sps, self._pps
-        )
+        header, sps, pps, position = parse_slice_header(unit.nal_unit_type, unit.nal_ref_idc, rbsp, self._sps, self._pps)
         check_sps(sps)
         check_slice(header, sps, pps)
         if header.redundant_pic_cnt:
@@ -311,9 +311,16 @@ class Decoder:
         self._fill_gap(header, sequence)
         top, bottom = self._order.counts(header, sps)
         picture = Picture(
-            id=self._next_id(), slot=sequence.buffer.free_slot(), frame_num=header.frame_num, sps=sps,
-            top_poc=top, bottom_poc=bottom, waiting=True, is_idr=bool(header.idr), decode_index=self._pictures,
-        )  # fmt: skip
+            id=self._next_id(),
+            slot=sequence.buffer.free_slot(),
+            frame_num=header.frame_num,
+            sps=sps,
+            top_poc=top,
+            bottom_poc=bottom,
+            waiting=True,
+            is_idr=bool(header.idr),
+            decode_index=self._pictures,
+        )
         self._pictures += 1
         self._work = PictureDecoding(picture, sequence.pool, header)
 

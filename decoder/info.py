@@ -91,8 +91,10 @@ def buffers(hrd: Hrd) -> list[str]:
 def _timing_text(timing: PicTiming) -> list[str]:
     """D.2.2: a picture's delays, in clock ticks, and how it is shown."""
     texts = {
-        "removal delay": timing.cpb_removal_delay, "output delay": timing.dpb_output_delay, "pic_struct": timing.pic_struct,
-    }  # fmt: skip
+        "removal delay": timing.cpb_removal_delay,
+        "output delay": timing.dpb_output_delay,
+        "pic_struct": timing.pic_struct,
+    }
     return [", ".join(f"{name} {value}" for name, value in texts.items() if value is not None)]
 
 
@@ -237,8 +239,12 @@ class StreamInfo:
         """Types of the messages, and the text of user data."""
         types = [str(payload_type) for payload_type, _ in islice(sei_messages(rbsp), MOST_MESSAGES + 1)]
         texts = self._times(rbsp) + user_data_texts(rbsp, self.user_data)
-        return "  payload types " + ", ".join(types[:MOST_MESSAGES]) + ", ..." * (len(types) > MOST_MESSAGES) + "".join(
-            f": {text}" for text in texts)
+        return (
+            "  payload types "
+            + ", ".join(types[:MOST_MESSAGES])
+            + ", ..." * (len(types) > MOST_MESSAGES)
+            + "".join(f": {text}" for text in texts)
+        )
 
     def _times(self, rbsp: bytes) -> list[str]:
         """D.1.1, D.1.2: delays of a buffering period, and of the picture timing by the active parameter set, in words; those
@@ -275,10 +281,12 @@ class StreamInfo:
         weighted = any(w.luma_weight_flag or w.chroma_weight_flag for w in header.weights_l0 + header.weights_l1)
         matrices = sps.seq_scaling_matrix_present_flag or pps.pic_scaling_matrix_present_flag
         for tool, used in (
-            ("8x8 transform", pps.transform_8x8_mode_flag), ("weighted prediction", weighted),
+            ("8x8 transform", pps.transform_8x8_mode_flag),
+            ("weighted prediction", weighted),
             ("implicit weights", SLICE_TYPE_NAMES[header.kind] == "B" and pps.weighted_bipred_idc == 2),
-            ("scaling matrices", matrices), (offset := _chroma_offset(pps), offset),
-        ):  # fmt: skip
+            ("scaling matrices", matrices),
+            (offset := _chroma_offset(pps), offset),
+        ):
             if used:
                 self.tools[tool] = self.tools.get(tool, 0) + 1
         picture, name, qp = self._picture, SLICE_TYPE_NAMES[header.kind], header.qp(pps)

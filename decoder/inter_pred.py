@@ -81,9 +81,13 @@ def tap6(a, b, c, d, e, f):
 def six_taps(source, at, step):
     """8.4.2.2.1: b1 or h1 between source[at] and source[at + step]."""
     return tap6(
-        np.int16(source[at - step - step]), np.int16(source[at - step]), np.int16(source[at]),
-        np.int16(source[at + step]), np.int16(source[at + step + step]), np.int16(source[at + step + step + step]),
-    )  # fmt: skip
+        np.int16(source[at - step - step]),
+        np.int16(source[at - step]),
+        np.int16(source[at]),
+        np.int16(source[at + step]),
+        np.int16(source[at + step + step]),
+        np.int16(source[at + step + step + step]),
+    )
 
 
 @helper
@@ -331,9 +335,7 @@ def predict_inter(p, planes, size, slot, mv, ref_idx, references, y4, x4, mb_typ
     y = x = 0
     while y < 4:
         rows, columns = block_size(mb_type, mv, ref_idx, y4, x4, y, x)
-        error = inter_block(
-            p, planes, size, slot, mv, ref_idx, references, y4 + y, x4 + x, 4 * rows, 4 * columns, work
-        )
+        error = inter_block(p, planes, size, slot, mv, ref_idx, references, y4 + y, x4 + x, 4 * rows, 4 * columns, work)
         if error:
             return error
         y, x = next_block(y, x, rows, columns)

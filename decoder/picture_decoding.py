@@ -61,9 +61,7 @@ class PictureDecoding:
             pool.mbs.levels[:] = 0
             pool.unused_levels = False
 
-    def decode_slice(
-        self, header: SliceHeader, pps: Pps, rbsp: bytes, position: int, references: list[Picture]
-    ) -> None:
+    def decode_slice(self, header: SliceHeader, pps: Pps, rbsp: bytes, position: int, references: list[Picture]) -> None:
         """7.3.4, 8.3 to 8.5: parse a slice that begins at bit `position` of its RBSP, and reconstruct it."""
         self._check_order(header.first_mb_in_slice)
         pool, picture, mbs = self._pool, self.picture, self._pool.mbs

@@ -248,9 +248,7 @@ def reconstruct_macroblock(p, m, mb, planes, flat, factors_4x4, factors_8x8, edg
         if mb_type == I_16x16:
             error = intra_16x16(p, m, mb, planes.y[slot])
         else:
-            error = intra_nxn(
-                p, m, mb, planes.y[slot], flat[0], origin, factors_4x4, factors_8x8, edges, d, rest, traces.y
-            )
+            error = intra_nxn(p, m, mb, planes.y[slot], flat[0], origin, factors_4x4, factors_8x8, edges, d, rest, traces.y)
         available = intra_neighbours(p, m.slice_id, m.mb_type, mb)
         mode = m.chroma_mode[mb]
         if MODE_NEEDS_CHROMA[mode] & ~available:
@@ -281,7 +279,7 @@ def reconstruct_slice(p, m, planes, motion, references, factors_4x4, factors_8x8
     work = Work(
         np.empty(BLOCK, Sample), np.empty(BLOCK, Sample), np.empty(BLOCK, Sample), np.empty(BLOCK, Sample),
         np.empty(BLOCK, np.int16),
-    )  # fmt: skip
+    )
     edges = np.empty((2, 25), np.int32)
     d, rest = np.empty(COEFFICIENTS, np.int16), np.empty(BLOCKS, np.int16)
     slot = p[P_SLOT]

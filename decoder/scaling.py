@@ -22,9 +22,7 @@ def residual_factors(sps: Sps, pps: Pps) -> tuple[np.ndarray, np.ndarray]:
 
 
 @functools.lru_cache(maxsize=16)
-def _factors(
-    small: tuple[bytes, ...], large: tuple[bytes, ...], offsets: tuple[int, int]
-) -> tuple[np.ndarray, np.ndarray]:
+def _factors(small: tuple[bytes, ...], large: tuple[bytes, ...], offsets: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
     """The same from scaling lists and chroma QP offsets."""
     by_qp = [level_scale_4x4(np.frombuffer(x, np.uint8))[_QP % 6] << (_QP // 6)[:, None] for x in small]
     blocks = np.zeros((2, 2, 52, 16, 16), np.int32)

@@ -80,10 +80,10 @@ def _turn(inwards):  # type: ignore[no-untyped-def]
             kinds = signature.args
             places = [(plane, builder.add(start, builder.mul(stride, i64(k))))
                       for plane, start in ((first, at), (second, at2)) for k in range(8)]  # fmt: skip
-            outside = [builder.bitcast(_address(context, builder, kinds[1], *place), short.as_pointer())
-                       for place in places]  # fmt: skip
-            inside = [builder.bitcast(_address(context, builder, kinds[0], lines, i64(16 * k)), long.as_pointer())
-                      for k in range(8)]  # fmt: skip
+            outside = [builder.bitcast(_address(context, builder, kinds[1], *place), short.as_pointer()) for place in places]
+            inside = [
+                builder.bitcast(_address(context, builder, kinds[0], lines, i64(16 * k)), long.as_pointer()) for k in range(8)
+            ]
             rows = [builder.load(address, align=1) for address in (outside if inwards else inside)]
             for _ in range(4 if inwards else 3):
                 rows = _interleave(builder, rows)

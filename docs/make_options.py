@@ -127,9 +127,16 @@ def differing_rows() -> list[str]:
 
 def refused_rows() -> list[str]:
     """x264's options that are not built: accepted values, and the reason why others are refused."""
-    lines = ["", "## Options of x264 that are not built", "",
-             "Values that describe what the encoder does in any case are accepted. All others are refused, together in one "
-             "message: exit code 2, or `OptionError`.", "", "| refused | accepted | why |", "|---|---|---|"]
+    lines = [
+        "",
+        "## Options of x264 that are not built",
+        "",
+        "Values that describe what the encoder does in any case are accepted. All others are refused, together in one "
+        "message: exit code 2, or `OptionError`.",
+        "",
+        "| refused | accepted | why |",
+        "|---|---|---|",
+    ]
     rows: dict[tuple[str, str], list[str]] = {}
     for row in UNBUILT.values():
         if True not in row.neutral:
@@ -142,8 +149,10 @@ def refused_rows() -> list[str]:
 
 def accepted(row: Unbuilt) -> str:
     """The accepted values of an option, or the opposite of a switch."""
-    special = {"no_mixed_refs": "`--mixed-refs`; with `--ref 1` both",
-               "direct": "`spatial`, `1`; without B frames `none`, `0`"}  # fmt: skip
+    special = {
+        "no_mixed_refs": "`--mixed-refs`; with `--ref 1` both",
+        "direct": "`spatial`, `1`; without B frames `none`, `0`",
+    }
     if row.name in special:
         return special[row.name]
     if not row.is_switch:

@@ -17,7 +17,6 @@ from .settings.options import ALL, API, OPTIONS, read_options
 _API_OPTIONS = tuple(row for row in OPTIONS if row.scope in (ALL, API))
 
 
-
 def config_of(width: int, height: int, fps: Rate, options: Mapping[str, Any]) -> Config:
     """The settings of keyword arguments, checked; OptionError."""
     read_options({"width": width, "height": height, "fps": fps, **options}, _API_OPTIONS)

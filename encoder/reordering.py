@@ -1,6 +1,6 @@
 """The pipeline of one device for frames whose coding order is not their display order: they wait in buffers before it.
 
-    source -> buffer -> FrameDecider -> (spec, buffer) in coding order -> Pipeline
+source -> buffer -> FrameDecider -> (spec, buffer) in coding order -> Pipeline
 """
 
 from collections import deque

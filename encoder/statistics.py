@@ -95,19 +95,50 @@ class FrameRow(NamedTuple):
     @staticmethod
     def header() -> list[str]:
         """Column names of `cells`."""
-        return ["frame", "coded", "type", "idr", "qp", "qp_least", "qp_most", "qp_by", "bytes",
-                "psnr_y", "psnr_u", "psnr_v", "psnr", "ssim", *(MB_TYPE_NAMES[kind] for kind in COUNTED_TYPES),
-                "transform_8x8", *(f"bits_{kind}" for kind in KINDS), *IN_BUFFER, "bits_predicted", *SUMMED]
+        return [
+            "frame",
+            "coded",
+            "type",
+            "idr",
+            "qp",
+            "qp_least",
+            "qp_most",
+            "qp_by",
+            "bytes",
+            "psnr_y",
+            "psnr_u",
+            "psnr_v",
+            "psnr",
+            "ssim",
+            *(MB_TYPE_NAMES[kind] for kind in COUNTED_TYPES),
+            "transform_8x8",
+            *(f"bits_{kind}" for kind in KINDS),
+            *IN_BUFFER,
+            "bits_predicted",
+            *SUMMED,
+        ]
 
     def cells(self) -> list[str]:
         """The row as text."""
         values = [f"{value:.4f}" for value in (self.psnr_y, self.psnr_u, self.psnr_v, self.psnr)]
         ssim = "" if self.ssim is None else f"{self.ssim:.7f}"
         qp = f"{self.qp:.2f}", *map(str, self.qp_range), self.qp_by
-        return [str(self.frame), str(self.coded), self.type, str(self.idr), *qp, str(self.bytes), *values, ssim,
-                *(str(self.mb_counts[kind]) for kind in COUNTED_TYPES), str(self.transform_8x8),
-                *map(str, self.bits_by_kind or ("",) * len(KINDS)),
-                *map(str, self.in_buffer or ("",) * len(IN_BUFFER)), str(self.predicted or ""), *map(str, self.sums)]
+        return [
+            str(self.frame),
+            str(self.coded),
+            self.type,
+            str(self.idr),
+            *qp,
+            str(self.bytes),
+            *values,
+            ssim,
+            *(str(self.mb_counts[kind]) for kind in COUNTED_TYPES),
+            str(self.transform_8x8),
+            *map(str, self.bits_by_kind or ("",) * len(KINDS)),
+            *map(str, self.in_buffer or ("",) * len(IN_BUFFER)),
+            str(self.predicted or ""),
+            *map(str, self.sums),
+        ]
 
 
 def psnr(ssd: float, samples: int) -> float:
@@ -120,6 +151,7 @@ def ssim(first: np.ndarray, second: np.ndarray) -> float:
 
     A plane smaller than a window is padded with its edge samples; samples beyond the last whole window do not count.
     """
+
     def sums(values: np.ndarray) -> np.ndarray:
         """Sums over 4x4 blocks, then over 2x2 of those blocks."""
         height, width = values.shape[0] // 4 * 4, values.shape[1] // 4 * 4
@@ -184,13 +216,20 @@ class _Sums:
 
     def __add__(self, other: "_Sums") -> "_Sums":
         return _Sums(
-            self.frames + other.frames, self.bytes + other.bytes, self.qp + other.qp,
-            _both(self.qp_range, other.qp_range), self.spread + other.spread, self.qp_by + other.qp_by,
-            [a + b for a, b in zip(self.ssd, other.ssd)], [a + b for a, b in zip(self.psnr, other.psnr)],
-            self.ssim + other.ssim, self.mbs + other.mbs, self.transform_8x8 + other.transform_8x8,
+            self.frames + other.frames,
+            self.bytes + other.bytes,
+            self.qp + other.qp,
+            _both(self.qp_range, other.qp_range),
+            self.spread + other.spread,
+            self.qp_by + other.qp_by,
+            [a + b for a, b in zip(self.ssd, other.ssd)],
+            [a + b for a, b in zip(self.psnr, other.psnr)],
+            self.ssim + other.ssim,
+            self.mbs + other.mbs,
+            self.transform_8x8 + other.transform_8x8,
             self.predicted + other.predicted,
             self.bits_by_kind + other.bits_by_kind,
-        )  # fmt: skip
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -258,10 +297,27 @@ class Statistics:
             height, width = self._size
             value = ssim(self._sources.pop(frame.index), frame.reconstruction[0][:height, :width])
         y, u, v = map(psnr, frame.ssd, self._samples)
-        row = FrameRow(frame.index, frame.coding_index, frame.frame_type, int(frame.is_idr), float(frame.avg_qp),
-                       frame.qp_range, frame.qp_by, len(frame.data), y, u, v, psnr(sum(frame.ssd), sum(self._samples)), value,
-                       tuple(frame.mb_counts.tolist()), frame.transform_8x8, frame.bits_by_kind, frame.in_buffer,
-                       frame.predicted, frame.sums)
+        row = FrameRow(
+            frame.index,
+            frame.coding_index,
+            frame.frame_type,
+            int(frame.is_idr),
+            float(frame.avg_qp),
+            frame.qp_range,
+            frame.qp_by,
+            len(frame.data),
+            y,
+            u,
+            v,
+            psnr(sum(frame.ssd), sum(self._samples)),
+            value,
+            tuple(frame.mb_counts.tolist()),
+            frame.transform_8x8,
+            frame.bits_by_kind,
+            frame.in_buffer,
+            frame.predicted,
+            frame.sums,
+        )
         if frame.in_buffer is not None:
             self.buffer.add(frame.index, frame.in_buffer)
         self._by_type[frame.frame_type].add(row, frame.ssd, frame.mb_counts)
@@ -295,8 +351,10 @@ class Statistics:
             if sums.frames:
                 quality = f"  PSNR Mean {self._psnr_mean(sums)} Global:{self._global(sums):.2f}"
                 quality = quality if self.with_psnr else ""
-                out.append(f"frame {kind}:{sums.frames:<5d} Avg QP:{sums.qp / sums.frames:5.2f}  "
-                           f"size:{sums.bytes / sums.frames:6.0f}{quality}")
+                out.append(
+                    f"frame {kind}:{sums.frames:<5d} Avg QP:{sums.qp / sums.frames:5.2f}  "
+                    f"size:{sums.bytes / sums.frames:6.0f}{quality}"
+                )
         out += [f"mb {kind}  {_mb_percent(kind, sums.mbs)}" for kind, sums in self._by_type.items() if sums.frames]
         if self._all.transform_8x8:
             out.append(_transform_percent(self._all))
@@ -311,8 +369,7 @@ class Statistics:
         if self.with_psnr:
             planes = [psnr(part, samples * self.frames) for part, samples in zip(self._all.ssd, self._samples)]
             out.append(f"PSNR Global Y:{planes[0]:.3f} U:{planes[1]:.3f} V:{planes[2]:.3f}")
-            out.append(f"PSNR Mean {self._psnr_mean(self._all, 3)} Global:{self._global(self._all):.3f} "
-                       f"kb/s:{self.kbps:.2f}")
+            out.append(f"PSNR Mean {self._psnr_mean(self._all, 3)} Global:{self._global(self._all):.3f} kb/s:{self.kbps:.2f}")
         else:
             out.append(f"kb/s:{self.kbps:.2f}")
         return out

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..jit.cache_folder import CacheFolder, find_cache_folder
-from ..jit.kernel_files import cached_modules
+from ..jit.numba_free import cached_modules
 from ..scheduler.stages import BY_BITS, CPU, ENTROPY_STAGE, SEARCHES, files, load_launchers
 from .settings.config import Config
 

@@ -273,9 +273,18 @@ def write_video(
     (y, u, v); consumed one after another. The other arguments and what an exception leaves behind: see VideoWriter.
     """
     with VideoWriter(
-        target, fps, layout=layout, format=format, value_range=value_range, fragment=fragment, audio=audio, progress=progress,
-        width=width, height=height, **options,
-    ) as writer:  # fmt: skip
+        target,
+        fps,
+        layout=layout,
+        format=format,
+        value_range=value_range,
+        fragment=fragment,
+        audio=audio,
+        progress=progress,
+        width=width,
+        height=height,
+        **options,
+    ) as writer:
         writer.write_all(frames)
     return writer.getvalue() if target is None else None
 

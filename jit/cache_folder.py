@@ -15,7 +15,7 @@ from pathlib import Path
 from ..version import __version__
 from . import cache_checks
 from .cache_root import ADVICE, ALONE, VARIABLE, cache_root, temporary_root
-from .numba_version import import_numba, is_tested, numba_version
+from .numba_version import import_numba, is_possible, numba_version
 
 NUMBAS_VARIABLE = "NUMBA_CACHE_DIR"
 _ROOT = Path(__file__).resolve().parent.parent
@@ -60,7 +60,7 @@ def _candidates(sources: Path) -> list[Path]:
     """Folders in order of preference, without the temporary one."""
     numbas, beside, root = os.environ.get(NUMBAS_VARIABLE), sources / "__pycache__", cache_root()
     folders = [Path(numbas).absolute() / _hashed(sources), beside] if numbas else [beside]
-    if _is_ordinary():  # then Numba chooses
+    if _is_numbas():  # then Numba chooses
         import_numba()
         from numba.misc.appdirs import AppDirs
 
@@ -73,17 +73,17 @@ def _candidates(sources: Path) -> list[Path]:
     return folders
 
 
-def _is_ordinary() -> bool:
-    """Whether kernels are compiled in Numba's ordinary way; judged by its version as long as it is not imported."""
-    if "numba" not in sys.modules:
-        return not is_tested(numba_version())
+def _is_numbas() -> bool:
+    """Whether kernels are kept in Numba's own cache; judged by its version as long as it is not imported."""
+    if "numba" not in sys.modules or not is_possible():
+        return not is_possible()
     from .interfaces import why_ordinary
 
     return bool(why_ordinary())
 
 
 def _temporary(sources: Path) -> list[Path]:
-    root = None if _is_ordinary() or os.environ.get(ALONE) == "1" else temporary_root()
+    root = None if _is_numbas() or os.environ.get(ALONE) == "1" else temporary_root()
     return [] if root is None else [root / _shared(sources)]
 
 

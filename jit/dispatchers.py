@@ -1,40 +1,34 @@
-"""Numba's dispatchers of the functions in kernel.py, each made at its first use: options, cache, events of compilations."""
+"""Numba's dispatchers of the functions in kernel.py, each made when it compiles: options, events, Numba's own cache."""
 
-import functools
 import weakref
+from contextlib import suppress
 
 from numba import njit
 from numba.core import event, types
 
 from . import cache_checks, compiling
 from .interfaces import why_ordinary
+from .numba_version import is_possible
 
 if not why_ordinary():
     from numba.core.types import unliteral
 
-    from .cache import KernelCache
-    from .parts import ClosedCompiler, PartCompiler, part
+    from .parts import ClosedCompiler, PartCompiler
 
 
 def kernel(function):
     """See kernel.py."""
-    if why_ordinary():
-        return _ordinary(function, nogil=True, cache=True)
-    return _cached(njit(nogil=True, error_model="numpy")(function))
+    return _entry(function, nogil=True)
 
 
 def closed_kernel(function):
     """See kernel.py."""
-    if why_ordinary():
-        return _ordinary(function, nogil=True, cache=True)
-    return _cached(njit(pipeline_class=ClosedCompiler, nogil=True, error_model="numpy")(function))
+    return _entry(function, closed=True, nogil=True)
 
 
 def quick_kernel(function):
     """See kernel.py."""
-    if why_ordinary():
-        return _ordinary(function, cache=True)
-    return _cached(njit(pipeline_class=ClosedCompiler, error_model="numpy")(function))
+    return _entry(function, closed=True)
 
 
 def helper(function):
@@ -43,38 +37,42 @@ def helper(function):
         return _ordinary(function, nogil=True)
     options = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     dispatcher = _one_specialisation(njit(pipeline_class=PartCompiler, **options)(function))
-    if not _is_compiled(dispatcher):
-        return dispatcher
-    return part(dispatcher, functools.cache(lambda: kernel(function)))
+    dispatcher._insert = lambda *args, **kws: None  # it has no machine code
+    return dispatcher
 
 
-def address(dispatcher, args):
-    """Where the code of a kernel for arguments of these kinds lies, compiled if need be; 0 if it is not ours."""
-    if why_ordinary() or not _is_compiled(dispatcher):
-        return 0
-    missing = dispatcher.py_func.__code__.co_argcount - len(args)
+def compiled(dispatcher, arguments):
+    """Numba's CompileResult of a kernel for arguments of these kinds; None: its dispatcher serves calls."""
+    if why_ordinary() or not is_possible():
+        return None
+    missing = dispatcher.py_func.__code__.co_argcount - len(arguments)
     left_out = dispatcher.py_func.__defaults__[-missing:] if missing else ()
-    kinds = (*map(dispatcher.typeof_pyval, args), *map(types.Omitted, left_out))
+    kinds = (*map(dispatcher.typeof_pyval, arguments), *map(types.Omitted, left_out))
     dispatcher.compile(kinds)
-    overload = dispatcher.overloads[kinds]
-    return overload.library.get_pointer_to_function(overload.fndesc.llvm_func_name)
+    return dispatcher.overloads[kinds]
 
 
 def _is_compiled(dispatcher):
     return hasattr(dispatcher, "py_func")  # else NUMBA_DISABLE_JIT: the function itself
 
 
+def _entry(function, closed=False, **options):
+    if closed and not why_ordinary():
+        options["pipeline_class"] = ClosedCompiler
+    dispatcher = _ordinary(function, **options)
+    if not _is_compiled(dispatcher):
+        return dispatcher
+    if why_ordinary() or not is_possible():
+        with suppress(RuntimeError):  # Numba finds no folder for its files
+            dispatcher.enable_caching()
+    return dispatcher if why_ordinary() else _one_specialisation(dispatcher)
+
+
 def _ordinary(function, **options):
-    """An ordinary njit function, reported once; uncached where Numba finds no folder for its files."""
-    cache_checks.warn_once("numba", why_ordinary())
-    try:
-        dispatcher = njit(error_model="numpy", **options)(function)
-    except RuntimeError:
-        dispatcher = njit(error_model="numpy", **options | {"cache": False})(function)
-    return _counted(dispatcher)
-
-
-def _counted(dispatcher):
+    """A function of njit whose compilations count; another way than ours is reported once."""
+    if reason := why_ordinary():
+        cache_checks.warn_once("numba", reason)
+    dispatcher = njit(error_model="numpy", **options)(function)
     if _is_compiled(dispatcher):
         _kernels.add(dispatcher)
     return dispatcher
@@ -96,18 +94,6 @@ class _Listener(event.Listener):
 
 _kernels: weakref.WeakSet = weakref.WeakSet()
 event.register("numba:compile", _Listener())
-
-
-def problems_on_disk() -> list[str]:
-    """Files of all kernels with a dispatcher that exist and are not loaded, each with the reason."""
-    return [] if why_ordinary() else KernelCache.problems()
-
-
-def _cached(dispatcher):
-    """Attaches KernelCache; without a usable folder it is disabled, which is reported at the first compilation."""
-    if _is_compiled(dispatcher):
-        dispatcher._cache = KernelCache(dispatcher.py_func)
-    return _one_specialisation(_counted(dispatcher))
 
 
 def _one_specialisation(dispatcher):

@@ -1,20 +1,20 @@
 """Compiled kernels without Numba: their machine code is loaded by llvmlite and called through Numba's own C modules.
 
 `import numba` takes a fifth to a third of a second, and a process whose kernels are all in the cache needs none of it.
-For each version of a kernel cache.py leaves a second file, FILE.KERNEL-LINE.py3XX.HASH.nbd, of plain Python objects: the
-kinds of its arguments, the machine code, names in it and constants. As long as Numba is not imported, a kernel calls the
-version for the kinds of its arguments; without such a file, or for arguments that are described in no file, Numba is
-imported.
+Each version of a kernel that Numba compiles is kept in a file FILE.KERNEL-LINE.py3XX.HASH.nbd of plain Python objects: the
+kinds of its arguments, the machine code, names in it and constants. A kernel calls the version for the kinds of its
+arguments; only without such a file, or for arguments that none describes, Numba is imported.
 
 The code calls CPython and a few functions of Numba's C modules `_helperlib` and `_nrt_python`. These modules and
 `_dynfunc`, which makes a function of an address, are loaded by their file names, since `import numba._dynfunc` imports
-all of Numba. Only on Linux with x86-64; elsewhere, and with any setting of Numba in the environment, Numba loads kernels.
+all of Numba. Where this is not possible (numba_version.py), kernels are kept in Numba's own cache.
 """
 
 import ctypes
 import hashlib
 import importlib.machinery
 import importlib.util
+import inspect
 import os
 import pickle
 import sys
@@ -28,12 +28,12 @@ from typing import Any
 import numpy as np
 
 from . import IMPORTED, cache_checks, wheel_kernels
-from .cache_folder import NUMBAS_VARIABLE, cache_folder
-from .numba_version import is_tested, numba_folder, numba_version
+from .cache_folder import NUMBAS_VARIABLE, cache_folder, find_cache_folder, second_best
+from .cache_root import ADVICE
+from .numba_version import import_numba, is_possible, numba_folder, numba_version
 from .sources import changed, stamp
 
 ENDING = f".py{sys.version_info[0]}{sys.version_info[1]}"  # part of Numba's file names
-VARIABLE = "H264LITE_DIRECT"  # 0: Numba loads all kernels
 # Modules of Numba whose functions the code of a kernel may call, beside those of CPython and the C library, and their prefix
 _HELPERS = {"numba.core.runtime._nrt_python": "NRT_", "numba._helperlib": "numba_"}
 _OF_C = {"memcpy", "memmove", "memset", "sched_yield", "clock_gettime"}
@@ -94,28 +94,16 @@ def key_of(values: Iterable[Any]) -> tuple[Any, ...]:
 
 # ---- files
 def _host() -> tuple[str, ...]:
-    """What machine code depends on beside its sources: the processor to compile for, and a setting."""
-    if chosen := wheel_kernels.chosen_class():
-        return _of_class(*chosen)
-    return (*wheel_kernels.processor(), os.environ.get("H264LITE_SIMD", ""))
+    """What machine code depends on beside its sources: the processor to compile for, and settings."""
+    triple, name, features = wheel_kernels.processor()
+    chosen, known = os.environ.get("NUMBA_CPU_NAME", ""), {NUMBAS_VARIABLE, *wheel_kernels.VARIABLES}
+    settings = sorted(f"{key}={value}" for key, value in os.environ.items() if key.startswith("NUMBA_") and key not in known)
+    features = os.environ.get("NUMBA_CPU_FEATURES", "" if chosen else features)
+    return triple, chosen or name, features, os.environ.get("H264LITE_SIMD", ""), *settings
 
 
 def _of_class(name: str, features: str) -> tuple[str, ...]:
     return wheel_kernels.processor()[0], name, features, ""
-
-
-@cache
-def is_possible() -> bool:
-    """Whether kernels can be loaded without Numba on this machine, with this Numba and these settings."""
-    return os.environ.get(VARIABLE) != "0" and _is_ordinary_machine()
-
-
-def _is_ordinary_machine() -> bool:
-    if sys.platform != "linux" or os.uname().machine != "x86_64":
-        return False
-    known = {NUMBAS_VARIABLE, *(wheel_kernels.VARIABLES if wheel_kernels.chosen_class() else ())}
-    touched = any(name.startswith("NUMBA_") and name not in known for name in os.environ)
-    return not touched and not os.path.exists(".numba_config.yaml") and is_tested(numba_version())
 
 
 def _file(folder: Path, name: str, host: tuple[str, ...], described: Any) -> Path:
@@ -130,31 +118,52 @@ def _name(function: Any) -> tuple[Path, str]:
     return source, f"{source.stem}.{function.__qualname__}-{line}"
 
 
-def save(
-    function: Any, arguments: Iterable[Any], code: bytes, wrapper: str, environments: Constants, needs: Iterable[str]
-) -> None:
-    """Keep the code of a version for later processes, if they can load it. OSError if the file cannot be written.
+def keep(function: Any, described: Any, result: Any) -> None:
+    """Keep a version for later processes. Failure is reported and not raised: the kernel is in memory.
 
-    arguments: as `describe` has them; wrapper: name of the function for calls from Python; environments: of the function,
-    then of kernels that it calls; needs: functions and data that the code does not define.
+    described: kinds of the arguments, as `describe` has them; result: Numba's CompileResult.
     """
     source, name = _name(function)
-    if not _is_ordinary_machine() or changed(source, since=IMPORTED):
+    if changed(source, since=IMPORTED):  # a stamp of the sources on disk does not go with code that was imported before
         return
-    known = _helpers()
-    if not all(name in known or name in _OF_C or name.startswith(("Py", "_Py", "llvm.")) for name in needs):
-        return
-    folder, described = cache_folder(source.parent), tuple(arguments)
+    folder = cache_folder(source.parent)
     if folder.folder is not None and folder.writable:
-        made = (numba_version(), stamp(source), _host(), described)
-        with suppress(pickle.PicklingError, TypeError, AttributeError):  # constants that are no plain objects
-            cache_checks.write(
-                _file(folder.folder, name, _host(), described), pickle.dumps((made, code, wrapper, environments))
-            )
+        host = _host()
+        made = (numba_version(), stamp(source), host, described)
+        try:
+            cache_checks.write(_file(folder.folder, name, host, described), pickle.dumps((made, *_contents(result))))
+            problem, kind = second_best(folder), "place"
+        except OSError as error:
+            problem, kind = f"{folder.folder}: {cache_checks.error_text(error)}", "write"
+        except (pickle.PicklingError, TypeError, AttributeError, LookupError) as error:
+            problem, kind = f"{function.__qualname__}: {error}", "write"
+    else:
+        problem = f"{folder.folder} cannot be written" if folder.folder else "there is no folder for them"
+        kind = "write"
+    if kind == "write":
+        problem = f"compiled kernels cannot be kept ({problem}), so every process compiles them again: set {ADVICE}"
+    if problem:
+        cache_checks.warn_once(kind, problem)
+
+
+def _contents(result: Any) -> tuple[bytes, str, Constants]:
+    """(machine code, name of the function for calls from Python, constants of the function, then of kernels that it calls).
+
+    LookupError if the code needs what only Numba prepares.
+    """
+    library, about = result.library, result.fndesc
+    module, known = library._final_module, _helpers()
+    needs = [entry.name for entry in (*module.functions, *module.global_variables) if entry.is_declaration]
+    needs = [name for name in needs if not (name in known or name in _OF_C or name.startswith(("Py", "_Py", "llvm.")))]
+    if needs or result.reload_init:
+        raise LookupError(f"it calls {', '.join(needs) or 'what Numba prepares'}")
+    environments = {about.env_name: result.environment.consts}
+    environments |= {other.env_name: other.consts for other in result._find_referenced_environments() if other.consts}
+    return library._get_compiled_object(), about.llvm_cpython_wrapper_name, environments
 
 
 def _saved(function: Any, described: Any) -> tuple[bytes, str, Constants] | None:
-    """What `save` has kept; None without a fresh and undamaged file."""
+    """What `keep` has kept; None without a fresh and undamaged file."""
     source, name = _name(function)
     if changed(source, since=IMPORTED):
         return None
@@ -171,23 +180,38 @@ def _places(sources: Path, folders: Iterable[Path]) -> list[tuple[Path, tuple[st
     """(folder, what its code depends on): the cache's folders, then that of the package."""
     host = _host()
     places = [(folder, host) for folder in folders]
-    if found := wheel_kernels.class_folder(sources, host[2]):
-        places.append((found[0], _of_class(*found[1])))
+    if not host[4:] and (shipped := wheel_kernels.class_folder(sources, host[2])):
+        places.append((shipped[0], _of_class(*shipped[1])))
     return places
 
 
-def modules(sources: Path, folders: Iterable[Path], wanted: Collection[str]) -> set[str]:
-    """Those of the `wanted` source files, named without ending, of which a kernel has a fresh file for this processor."""
+def cached_modules(sources: Path, wanted: Collection[str]) -> set[str]:
+    """Those of the `wanted` source files of a folder, named without ending, of which a kernel is kept for this processor."""
     names: set[str] = set()
-    for folder, host in _places(sources, folders) if is_possible() else ():
+    folders = find_cache_folder(sources).readable
+    for folder, host in _places(sources, folders) if is_possible() else ((folder, ()) for folder in folders):
         with suppress(OSError):
             for name in sorted(os.listdir(folder)):
                 file = name.partition(".")[0]
-                if name.endswith(".nbd") and file in wanted and file not in names:
+                if file in names or file not in wanted:
+                    continue
+                if not host and name.endswith(f"{ENDING}.nbi"):  # Numba checks its files itself
+                    names.add(file)
+                elif host and name.endswith(".nbd"):
                     content = _looked_at[folder / name] = _content(folder / name)
                     if content is not None and content[0][:3] == (numba_version(), stamp(sources / f"{file}.py"), host):
                         names.add(file)
     return names
+
+
+def unusable_files(sources: Path) -> list[str]:
+    """Files of kernels of a source folder that exist and are not loaded, each with the reason."""
+    problems: list[str] = []
+    for folder in find_cache_folder(sources).readable:
+        with suppress(OSError):  # that kernels are compiled again is said already
+            paths = [path for path in folder.iterdir() if ENDING in path.suffixes and path.suffix == ".nbd"]
+            problems += [f"{path} {problem}" for path in paths if (problem := cache_checks.problem_of(path))]
+    return problems
 
 
 def _content(path: Path) -> Any:
@@ -258,10 +282,8 @@ def _load(function: Any, code: bytes, wrapper: str, environments: Constants) -> 
     return made, engine.get_function_address(f"_ZN{own}") if own != wrapper else 0
 
 
-def find(function: Any, described: tuple[Any, ...]) -> Loaded | None:
-    """The version of a kernel for arguments of these kinds, loaded; None: Numba has to find or to compile it."""
-    if "numba" in sys.modules or not is_possible():
-        return None
+def _find(function: Any, described: tuple[Any, ...]) -> Loaded | None:
+    """The version of a kernel for arguments of these kinds, loaded; None: Numba has to compile it."""
     try:
         saved = _saved(function, described)
         return None if saved is None else _load(function, *saved)
@@ -270,7 +292,7 @@ def find(function: Any, described: tuple[Any, ...]) -> Loaded | None:
 
 
 class Versions:
-    """The versions of a kernel that are loaded. made: Numba's dispatcher, which serves arguments without one."""
+    """The versions of a kernel in memory. made: makes Numba's dispatcher."""
 
     def __init__(self, function: Any, made: Callable[[], Callable[..., Any]]) -> None:
         self._function, self._made = function, made
@@ -279,26 +301,40 @@ class Versions:
 
     def call(self, *arguments: Any, **named: Any) -> Any:
         """A call of the kernel."""
-        return self._made()(*arguments, **named) if named else self.version(arguments)[0](*arguments)
+        if named:
+            bound = inspect.signature(self._function).bind(*arguments, **named)
+            bound.apply_defaults()
+            arguments = bound.args
+        return self.version(arguments)[0](*arguments)
 
     def version(self, arguments: tuple[Any, ...]) -> Loaded:
-        """The version for arguments of these kinds; address 0: Numba has it."""
+        """The version for arguments of these kinds; address 0: it has none."""
         key = key_of(arguments)
         return self._by_key.get(key) or self._choose(key, arguments)
 
     def _choose(self, key: tuple[Any, ...], arguments: tuple[Any, ...]) -> Loaded:
         defaults, count = self._function.__defaults__ or (), self._function.__code__.co_argcount
         left_out = defaults[len(defaults) - count + len(arguments) :] if len(arguments) < count else ()
-        try:
+        version = None
+        with suppress(_Unknown):
             described = (*map(describe, arguments), *map(describe_default, left_out))
-        except _Unknown:
-            return self._made(), 0
-        with _lock:
-            version = self._by_kind.get(described) or find(self._function, described)
-            if version is None:
-                return self._made(), 0
-            self._by_kind[described] = version
-        function, address = version
-        chosen = function if not left_out else lambda *given: function(*given, *left_out)
-        self._by_key[key] = chosen, address
-        return chosen, address
+            with _lock:
+                version = self._by_kind.get(described) or (_find(self._function, described) if is_possible() else None)
+            version = version or self._compile(described, arguments)
+        if version is None:
+            self._by_key[key] = self._made(), 0
+        else:
+            function, address = self._by_kind[described] = version
+            self._by_key[key] = function if not left_out else lambda *given: function(*given, *left_out), address
+        return self._by_key[key]
+
+    def _compile(self, described: tuple[Any, ...], arguments: tuple[Any, ...]) -> Loaded | None:
+        """A version by Numba's compiler; None: the dispatcher serves its calls."""
+        import_numba()
+        from . import dispatchers
+
+        result = dispatchers.compiled(self._made(), arguments)
+        if result is None:
+            return None
+        keep(self._function, described, result)
+        return result.entry_point, result.library.get_pointer_to_function(result.fndesc.llvm_func_name)

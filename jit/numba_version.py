@@ -1,5 +1,8 @@
-"""The version of Numba by its files, without `import numba`, which takes a fifth to a third of a second."""
+"""The version of Numba by its files, without `import numba`, which takes a fifth to a third of a second; whether its machine
+code can be kept and loaded without it.
+"""
 
+import os
 import re
 import sys
 from functools import cache
@@ -27,6 +30,17 @@ def is_tested(version: str) -> bool:
     """Whether it is from SINCE to below BEFORE."""
     match = re.match(r"(\d+)\.(\d+)", version)
     return match is not None and SINCE <= (int(match[1]), int(match[2])) < BEFORE
+
+
+@cache
+def is_possible() -> bool:
+    """Whether kernels are kept as machine code (numba_free.py); else in Numba's own cache.
+
+    Only on Linux with x86-64, with a tested version of Numba whose settings are in the environment.
+    """
+    if sys.platform != "linux" or os.uname().machine != "x86_64" or os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        return False
+    return not os.path.exists(".numba_config.yaml") and is_tested(numba_version())
 
 
 @cache

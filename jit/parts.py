@@ -116,10 +116,3 @@ class PartCompiler(CompilerBase):
         finally:
             if collecting:
                 gc.enable()
-
-
-def part(dispatcher, kernel_of):
-    """Redirects calls from Python, for which a helper has no machine code, to the kernel that `kernel_of` returns."""
-    dispatcher._insert = lambda *args, **kws: None
-    dispatcher._compile_for_args = lambda *args, **kws: kernel_of()  # Numba calls the returned kernel
-    return dispatcher

@@ -63,7 +63,7 @@ def _read(path: str) -> tuple[str, list[str], float]:
     with open(path, "rb") as file:
         data, status = file.read(), os.fstat(file.fileno())
     folder = os.path.dirname(path)
-    imports = [found for words in _IMPORT.findall(data) for found in _imported(folder, *words)]
+    imports = [source for words in _IMPORT.findall(data) for source in _imported(folder, *words)]
     # of the entry in the folder too, where the system knows it: an installer may keep the time of the contents
     return hashlib.sha256(data).hexdigest(), imports, status.st_mtime if os.name == "nt" else status.st_ctime
 

@@ -1,4 +1,4 @@
-"""Compiled kernels in a wheel: for classes of processors, made while it is built, loaded where no Numba is (direct.py).
+"""Compiled kernels in a wheel: for classes of processors, made while it is built, loaded by numba_free.py.
 
 python -m h264lite.jit.wheel_kernels [CLASS,...] compiles them into the package that this module belongs to, for these classes
 or each that this processor has. They lie in compiled/CLASS beside the sources and serve the same sources, Python and version
@@ -34,12 +34,6 @@ def processor() -> tuple[str, str, str]:
 def has(name: str, features: str) -> bool:
     """Whether a processor has a class; features: its own, as LLVM lists them."""
     return set(CLASSES[name].split(",")) <= set(features.split(","))
-
-
-def chosen_class() -> tuple[str, str] | None:
-    """(name, features) of the class that NUMBA_CPU_NAME and NUMBA_CPU_FEATURES tell Numba to compile for; None: another."""
-    name, features = (os.environ.get(variable, "") for variable in VARIABLES)
-    return (name, features) if name in CLASSES and features == CLASSES[name] else None
 
 
 def class_folder(sources: Path, features: str) -> tuple[Path, tuple[str, str]] | None:

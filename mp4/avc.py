@@ -139,7 +139,7 @@ def without_parameter_sets(access_unit: bytes) -> bytes:
 
 def _units(stream: bytes) -> Iterator[memoryview]:
     """B.1: the NAL units of a whole byte stream, as `standard.bits.split_byte_stream` has them, several times as fast."""
-    view, starts = memoryview(stream), [found.start() for found in _START_CODE.finditer(stream)]
+    view, starts = memoryview(stream), [match.start() for match in _START_CODE.finditer(stream)]
     if not starts or any(stream[: starts[0]]):
         raise ValueError("no start code: this is not an H.264 byte stream (Annex B)")
     for begin, end in zip(starts, [*starts[1:], len(stream)]):
@@ -148,4 +148,3 @@ def _units(stream: bytes) -> Iterator[memoryview]:
             end -= 1
         if end > begin:
             yield view[begin:end]
-

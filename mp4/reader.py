@@ -62,8 +62,8 @@ class Mp4Reader:
             raise BitstreamError("box mdhd has timescale 0")
         table = media.only("minf").only("stbl")
         self._table = TableReader(table)
-        found: dict[bytes, bytes] = {}  # equal parameter sets are one object
-        self._entries = [_Entry(box, found) for box in _sample_entries(table)]
+        distinct_sets: dict[bytes, bytes] = {}  # equal parameter sets are one object
+        self._entries = [_Entry(box, distinct_sets) for box in _sample_entries(table)]
         if not self._entries:
             raise BitstreamError("box stsd has no entry")
 
@@ -120,13 +120,17 @@ class Mp4Reader:
         for number, sample in enumerate(self._found()):
             total += max(sample.size, _LEAST)
             if total > most:
-                raise BitstreamError(f"sample {number}: samples share their bytes more than {_MOST_SHARING} times, or are"
-                                     " more than the file has room for")
+                raise BitstreamError(
+                    f"sample {number}: samples share their bytes more than {_MOST_SHARING} times, or are"
+                    " more than the file has room for"
+                )
             if not 0 <= sample.entry < len(self._entries):
                 raise BitstreamError(f"sample {number} has entry {sample.entry + 1} of {len(self._entries)}")
             if sample.position < 0 or sample.position + sample.size > self._size or sample.size > _LARGEST_SAMPLE:
-                raise BitstreamError(f"sample {number}, {sample.size} bytes at byte {sample.position}, is not in the file"
-                                     f" of {self._size} bytes")
+                raise BitstreamError(
+                    f"sample {number}, {sample.size} bytes at byte {sample.position}, is not in the file"
+                    f" of {self._size} bytes"
+                )
             yield sample
 
     def _found(self) -> Iterator[FoundSample]:
@@ -153,8 +157,10 @@ class Mp4Reader:
             changed = entry.parameter_sets is not sets
             total += len(data) + _LEAST * data.count(b"\0\0\1") + changed * len(entry.parameter_sets)
             if total > _MOST_SHARING * self._size:
-                raise BitstreamError(f"sample {number}: the byte stream is more than {_MOST_SHARING} times as large as the"
-                                     " file, or of more NAL units than it has room for")  # fmt: skip
+                raise BitstreamError(
+                    f"sample {number}: the byte stream is more than {_MOST_SHARING} times as large as the"
+                    " file, or of more NAL units than it has room for"
+                )
             yield entry.parameter_sets + data if changed else data
             # Those in a sample may replace those of the entry.
             sets = b"" if several and _PARAMETER_SET.search(data) else entry.parameter_sets
@@ -163,7 +169,7 @@ class Mp4Reader:
 class _Entry:
     """5.4.2.1 of 14496-15: a sample entry: kind, length_size, parameter_sets in Annex B."""
 
-    def __init__(self, box: Contents, found: dict[bytes, bytes]) -> None:
+    def __init__(self, box: Contents, distinct_sets: dict[bytes, bytes]) -> None:
         self.kind = box.name
         if box.name == "encv":
             raise BitstreamError("the video is encrypted")
@@ -178,7 +184,7 @@ class _Entry:
             for _ in range(record.read("B")[0] & mask):
                 units.append(b"\0\0\0\1" + record.take(record.read("H")[0]))
         sets = b"".join(units)
-        self.parameter_sets = found.setdefault(sets, sets)
+        self.parameter_sets = distinct_sets.setdefault(sets, sets)
 
 
 def _video_track(movie: Contents) -> Contents:
@@ -207,8 +213,8 @@ def _sample_entries(table: Contents) -> Iterator[Contents]:
 def _defaults(movie: Contents, track_id: int) -> Defaults:
     extends = movie.first("mvex")
     for box in extends.boxes("trex") if extends is not None else ():
-        _, found, *values = box.read("IIIIII")
-        if found == track_id:
+        _, box_track_id, *values = box.read("IIIIII")
+        if box_track_id == track_id:
             return Defaults(*values)
     return Defaults()
 

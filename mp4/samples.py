@@ -85,8 +85,14 @@ class SampleTable:
 def empty_table(sample_entry: bytes) -> bytes:
     """8.5.1: stbl of a file whose samples are in fragments."""
     none = struct.pack(">I", 0)
-    return box(b"stbl", _descriptions(sample_entry), full_box(b"stts", 0, 0, none), full_box(b"stsc", 0, 0, none),
-               full_box(b"stsz", 0, 0, none, none), full_box(b"stco", 0, 0, none))  # fmt: skip
+    return box(
+        b"stbl",
+        _descriptions(sample_entry),
+        full_box(b"stts", 0, 0, none),
+        full_box(b"stsc", 0, 0, none),
+        full_box(b"stsz", 0, 0, none, none),
+        full_box(b"stco", 0, 0, none),
+    )
 
 
 def _descriptions(sample_entry: bytes) -> bytes:

@@ -49,8 +49,10 @@ def listing() -> str:
     variants = {"000": {**fsbm.FSBM, **fsbm.STEP}, "003": memory.MEMORY}
     for name, title in PAPERS.items():
         lines.append(f"{name}  {title}")
-        lines += [f"       {key:18s} {v.title}{f' (table {v.figure})' if v.figure else ''}"
-                  for key, v in variants.get(name, {}).items()]  # type: ignore[attr-defined]
+        lines += [
+            f"       {key:18s} {v.title}{f' (table {v.figure})' if v.figure else ''}"
+            for key, v in variants.get(name, {}).items()
+        ]  # type: ignore[attr-defined]
         lines += [f"       {key:18s} {how}" for key, how in streams.SCENARIOS.items() if name == "001"]
     lines.append("       search, refinement, deblocking, CPU vectors, modules")
     return "\n".join(lines)

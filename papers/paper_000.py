@@ -26,8 +26,11 @@ class Measured:
         height, width = clip.shape
         blocks = list(range(-(-width // 32) * -(-height // 32)))
         reach, across = setting.reach, -(-width // 32)
-        inner = [b for b in blocks if reach <= b % across * 32 <= width - 31 - reach and
-                 reach <= b // across * 32 <= height - 31 - reach]
+        inner = [
+            b
+            for b in blocks
+            if reach <= b % across * 32 <= width - 31 - reach and reach <= b // across * 32 <= height - 31 - reach
+        ]
         self.blocks, self.strata = blocks, [inner, [b for b in blocks if b not in set(inner)]]
         self._plain("cpu", 0)
         self._plain("cpu-step", 3)
@@ -70,8 +73,12 @@ class Measured:
             return np.concatenate(list(parts), 1)
 
     def _variant(self, name: str, variant: fsbm.Variant) -> None:
-        ladder = fsbm.Ladder(self.setting.gpu, variant, self.clip.frames,  # type: ignore[arg-type]
-                             64 if variant.grid else self.setting.reach)
+        ladder = fsbm.Ladder(
+            self.setting.gpu,
+            variant,
+            self.clip.frames,  # type: ignore[arg-type]
+            64 if variant.grid else self.setting.reach,
+        )
         seen: dict[int, np.ndarray] = {}
 
         def run(blocks: list[int]) -> None:
@@ -210,8 +217,18 @@ def _table_v(ms: list[Measured]) -> Table:
         rows += [[f"video {k + 1} {short}", *triple, *([None] * 6)] for k, triple in enumerate(published.TABLE_V[name])]
         for m in ms:
             loss, gain = _loss(m, name, base), m.speed_up(name, base)
-            rows.append([f"{_label(m)} {short}", None, None, None, m.cell(base, 1), m.cell(name, 1), loss, gain,
-                         gain / loss if gain and loss else None, _own(m, name, "gpu" if short == "FSBM" else "step 13")])
+            rows.append(
+                [
+                    f"{_label(m)} {short}",
+                    None,
+                    None,
+                    None,
+                    m.cell(base, 1),
+                    m.cell(name, 1),
+                    loss,
+                    gain,
+                    gain / loss if gain and loss else None,
+                    _own(m, name, "gpu" if short == "FSBM" else "step 13"),
+                ]
+            )
     return Table("000-V", "Table V: final results", columns, rows)
-
-

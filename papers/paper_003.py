@@ -78,7 +78,7 @@ def run(setting: Setting) -> list[Table]:
 
 def _speed_table(
     number: str, title: str, printed: dict, names: tuple[str, str], measured: list[Measured], order: list
-) -> Table:  # fmt: skip
+) -> Table:
     columns, rows = ["size"], []
     for name in names:
         columns += [f"{PRINT}{name}, speed-up", f"{PRINT}{name}, dB"]
@@ -109,8 +109,13 @@ def _pinned_table(measured: list[Measured], order: list) -> Table:
         for name in ("shared", "pinned"):
             row += [m.ms.get(name), m.speed_up(name)]
         rows.append([*row, m.ms["pinned"] / m.product_ms if m.ms else None])
-    return Table("003-3", "Table 3: pageable memory versus pinned memory", columns, rows,
-                 [c for c in columns if c.endswith("speed-up")])
+    return Table(
+        "003-3",
+        "Table 3: pageable memory versus pinned memory",
+        columns,
+        rows,
+        [c for c in columns if c.endswith("speed-up")],
+    )
 
 
 def crossing(m: Measured) -> np.ndarray:
@@ -127,12 +132,24 @@ def _explanation(setting: Setting, measured: list[Measured], order: list) -> Tab
     printed = [published.TABLE_2["texture"][k][1] if k is not None else None for k in order]
     rows: list[list] = [["in print: texture beside global", *printed]]
     if setting.gpu:
-        rows.append(["texture for global memory, the same candidates", *(
-            m.psnr(m.vectors["texture"]) - m.psnr(m.vectors["shared-repeat"]) for m in measured)])
-        rows.append(["vectors that differ then", *(
-            int((m.vectors["texture"] != m.vectors["shared-repeat"]).any(1).sum()) for m in measured)])
-    rows.append(["candidates outside the picture, which clamping gives", *(
-        m.psnr(m.vectors["cpu, edges repeated"]) - base for m, base in zip(measured, inside))])
+        rows.append(
+            [
+                "texture for global memory, the same candidates",
+                *(m.psnr(m.vectors["texture"]) - m.psnr(m.vectors["shared-repeat"]) for m in measured),
+            ]
+        )
+        rows.append(
+            [
+                "vectors that differ then",
+                *(int((m.vectors["texture"] != m.vectors["shared-repeat"]).any(1).sum()) for m in measured),
+            ]
+        )
+    rows.append(
+        [
+            "candidates outside the picture, which clamping gives",
+            *(m.psnr(m.vectors["cpu, edges repeated"]) - base for m, base in zip(measured, inside)),
+        ]
+    )
     quarters, strips, columns_of_16, zero, border = [], [], [], [], []
     for m, base in zip(measured, inside):
         unsearched = m.vectors["cpu"].copy()
@@ -142,9 +159,11 @@ def _explanation(setting: Setting, measured: list[Measured], order: list) -> Tab
         columns_of_16.append(m.psnr(m.plain(1, 16, True), 1, 16) - base)
         quarters.append(m.psnr(m.plain(4, 4, True), 4, 4) - base)
         zero.append(base - m.psnr(np.zeros_like(unsearched)))
-    rows += [["and the other leaves macroblocks at the border unsearched", *border],
-             ["a vector for each CUDA block of the printed grid [W/16, (H+3)/4]: 16x4 samples", *strips],
-             ["a vector for each thread's column: 1x16 samples", *columns_of_16],
-             ["a vector for each 4x4 samples", *quarters],
-             ["a search at all, beside none (vectors of zero)", *zero]]  # fmt: skip
+    rows += [
+        ["and the other leaves macroblocks at the border unsearched", *border],
+        ["a vector for each CUDA block of the printed grid [W/16, (H+3)/4]: 16x4 samples", *strips],
+        ["a vector for each thread's column: 1x16 samples", *columns_of_16],
+        ["a vector for each 4x4 samples", *quarters],
+        ["a search at all, beside none (vectors of zero)", *zero],
+    ]
     return Table("003-why", "Where the 8 dB come from", columns, rows)

@@ -1,5 +1,6 @@
 """Paper 004: the inter loop's choices one beside the other, and the time of each module on CPU and GPU."""
 
+# ruff: noqa: B023  a lambda is called in the round of the loop that makes it
 import statistics
 from functools import partial
 from typing import Any
@@ -77,15 +78,28 @@ def _searches(setting: Setting, clips: list[Clip]) -> Table:
             work = Work(gpu, clip, reach)
             times, found = {}, []
             for name in loop.SEARCHES:
-                times[name] = gpu_time(gpu, lambda s, n=name: loop.search(  # type: ignore[misc]
-                    n, work.source, work.luma[0], work.pad, reach, work.cost, work.mv, s), setting.repeats)  # noqa: B023
+                times[name] = gpu_time(
+                    gpu,
+                    lambda s, n=name: loop.search(  # type: ignore[misc]
+                        n, work.source, work.luma[0], work.pad, reach, work.cost, work.mv, s
+                    ),
+                    setting.repeats,
+                )
                 found.append((work.cost.get(), work.mv.get()))
             own = gpu_time(gpu, work.product, setting.repeats)
             found.append((sads(work.cost.get(), work.mv.get()), work.mv.get()))
             assert all(np.array_equal(a, b) for other in found[:-1] for a, b in zip(other, found[-1]))
             best = min(times["whole"], times["tiles"])
-            rows.append([f"{_size(clip)}, +-{reach}", *times.values(), times["anew"] / times["whole"],
-                         times["tiles"] / times["whole"], own, best / own])
+            rows.append(
+                [
+                    f"{_size(clip)}, +-{reach}",
+                    *times.values(),
+                    times["anew"] / times["whole"],
+                    times["tiles"] / times["whole"],
+                    own,
+                    best / own,
+                ]
+            )
             work.close()
     return Table("004-search", "Full search: SAD reuse, and what of the window is cached", columns, rows, columns[1:4])
 
@@ -102,8 +116,15 @@ def _refinement(setting: Setting, clips: list[Clip]) -> Table:
         work.product()
         times = []
         for own in (streams, ()):
-            times.append(gpu_time(gpu, lambda s, own=own: loop.refine(  # type: ignore[misc]
-                work.source, work.luma, work.pad, work.mv, work.cost, work.refined, own, s), setting.repeats))  # noqa: B023
+            times.append(
+                gpu_time(
+                    gpu,
+                    lambda s, own=own: loop.refine(  # type: ignore[misc]
+                        work.source, work.luma, work.pad, work.mv, work.cost, work.refined, own, s
+                    ),
+                    setting.repeats,
+                )
+            )
         work.product()
         vectors = work.mv.get()
 
@@ -180,8 +201,17 @@ def modules(clip: Clip, reach: int, references: int, gpu: bool) -> dict[str, flo
     from h264lite.scheduler.trace import GPU, Trace
 
     height, width = clip.shape
-    config = Config.from_options(width=width, height=height, fps=30, qp=27, merange=reach, ref=references, profile="baseline",
-                                 device="cuda" if gpu else "cpu", **({} if gpu else {"threads": 1}))
+    config = Config.from_options(
+        width=width,
+        height=height,
+        fps=30,
+        qp=27,
+        merange=reach,
+        ref=references,
+        profile="baseline",
+        device="cuda" if gpu else "cpu",
+        **({} if gpu else {"threads": 1}),
+    )
     trace = Trace() if gpu else None
     pipeline = Pipeline(config, trace=trace)
     chroma = np.full(((height + 1) // 2, (width + 1) // 2), 128, np.uint8)
@@ -213,4 +243,3 @@ def _modules(setting: Setting, clips: list[Clip]) -> Table:
     rows: list[list] = [[name, *(case.get(name) for case in cells)] for name in MODULES]
     rows.append(["all but entropy", *(sum(case.get(name, 0.0) for name in MODULES[:-1]) for case in cells)])
     return Table("004-modules", "Time of each module", columns, rows)
-

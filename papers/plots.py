@@ -22,8 +22,9 @@ def draw(setting: Setting, tables: list[Table], folder: Path) -> list[Path]:
         shown = [table for table in tables if table.bars and table.name.startswith(paper)]
         spans = list(setting.timelines.items()) if paper == "001" else []
         heights = [0.6 + 0.14 * len(t.rows) * (len(t.bars) + 1) for t in shown] + [0.9] * len(spans)
-        figure, grid = pyplot.subplots(len(heights), 1, figsize=(7, sum(heights) + 0.4 * len(heights)), squeeze=False,
-                                       height_ratios=heights)
+        figure, grid = pyplot.subplots(
+            len(heights), 1, figsize=(7, sum(heights) + 0.4 * len(heights)), squeeze=False, height_ratios=heights
+        )
         for axes, table in zip(grid[:, 0], shown):
             _bars(axes, table)
         for axes, (title, timeline) in zip(grid[len(shown) :, 0], spans):
@@ -47,8 +48,16 @@ def _bars(axes: Any, table: Table) -> None:
         most = max(most, *values)
         printed = head.startswith(PRINT)
         name = ("in print: " if printed else "measured: ") + head.removeprefix(PRINT)
-        axes.barh([n + k * height for n in range(len(labels))], values, height, label=name, hatch="////" if printed else None,
-                  fill=not printed, edgecolor=f"C{k}" if printed else None, linewidth=0.5)
+        axes.barh(
+            [n + k * height for n in range(len(labels))],
+            values,
+            height,
+            label=name,
+            hatch="////" if printed else None,
+            fill=not printed,
+            edgecolor=f"C{k}" if printed else None,
+            linewidth=0.5,
+        )
     axes.set_yticks([n + 0.4 - height / 2 for n in range(len(labels))], labels, fontsize=6)
     axes.invert_yaxis()
     if most:

@@ -41,7 +41,7 @@ class Table:
     def markdown(self) -> str:
         """Published figures in italics."""
         printed = [head.startswith(PRINT) for head in self.columns]
-        heads = [f"*{head[len(PRINT):]}*" if p else head for head, p in zip(self.columns, printed)]
+        heads = [f"*{head[len(PRINT) :]}*" if p else head for head, p in zip(self.columns, printed)]
         lines = [f"### {self.title}", "", "| " + " | ".join(heads) + " |", "|---" + "|--:" * (len(heads) - 1) + "|"]
         for row in self.rows:
             cells = [cell(c) for c in row]

@@ -79,7 +79,8 @@ def motion(mv: np.ndarray, ref_idx: np.ndarray) -> dict[str, np.ndarray]:
     return {
         "detail": detail[:, 0] | detail[:, 1] << 2,
         "ref": ref_idx[has_vectors],
-        "vector": vectors.view(np.int16), "area": area,
+        "vector": vectors.view(np.int16),
+        "area": area,
     }
 
 

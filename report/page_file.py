@@ -82,8 +82,10 @@ class PageFile:
     def finish(self, meta: dict[str, Any]) -> None:
         """Write what the page says about its data, and its script."""
         meta = {**meta, "folder": self._folder.name if self._folder is not None and self.outside else ""}
-        self._write(f'<script type="application/json" id="meta">{as_json(meta)}</script>\n'.encode(),
-                    f"<script>{self._script}</script>\n</body>\n</html>\n".encode())  # fmt: skip
+        self._write(
+            f'<script type="application/json" id="meta">{as_json(meta)}</script>\n'.encode(),
+            f"<script>{self._script}</script>\n</body>\n</html>\n".encode(),
+        )
         self._file.close()
         self._place.finish()
         self._written = []

@@ -8,27 +8,28 @@ from ..standard.syntax import Pps, SliceHeader, Sps
 LONGEST_LIST = 64  # numbers of a list that are shown
 # Elements of Sps and Pps that are absent from the stream unless another element announces them.
 _ANNOUNCED = {
-    "vui": ("vui_parameters_present_flag",), "nal_hrd": ("nal_hrd_parameters_present_flag",),
+    "vui": ("vui_parameters_present_flag",),
+    "nal_hrd": ("nal_hrd_parameters_present_flag",),
     "scaling": ("seq_scaling_matrix_present_flag", "pic_scaling_matrix_present_flag"),
     "vcl_hrd": ("vcl_hrd_parameters_present_flag",),
-}  # fmt: skip
+}
 
 
 def elements(structure: Any, prefix: str = "") -> list[list[str]]:
     """[name, value] of each element of a syntax structure, those of inner structures with a dot."""
     rows: list[list[str]] = []
-    for found in fields(structure):
-        value = getattr(structure, found.name)
-        names = _ANNOUNCED.get(found.name, ())
+    for field in fields(structure):
+        value = getattr(structure, field.name)
+        names = _ANNOUNCED.get(field.name, ())
         if names and not any(getattr(structure, name, 0) for name in names):
             continue
         if is_dataclass(value):
-            rows += elements(value, f"{prefix}{found.name}.")
+            rows += elements(value, f"{prefix}{field.name}.")
         elif isinstance(value, (list, tuple)):
             if value and not is_dataclass(value[0]):
-                rows.append([prefix + found.name, _list_text(value)])
+                rows.append([prefix + field.name, _list_text(value)])
         elif value is not None:
-            rows.append([prefix + found.name, str(value)])
+            rows.append([prefix + field.name, str(value)])
     return rows
 
 

@@ -47,5 +47,11 @@ def write_report(out: str, streams: list[Input], options: Options | None = None,
     finally:
         page.close()
     folder = str(page.folder) if page.folder is not None else ""
-    return Made(page.size, page.outside, folder, [len(r.frames) for r in reports], [r.error for r in reports],
-                [r.cut for r in reports])  # fmt: skip
+    return Made(
+        page.size,
+        page.outside,
+        folder,
+        [len(r.frames) for r in reports],
+        [r.error for r in reports],
+        [r.cut for r in reports],
+    )

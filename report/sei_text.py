@@ -40,8 +40,8 @@ class SeiMessages:
         """A row for each type: its name, the number of messages, and their distinct contents."""
         rows = []
         for kind, count in sorted(self._by_type.items()):
-            texts = [text for found, text in self._count if found == kind]
-            more = count - sum(n for (found, _), n in self._count.items() if found == kind)
+            texts = [text for message_kind, text in self._count if message_kind == kind]
+            more = count - sum(n for (message_kind, _), n in self._count.items() if message_kind == kind)
             text = "\n".join(texts) + (f"\n... and {more} messages with other contents" if more else "")
             rows.append({"name": NAMES.get(kind, f"payload type {kind}"), "count": count, "text": text})
         return rows

@@ -52,9 +52,17 @@ class SideVideo:
     def __init__(self, page: PageFile, prefix: str, width: int, height: int, qp: int) -> None:
         self._groups, self._prefix, self._qp = PictureGroups(page, prefix), prefix, qp
         self._encoder = Encoder(
-            width, height, Fraction(25), profile="baseline", preset="ultrafast", qp=qp, keyint=GOP, threads=1, device="cpu",
+            width,
+            height,
+            Fraction(25),
+            profile="baseline",
+            preset="ultrafast",
+            qp=qp,
+            keyint=GOP,
+            threads=1,
+            device="cpu",
             scenecut=0,
-        )  # fmt: skip
+        )
         self._codec = ""
 
     def encode(self, planes: Planes) -> list[Packet]:

@@ -147,8 +147,8 @@ class StreamReport:
         blob, row = packed.result()
         self._page.add(f"{self._key}f{len(self.frames)}", blob)
         self.frames.append(row)
-        for video, found in packets.items():
-            video.take(found.result())
+        for video, packet in packets.items():
+            video.take(packet.result())
 
     def _pictures_of(self, frame: AnalysedFrame, source: Planes | None) -> list[tuple[SideVideo, Planes]]:
         """The further pictures of a frame, and the videos that they belong to."""

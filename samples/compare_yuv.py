@@ -1,6 +1,6 @@
 """Where two raw I420 files first differ: frame, plane, sample and macroblock.
 
-    python samples/compare_yuv.py rec.yuv decoded.yuv --size 352x288
+python samples/compare_yuv.py rec.yuv decoded.yuv --size 352x288
 """
 
 import argparse
@@ -20,12 +20,17 @@ def first_difference(a: np.ndarray, b: np.ndarray, width: int, height: int) -> s
         if np.array_equal(one, two):
             continue
         at, frame = int(np.flatnonzero(one != two)[0]), start // size
-        for plane, columns, rows, unit in (("luma", width, height, 16), ("Cb", chroma_width, chroma_height, 8),
-                                           ("Cr", chroma_width, chroma_height, 8)):
+        for plane, columns, rows, unit in (
+            ("luma", width, height, 16),
+            ("Cb", chroma_width, chroma_height, 8),
+            ("Cr", chroma_width, chroma_height, 8),
+        ):
             if at < columns * rows:
                 y, x = divmod(at, columns)
-                return (f"frame {frame}, {plane}, sample x {x} y {y}, macroblock x {x // unit} y {y // unit}: "
-                        f"{one[np.flatnonzero(one != two)[0]]} and {two[np.flatnonzero(one != two)[0]]}")
+                return (
+                    f"frame {frame}, {plane}, sample x {x} y {y}, macroblock x {x // unit} y {y // unit}: "
+                    f"{one[np.flatnonzero(one != two)[0]]} and {two[np.flatnonzero(one != two)[0]]}"
+                )
             at -= columns * rows
     if len(a) != len(b):
         return f"equal for {common / size:g} frames, then one ends: {len(a) / size:g} and {len(b) / size:g} frames"

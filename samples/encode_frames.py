@@ -1,6 +1,6 @@
 """Frames in, packets out: the streaming API, with memory that does not grow.
 
-    python samples/encode_frames.py out/api.264
+python samples/encode_frames.py out/api.264
 """
 
 import sys

@@ -45,8 +45,9 @@ class Scene:
         self.width, self.height = width, height
         self.margin = 64  # samples that the camera may move
         tall, wide = height + 2 * self.margin + 2, width + 2 * self.margin + 2
-        ground = sum(noise(self.rng, tall, wide, cell) * strength for cell, strength in
-                     ((96, 40), (24, 26), (8, 18), (3, 12), (1, 5)))
+        ground = sum(
+            noise(self.rng, tall, wide, cell) * strength for cell, strength in ((96, 40), (24, 26), (8, 18), (3, 12), (1, 5))
+        )
         stripes = 18 * np.sign(np.sin(np.arange(wide) / 5.3))[None, :] * (noise(self.rng, tall, wide, 80) > 0.25)
         self.ground = (np.float32(118) + ground + stripes).astype(np.float32)
         self.ground_u = (128 + 22 * noise(self.rng, tall, wide, 70)).astype(np.float32)
@@ -69,8 +70,9 @@ class Scene:
         """Picture `number`; pictures must be asked for in order, because the grain is drawn on the way."""
         pan_x = self.margin + 40 * np.sin(number / 31) + 2 * np.sin(number / 3.1)  # a slow pan of an unsteady hand
         pan_y = self.margin + 25 * np.sin(number / 43 + 1) + 1.5 * np.sin(number / 2.3)
-        y, u, v = (shifted(plane, pan_y, pan_x, self.height, self.width)
-                   for plane in (self.ground, self.ground_u, self.ground_v))
+        y, u, v = (
+            shifted(plane, pan_y, pan_x, self.height, self.width) for plane in (self.ground, self.ground_u, self.ground_v)
+        )
         for thing in self.things:
             self._draw(thing, number, y, u, v)
         y = y * np.float32(1 + 0.04 * np.sin(number / 17))
@@ -84,8 +86,10 @@ class Scene:
         left = (float(thing["x"]) + number * float(thing["dx"]) + size) % span_x - size
         top = (float(thing["y"]) + number * float(thing["dy"]) + size) % span_y - size
         x0, y0 = int(np.floor(left)), int(np.floor(top))
-        window = (slice(min(max(0, y0), self.height), min(max(0, y0 + size), self.height)),
-                  slice(min(max(0, x0), self.width), min(max(0, x0 + size), self.width)))
+        window = (
+            slice(min(max(0, y0), self.height), min(max(0, y0 + size), self.height)),
+            slice(min(max(0, x0), self.width), min(max(0, x0 + size), self.width)),
+        )
         inner = (slice(window[0].start - y0, window[0].stop - y0), slice(window[1].start - x0, window[1].stop - x0))
         mask = shape[inner]
         for plane, value in zip(planes, (texture[inner], float(thing["u"]), float(thing["v"]))):

@@ -1,6 +1,6 @@
 """Packets into an MP4 in memory: what a server sends.
 
-    python samples/mux_mp4.py out/api.mp4
+python samples/mux_mp4.py out/api.mp4
 """
 
 import sys

@@ -1,6 +1,6 @@
 """A clip in memory at several quantisers: one call each way, and what it costs and gives.
 
-    python samples/rate_and_quality.py
+python samples/rate_and_quality.py
 """
 
 import sys

@@ -29,11 +29,18 @@ def main() -> None:
 
     given.folder.mkdir(parents=True, exist_ok=True)
     rows = [{"id": k, "folder": str(given.folder.resolve())} for k in range(given.clips)]
-    encoded = ray.data.from_items(rows).map(make_clip).map_batches(
-        h264lite.ray.Encode,
-        fn_constructor_kwargs={"target": "path", "fps": 24, "crf": 23, "on_error": "null"},
-        concurrency=given.workers, num_cpus=1, num_gpus=given.gpus, batch_size=4,
-    )  # fmt: skip
+    encoded = (
+        ray.data.from_items(rows)
+        .map(make_clip)
+        .map_batches(
+            h264lite.ray.Encode,
+            fn_constructor_kwargs={"target": "path", "fps": 24, "crf": 23, "on_error": "null"},
+            concurrency=given.workers,
+            num_cpus=1,
+            num_gpus=given.gpus,
+            batch_size=4,
+        )
+    )
     for row in encoded.iter_rows():
         print(row["video"] or row["video_error"])
 

@@ -330,14 +330,14 @@ CONSTANTS = {
     "n_ref": "references of the frame, 0 in I slices",
     "n_ref1": "references of list 1, 0 in I and P slices; None in streams without B frames: kernels are compiled without",
     "ref_slots": "int32[n_ref + n_ref1]: slot of each entry of both lists; this and the next five are parts of frame_params "
-                 "(cpu_simd/layout.py)",
+    "(cpu_simd/layout.py)",
     "searched_slots": "int32[n_ref + n_ref1]: slot of its luma as the search sees it, weighted or not",
     "bi_weights": "int32[n_ref * n_ref1]: implicit weights of list 1 (FrameSpec.implicit_weights)",
     "weights": "int32[MOST_WEIGHTED * N_WEIGHTS]: weights of the first entries of RefPicList0",
     "reference_weights": "int32[N_WEIGHTS]: those of the searched entry",
     "previous_distances": "int32[MOST_LISTED]: frames in display order from each entry of the last frame's RefPicList0 to it",
     "distance": "int32[1]: frames in display order from the searched reference to the frame in the loop, negative from a "
-                "later one",
+    "later one",
     "duplicates": "entries of RefPicList0 after the first that are its first frame again, with other weights",
     "input_y": "uint8: input of a GPU in display size, of any pitch",
     "input_u": "see input_y: Cb",

@@ -1,11 +1,14 @@
-"""Bundles: names of the stage table that mean several arrays and numbers, which a kernel takes as one tuple.
+"""Arguments of stages; bundles: names of the stage table that mean several of them, which a kernel takes as one tuple.
 
 Reads, writes, halos and copies are those of the members.
 """
 
 from collections import namedtuple
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from operator import itemgetter
+from typing import Any, TypeVar
+
+import numpy as np
 
 from ..cpu_simd.bundles import (
     Candidates,
@@ -34,8 +37,13 @@ from ..cpu_simd.bundles import (
     SliceOrder,
     StrengthData,
 )
-from .arguments import State
+from ..cuda_src.runtime.array import DeviceArray
 
+AnyArray = np.ndarray | DeviceArray
+A = TypeVar("A", np.ndarray, DeviceArray)  # the arrays of one memory, the host's or a GPU's
+State = dict[str, Any]  # arguments of stages by name: arrays of one memory, numbers, tuples of numbers, None
+GroupKey = tuple[Hashable, ...]
+MakeGroup = tuple[GroupKey, Callable[[], State]]  # what the arrays of a group of arguments depend on; makes the group
 Getter = Callable[[State], object]
 
 # A row: a name of the stage table, and what it means

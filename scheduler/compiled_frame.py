@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..jit.address_calls import MOST_WORDS, address_of, calls_of, run_calls, words_of
-from .arguments import GroupKey, MakeGroup, State
+from .bundles import GroupKey, MakeGroup, State
 from .stages import Stage
 from .threads.parallel_steps import CompiledSteps
 from .trace import HOST, Trace

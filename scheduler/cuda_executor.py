@@ -15,7 +15,7 @@ from ..cuda_src.runtime.array import Event
 from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ..cuda_src.runtime.idle import keep
 from ..cuda_src.runtime.recording import HostBuffers, Recording
-from .arguments import State
+from .bundles import State
 from .executor import Step
 from .frames.device_frame import DeviceFrame
 from .frames.stream_schedule import FrameWaits
@@ -78,9 +78,7 @@ class CudaExecutor(GpuMemory):
         }  # fmt: skip
         with gpu:
             first = gpu.stream()
-            self.streams = {
-                name: first if self.serial else gpu.stream() for name in (*mains, SIDE, H2D, D2H)
-            }
+            self.streams = {name: first if self.serial else gpu.stream() for name in (*mains, SIDE, H2D, D2H)}
             self._ended = {
                 (track, name): gpu.event()
                 for name in sorted(WAITED_FOR)
@@ -159,9 +157,7 @@ class CudaExecutor(GpuMemory):
         """The name of a stage's stream in this frame."""
         return self._main if stage.stream == MAIN else stage.stream
 
-    def import_device_frame(
-        self, number: int, source: DeviceFrame, pairs: Pairs, state: State, later: Pairs = ()
-    ) -> None:
+    def import_device_frame(self, number: int, source: DeviceFrame, pairs: Pairs, state: State, later: Pairs = ()) -> None:
         """As `upload_frame`, for a frame that is already on the GPU.
 
         pairs: (host array, GPU array) to copy; later: see upload_frame.

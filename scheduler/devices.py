@@ -38,10 +38,9 @@ __all__ = [
     "pause",
     "turn",
     "why_no_cuda",
-]  # fmt: skip
+]
 
 OneDevice: TypeAlias = "Executor | CudaExecutor"
-
 
 
 def why_no_cuda() -> str | None:

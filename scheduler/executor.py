@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..jit.compiling import clock
-from .arguments import State
+from .bundles import State
 from .check import compared, twin
 from .compiled_frame import ArgumentGroup as Arguments
 from .compiled_frame import CompiledFrame
@@ -185,8 +185,9 @@ class Executor:
     ) -> list[Part]:  # fmt: skip
         """The parts of a step as functions; see `parts`."""
         calls = {name: self._around(STAGES[name], state, STAGES[name].bind(state)) for name in names}
-        return [_part([(name, calls[name], span) for name, span in part], times, self._trace)
-                for part in self.parts(names, spans)]  # fmt: skip
+        return [
+            _part([(name, calls[name], span) for name, span in part], times, self._trace) for part in self.parts(names, spans)
+        ]
 
     @property
     def is_compared(self) -> bool:
@@ -228,9 +229,7 @@ def deferred_call(name: str, state: State) -> Callable[[], None]:
     return call if other is None else compared(other, stage, state, call)
 
 
-def _part(
-    chain: Sequence[tuple[str, Kernel, tuple[int, ...]]], times: list[tuple[str, float]], trace: Trace | None
-) -> Part:
+def _part(chain: Sequence[tuple[str, Kernel, tuple[int, ...]]], times: list[tuple[str, float]], trace: Trace | None) -> Part:
     """A part: bound stages, each on its span."""
 
     def run() -> None:

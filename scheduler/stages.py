@@ -23,8 +23,7 @@ from importlib import import_module
 
 from ..cuda_src.runtime.array import Stream
 from ..forks import cached_property
-from .arguments import State
-from .bundles import Getter, getters, members
+from .bundles import Getter, State, getters, members
 
 Kernel = Callable[..., None]  # with the arguments of a stage
 
@@ -33,9 +32,7 @@ Kernel = Callable[..., None]  # with the arguments of a stage
 ROWS, EVEN, SLICES, FRAME, TICKETS = "macroblock rows", "even rows", "slices", "whole frame", "rows by ticket"
 SLICE_TICKETS = "slices, rows by ticket"
 _OF_SLICES, _OF_ROWS = ("first_mb", "end_mb"), ("row0", "row1")
-_SPAN = {
-    SLICES: _OF_SLICES, SLICE_TICKETS: _OF_SLICES, FRAME: (), ROWS: _OF_ROWS, EVEN: _OF_ROWS, TICKETS: _OF_ROWS,
-}  # fmt: skip
+_SPAN = {SLICES: _OF_SLICES, SLICE_TICKETS: _OF_SLICES, FRAME: (), ROWS: _OF_ROWS, EVEN: _OF_ROWS, TICKETS: _OF_ROWS}
 MAIN, SIDE, H2D, D2H = "main", "side", "upload", "download"  # streams of a GPU
 CPU, CUDA = "cpu_simd", "cuda_src"
 SEARCHES = {"fsbm": "full_search", "step": "step_search"}  # stages by --me; of others pattern_search
@@ -310,9 +307,9 @@ TABLE = (
 
 STAGES = {stage.name: stage for stage in TABLE}
 MORE_KERNELS = {"entropy/entropy": ("entropy/cabac_bins", "entropy/cabac_states", "entropy/cabac")}  # by file of cuda_src
-_B_STAGES = frozenset({
-    "decide/bipredict", "decide/rd_candidates_b", "decide/mode_decision_b", "inter/explicit_motion", "inter/colocated",
-})  # fmt: skip
+_B_STAGES = frozenset(
+    {"decide/bipredict", "decide/rd_candidates_b", "decide/mode_decision_b", "inter/explicit_motion", "inter/colocated"}
+)
 # Files of kernels that only streams with B frames need
 _B_KERNELS = {
     CPU: _B_STAGES,
@@ -351,8 +348,15 @@ def load_launchers() -> None:
 
 
 def frame_steps(
-    n_ref: int, me: str = "fsbm", for_download: tuple[str, ...] = (), subme: int = 0, cabac: bool = False,
-    weighted: tuple[int, ...] = (), n_ref1: int = 0, is_reference: bool = True, b_stream: bool = False,
+    n_ref: int,
+    me: str = "fsbm",
+    for_download: tuple[str, ...] = (),
+    subme: int = 0,
+    cabac: bool = False,
+    weighted: tuple[int, ...] = (),
+    n_ref1: int = 0,
+    is_reference: bool = True,
+    b_stream: bool = False,
     qp_varies: bool = False,
 ) -> list[tuple[tuple[str, ...], int]]:
     """The steps of a frame, in order: (stages of a step, entry of both lists that they search or -1).

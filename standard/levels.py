@@ -160,8 +160,9 @@ def smallest_level(
     """Table A-1: the lowest level that holds all this (units as in limits_exceeded); ValueError where none does."""
     reasons: list[str] = []
     for level in LEVELS:
-        reasons = limits_exceeded(level, mb_width, mb_height, fps, ref_frames, max_mv_y, bitrate, nal_factor, cpb_size,
-                                  slices)  # fmt: skip
+        reasons = limits_exceeded(
+            level, mb_width, mb_height, fps, ref_frames, max_mv_y, bitrate, nal_factor, cpb_size, slices
+        )
         if not reasons:
             return level
     raise ValueError(f"no level of H.264 allows {'; '.join(reasons)}")

@@ -70,8 +70,13 @@ def draw_presets(
     figure.suptitle(title or None)
     for axes, (label, rows) in zip(figure.subplots(lines, columns, squeeze=False).flat, diagrams):
         _draw_curves(axes, rows)
-        axes.set(xscale="log", yscale="log", xlabel="speed, x264 with Baseline's tools and full search = 1",
-                 ylabel="bits at equal PSNR, %", title=label)  # fmt: skip
+        axes.set(
+            xscale="log",
+            yscale="log",
+            xlabel="speed, x264 with Baseline's tools and full search = 1",
+            ylabel="bits at equal PSNR, %",
+            title=label,
+        )
         axes.xaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("{x:g}")

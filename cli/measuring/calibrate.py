@@ -28,8 +28,8 @@ def calibrated(models: Models, device: str, encodes: Sequence[TimedEncode]) -> M
     Repeated until it holds: copies have no factor, and curves must not fall, which changes neighbours.
     """
     for _ in range(_ROUNDS):
-        gpu = {found.macroblocks: loop_factor(models, device, found) for found in encodes}
-        host = {found.macroblocks: found.host_time / host_seconds(models, device, found) for found in encodes}
+        gpu = {encode.macroblocks: loop_factor(models, device, encode) for encode in encodes}
+        host = {encode.macroblocks: encode.host_time / host_seconds(models, device, encode) for encode in encodes}
         if all(abs(value - 1) < NEAR for value in (*gpu.values(), *host.values())):
             break
         models = scaled(scaled(models, device, STAGES, gpu), device, HOST, host)

@@ -151,8 +151,14 @@ def settings(device: str, width: int, height: int, threads: int, **options: Any)
 
 
 def watch(
-    device: str, frames: Sequence[Planes], threads: int, seconds: float, most: int = MOST_FRAMES, gpu_clock: bool = False,
-    gpu_choices: Mapping[str, int] | None = None, **options: Any,
+    device: str,
+    frames: Sequence[Planes],
+    threads: int,
+    seconds: float,
+    most: int = MOST_FRAMES,
+    gpu_clock: bool = False,
+    gpu_choices: Mapping[str, int] | None = None,
+    **options: Any,
 ) -> TimedEncode:
     """Time an encode of `seconds`, but at least LEAST_FRAMES and at most `most` frames.
 
@@ -273,4 +279,4 @@ __all__ = [
     "ping_pong",
     "synthetic",
     "watch",
-]  # fmt: skip
+]

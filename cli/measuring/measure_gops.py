@@ -59,8 +59,9 @@ def devices_rate(devices: Sequence[str], frames: Sequence[Planes], threads: int,
     """
     height, width = frames[0][0].shape
     keyint = _GOP if CPU in devices else _GOP_OF_A_GPU
-    config = Config.from_options(width=width, height=height, devices=tuple(devices), threads=threads, qp=QP, keyint=keyint,
-                                 psnr=False, bframes=0)  # fmt: skip
+    config = Config.from_options(
+        width=width, height=height, devices=tuple(devices), threads=threads, qp=QP, keyint=keyint, psnr=False, bframes=0
+    )
     lanes = max(2, count_lanes(config, MOST_FRAMES))  # one lane would not read by itself
     encoder = Workers(config, lanes) if len(devices) > 1 else Gops(config, lanes)
     count = _Count(2 * lanes * keyint, 2 * lanes * keyint, seconds, MOST_FRAMES * len(devices))

@@ -90,7 +90,16 @@ def macroblock_bits(mb, pattern, n_ref, motion, residual, mb_width, first_mb, by
     if pattern > 0:
         put(bytes_out, sink, 1, 1)  # mb_qp_delta
         put_residual(
-            bytes_out, sink, 8 * MACROBLOCK_BYTES, mb, kind, pattern, levels, total_coeff, mb % mb_width > 0,
-            mb - mb_width >= first_mb, mb_width,
-        )  # fmt: skip
+            bytes_out,
+            sink,
+            8 * MACROBLOCK_BYTES,
+            mb,
+            kind,
+            pattern,
+            levels,
+            total_coeff,
+            mb % mb_width > 0,
+            mb - mb_width >= first_mb,
+            mb_width,
+        )
     return bit_position(sink)

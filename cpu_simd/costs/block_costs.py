@@ -44,9 +44,11 @@ def load_layers(samples, at, stride):
     """The four layers of the macroblock at samples[at]."""
     inlined()
     return (
-        load_layer(samples, at, stride), load_layer(samples, at + stride, stride),
-        load_layer(samples, at + 2 * stride, stride), load_layer(samples, at + 3 * stride, stride),
-    )  # fmt: skip
+        load_layer(samples, at, stride),
+        load_layer(samples, at + stride, stride),
+        load_layer(samples, at + 2 * stride, stride),
+        load_layer(samples, at + 3 * stride, stride),
+    )
 
 
 @helper

@@ -26,9 +26,11 @@ def luma_energy(samples, energy):
     for strip in range(4):
         at = 64 * strip
         left, right = _of_strip(
-            widen(load_u8x16(samples, at)), widen(load_u8x16(samples, at + 16)),
-            widen(load_u8x16(samples, at + 32)), widen(load_u8x16(samples, at + 48)),
-        )  # fmt: skip
+            widen(load_u8x16(samples, at)),
+            widen(load_u8x16(samples, at + 16)),
+            widen(load_u8x16(samples, at + 32)),
+            widen(load_u8x16(samples, at + 48)),
+        )
         energy[2 * (strip >> 1)] += left
         energy[2 * (strip >> 1) + 1] += right
 
@@ -42,9 +44,11 @@ def energy_difference(samples, energy):
         for strip in range(2 * half, 2 * half + 2):
             at = 64 * strip
             a, b = _of_strip(
-                widen(load_u8x16(samples, at)), widen(load_u8x16(samples, at + 16)),
-                widen(load_u8x16(samples, at + 32)), widen(load_u8x16(samples, at + 48)),
-            )  # fmt: skip
+                widen(load_u8x16(samples, at)),
+                widen(load_u8x16(samples, at + 16)),
+                widen(load_u8x16(samples, at + 32)),
+                widen(load_u8x16(samples, at + 48)),
+            )
             left, right = left + a, right + b
         total += abs(left) + abs(right)
     return total
@@ -64,13 +68,17 @@ def predicted_difference(target, at, x, y):
         for strip in range(2 * half, 2 * half + 2):
             row, own = 4 * strip * stride, 64 * strip
             p, q = _of_strip(
-                row_16(ref_luma, a, b, row), row_16(ref_luma, a, b, row + stride),
-                row_16(ref_luma, a, b, row + 2 * stride), row_16(ref_luma, a, b, row + 3 * stride),
-            )  # fmt: skip
+                row_16(ref_luma, a, b, row),
+                row_16(ref_luma, a, b, row + stride),
+                row_16(ref_luma, a, b, row + 2 * stride),
+                row_16(ref_luma, a, b, row + 3 * stride),
+            )
             s, t = _of_strip(
-                load_u16x16(current, own), load_u16x16(current, own + 16),
-                load_u16x16(current, own + 32), load_u16x16(current, own + 48),
-            )  # fmt: skip
+                load_u16x16(current, own),
+                load_u16x16(current, own + 16),
+                load_u16x16(current, own + 32),
+                load_u16x16(current, own + 48),
+            )
             left, right = left + p - s, right + q - t
         total += abs(left) + abs(right)
     return total

@@ -294,9 +294,13 @@ def bipredict(source, references, searches, qp, settings, row0, row1, candidates
         references, searches, Area(width, height, pad, settings.max_mv_y), np.int64(SATD if settings.subme >= 3 else SAD)
     )
     trials = Trials(
-        Target(layers, luma, offsets), aligned(256), np.empty(1, np.int64), np.empty((MOST_PAIRS, 2), np.int64),
-        np.empty(16, np.int32), np.empty(16, np.int32),
-    )  # fmt: skip
+        Target(layers, luma, offsets),
+        aligned(256),
+        np.empty(1, np.int64),
+        np.empty((MOST_PAIRS, 2), np.int64),
+        np.empty(16, np.int32),
+        np.empty(16, np.int32),
+    )
     entries, costs = np.empty((B_WHOLE + 1, 2), np.int64), np.empty((B_WHOLE + 1, 2), np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
         x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)

@@ -53,6 +53,7 @@ Choice = namedtuple("Choice", (
     "layers",  # Layers of the source macroblock
 ))  # fmt: skip
 
+
 @helper
 def partition_cost(mv_cache, part, bx, by, bw, bh, ref, mv_x, mv_y, lam):
     """Cost of a partition in one reference with its actual predictor; part: its cost without vector bits."""
@@ -259,15 +260,15 @@ def find_distortions(mb, n_ref, lam, searches, first, end, distortion):
     for r in range(n_ref):
         for k in range(first, end):
             distortion[r, k] = search_cost[r, mb, k] - lam * mvd_bits(
-                np.int64(search_mv[r, mb, k, 0]), np.int64(search_mv[r, mb, k, 1]),
-                np.int64(predictor[r, mb, 0]), np.int64(predictor[r, mb, 1]),
-            )  # fmt: skip
+                np.int64(search_mv[r, mb, k, 0]),
+                np.int64(search_mv[r, mb, k, 1]),
+                np.int64(predictor[r, mb, 0]),
+                np.int64(predictor[r, mb, 1]),
+            )
 
 
 @closed_kernel
-def mode_decision(
-    source, references, searches, other_costs, slice_first_mb, qp, settings, progress, row0, row1, motion
-):  # fmt: skip
+def mode_decision(source, references, searches, other_costs, slice_first_mb, qp, settings, progress, row0, row1, motion):
     """Decides the macroblock rows [row0, row1), shared with all other threads that call this with the same arguments.
 
     source: Sample[H, W]; bundles: LumaReferences; Searches, results of full_search and subpel_refine; DecisionSettings.

@@ -210,9 +210,13 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
     intra_cost, skip_limit = other_costs
     mb_width = source.y.shape[1] // 16
     motion = Motion(
-        np.zeros(1, np.uint8), np.zeros((1, 4), np.uint8), np.zeros((1, 4), np.int8), np.zeros((1, 16, 2), np.int16),
-        np.zeros((0, 4), np.int8), np.zeros((0, 16, 2), np.int16),
-    )  # fmt: skip
+        np.zeros(1, np.uint8),
+        np.zeros((1, 4), np.uint8),
+        np.zeros((1, 4), np.int8),
+        np.zeros((1, 16, 2), np.int16),
+        np.zeros((0, 4), np.int8),
+        np.zeros((0, 16, 2), np.int16),
+    )
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     residue = Residue(

@@ -53,10 +53,16 @@ def _satd(source, predicted):
     """SATD of the luma of two buffers Sample[MB_SAMPLES]."""
     total = np.int64(0)
     for at in range(0, 256, 64):
-        total += np.int64(sum_of_lanes(strip_satd(
-            _difference_row(source, predicted, at), _difference_row(source, predicted, at + 16),
-            _difference_row(source, predicted, at + 32), _difference_row(source, predicted, at + 48),
-        )))  # fmt: skip
+        total += np.int64(
+            sum_of_lanes(
+                strip_satd(
+                    _difference_row(source, predicted, at),
+                    _difference_row(source, predicted, at + 16),
+                    _difference_row(source, predicted, at + 32),
+                    _difference_row(source, predicted, at + 48),
+                )
+            )
+        )
     return total
 
 
@@ -203,9 +209,13 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
     intra_cost, skip_limit = other_costs
     mb_width = source.y.shape[1] // 16
     motion = Motion(
-        np.zeros(1, np.uint8), np.zeros((1, 4), np.uint8), np.zeros((1, 4), np.int8), np.zeros((1, 16, 2), np.int16),
-        np.zeros((1, 4), np.int8), np.zeros((1, 16, 2), np.int16),
-    )  # fmt: skip
+        np.zeros(1, np.uint8),
+        np.zeros((1, 4), np.uint8),
+        np.zeros((1, 4), np.int8),
+        np.zeros((1, 16, 2), np.int16),
+        np.zeros((1, 4), np.int8),
+        np.zeros((1, 16, 2), np.int16),
+    )
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     residue = Residue(

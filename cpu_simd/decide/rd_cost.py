@@ -83,7 +83,7 @@ def luma_of(residue, qp, may_be_8x8):
 def _chroma_dc(residue, qp_c):
     """Squared errors without and with levels of chroma DC, (step / 64)^2, bits of both blocks, and whether any is left."""
     values, block, scaling = residue.values, residue.block, residue.scaling
-    none, some, total, found = np.int64(0), np.int64(0), np.int64(0), False
+    none, some, total, has_levels = np.int64(0), np.int64(0), np.int64(0), False
     for plane in range(2):
         for k in range(4):
             values[4 * plane + k] = residue.dc[64 + 16 * (k >> 1) + 8 * plane + 4 * (k & 1)]
@@ -102,8 +102,8 @@ def _chroma_dc(residue, qp_c):
             mask |= (level != 0) << k
         total += mean_bits(residue.bits, np.int64(CODED_BLOCK_BASE[CHROMA_DC]), 1 if mask else 0)
         total += levels_bits(residue.bits, CHROMA_DC, block, 0, mask)
-        found |= mask != 0
-    return none, some, total, found
+        has_levels |= mask != 0
+    return none, some, total, has_levels
 
 
 @helper

@@ -145,7 +145,7 @@ def set_up(step, estimate, x0, y0, mb, skip_x, skip_y, choice, lam, area, kept, 
 @closed_kernel
 def rd_decision(
     source, references, searches, intra_cost, slice_first_mb, quantiser, settings, progress, row0, row1, motion, residual
-):  # fmt: skip
+):
     """As mode_decision, but compares candidates by squared error of the reconstruction and actual bits.
 
     Candidates: the best 16x16, P_Skip without a residual, each of 16x8, 8x16, 8x8 whose estimated cost is near the best,
@@ -212,9 +212,7 @@ def rd_decision(
                     pattern = code_inter(mb, buffers, q_y, q_c, None, rounding, residual)
                     divided = 2 <= step <= 4
                     if divided or pattern or ref_idx[mb, 0] or mv[mb, 0, 0] != sx or mv[mb, 0, 1] != sy:  # else P_Skip
-                        bits = macroblock_bits(
-                            mb, pattern, n_ref, motion, residual, mb_width, first_mb, written, sink
-                        )
+                        bits = macroblock_bits(mb, pattern, n_ref, motion, residual, mb_width, first_mb, written, sink)
                 cost = SCALE * squared_error(own, predicted if step == 1 else out, lanes) + WEIGHT[q_y] * bits
                 if cost < best:
                     best = cost

@@ -82,7 +82,7 @@ def put_cabac_slice(out, header, first_mb, end_mb, mb_width, entries, frame_para
             put_differences(mb, first_mb, mb_width, n_ref1, m, mvd)
         n = macroblock_bins(
             bins, n, mb, first_mb, mb_width, entries, tools.transform_8x8_mode, previous_qp, after_delta, mvd, m
-        )  # fmt: skip
+        )
         if m.mb_type[mb] == I_PCM:
             if not put_pcm(out, last, n, mb, mb_width, source, scratch):
                 return np.int64(-1), np.int64(0)

@@ -288,9 +288,7 @@ def predict_inter(mb, x0, y0, references, motion, out):
         for sy in range(by, by + max(h, 2), h):
             for sx in range(bx, bx + max(w, 2), w):
                 mvx, mvy = np.int64(mv[mb, 4 * sy + sx, 0]), np.int64(mv[mb, 4 * sy + sx, 1])
-                _predict_luma(
-                    ref_luma, slot, pad, x0 + 4 * sx, y0 + 4 * sy, 4 * w, 4 * h, mvx, mvy, out, 64 * sy + 4 * sx
-                )
+                _predict_luma(ref_luma, slot, pad, x0 + 4 * sx, y0 + 4 * sy, 4 * w, 4 * h, mvx, mvy, out, 64 * sy + 4 * sx)
                 _predict_chroma(
                     ref_chroma, slot, pad // SUB_WIDTH_C, x0 // SUB_WIDTH_C + 2 * sx, y0 // SUB_HEIGHT_C + 2 * sy, 2 * w,
                     2 * h, mvx, mvy, out, 256 + 32 * sy + 2 * sx,

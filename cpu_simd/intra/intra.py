@@ -175,9 +175,17 @@ def _code_4x4(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, pr
                 return -1
         intra4x4_mode[mb, k] = best
         total_coeff[mb, k] = code_block(
-            samples, load_u8x16(predictions, 16 * best), qp, rounding, levels,
-            16 * (N_LEVEL_BLOCKS * mb + block), rec_y, y * stride + x, stride, scratch,
-        )  # fmt: skip
+            samples,
+            load_u8x16(predictions, 16 * best),
+            qp,
+            rounding,
+            levels,
+            16 * (N_LEVEL_BLOCKS * mb + block),
+            rec_y,
+            y * stride + x,
+            stride,
+            scratch,
+        )
         if total_coeff[mb, k] != 0:
             cbp |= 1 << (block >> 2)
     return cbp
@@ -304,9 +312,7 @@ def _keep(predictions, at, predicted):
 
 
 @closed_kernel
-def intra(
-    source, slice_order, n_ref, intra_modes, first_mb, end_mb, intra_choice, quantiser, tools, rec, residual
-):  # fmt: skip
+def intra(source, slice_order, n_ref, intra_modes, first_mb, end_mb, intra_choice, quantiser, tools, rec, residual):
     """8.3, 8.5: codes every intra macroblock of the slice [first_mb, end_mb) in raster order, shared with all other threads
     that call this with the same arguments: each takes rows, and stays behind the row above.
 
@@ -372,11 +378,10 @@ def intra(
                         buffers, mb, around, mode, q, rounding, intra_choice, rec_y, of_modes, residual, scale, large
                     )
                 else:
-                    sizes = (1 if as_4x4 else 0) | (2 if as_8x8 else 0)
+                    sizes = (1 if as_4x4 else 0) | (2 if as_8x8 else 0) | 4 * given
                     luma, mb_type[mb] = _code_nxn(
-                        buffers, mb, around, cost, q, rounding, intra4x4_mode, rec_y, of_modes, residual, intra_modes,
-                        sizes | 4 * given,
-                    )  # fmt: skip
+                        buffers, mb, around, cost, q, rounding, intra4x4_mode, rec_y, of_modes, residual, intra_modes, sizes
+                    )
                     if luma < 0:
                         luma = _code_16x16_instead(mb, mode, buffers, q, rounding, intra_choice, rec_y, residual)
                 residual.transform_8x8[mb] = mb_type[mb] == I_8x8

@@ -157,9 +157,18 @@ def best_4x4(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, pre
                 satd = block_satd(sub(widen(own), widen(load_u8x16(samples, 16 * mode))))
                 scale.costs[mode] = satd + lam * mode_4x4_bits(mode, likely)
         best, count, cost = _best_block(
-            own, samples, likely, qp, rounding, residual.levels, 16 * (N_LEVEL_BLOCKS * mb + block), rec_y, y * stride + x,
-            buffers.scratch, scale,
-        )  # fmt: skip
+            own,
+            samples,
+            likely,
+            qp,
+            rounding,
+            residual.levels,
+            16 * (N_LEVEL_BLOCKS * mb + block),
+            rec_y,
+            y * stride + x,
+            buffers.scratch,
+            scale,
+        )
         total += cost
         intra4x4_mode[mb, k] = best
         residual.total_coeff[mb, k] = count

@@ -68,27 +68,27 @@ def _satds_4x4(source, x0, y0, mb_top, costs):
     dc = where_bits(has_top, shift_right_s(plus(top, 2), 2), splat_u16x16(SAMPLE_MIDDLE))
     dc = where_bits(has_left, shift_right_s(plus(left, 2), 2), dc)
     dc = where_bits(has_left & has_top, shift_right_s(plus(add(left, top), 4), 3), dc)
-    found = mode_satds(samples, (l3, l3, l2, l1, l0, corner, t0, t1, t2, t3, t4, t5, t6, t7, t7), dc)
-    least, modes = found[MODE_DC], splat_u16x16(MODE_DC)
+    satds = mode_satds(samples, (l3, l3, l2, l1, l0, corner, t0, t1, t2, t3, t4, t5, t6, t7, t7), dc)
+    least, modes = satds[MODE_DC], splat_u16x16(MODE_DC)
     store(costs, 16 * MODE_DC, least)
-    least, modes = _weigh(found[0], 0, has_top, least, modes, costs)
-    least, modes = _weigh(found[3], 3, has_top, least, modes, costs)
-    least, modes = _weigh(found[7], 7, has_top, least, modes, costs)
-    least, modes = _weigh(found[1], 1, has_left, least, modes, costs)
-    least, modes = _weigh(found[8], 8, has_left, least, modes, costs)
-    least, modes = _weigh(found[4], 4, has_left & has_top, least, modes, costs)
-    least, modes = _weigh(found[5], 5, has_left & has_top, least, modes, costs)
-    least, modes = _weigh(found[6], 6, has_left & has_top, least, modes, costs)
+    least, modes = _weigh(satds[0], 0, has_top, least, modes, costs)
+    least, modes = _weigh(satds[3], 3, has_top, least, modes, costs)
+    least, modes = _weigh(satds[7], 7, has_top, least, modes, costs)
+    least, modes = _weigh(satds[1], 1, has_left, least, modes, costs)
+    least, modes = _weigh(satds[8], 8, has_left, least, modes, costs)
+    least, modes = _weigh(satds[4], 4, has_left & has_top, least, modes, costs)
+    least, modes = _weigh(satds[5], 5, has_left & has_top, least, modes, costs)
+    least, modes = _weigh(satds[6], 6, has_left & has_top, least, modes, costs)
     store(costs, LEAST, least)
     store(costs, LEAST_MODE, modes)
 
 
 @helper
-def _weigh(found, mode, usable, least, modes, costs):
+def _weigh(satds, mode, usable, least, modes, costs):
     """The least SATDs and their modes with another mode, which is usable in the blocks of a bit mask."""
-    found = where_bits(usable, found, splat_u16x16(UNUSABLE))
-    store(costs, 16 * mode, found)
-    return min_s(found, least), where_less(found, least, splat_u16x16(mode), modes)
+    satds = where_bits(usable, satds, splat_u16x16(UNUSABLE))
+    store(costs, 16 * mode, satds)
+    return min_s(satds, least), where_less(satds, least, splat_u16x16(mode), modes)
 
 
 @helper
@@ -129,9 +129,7 @@ def _macroblock_8x8(source, x0, y0, mb_top, lam, limit, samples, edge, predictio
         k = 8 * by + 2 * bx
         x, y = x0 + 8 * bx, y0 + 8 * by
         right = (by == 0 or bx == 0) and x + 8 < source.shape[1]
-        usable = predict_8x8(
-            source, x, y, x > 0, mb_top or by > 0, right, (1 << N_MODES_4x4) - 1, edge, predictions
-        )
+        usable = predict_8x8(source, x, y, x > 0, mb_top or by > 0, right, (1 << N_MODES_4x4) - 1, edge, predictions)
         a = modes[k - 1] - AS_8x8 if bx else 2
         b = modes[k - 4] - AS_8x8 if by else 2
         mode, value = best_mode_8x8(samples, 128 * by + 8 * bx, predictions, usable, min(a, b), lam)

@@ -75,7 +75,6 @@ _horizontal = make_shuffle([4 - p // 4 for p in range(16)])
 _3, _4, _5, _6, _7, _8 = (make_shuffle([_place(mode, p % 4, p // 4) for p in range(16)]) for mode in range(3, 9))
 
 
-
 @helper
 def predict_4x4(rec, x, y, left, top, corner, above_right, wanted, edge, out):
     """8.3.1.2: mode m of the 4x4 block at (x, y) -> out[16 * m...] (Sample[144]); returns a bit mask of the usable modes.

@@ -148,9 +148,7 @@ def _butterflies(x):
     """Two of the three stages of the Hadamard transform of eight vectors: pairs of the result remain to be added."""
     a0, a1, a2, a3 = add(x[0], x[4]), add(x[1], x[5]), add(x[2], x[6]), add(x[3], x[7])
     a4, a5, a6, a7 = sub(x[0], x[4]), sub(x[1], x[5]), sub(x[2], x[6]), sub(x[3], x[7])
-    return (
-        add(a0, a2), add(a1, a3), sub(a0, a2), sub(a1, a3), add(a4, a6), add(a5, a7), sub(a4, a6), sub(a5, a7),
-    )  # fmt: skip
+    return (add(a0, a2), add(a1, a3), sub(a0, a2), sub(a1, a3), add(a4, a6), add(a5, a7), sub(a4, a6), sub(a5, a7))
 
 
 @helper
@@ -209,16 +207,18 @@ def _differences_of_four(source, at, predictions, to):
 @helper
 def _satds_of_four(source, at, predictions, to):
     """mode_satd_8x8 of four modes, whose first is at predictions[to]."""
-    half = _half_sums((
-        _differences_of_four(source, at, predictions, to),
-        _differences_of_four(source, at + 16, predictions, to + 8),
-        _differences_of_four(source, at + 32, predictions, to + 16),
-        _differences_of_four(source, at + 48, predictions, to + 24),
-        _differences_of_four(source, at + 64, predictions, to + 32),
-        _differences_of_four(source, at + 80, predictions, to + 40),
-        _differences_of_four(source, at + 96, predictions, to + 48),
-        _differences_of_four(source, at + 112, predictions, to + 56),
-    ))
+    half = _half_sums(
+        (
+            _differences_of_four(source, at, predictions, to),
+            _differences_of_four(source, at + 16, predictions, to + 8),
+            _differences_of_four(source, at + 32, predictions, to + 16),
+            _differences_of_four(source, at + 48, predictions, to + 24),
+            _differences_of_four(source, at + 64, predictions, to + 32),
+            _differences_of_four(source, at + 80, predictions, to + 40),
+            _differences_of_four(source, at + 96, predictions, to + 48),
+            _differences_of_four(source, at + 112, predictions, to + 56),
+        )
+    )
     a, b, c, d = sums_of_fours(sums_of_pairs(half))
     return (a + 1) >> 1, (b + 1) >> 1, (c + 1) >> 1, (d + 1) >> 1
 

@@ -42,9 +42,11 @@ def _pair(samples, at, distance):
 def _block(samples, at, stride):
     """The 8x8 samples at samples[at]: rows 0 to 3, each with the row four below it."""
     return (
-        widen(_pair(samples, at, 4 * stride)), widen(_pair(samples, at + stride, 4 * stride)),
-        widen(_pair(samples, at + 2 * stride, 4 * stride)), widen(_pair(samples, at + 3 * stride, 4 * stride)),
-    )  # fmt: skip
+        widen(_pair(samples, at, 4 * stride)),
+        widen(_pair(samples, at + stride, 4 * stride)),
+        widen(_pair(samples, at + 2 * stride, 4 * stride)),
+        widen(_pair(samples, at + 3 * stride, 4 * stride)),
+    )
 
 
 @helper

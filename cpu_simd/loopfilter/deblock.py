@@ -300,9 +300,7 @@ def _chroma_edge(u, v, at, stride, vertical, strong, tc0, alpha, beta):
 
 
 @helper
-def _filter_macroblock(
-    planes, at_y, at_c, stride, edge0, edge1, mb, mb_width, mb_type, quantiser, deblocking, bs
-):
+def _filter_macroblock(planes, at_y, at_c, stride, edge0, edge1, mb, mb_width, mb_type, quantiser, deblocking, bs):
     """8.7.1: one macroblock's vertical edges, then its horizontal edges edge0..edge1 - 1.
 
     Planes flat, luma row stride `stride`, chroma half of it; the macroblock starts at y[at_y], u[at_c], v[at_c].

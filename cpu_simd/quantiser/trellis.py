@@ -168,9 +168,7 @@ def _choose_ones(block, at, mask, category, bits, factor, scaling, weights):
         last, other = np.int64(bits[lasts + i]) + ONE_BIT, np.int64(bits[others + i]) + ONE_BIT
         extra = np.int64(block[LONGEST + at + i]) - RDO_ONE + RDO_ONE // 2
         extra *= factor if weights < 0 else factor_at(factor, scaling, weights + at + i)
-        c0, c1, c2, c3, p0, p1, p2, p3 = _after_one(
-            bits, base, last, other, extra, lower, (c0, c1, c2, c3), (p0, p1, p2, p3)
-        )
+        c0, c1, c2, c3, p0, p1, p2, p3 = _after_one(bits, base, last, other, extra, lower, (c0, c1, c2, c3), (p0, p1, p2, p3))
     cost, path = _cheaper(c0 + np.int64(bits[EMPTY + category]), p0, c1, p1)
     cost, path = _cheaper(cost, path, c2, p2)
     return _cheaper(cost, path, c3, p3)[1]

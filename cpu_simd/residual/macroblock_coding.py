@@ -188,7 +188,7 @@ def _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff):
     """8.5.6 for chroma AC; drops a plane's levels if their decimate_score is below `threshold`; whether any are left."""
     left = False
     for plane in range(2):
-        score, found = 0, False
+        score, has_levels = 0, False
         for k in range(4):
             column = 2 * plane + (k & 1)
             if (coded >> (16 + 4 * (k >> 1) + column)) & 1:
@@ -197,10 +197,10 @@ def _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff):
                 store(levels, 16 * (N_LEVEL_BLOCKS * mb + n), block)
                 total_coeff[mb, n] = count_nonzero(block)
                 score += decimate_score(mb, n, levels)
-                found = True
-        if found and score >= threshold:
+                has_levels = True
+        if has_levels and score >= threshold:
             left = True
-        elif found:
+        elif has_levels:
             for n in range(16 + 4 * plane, 20 + 4 * plane):
                 store(levels, 16 * (N_LEVEL_BLOCKS * mb + n), splat_u16x16(0))
                 total_coeff[mb, n] = 0

@@ -223,8 +223,12 @@ def forward_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, sc
         store(levels, at + 16, second)
         store(levels, at + 32, third)
         store(levels, at + 48, fourth)
-        most = max_s(most, max_s(max_s(scaled_high(first, f0), scaled_high(second, f1)),
-                                 max_s(scaled_high(third, f2), scaled_high(fourth, f3))))  # fmt: skip
+        most = max_s(
+            most,
+            max_s(
+                max_s(scaled_high(first, f0), scaled_high(second, f1)), max_s(scaled_high(third, f2), scaled_high(fourth, f3))
+            ),
+        )
     return may_have_levels(most, 15 + qp // 6 - scaling.finer, dead_zone)
 
 

@@ -158,8 +158,8 @@ def _store_pair(coefficients, at, qp, dead_zone, with_ratios, scaling, levels):
     l5 = _store_levels(c5, 5, at, qp, dead_zone, with_ratios, scaling, levels)
     l6 = _store_levels(c6, 6, at, qp, dead_zone, with_ratios, scaling, levels)
     l7 = _store_levels(c7, 7, at, qp, dead_zone, with_ratios, scaling, levels)
-    found = bit_or(bit_or(bit_or(l0, l1), bit_or(l2, l3)), bit_or(bit_or(l4, l5), bit_or(l6, l7)))
-    groups = nonzero_groups(found)
+    any_level = bit_or(bit_or(bit_or(l0, l1), bit_or(l2, l3)), bit_or(bit_or(l4, l5), bit_or(l6, l7)))
+    groups = nonzero_groups(any_level)
     return (groups & 3 != 0) | (groups & 12 != 0) << 1
 
 
@@ -364,14 +364,14 @@ def scan_8x8(quantised, quadrant, mb, levels, total_coeff):
     The levels must be cleared. Returns the number of levels.
     """
     at = QUADRANT_8x8[quadrant]
-    rest, found = nonzero_8x8(quantised, quadrant), np.int64(0)
+    rest, nonzero = nonzero_8x8(quantised, quadrant), np.int64(0)
     total = bit_count(rest)
     while rest != 0:
         k = bit_length(rest) - 1
         rest ^= np.int64(1) << k
         i = SCAN_8x8[k]
         levels[mb, 4 * quadrant + (i & 3), i >> 2] = quantised[at + 16 * (k >> 3) + (k & 7)]
-        found |= np.int64(1) << i
+        nonzero |= np.int64(1) << i
     for block in range(4):
-        total_coeff[mb, BLOCK_TO_RASTER[4 * quadrant + block]] = bit_count(found >> block & EVERY_FOURTH)
+        total_coeff[mb, BLOCK_TO_RASTER[4 * quadrant + block]] = bit_count(nonzero >> block & EVERY_FOURTH)
     return total

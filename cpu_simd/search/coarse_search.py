@@ -114,7 +114,7 @@ def coarse_vector(source, reference, mx, my, cost, quads, centre_x=0, centre_y=0
             row = where_below(total, low, widest(k), row)
             low = min_u(total, low)
         value = np.int64(smallest(low))
-        found = np.int64(first_where(low, value, add(row, lane_numbers_like(low))))
-        if value < least or (value == least and found < rank):
-            least, rank = value, found
+        lane = np.int64(first_where(low, value, add(row, lane_numbers_like(low))))
+        if value < least or (value == least and lane < rank):
+            least, rank = value, lane
     return rank % _COLUMNS - COARSE_X, rank // _COLUMNS - COARSE_Y

@@ -215,9 +215,11 @@ def search_large(source, source_at, source_stride, windows, rows, motion, index,
     best, position = smallest_of
     lanes, step = lanes_of(like), splat_like(like, index)
     costs = (
-        load_like(like, motion, 0), load_like(like, motion, lanes), load_like(like, motion, 2 * lanes),
+        load_like(like, motion, 0),
+        load_like(like, motion, lanes),
+        load_like(like, motion, 2 * lanes),
         load_like(like, motion, 3 * lanes),
-    )  # fmt: skip
+    )
     below, more = source_at + 8 * source_stride, 8 * WINDOW
     if native:
         q0, q1 = _halves(source, source_at, source_stride, windows, rows, 0, like)
@@ -385,9 +387,7 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, search_
                     rows[i] = (g * height + min(i * quarter + j, size - 1)) * WINDOW
                 motion_keys(j, g, shape, x_keys, y_cost, lanes, motion)
                 if large is not None:
-                    search_large(
-                        source, at, source_stride, windows, rows, motion, j * groups + g, smallest_of, native, like
-                    )  # fmt: skip
+                    search_large(source, at, source_stride, windows, rows, motion, j * groups + g, smallest_of, native, like)
                 else:
                     if native:
                         block_sads(source, at, source_stride, windows, rows, sads, like)
@@ -400,9 +400,7 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, search_
         for k in range(first, 41):
             key, rank = first_smallest(smallest_of, k, across, load_like(like, places, 0))
             if key == 65535:
-                value, dx, dy = exact_search(
-                    k, source, at, reference, corner, size, costs, x_keys, smallest_of, native, like
-                )
+                value, dx, dy = exact_search(k, source, at, reference, corner, size, costs, x_keys, smallest_of, native, like)
             else:
                 value = key >> 2
                 dx, dy = candidate(key, rank, shape)

@@ -198,7 +198,7 @@ def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole
 @Prepared
 def neighbour_vectors(
     source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, search_result, partition_mask=ALL_PARTITIONS
-):  # fmt: skip
+):
     """First round (not part of the standard): vectors by those of the neighbours, between subpel_refine and decisions.
 
     source: Sample[H, W]; luma: Sample[4, H+2*pad, W+2*pad], planes G, b, h, j; qp: uint8[n_mb], QP_Y; max_mv_y: limit of
@@ -226,7 +226,7 @@ def _undivided(first_mb, end_mb, whole_mv, mv):
 @Prepared
 def neighbour_vectors_again(
     source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, search_result, partition_mask=ALL_PARTITIONS
-):  # fmt: skip
+):
     """Second round: as neighbour_vectors with the undivided vectors of whole_mv, so that vectors go two macroblocks far.
 
     In place of the vectors of its own partitions, the macroblock tries at the end what lies a quarter sample around its best

@@ -35,8 +35,9 @@ def _halves_blocks(n):
     return [_block_lane((x + n * (w - 4)) // 4, (y + n * (h - 4)) // 4) for x, y, w, h in PARTITIONS[list(_HALVES)].tolist()]
 
 
-LANE = np.array([*(_block_lane(b % 4, b // 4) for b in range(16)), *(16 + _HALVES.index(k) for k in range(16, 32)),
-                  *range(32, 41)])  # lane of each partition  # fmt: skip
+LANE = np.array(
+    [*(_block_lane(b % 4, b // 4) for b in range(16)), *(16 + _HALVES.index(k) for k in range(16, 32)), *range(32, 41)]
+)  # lane of each partition
 _halves_a, _halves_b = make_shuffle(_halves_blocks(0)), make_shuffle(_halves_blocks(1))
 _quadrants_a, _quadrants_b = make_shuffle([0, 2, 8, 10]), make_shuffle([1, 3, 9, 11])
 _pairs_a, _pairs_b = make_shuffle([0, 2, 0, 1]), make_shuffle([1, 3, 2, 3])

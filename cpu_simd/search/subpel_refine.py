@@ -268,9 +268,7 @@ def refine_step(target, place, lam, wanted, step, neighbours, mb, search_result)
 
 
 @closed_kernel
-def _refine_rows(
-    source, luma, pad, predictor, qp, effort, partition_mask, row0, row1, search_result, samples, neighbours
-):  # fmt: skip
+def _refine_rows(source, luma, pad, predictor, qp, effort, partition_mask, row0, row1, search_result, samples, neighbours):
     """Implements subpel_refine."""
     cost = search_result.cost
     half_metric, quarter_metric = effort.half_metric, effort.quarter_metric

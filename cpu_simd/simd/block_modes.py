@@ -80,9 +80,7 @@ def left_of_blocks(typingctx, layer, before):
 
 def _stage(builder, x, distance):
     """A butterfly of the Hadamard transform of a list of vectors."""
-    return [
-        builder.sub(x[i ^ distance], x[i]) if i & distance else builder.add(x[i], x[i ^ distance]) for i in range(len(x))
-    ]
+    return [builder.sub(x[i ^ distance], x[i]) if i & distance else builder.add(x[i], x[i ^ distance]) for i in range(len(x))]
 
 
 def _total(builder, values):

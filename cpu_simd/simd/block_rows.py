@@ -184,9 +184,13 @@ def weighted_sum(typingctx, a, b, weight):
             lanes = [i // 8 * 16 + first + i % 8 for i in range(32)]
             if AVX2:
                 pairs = builder.shuffle_vector(a, b, _mask([n + 64 * k for n in lanes for k in (0, 1)]))
-                weights = _splat(builder, ir.VectorType(ir.IntType(16), 32), builder.or_(
-                    builder.and_(other, ir.Constant(other.type, 255)), builder.shl(weight, ir.Constant(weight.type, 8))
-                ))  # fmt: skip
+                weights = _splat(
+                    builder,
+                    ir.VectorType(ir.IntType(16), 32),
+                    builder.or_(
+                        builder.and_(other, ir.Constant(other.type, 255)), builder.shl(weight, ir.Constant(weight.type, 8))
+                    ),
+                )
                 weights = builder.bitcast(weights, u8x64.ir)
                 total = _pairs(builder, "pmadd.ub.sw", pairs, weights, 16)
             else:

@@ -150,9 +150,7 @@ def shift_right(typingctx, a, count):
     """Arithmetic shift of 32-bit lanes by an integer."""
 
     def codegen(context, builder, sig, args):
-        one = builder.insert_element(
-            _undefined(a.ir), builder.trunc(args[1], ir.IntType(32)), ir.Constant(ir.IntType(32), 0)
-        )
+        one = builder.insert_element(_undefined(a.ir), builder.trunc(args[1], ir.IntType(32)), ir.Constant(ir.IntType(32), 0))
         counts = builder.shuffle_vector(one, _undefined(a.ir), _mask([0] * a.lanes))
         return builder.ashr(args[0], counts)
 
@@ -234,13 +232,9 @@ def transpose_8x8(typingctx, rows):
 
     def codegen(context, builder, sig, args):
         vectors = cgutils.unpack_tuple(builder, args[0], 8)
-        low, high = (
-            _mask([i // 8 * 8 + first + i % 8 // 2 + lanes * (i % 2) for i in range(lanes)]) for first in (0, 4)
-        )
+        low, high = (_mask([i // 8 * 8 + first + i % 8 // 2 + lanes * (i % 2) for i in range(lanes)]) for first in (0, 4))
         for _ in range(3):  # each rotates the six bits of (row, column) by one
-            vectors = [
-                builder.shuffle_vector(vectors[i], vectors[i + 4], mask) for i in range(4) for mask in (low, high)
-            ]
+            vectors = [builder.shuffle_vector(vectors[i], vectors[i + 4], mask) for i in range(4) for mask in (low, high)]
         return context.make_tuple(builder, sig.return_type, vectors)
 
     return rows(rows), codegen
@@ -319,9 +313,7 @@ def _interleaved(builder, rows, times):
     low = _mask([i // 2 + 16 * (i % 2) for i in range(16)])
     high = _mask([8 + i // 2 + 16 * (i % 2) for i in range(16)])
     for _ in range(times):
-        rows = [
-            builder.shuffle_vector(rows[i], rows[i + 4], mask) for i in range(4) for mask in (low, high)
-        ]
+        rows = [builder.shuffle_vector(rows[i], rows[i + 4], mask) for i in range(4) for mask in (low, high)]
     return rows
 
 

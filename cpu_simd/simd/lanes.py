@@ -71,16 +71,12 @@ def sums_of_4(typingctx, a):
     def codegen(context, builder, sig, args):
         x = args[0]
         wide = ir.VectorType(ir.IntType(32), 8)
-        pairs = [
-            builder.zext(builder.shuffle_vector(x, x, _mask(range(first, 16, 2))), wide) for first in (0, 1)
-        ]
+        pairs = [builder.zext(builder.shuffle_vector(x, x, _mask(range(first, 16, 2))), wide) for first in (0, 1)]
         x = builder.add(pairs[0], pairs[1])
         x = builder.add(
             builder.shuffle_vector(x, x, _mask(range(0, 8, 2))), builder.shuffle_vector(x, x, _mask(range(1, 8, 2)))
         )
-        values = [
-            builder.zext(builder.extract_element(x, ir.Constant(ir.IntType(32), i)), ir.IntType(64)) for i in range(4)
-        ]
+        values = [builder.zext(builder.extract_element(x, ir.Constant(ir.IntType(32), i)), ir.IntType(64)) for i in range(4)]
         return context.make_tuple(builder, sig.return_type, values)
 
     return types.UniTuple(types.int64, 4)(a), codegen

@@ -151,9 +151,11 @@ def _make_row_sads(native, arranged):
                 sads = _row_sads_portable(builder, at_source, at_reference, like.lanes)
             else:
                 make, compare, kind = _WINDOWS[like.lanes]
-                windows = make(builder, at_reference) if not arranged else [
-                    _load(builder, at_reference(n * kind.lanes, kind.ir)) for n in range(2)
-                ]  # fmt: skip
+                windows = (
+                    make(builder, at_reference)
+                    if not arranged
+                    else [_load(builder, at_reference(n * kind.lanes, kind.ir)) for n in range(2)]
+                )
                 sads = compare(builder, at_source, windows)
             return context.make_tuple(builder, sig.return_type, sads)
 
@@ -204,8 +206,10 @@ def arrange_two_rows(typingctx, reference, at, below, windows, to, like):
 
     def codegen(context, builder, sig, args):
         at_window = _place(context, builder, sig, args, 3)
-        rows = [_address(context, builder, sig.args[0], args[0], at, _ROW_32.ir)
-                for at in (args[1], builder.add(args[1], args[2]))]  # fmt: skip
+        rows = [
+            _address(context, builder, sig.args[0], args[0], at, _ROW_32.ir)
+            for at in (args[1], builder.add(args[1], args[2]))
+        ]
         rows = [_load(builder, row) for row in rows]
         for n, places in enumerate(((0, 1, 1, 2), (1, 2, 2, 3))):
             both = [*places, *(4 + p for p in places)][: like.lanes // 4]

@@ -188,9 +188,7 @@ def load_overlapping(typingctx, array, offset):
 
     def codegen(context, builder, sig, args):
         later = builder.add(args[1], ir.Constant(args[1].type, 8))
-        a, b = (
-            _load(builder, _address(context, builder, sig.args[0], args[0], i, u8x16.ir)) for i in (args[1], later)
-        )
+        a, b = (_load(builder, _address(context, builder, sig.args[0], args[0], i, u8x16.ir)) for i in (args[1], later))
         return builder.shuffle_vector(a, b, _mask(range(32)))
 
     return u8x32(array, types.intp), codegen

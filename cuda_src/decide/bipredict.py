@@ -1,6 +1,5 @@
 """Choices of B macroblocks in one or both lists on the GPU: launches bipredict.cu."""
 
-
 from ...cpu_simd.bundles import Candidates, DecisionSettings, LumaReferences, Searches
 from ...cpu_simd.decisions.decide import B_REFINED
 from ..runtime.array import DeviceArray, Stream

@@ -1,6 +1,5 @@
 """Mode decision on the GPU: launches mode_decision.cu."""
 
-
 import numpy as np
 
 from ...cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, OtherCosts, Searches

@@ -1,6 +1,5 @@
 """Mode decision of B frames on the GPU: launches mode_decision_b.cu."""
 
-
 import numpy as np
 
 from ...cpu_simd.bundles import Candidates, DecisionSettingsB, Motion, OtherCosts, Planes, References

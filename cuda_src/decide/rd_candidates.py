@@ -1,6 +1,5 @@
 """True costs of divisions on the GPU: launches rd_candidates.cu."""
 
-
 from ...cpu_simd.bundles import CodingTools, DecisionSettings, OtherCosts, Planes, Quantiser, References, Searches
 from ..runtime.array import Stream
 

@@ -1,6 +1,5 @@
 """True costs of the choices of B macroblocks on the GPU: launches rd_candidates_b.cu."""
 
-
 from ...cpu_simd.bundles import Candidates, CodingTools, DecisionSettings, OtherCosts, Planes, Quantiser, References
 from ..runtime.array import Stream
 

@@ -134,9 +134,6 @@ def code_bins(slices: Slices, bins: Bins, source: Planes, sizes: Sizes, stream: 
     def scratch(name: str, shape: tuple[int, ...], dtype: DType) -> DeviceArray:
         return device.scratch(f"cabac {name}", shape, dtype, stream)
 
-    def launch(module: str, kernel: str, blocks: int, threads: int, *arguments: object) -> None:
-        device.launch(module, kernel, (blocks, n), (threads,), arguments, stream)
-
     counts, totals = scratch("counts", (chunks, COLUMNS), np.uint32), scratch("totals", (mb_height, COLUMNS), np.uint32)
     begins, ends = scratch("begins", (mb_height, COLUMNS), np.uint32), scratch("ends", (mb_height,), np.int32)
     ranks, codes = scratch("ranks", (chunks, CHUNK), np.uint16), scratch("sorted", (n_sorted, CHUNK), np.uint8)
@@ -150,20 +147,25 @@ def code_bins(slices: Slices, bins: Bins, source: Planes, sizes: Sizes, stream: 
     blocks = max(1, min(BLOCKS * device.multiprocessors, chunks) // n)
     rows, frame_params, n_ref, mb_width = slices[1:5]
     layout = bins.slice_chunks
-    launch("entropy/cabac_states", "count_contexts", blocks, THREADS, layout, bins.chunk_bins, bins.symbols, counts)
-    launch("entropy/cabac_states", "sum_contexts", COLUMNS // 32, SUMMERS, layout, counts, totals)
-    launch("entropy/cabac_states", "sort_bins", blocks, THREADS, layout, bins.chunk_bins, bins.symbols, counts, totals,
-           begins, ends,
-           ranks, ordered, columns)  # fmt: skip
-    launch("entropy/cabac_states", "walk_states", blocks, WALKERS, layout, frame_params, n_ref, ends, begins, columns,
-           next_table, initial, ordered, states)  # fmt: skip
-    launch("entropy/cabac", "map_ranges", blocks, MAPPERS, layout, bins.chunk_bins, bins.chunk_begins, bins.symbols, counts,
-           begins,
-           ranks, states, range_table, codes, prefixes, segments, bodies)  # fmt: skip
-    launch("entropy/cabac", "compose_chunks", 1, COMPOSERS, layout, rows, frame_params, mb_width, bins.chunk_bins,
-           bins.chunk_begins, prefixes, bodies, chunk_starts, cells, *sizes)  # fmt: skip
-    launch("entropy/cabac", "add_codes", blocks, ADDERS, layout, rows, mb_width, bins.chunk_bins, bins.chunk_begins, codes,
-           range_table, prefixes, segments, chunk_starts, sizes.bits, *source, cells)  # fmt: skip
+    launches: tuple[tuple[str, str, int, int, tuple[object, ...]], ...] = (
+        ("entropy/cabac_states", "count_contexts", blocks, THREADS, (layout, bins.chunk_bins, bins.symbols, counts)),
+        ("entropy/cabac_states", "sum_contexts", COLUMNS // 32, SUMMERS, (layout, counts, totals)),
+        ("entropy/cabac_states", "sort_bins", blocks, THREADS, (
+            layout, bins.chunk_bins, bins.symbols, counts, totals, begins, ends, ranks, ordered, columns)),
+        ("entropy/cabac_states", "walk_states", blocks, WALKERS, (
+            layout, frame_params, n_ref, ends, begins, columns, next_table, initial, ordered, states)),
+        ("entropy/cabac", "map_ranges", blocks, MAPPERS, (
+            layout, bins.chunk_bins, bins.chunk_begins, bins.symbols, counts, begins, ranks, states, range_table, codes,
+            prefixes, segments, bodies)),
+        ("entropy/cabac", "compose_chunks", 1, COMPOSERS, (
+            layout, rows, frame_params, mb_width, bins.chunk_bins, bins.chunk_begins, prefixes, bodies, chunk_starts, cells,
+            *sizes)),
+        ("entropy/cabac", "add_codes", blocks, ADDERS, (
+            layout, rows, mb_width, bins.chunk_bins, bins.chunk_begins, codes, range_table, prefixes, segments, chunk_starts,
+            sizes.bits, *source, cells)),
+    )  # fmt: skip
+    for module, kernel, across, threads, arguments in launches:
+        device.launch(module, kernel, (across, n), (threads,), arguments, stream)
     return cells
 
 

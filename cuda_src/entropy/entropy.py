@@ -1,6 +1,5 @@
 """Slice data on the GPU: launches entropy.cu, or cabac.py with CABAC."""
 
-
 import numpy as np
 
 from ...cpu_simd.bundles import CodingTools, Entries, Macroblocks, Planes

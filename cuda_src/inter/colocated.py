@@ -1,6 +1,5 @@
 """Motion of a decoded frame on the GPU, kept for later frames: launches colocated.cu."""
 
-
 from ...cpu_simd.bundles import KeptMotion, Motion
 from ..runtime.array import Stream
 

@@ -1,6 +1,5 @@
 """Motion of direct macroblocks beside I_PCM on the GPU, written explicitly: launches explicit_motion.cu."""
 
-
 from ...cpu_simd.bundles import Motion
 from ..runtime.array import DeviceArray, Stream
 

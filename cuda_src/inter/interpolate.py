@@ -1,6 +1,5 @@
 """Half-sample planes and borders on the GPU: launches interpolate.cu."""
 
-
 from ..runtime.array import DeviceArray, Stream
 
 THREADS, ROWS = 64, 16  # of a block; rows of a thread

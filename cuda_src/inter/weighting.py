@@ -1,6 +1,5 @@
 """Weighted references for the search and sums of the source on the GPU: launches weighting.cu."""
 
-
 from ...cpu_simd.bundles import Planes
 from ...cpu_simd.layout import SUM_BLOCK
 from ..runtime.array import DeviceArray, Stream

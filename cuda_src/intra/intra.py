@@ -1,6 +1,5 @@
 """Intra macroblocks on the GPU, coding and reconstruction: launches intra.cu."""
 
-
 import numpy as np
 
 from ...cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual, SliceOrder

@@ -1,6 +1,5 @@
 """Estimates the best intra modes of macroblocks and their cost on the GPU: launches intra_estimate.cu."""
 
-
 from ...cpu_simd.bundles import CodingTools
 from ...cpu_simd.decisions.common import QUICK, QUIET
 from ..runtime.array import DeviceArray, Stream

@@ -1,6 +1,5 @@
 """Half-size source frames on the GPU: launches half_size.cu."""
 
-
 from ...cpu_simd.bundles import HalfSize
 from ...cpu_simd.decisions.lookahead import LOOK_PAD
 from ...cpu_simd.layout import COARSE_PAD
@@ -26,5 +25,6 @@ def half_size(
         arguments = [*first, out.planes, *(() if first else (out.coarse,)), mb_width, mb_height, y0, y1]
         launch("lookahead/half_size", name, (-(-words // WORDS), -(-(y1 - y0) // ROWS)), (WORDS, ROWS), arguments, stream)
     count = (row1 - row0) * mb_width
-    launch("lookahead/half_size", "tiny_size", (-(-count // 128),), (128,), [out.coarse, out.tiny, mb_width, row0, row1],
-           stream)  # fmt: skip
+    launch(
+        "lookahead/half_size", "tiny_size", (-(-count // 128),), (128,), [out.coarse, out.tiny, mb_width, row0, row1], stream
+    )

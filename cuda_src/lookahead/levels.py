@@ -1,6 +1,5 @@
 """Mean and contrast of half-size frames on the GPU: launches levels.cu."""
 
-
 from ...cpu_simd.bundles import HalfSize
 from ..runtime.array import DeviceArray, Stream
 
@@ -14,8 +13,9 @@ def count_samples(
 ) -> None:
     """Not part of the standard: samples of the half-size frame by their value, without the border."""
     mb_height, mb_width = frame.tiny.shape
-    counts.device.launch("lookahead/levels", "count_samples", (mb_height,), (THREADS,), [frame.planes, mb_width, counts],
-                         stream)  # fmt: skip
+    counts.device.launch(
+        "lookahead/levels", "count_samples", (mb_height,), (THREADS,), [frame.planes, mb_width, counts], stream
+    )
 
 
 def replace_samples(
@@ -27,5 +27,6 @@ def replace_samples(
     """Not part of the standard: the frame with other levels -> out."""
     for samples, target in zip(frame, out):
         arguments = [samples, levels, samples.size, target]
-        levels.device.launch("lookahead/levels", "replace_samples", (-(-samples.size // THREADS),), (THREADS,), arguments,
-                             stream)  # fmt: skip
+        levels.device.launch(
+            "lookahead/levels", "replace_samples", (-(-samples.size // THREADS),), (THREADS,), arguments, stream
+        )

@@ -53,9 +53,11 @@ def motion_job(
 
 
 def between_job(
-    frames: tuple[HalfSize, HalfSize, HalfSize], position: int, motions: tuple[Motion, Motion, Motion],
+    frames: tuple[HalfSize, HalfSize, HalfSize],
+    position: int,
+    motions: tuple[Motion, Motion, Motion],
     used: Used | None = None,
-) -> list[int]:  # fmt: skip
+) -> list[int]:
     """The row of a job of lookahead_both. Arguments: see cpu_simd.lookahead.lookahead.lookahead_used; without `used`, of
     lookahead_both, for the sum alone.
     """
@@ -84,8 +86,9 @@ def find_motion(
 def lookahead_camera(jobs: DeviceArray, mb_width: int, mb_height: int, stream: Stream | None = None) -> None:
     """Not part of the standard: twin of cpu_simd.lookahead.lookahead.lookahead_camera, for all jobs of motion_job."""
     grid = _candidates(mb_width, mb_height), jobs.shape[0]
-    jobs.device.launch("lookahead/lookahead", "lookahead_camera", grid, (CAMERA_THREADS,), [jobs, mb_width, mb_height],
-                       stream)  # fmt: skip
+    jobs.device.launch(
+        "lookahead/lookahead", "lookahead_camera", grid, (CAMERA_THREADS,), [jobs, mb_width, mb_height], stream
+    )
 
 
 def lookahead_search(
@@ -133,7 +136,7 @@ def _candidates(width: int, height: int) -> int:
 
 def _launch(
     name: str, jobs: DeviceArray, size: tuple[int, int, int, int], of_a_block: int, stream: Stream | None, *more: int
-) -> None:  # fmt: skip
+) -> None:
     """size: mb_width, mb_height, row0, row1; of_a_block: macroblocks of a block of threads; more: further arguments."""
     blocks = -(-(size[3] - size[2]) * size[0] // of_a_block)
     jobs.device.launch("lookahead/lookahead", name, (blocks, jobs.shape[0]), (32 * WARPS,), [jobs, *size, *more], stream)

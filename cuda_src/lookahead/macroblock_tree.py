@@ -3,7 +3,6 @@
 A job is a row of a table on the GPU, int64[n, WORDS]: see tree_job.
 """
 
-
 from ..runtime.array import DeviceArray, Stream
 from .lookahead import WORDS, Motion, Used
 

@@ -1,6 +1,5 @@
 """QP of macroblocks without residual on the GPU, where QP varies within frames: launches settle_qp.cu."""
 
-
 from ..runtime.array import DeviceArray, Stream
 
 THREADS = 1024

@@ -1,6 +1,5 @@
 """Packs the levels of coded 4x4 blocks for the download: launches compact.cu. cpu_simd/residual/expand.py unpacks them."""
 
-
 import numpy as np
 
 from ..runtime.array import DeviceArray, Stream

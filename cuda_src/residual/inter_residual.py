@@ -1,6 +1,5 @@
 """Inter macroblocks on the GPU, prediction to reconstruction: launches inter_residual.cu, in B frames inter_residual_b.cu."""
 
-
 from ...cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, References, Residual
 from ...cpu_simd.decisions.quantise import ROUNDING
 from ..runtime.array import Stream

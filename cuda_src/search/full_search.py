@@ -1,6 +1,5 @@
 """Full search on the GPU: launches full_search.cu."""
 
-
 from ...cpu_simd.bundles import SearchResult, SearchStart
 from ...cpu_simd.decisions.common import QUICK, QUIET
 from ...cpu_simd.decisions.search import ALL_PARTITIONS, EVERY, SMALL_PARTITIONS
@@ -11,9 +10,11 @@ DOWN, DOWN_LARGE = 4, 8  # candidates of a thread at once, for all partitions an
 # By whether partitions are those from 8x8 on and whether the range is 16, which is a tenth faster as a constant: kernel,
 # warps of a block, candidates of a thread at once
 KERNELS = {
-    (False, False): ("full_search", 2, DOWN), (False, True): ("full_search_16", 1, DOWN),
-    (True, False): ("full_search_large", 2, DOWN_LARGE), (True, True): ("full_search_large_16", 1, DOWN_LARGE),
-}  # fmt: skip
+    (False, False): ("full_search", 2, DOWN),
+    (False, True): ("full_search_16", 1, DOWN),
+    (True, False): ("full_search_large", 2, DOWN_LARGE),
+    (True, True): ("full_search_large_16", 1, DOWN_LARGE),
+}
 
 
 def full_search(

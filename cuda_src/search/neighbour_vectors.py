@@ -1,6 +1,5 @@
 """Vectors of the neighbours, tried for every partition, on the GPU: launches neighbour_vectors.cu."""
 
-
 from ...cpu_simd.bundles import SearchResult
 from ...cpu_simd.decisions.search import ALL_PARTITIONS, SMALL_PARTITIONS
 from ..runtime.array import DeviceArray, Stream
@@ -51,5 +50,6 @@ def neighbour_vectors_again(
         return
     first, end = (row * (source.shape[1] // 16) for row in (row0, row1))
     arguments = [whole_mv, first, end, search_result.mv]
-    source.device.launch("search/neighbour_vectors", "take_whole", (-(-(end - first) // THREADS), 1), (THREADS,), arguments,
-                         stream)  # fmt: skip
+    source.device.launch(
+        "search/neighbour_vectors", "take_whole", (-(-(end - first) // THREADS), 1), (THREADS,), arguments, stream
+    )

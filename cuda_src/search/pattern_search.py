@@ -1,6 +1,5 @@
 """Search along patterns on the GPU: launches pattern_search.cu."""
 
-
 from ...cpu_simd.bundles import SearchResult, SearchStart
 from ...cpu_simd.decisions.common import QUICK, QUIET
 from ...cpu_simd.decisions.search import ALL_PARTITIONS, EVERY, SMALL_PARTITIONS

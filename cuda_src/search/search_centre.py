@@ -1,6 +1,5 @@
 """Search centres on the GPU: launches search_centre.cu."""
 
-
 import numpy as np
 
 from ...cpu_simd.bundles import Coarse, PreviousMotion, SearchStart

@@ -1,6 +1,5 @@
 """Half- and quarter-sample refinement on the GPU: launches subpel_refine.cu."""
 
-
 from ...cpu_simd.bundles import SearchResult
 from ...cpu_simd.decisions.common import QUICK, QUIET
 from ...cpu_simd.decisions.search import ALL_PARTITIONS, EVERY
@@ -46,5 +45,6 @@ def subpel_refine(
         mb_width,
         *search_result,
     ]
-    source.device.launch("search/subpel_refine", kernel, (-(-mb_width // MACROBLOCKS), row1 - row0), (THREADS,), arguments,
-                         stream)  # fmt: skip
+    source.device.launch(
+        "search/subpel_refine", kernel, (-(-mb_width // MACROBLOCKS), row1 - row0), (THREADS,), arguments, stream
+    )

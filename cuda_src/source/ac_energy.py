@@ -1,6 +1,5 @@
 """AC energy of source macroblocks on the GPU, for adaptive quantisation: launches ac_energy.cu."""
 
-
 from ...cpu_simd.bundles import Planes
 from ..runtime.array import DeviceArray, Stream
 

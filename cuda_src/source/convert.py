@@ -15,7 +15,6 @@ R, G, B of floating-point samples v, in float32 where each operation rounds to n
 Grey samples are RGB with equal colours.
 """
 
-
 from ...cpu_simd.bundles import InputPlanes, InputRgb, Planes
 from ..runtime.array import DeviceArray, Stream
 

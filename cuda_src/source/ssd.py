@@ -1,6 +1,5 @@
 """Squared error for PSNR on the GPU: launches ssd.cu."""
 
-
 from ..runtime.array import DeviceArray, Stream
 
 THREADS = 512

@@ -65,8 +65,10 @@ class ImageSource:
         picture = self._load(name)
         width, height = picture.size
         if (width, height) != (self.format.width, self.format.height):
-            raise InputError(f"{name} is {width}x{height}{picture.by}, and {self._names[0]} is {self.format.width}x"
-                             f"{self.format.height}{self._first_by}: images of a video have one size")  # fmt: skip
+            raise InputError(
+                f"{name} is {width}x{height}{picture.by}, and {self._names[0]} is {self.format.width}x"
+                f"{self.format.height}{self._first_by}: images of a video have one size"
+            )
         return picture.planes(), picture.left_out
 
     def _load(self, name: str) -> "Picture":

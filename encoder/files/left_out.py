@@ -36,8 +36,10 @@ def of_container(container: Any, video: Any) -> list[str]:
     streams = [stream for stream in container.streams if stream.index != video.index]
     chapters = _chapters(container)
     covers = [stream for stream in streams if stream.type == "video" and stream.disposition & stream.disposition.attached_pic]
-    of_type = {kind: [s for s in streams if s.type == kind and s not in covers]
-               for kind in ("video", "audio", "subtitle", "data", "attachment")}  # fmt: skip
+    of_type = {
+        kind: [s for s in streams if s.type == kind and s not in covers]
+        for kind in ("video", "audio", "subtitle", "data", "attachment")
+    }
     of_type["data"] = of_type["data"][bool(chapters) :]  # MP4 keeps the titles of chapters in a track
     return [
         *_more(len(of_type["video"]), "video track"),

@@ -10,8 +10,10 @@ from .names import ending_of
 
 ENDINGS = {
     **dict.fromkeys((".264", ".h264", ".avc", ".h26l", ".26l", ".jsv", ".jvt", ".bit", ".bin"), "raw"),
-    **dict.fromkeys((".mp4", ".m4v"), "mp4"), ".mkv": "mkv", ".mov": "mov",
-}  # fmt: skip
+    **dict.fromkeys((".mp4", ".m4v"), "mp4"),
+    ".mkv": "mkv",
+    ".mov": "mov",
+}
 # Roles of files that are read, input 2 and so on too: two of them may be one file
 _READ = ("input", "clip", "audio", "qpfile", "tuning", "cqm")
 

@@ -16,8 +16,10 @@ class FrameTimes:
 
     def __init__(self, fps: Fraction, source_base: Fraction) -> None:
         both = 1 / fps, source_base
-        self.base = Fraction(gcd(both[0].numerator * both[1].denominator, both[1].numerator * both[0].denominator),
-                             both[0].denominator * both[1].denominator)  # fmt: skip
+        self.base = Fraction(
+            gcd(both[0].numerator * both[1].denominator, both[1].numerator * both[0].denominator),
+            both[0].denominator * both[1].denominator,
+        )
         self._exact = self.base.denominator <= _FINEST
         if not self._exact:
             self.base = source_base

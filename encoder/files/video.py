@@ -24,8 +24,10 @@ Planes = tuple[np.ndarray, np.ndarray, np.ndarray]  # y uint8[h, w], u and v uin
 Y4M_MAGIC = b"YUV4MPEG2"
 # options of the ffmpeg lines that refusals of inputs give
 TO_420 = "-pix_fmt yuv420p"
-RGB_TO_420 = ("-vf scale=out_color_matrix=bt709:out_range=tv -pix_fmt yuv420p -color_range tv -colorspace bt709 "
-              "-color_primaries bt709 -color_trc bt709")  # fmt: skip
+RGB_TO_420 = (
+    "-vf scale=out_color_matrix=bt709:out_range=tv -pix_fmt yuv420p -color_range tv -colorspace bt709 "
+    "-color_primaries bt709 -color_trc bt709"
+)
 TO_PROGRESSIVE = "-vf bwdif=send_frame"
 LONGEST_Y4M_LINE = 4096  # bytes: a longer header is refused
 # The names of 8-bit 4:2:0 differ in the position of chroma samples, which changes no sample value.
@@ -64,8 +66,9 @@ def take_over(video: VideoFormat, options: dict[str, Any]) -> None:
 def check_input_res(video: VideoFormat, input_res: tuple[int, int] | None) -> None:
     """OptionError if the size `input_res` differs from that of the file."""
     if input_res and input_res != (video.width, video.height):
-        raise OptionError(f"{input_res[0]}x{input_res[1]} contradicts the input, which is {video.width}x{video.height}",
-                          "input-res")
+        raise OptionError(
+            f"{input_res[0]}x{input_res[1]} contradicts the input, which is {video.width}x{video.height}", "input-res"
+        )
 
 
 class Source(Protocol):
@@ -118,7 +121,7 @@ class RawSource:
 
     def buffers(
         self, seek: int, count: int, next_buffer: Callable[[], np.ndarray | None] = lambda: None
-    ) -> Iterator[np.ndarray]:  # fmt: skip
+    ) -> Iterator[np.ndarray]:
         """`frames` as uint8[n]. Frames before `seek` are skipped by a seek, or read if that is impossible.
 
         next_buffer: gives the buffer for the next frame; None: any.
@@ -226,11 +229,15 @@ def parse_y4m_header(line: bytes, name: str) -> VideoFormat:
             raise InputError(f"{name}: Y4M {what} {fields[letter] or 'missing'!r} is not a size")
         size.append(int(fields[letter]))
     if fields["C"] and fields["C"] not in _CHROMA_420:
-        raise InputError(f"{name}: Y4M chroma format C{fields['C']} is not supported; only 8-bit 4:2:0 (C420) is; "
-                         + converting(name, TO_420, "yuv420p", ".y4m"))  # fmt: skip
+        raise InputError(
+            f"{name}: Y4M chroma format C{fields['C']} is not supported; only 8-bit 4:2:0 (C420) is; "
+            + converting(name, TO_420, "yuv420p", ".y4m")
+        )
     if fields["I"] not in ("", "p", "?"):
-        raise InputError(f"{name}: interlaced Y4M (I{fields['I']}) is not supported; only progressive is; "
-                         + converting(name, TO_PROGRESSIVE, "progressive", ".y4m"))  # fmt: skip
+        raise InputError(
+            f"{name}: interlaced Y4M (I{fields['I']}) is not supported; only progressive is; "
+            + converting(name, TO_PROGRESSIVE, "progressive", ".y4m")
+        )
     fps, sar = _ratio(fields["F"], "frame rate", name), _ratio(fields["A"], "aspect ratio", name)
     return VideoFormat(size[0], size[1], Fraction(*fps) if fps else None, sar, full_range, kind="y4m")
 

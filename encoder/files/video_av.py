@@ -32,8 +32,9 @@ class AvSource:
         try:
             import av
         except ImportError:
-            raise InputError(f"{name}: neither .yuv nor .y4m; other files need PyAV (pip install 'h264lite[av]'); "
-                             f"{_HINT}") from None
+            raise InputError(
+                f"{name}: neither .yuv nor .y4m; other files need PyAV (pip install 'h264lite[av]'); {_HINT}"
+            ) from None
         self._name, self.left_over, self._failures = name, 0, (av.FFmpegError, OSError)
         try:
             self._container: Any = av.open(name)
@@ -71,12 +72,14 @@ class AvSource:
             True if full else False if shown.color_range == _LIMITED else None,
             self._stream.frames or None,
             "av",
-            {"colorprim": _name_of(shown.color_primaries, COLOUR_PRIMARIES),
-             "transfer": _name_of(shown.color_trc, TRANSFER),
-             "colormatrix": _name_of(shown.colorspace, COLOUR_MATRIX)},
+            {
+                "colorprim": _name_of(shown.color_primaries, COLOUR_PRIMARIES),
+                "transfer": _name_of(shown.color_trc, TRANSFER),
+                "colormatrix": _name_of(shown.colorspace, COLOUR_MATRIX),
+            },
             None if first is None else _matrix(first),
             bool(self._container.streams.audio),
-        )  # fmt: skip
+        )
 
     def _decoded(self) -> Iterator[Any]:
         """The frames of PyAV, checked."""
@@ -85,11 +88,15 @@ class AvSource:
             for frame in self._container.decode(self._stream):
                 check_pixel_format(frame.format.name, self._name)
                 if (frame.width, frame.height) != self._size:
-                    raise InputError(f"{self._name}: frame {number} is {frame.width}x{frame.height}, not "
-                                     f"{self._size[0]}x{self._size[1]}: a change of size is not supported")
+                    raise InputError(
+                        f"{self._name}: frame {number} is {frame.width}x{frame.height}, not "
+                        f"{self._size[0]}x{self._size[1]}: a change of size is not supported"
+                    )
                 if frame.interlaced_frame:
-                    raise InputError(f"{self._name}: frame {number} is interlaced, which is not supported; "
-                                     + converting(self._name, TO_PROGRESSIVE, "progressive"))
+                    raise InputError(
+                        f"{self._name}: frame {number} is interlaced, which is not supported; "
+                        + converting(self._name, TO_PROGRESSIVE, "progressive")
+                    )
                 self.left_out += [words for words in of_frame(frame) if words not in self.left_out]
                 yield frame
                 number += 1
@@ -147,8 +154,9 @@ def check_pixel_format(name: str, where: str) -> None:
     """InputError for formats other than 8-bit 4:2:0."""
     if name not in ("yuv420p", "yuvj420p"):
         words = RGB_TO_420 if name.startswith(_RGB) else TO_420
-        raise InputError(f"{where}: {name} is not supported; only 8-bit 4:2:0 (yuv420p) is; "
-                         + converting(where, words, "yuv420p"))  # fmt: skip
+        raise InputError(
+            f"{where}: {name} is not supported; only 8-bit 4:2:0 (yuv420p) is; " + converting(where, words, "yuv420p")
+        )
 
 
 def planes_of(frame: Any) -> Planes:

@@ -1,6 +1,5 @@
 """Makes the source frames of callers' arrays on a GPU, which are checked here."""
 
-
 import numpy as np
 
 from ...scheduler.frames.device_frame import DeviceFrame, Order
@@ -11,10 +10,10 @@ from .samples import Samples
 MOST_BYTES = 2**31 - 1  # from row to row: kernels take 32-bit numbers
 
 
-def check_device(name: str, found: int | None, encoder_gpu: int) -> None:
-    """InputError for an array that is not on GPU `encoder_gpu` (-1: the GPU is lost); found: its GPU, or None."""
-    if found is None or found != encoder_gpu:
-        where = "on no GPU" if found is None else f"on GPU {found}"
+def check_device(name: str, array_gpu: int | None, encoder_gpu: int) -> None:
+    """InputError for an array that is not on GPU `encoder_gpu` (-1: the GPU is lost); array_gpu: its GPU, or None."""
+    if array_gpu is None or array_gpu != encoder_gpu:
+        where = "on no GPU" if array_gpu is None else f"on GPU {array_gpu}"
         here = f"GPU {encoder_gpu}" if encoder_gpu >= 0 else "the CPU, since the GPU is lost"
         raise InputError(f"{name} lies {where}, and this encoder runs on {here}")
 

@@ -58,8 +58,10 @@ def read_layout(value: object) -> str | None:
         return None
     name = value.upper() if isinstance(value, str) else ""
     if not {"H", "W"} <= set(name) <= set("BTCHW") or len(set(name)) < len(name):
-        raise OptionError(f"{show(value)}: not a word such as THWC, TCHW, CTHW, HWC (B batch, T frames, C colours, H rows, "
-                          "W columns)", "layout")  # fmt: skip
+        raise OptionError(
+            f"{show(value)}: not a word such as THWC, TCHW, CTHW, HWC (B batch, T frames, C colours, H rows, W columns)",
+            "layout",
+        )
     return name
 
 
@@ -90,8 +92,11 @@ def find_layout(
     for reading in readings:
         different.setdefault(_meaning(reading, shape), reading)
     coloured = [r for r in different.values() if COLOURS.get(r.format) == 3]
-    if len(different) > 1 and not whole and len(coloured) == 1 and all(
-        r.format in ("gray", "i420") for r in different.values() if r not in coloured
+    if (
+        len(different) > 1
+        and not whole
+        and len(coloured) == 1
+        and all(r.format in ("gray", "i420") for r in different.values() if r not in coloured)
     ):
         return coloured[0]
     if len(different) > 1:
@@ -104,8 +109,10 @@ def _readings(shape: Sequence[int], layout: str | None, format: str | None, leas
     if 0 in shape:
         raise InputError(f"an array of shape {tuple(shape)}: no samples")
     if layout is not None:
-        words = [layout, *(word for word in (layout.replace("B", ""), layout.replace("T", ""), layout.strip("BT"))
-                           if word != layout)]  # fmt: skip
+        words = [
+            layout,
+            *(word for word in (layout.replace("B", ""), layout.replace("T", ""), layout.strip("BT")) if word != layout),
+        ]
         axes = [word for word in dict.fromkeys(words) if len(word) == len(shape)]
     elif len(shape) == 5:
         axes = ["B" + word for word in _READINGS[4]]
@@ -154,8 +161,9 @@ def _several(different: dict[tuple[bool, str], Layout], shape: Sequence[int]) ->
         sizes = ", or ".join(f"{r.format} of {'x'.join(map(str, r.size(shape)))}" for r in different.values())
         return f"an array of shape {tuple(shape)} may be {sizes}: say format='gray' or format='i420'"
     words = sorted({reading.axes for reading in different.values()})
-    return (f"an array of shape {tuple(shape)} may be {' or '.join(words)}: say "
-            + " or ".join(f"layout={word!r}" for word in words))  # fmt: skip
+    return f"an array of shape {tuple(shape)} may be {' or '.join(words)}: say " + " or ".join(
+        f"layout={word!r}" for word in words
+    )
 
 
 def _no_reading(shape: Sequence[int], layout: str | None, format: str | None) -> str:
@@ -163,5 +171,7 @@ def _no_reading(shape: Sequence[int], layout: str | None, format: str | None) ->
     if layout is not None or format is not None:
         said = [f"layout={layout!r}"] * (layout is not None) + [f"format={format!r}"] * (format is not None)
         return f"{text} does not fit {' and '.join(said)}"
-    return (f"{text} is no known frame or video: an axis of 3 colours (or 4, with alpha), at least {SMALLEST} rows and "
-            "columns; or grey; say layout= (THWC, TCHW, CTHW, HWC, CHW) or format=")  # fmt: skip
+    return (
+        f"{text} is no known frame or video: an axis of 3 colours (or 4, with alpha), at least {SMALLEST} rows and "
+        "columns; or grey; say layout= (THWC, TCHW, CTHW, HWC, CHW) or format="
+    )

@@ -78,8 +78,9 @@ class Chunk:
         if strides == (self.width, 1):
             return packed
         if samples.on_gpu:
-            raise InputError(f"a frame with strides {strides}: {self.layout.format} in one array must be contiguous; or give "
-                             "planes")  # fmt: skip
+            raise InputError(
+                f"a frame with strides {strides}: {self.layout.format} in one array must be contiguous; or give planes"
+            )
         rows = np.ascontiguousarray(as_numpy(packed))
         return packed._replace(pointer=rows.ctypes.data, strides=rows.strides, owner=rows)
 

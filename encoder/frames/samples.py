@@ -25,7 +25,6 @@ _TURNS = {
 }  # fmt: skip
 
 
-
 class Samples(NamedTuple):
     """An array in memory of the host or a GPU."""
 
@@ -108,8 +107,10 @@ def host_copy(value: Any, axis: int = -1, k: int = 0) -> Any:
             return value.copy_to_host()
     except REFUSALS as error:
         raise InputError(f"{name} on a GPU: no copy on the host ({type(error).__name__}: {error})") from None
-    raise InputError(f"{name} on a GPU, and this encoder runs on the CPU: with neither .cpu() nor .get(): copy it to the "
-                     "host, or take device='cuda'")  # fmt: skip
+    raise InputError(
+        f"{name} on a GPU, and this encoder runs on the CPU: with neither .cpu() nor .get(): copy it to the "
+        "host, or take device='cuda'"
+    )
 
 
 def memory_of(samples: Samples) -> tuple[np.ndarray, int]:
@@ -180,9 +181,17 @@ def _of_torch(tensor: Any, name: str, stream: Any) -> Samples:
     producer = COMPLETE
     if tensor.is_cuda:
         producer = Producer(stream_number(torch.cuda.current_stream(tensor.device) if stream is None else stream))
-    return Samples(name, tensor.data_ptr(), tuple(tensor.shape), tuple(size * n for n in tensor.stride()),
-                   str(tensor.dtype).removeprefix("torch."), bool(tensor.is_cuda), producer, tensor,
-                   (tensor.device.index or 0) if tensor.is_cuda else 0)  # fmt: skip
+    return Samples(
+        name,
+        tensor.data_ptr(),
+        tuple(tensor.shape),
+        tuple(size * n for n in tensor.stride()),
+        str(tensor.dtype).removeprefix("torch."),
+        bool(tensor.is_cuda),
+        producer,
+        tensor,
+        (tensor.device.index or 0) if tensor.is_cuda else 0,
+    )
 
 
 def _of_dlpack(value: Any, name: str, stream: Any) -> Samples:
@@ -219,8 +228,7 @@ def _of_interface(value: object, name: str, stream: object) -> Samples:
         raise InputError(f"{name}: its {INTERFACE} is wrong ({error})") from None
     producer = Producer(stream_number(stream)) if stream is not None else producer_of(value, interface, name)
     ordinal = getattr(getattr(value, "device", None), "id", 0)  # CuPy's, JAX's
-    return Samples(name, pointer, shape, strides, kind, True, producer, value,
-                   ordinal if isinstance(ordinal, int) else 0)  # fmt: skip
+    return Samples(name, pointer, shape, strides, kind, True, producer, value, ordinal if isinstance(ordinal, int) else 0)
 
 
 def upright(image: Any) -> Any:

@@ -23,9 +23,7 @@ def planes_of(source: Planes | np.ndarray, display: Sequence[tuple[int, int]]) -
     return split_planes(source, display) if isinstance(source, np.ndarray) else source
 
 
-def load(
-    source: HostSource, buffer: np.ndarray, display: Sequence[tuple[int, int]], index: int
-) -> Sequence[np.ndarray]:  # fmt: skip
+def load(source: HostSource, buffer: np.ndarray, display: Sequence[tuple[int, int]], index: int) -> Sequence[np.ndarray]:
     """Put a frame into a buffer, uint8[n], as I420, unless it was read into it. Its planes there; index: of the frame.
 
     InputError for samples far outside of their range.
@@ -47,5 +45,7 @@ def check_range(source: RgbFrame, is_outside: bool, index: int) -> None:
 
 def outside_text(index: int) -> str:
     """The message for samples far outside of their range."""
-    return (f"frame {index} has values far outside of 0..1, or no numbers: say value_range=(-1, 1) or (0, 255) if that is "
-            "their range, or value_range=(0, 1) to clip them")  # fmt: skip
+    return (
+        f"frame {index} has values far outside of 0..1, or no numbers: say value_range=(-1, 1) or (0, 255) if that is "
+        "their range, or value_range=(0, 1) to clip them"
+    )

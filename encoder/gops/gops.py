@@ -86,7 +86,11 @@ class Gops(ConcurrentGops):
     """Encodes `lanes` GOPs at once; lanes are assigned to the devices in turn."""
 
     def __init__(
-        self, config: Config, lanes: int, keep_reconstruction: bool = False, warn: Callable[[str], None] | None = None,
+        self,
+        config: Config,
+        lanes: int,
+        keep_reconstruction: bool = False,
+        warn: Callable[[str], None] | None = None,
         trace: Trace | None = None,
     ) -> None:
         super().__init__(config, warn)

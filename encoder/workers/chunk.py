@@ -1,6 +1,6 @@
 """A chunk: a serialisable unit of work of whole closed GOPs, which any process encodes to the same bytes.
 
-    pairs of FrameSpec and source, in coding order -> chunks_of -> ChunkJob -> encode_chunk -> list of EncodedFrame
+pairs of FrameSpec and source, in coding order -> chunks_of -> ChunkJob -> encode_chunk -> list of EncodedFrame
 """
 
 import os
@@ -114,7 +114,7 @@ def encode_chunk(job: ChunkJob, warn: Callable[[str], None] | None = None) -> li
 
 def chunks_of(
     config: Config, pairs: Iterable[tuple[FrameSpec, AnySource]], least: int = 1
-) -> Iterator[list[tuple[FrameSpec, AnySource]]]:  # fmt: skip
+) -> Iterator[list[tuple[FrameSpec, AnySource]]]:
     """Groups frames in coding order, each with its source of any kind, into chunks of whole GOPs.
 
     least: frames of a chunk, but for the last one. With a second pass chunks consist of whole parts, which share corrections
@@ -142,8 +142,12 @@ class ChunkEncoder:
     """
 
     def __init__(
-        self, config: Config, keep_reconstruction: bool = False, warn: Callable[[str], None] | None = None,
-        trace: Trace | None = None, lanes: int | None = None,
+        self,
+        config: Config,
+        keep_reconstruction: bool = False,
+        warn: Callable[[str], None] | None = None,
+        trace: Trace | None = None,
+        lanes: int | None = None,
     ) -> None:
         """lanes: chunks at once; None: GOPs of a chunk are coded one after another."""
         from ..pipeline import Pipeline
@@ -198,4 +202,3 @@ class ChunkEncoder:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-

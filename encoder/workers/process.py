@@ -32,8 +32,12 @@ class Process:
             try:
                 environment = os.environ | {"H264LITE_BACKGROUND_COMPILE": "0"}  # this process does it
                 self._child = subprocess.Popen(
-                    command(there.fileno(), device), env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                    pass_fds=(there.fileno(),), process_group=0,  # Ctrl-C is for this process, which ends the worker
+                    command(there.fileno(), device),
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=(there.fileno(),),
+                    process_group=0,  # Ctrl-C is for this process, which ends the worker
                 )
             except BaseException:
                 here.close()

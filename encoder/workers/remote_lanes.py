@@ -136,8 +136,10 @@ class RemoteLanes:
         with self._lock:
             self._listens = True
             self._be_idle(True)
-        threads = [threading.Thread(target=step, name=f"h264lite-worker-{self._number}-{step.__name__[1:]}", daemon=True)
-                   for step in (self._feed, self._read)]  # fmt: skip
+        threads = [
+            threading.Thread(target=step, name=f"h264lite-worker-{self._number}-{step.__name__[1:]}", daemon=True)
+            for step in (self._feed, self._read)
+        ]
         if not start_threads(threads, self._threads):
             raise NoThreads("no threads can be started for worker processes")
 

@@ -66,8 +66,15 @@ class Workers(Gops):
         if config.machine.device == "cpu":
             compile_in_background(config)
         say_lost = WarnOnce(say)
-        team = Team(self.queue, self._slots, self.room, _Loss(self.queue, len(names), say_lost), say_lost, say,
-                    None if trace is None else _Spans(trace))  # fmt: skip
+        team = Team(
+            self.queue,
+            self._slots,
+            self.room,
+            _Loss(self.queue, len(names), say_lost),
+            say_lost,
+            say,
+            None if trace is None else _Spans(trace),
+        )
         for k, name in enumerate(names):
             settings = on_device(config, name, max(1, (config.machine.threads + k) // len(names)))
             remotes.append(RemoteLanes(k, settings, keep, (lanes + len(names) - 1 - k) // len(names), team))
@@ -170,4 +177,3 @@ class _Spans:
     def __call__(self, worker: int, spans: list[Span]) -> None:
         for process, track, name, begin, seconds, frame in spans:
             self._trace.add(process, f"worker {worker}, {track}", name, begin, seconds, frame)
-

@@ -98,8 +98,17 @@ class Ladder:
                 x, y = b % self.blocks_across * SIZE, b // self.blocks_across * SIZE
                 w, h = min(SIZE, self.width - x), min(SIZE, self.height - y)
                 if self.variant.borders == "cpu" and self._crosses(x, y, w, h):
-                    scalar.full(self.frames[n], self.frames[n - 1], SIZE, SIZE, self.reach, False, np.array([b]),
-                                vectors[n - 1, k : k + 1], sads[n - 1, k : k + 1])  # fmt: skip
+                    scalar.full(
+                        self.frames[n],
+                        self.frames[n - 1],
+                        SIZE,
+                        SIZE,
+                        self.reach,
+                        False,
+                        np.array([b]),
+                        vectors[n - 1, k : k + 1],
+                        sads[n - 1, k : k + 1],
+                    )
                     continue
                 self._take(pending, vectors, sads)
                 self._cut(n, x, y)

@@ -1,6 +1,6 @@
 """Papers 000 and 002 in cells: full search and step search of 32x32 blocks as plain loops, then rung by rung on a GPU.
 
-    python papers/samples/paper_000.py
+python papers/samples/paper_000.py
 """
 
 # %% Two pictures of a moving scene, luma

@@ -1,6 +1,6 @@
 """Paper 001 in cells: SADs of 4x4 to 8x8 blocks by addition, then the three scenarios of streams on a GPU.
 
-    python papers/samples/paper_001.py
+python papers/samples/paper_001.py
 """
 
 # %% Two pictures, and a block of 8x8 samples

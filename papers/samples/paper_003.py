@@ -1,6 +1,6 @@
 """Paper 003 in cells: what makes PSNR, and what does not: candidates and sizes of blocks do, memories do not.
 
-    python papers/samples/paper_003.py
+python papers/samples/paper_003.py
 """
 
 # %% Two pictures of QCIF, and the full search of 16x16 blocks, +-16, inside the picture

@@ -1,6 +1,6 @@
 """Paper 004 in cells: SAD reuse over the 41 partitions of a macroblock, and what vectors of the CPU make of it.
 
-    python papers/samples/paper_004.py
+python papers/samples/paper_004.py
 """
 
 # %% Two pictures, a macroblock and a candidate

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from ..arguments import MakeGroup, State
+from ..bundles import MakeGroup, State
 from ..coding_settings import CodingSettings
 from ..compiled_frame import ArgumentGroup, ArgumentGroups, CompiledFrame, MakeSteps, Steps
 from ..executor import Executor
@@ -54,9 +54,7 @@ class CompiledFrames:
         frame.write_slices = partial(bits.run, entropy_groups, {}, True, None)
         return partial(executor.run_compiled, stages, groups, frame.stage_seconds)
 
-    def _of(
-        self, launch_key: Hashable, make_steps: MakeSteps, groups: Sequence[ArgumentGroup]
-    ) -> CompiledFrame | None:
+    def _of(self, launch_key: Hashable, make_steps: MakeSteps, groups: Sequence[ArgumentGroup]) -> CompiledFrame | None:
         try:
             return self._compiled_frames[launch_key]
         except KeyError:
@@ -79,10 +77,12 @@ class CompiledFrames:
         ]
         of_entry = [state | more for more in entry_states]
         return [
-            [[(STAGES[name], span, of_entry[ref] if ref >= 0 else state) for name, span in part]
-             for part in executor.parts(names)]
+            [
+                [(STAGES[name], span, of_entry[ref] if ref >= 0 else state) for name, span in part]
+                for part in executor.parts(names)
+            ]
             for names, ref in steps_of(self._settings, frame.spec)
-        ]  # fmt: skip
+        ]
 
 
 def steps_of(

@@ -16,7 +16,7 @@ BY_DEFAULT = 21, 11  # deadzone_inter, deadzone_intra
 MASK_16x16, MASK_16x8, MASK_8x8, MASK_8x4, MASK_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
 
 
-def constants(settings: CodingSettings, constant: Callable[[np.ndarray], Array]) -> State:
+def constants(settings: CodingSettings, constant: Callable[[np.ndarray], A]) -> State:
     """By name; constant: makes an array that is never written, in the memory of the stages."""
     rows = [*(row0 for row0, _ in settings.slice_rows), settings.mb_height]
     beyond_baseline = settings.cabac or settings.transform_8x8_mode or settings.has_b_frames

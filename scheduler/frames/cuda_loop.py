@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from ...cuda_src.runtime.array import DeviceArray
-from ..arguments import State
+from ..bundles import State
 from ..coding_settings import CodingSettings
 from ..cuda_executor import CudaExecutor, FramePlace
 from .dpb import DecodedPictureBuffer
@@ -66,8 +66,12 @@ class CudaLoop(Loop):
         executor.enter(stream, waits)
         if source is not None:
             params = self.inputs[k]["frame_params"]
-            state = self.arrays.constants | device_frame.arrays | source.numbers | {
-                "frame_params": params, "outside": executor.mapped(frame.outside)}
+            state = (
+                self.arrays.constants
+                | device_frame.arrays
+                | source.numbers
+                | {"frame_params": params, "outside": executor.mapped(frame.outside)}
+            )
             pairs = [(frame.frame_params, params)]
             qps = _qps(frame, device_frame)
             executor.import_device_frame(frame.index, source, pairs, state, qps)

@@ -8,13 +8,12 @@ import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from ...cpu_simd.layout import DISTANCES, HEADER_BITS, N_LEVEL_BLOCKS
-from ...cuda_src.runtime.array import DeviceArray
 from ...forks import cached_property
 from ...standard.sample_format import Sample
 from ..arrays import (
@@ -36,12 +35,12 @@ from ..arrays import (
     of_roles,
     pool_shape,
 )
+from ..bundles import A
 from ..frame_spec import FrameSpec, SliceHeaders
 from ..threads.copiers import Copiers, Target
 from .device_frame import DeviceFrame
 from .host_rgb import RgbFrame
 
-A = TypeVar("A", np.ndarray, DeviceArray)
 Zeros = Callable[[tuple[int, ...], DTypeLike], A]
 Run = Callable[[Sequence[Callable[[], None]]], None]  # runs functions concurrently
 HELPERS = 3  # threads that help to copy a frame to its upload buffer: one copies 5 to 7 GB/s

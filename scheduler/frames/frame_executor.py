@@ -313,4 +313,3 @@ def _finish(ready: Callable[[], None], frame: Frame, finish: Callable[[Frame], R
     ready()
     frame.unpack_levels()
     return finish(frame)
-

@@ -12,6 +12,7 @@ from ...cuda_src.source.ac_energy import ac_energies
 from ...standard.sample_format import Sample
 from ..arguments import State
 from ..arrays import ARRAYS, SOURCES
+from ..bundles import State
 from ..coding_settings import CodingSettings
 from ..gpu_memory import GpuMemory
 from ..stages import STAGES
@@ -67,10 +68,14 @@ class GpuSourcePool:
         self._owners.append((buffer.made, source.frame))
         y, u, v = buffer.planes
         return replace(
-            source, stage="load_i420", pointers={"input_y": y.ptr, "input_u": u.ptr, "input_v": v.ptr},
-            numbers={"pitch": y.shape[1], "chroma_pitch": u.shape[1], "chroma_step": 1}, frame=None, first=False,
+            source,
+            stage="load_i420",
+            pointers={"input_y": y.ptr, "input_u": u.ptr, "input_v": v.ptr},
+            numbers={"pitch": y.shape[1], "chroma_pitch": u.shape[1], "chroma_step": 1},
+            frame=None,
+            first=False,
             buffered=GpuSource(gpu, buffer, outside),
-        )  # fmt: skip
+        )
 
     def renew(self) -> None:
         """Be as new for a later encoder: all buffers are free. The work of the encoder before has ended."""

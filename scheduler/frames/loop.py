@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ...cpu_simd.layout import N_WEIGHTS
-from ..arguments import Array, State
+from ..bundles import State
 from ..coding_settings import CodingSettings
 from ..executor import Executor, Step
 from ..frame_spec import FrameSpec
@@ -19,7 +19,7 @@ from ..threads.lazy_task import Task
 from .compiled_frames import CompiledFrames, steps_of
 from .dpb import DecodedPictureBuffer
 from .frame import AnyFrame, Frame, HostFrame
-from .loop_arrays import Arrays, FrameBinding, PreviousFrame
+from .loop_arrays import ArrayMemory, Arrays, FrameBinding, PreviousFrame
 
 if TYPE_CHECKING:
     from ..cuda_executor import CudaExecutor
@@ -132,7 +132,8 @@ class Loop:
     ) -> None:  # fmt: skip
         """arrays, dpb: shared with a loop that alternates with this one."""
         self.settings, self.executor = settings, executor
-        self.arrays = Arrays.allocate(settings, executor) if arrays is None else arrays
+        memory: ArrayMemory[Any] = executor
+        self.arrays: Arrays[Any] = Arrays.allocate(settings, memory) if arrays is None else arrays
         n_busy = 1 + executor.parallel_b_frames + executor.frames_on_device
         self.dpb = DecodedPictureBuffer(self.arrays.slots, n_busy) if dpb is None else dpb
         # On a CPU each B frame runs on one thread, in parallel with other frames: see Executor.parallel_b_frames
@@ -203,9 +204,7 @@ class Loop:
         frame.samples()
         if isinstance(frame, HostFrame):
             frame.mark_levels_dirty()
-        run = self._compiled_frames.bind(
-            executor, frame, binding.argument_groups(frame.spec), arrays.entropy_groups(frame)
-        )
+        run = self._compiled_frames.bind(executor, frame, binding.argument_groups(frame.spec), arrays.entropy_groups(frame))
         if run is None:
             self._stages(executor, frame, binding)
             frame.write_slices = arrays.deferred_write(frame)
@@ -214,7 +213,7 @@ class Loop:
             run()
         executor.download_results(frame.index, self._decoded(frame, binding), frame.ring_slot)
 
-    def _decoded(self, frame: Frame, binding: FrameBinding) -> list[tuple[Array, np.ndarray]]:
+    def _decoded(self, frame: Frame, binding: FrameBinding) -> list[tuple[Any, np.ndarray]]:
         """(source, target) arrays for the copy of the decoded frame; empty if it is not needed on the host."""
         if frame.decoded is None or not frame.keep_reconstruction:
             return []
@@ -237,9 +236,7 @@ class Loop:
                 self.executor.run([(("keep_motion",), {})], state | frame.arrays | references.motion(slot), {})
         self.history.previous = None if previous is None else PreviousFrame.of(previous, previous.spec.distances)
 
-    def _stages(
-        self, executor: OneDevice, frame: Frame, binding: FrameBinding, entropy_state: State | None = None
-    ) -> None:
+    def _stages(self, executor: OneDevice, frame: Frame, binding: FrameBinding, entropy_state: State | None = None) -> None:
         """Run the stages from source to reference.
 
         entropy_state: for the entropy stage, if it is not deferred: it runs as soon as the other results are complete.
@@ -248,9 +245,7 @@ class Loop:
         steps, state = self._steps(frame, binding, entropy_state)
         executor.run(steps, state, frame.stage_seconds)
 
-    def _steps(
-        self, frame: Frame, binding: FrameBinding, entropy_state: State | None = None
-    ) -> tuple[list[Step], State]:
+    def _steps(self, frame: Frame, binding: FrameBinding, entropy_state: State | None = None) -> tuple[list[Step], State]:
         """The steps of a frame and their arguments by name; entropy_state: see `_stages`."""
         spec = frame.spec
         state, references = binding.state(spec), binding.reference_states(spec)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -11,6 +11,7 @@ from ...cpu_simd.decisions.search import SMALL_PARTITIONS
 from ...standard.sample_format import SUB_WIDTH_C
 from ..arguments import Array, MakeGroup, State
 from ..arrays import INTRA_FILL, SECOND_FILL
+from ..bundles import A, MakeGroup, State
 from ..coding_settings import CodingSettings
 from ..compiled_frame import merged
 from ..executor import deferred_call
@@ -18,78 +19,81 @@ from ..frame_spec import MOST_ENTRIES, FrameSpec
 from ..stages import ENTROPY_STAGE
 from .constants import constants
 from .dpb import DecodedPictureBuffer
-from .frame import AnyFrame, Frame, References, Workspace
+from .frame import AnyFrame, Frame, FrameArrays, References, Workspace
 from .params import decision_params, list_numbers, list_state, reference_params
 
+A_co = TypeVar("A_co", covariant=True)
 
-class ArrayMemory(Protocol):
+
+class ArrayMemory(Protocol[A]):
     """What arrays need of an executor, or of a worker of one: see Executor."""
 
     frames_on_device: int
     parallel_b_frames: int
     tickets: bool
 
-    def zeros(self, shape: Sequence[int], dtype: DTypeLike) -> Array:
+    def zeros(self, shape: Sequence[int], dtype: DTypeLike) -> A:
         """An array of zeros in the memory of the stages."""
 
-    def constant(self, values: np.ndarray) -> Array:
+    def constant(self, values: np.ndarray) -> A:
         """An array that is never written."""
 
-    def interior(self, plane: Array, border: int) -> Array:
+    def interior(self, plane: A, border: int) -> A:
         """The output of `deblock` in a plane with a border."""
 
-    def fill(self, array: Array, value: int) -> None:
+    def fill(self, array: A, value: int) -> None:
         """Set all elements, in order with the stages."""
 
 
-class Slots(Protocol):
+class Slots(Protocol[A_co]):
     """The decoded picture buffer by slots, as References; of a recording some are placeholders (placeholders.py)."""
 
     @property
-    def luma(self) -> Array:
+    def luma(self) -> A_co:
         """Of all slots."""
 
     @property
-    def chroma(self) -> Array:
+    def chroma(self) -> A_co:
         """Of all slots."""
 
-    def planes(self, slot: int) -> tuple[Array, Array]:
+    def planes(self, slot: int) -> tuple[A_co, A_co]:
         """Luma and chroma of a slot."""
 
-    def motion(self, slot: int) -> State:
+    def motion(self, slot: int) -> dict[str, Any]:
         """Motion of the frame in a slot, by name."""
 
 
-class PreviousFrame(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PreviousFrame(Generic[A]):
     """Motion of a frame that search centres continue: list 0, with the distances of its entries (FrameSpec)."""
 
-    ref_idx: Array
-    mv: Array
+    ref_idx: A
+    mv: A
     distances: tuple[int, ...]
 
     @classmethod
-    def of(cls, frame: AnyFrame, distances: tuple[int, ...]) -> "PreviousFrame":
+    def of(cls, frame: FrameArrays[A], distances: tuple[int, ...]) -> "PreviousFrame[A]":
         """distances: as in FrameSpec. Numbers follow that no block refers to, so that frames with fewer entries are alike."""
-        last = distances[-1] if distances else 0
+        last: int = distances[-1] if distances else 0
         return cls(frame.ref_idx, frame.mv, (*distances, *range(last + 1, last + 1 + MOST_ENTRIES - len(distances))))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Arrays:
+class Arrays(Generic[A]):
     """The arrays of one memory: reference frames, workspace, constants; as arguments of stages by name.
 
     Frames that run at once share all but the workspace; loops of one memory all but the executor.
     """
 
     settings: CodingSettings
-    executor: ArrayMemory
+    executor: ArrayMemory[A]
     slots: int  # of the decoded picture buffer, besides weighted copies, which follow
-    references: Slots
-    workspace: Workspace
+    references: Slots[A]
+    workspace: Workspace[A]
     constants: State
 
     @classmethod
-    def allocate(cls, settings: CodingSettings, executor: ArrayMemory) -> "Arrays":
+    def allocate(cls, settings: CodingSettings, executor: ArrayMemory[A]) -> "Arrays[A]":
         """The arrays of an encode."""
         # frames that are no references may still be read, or coded, while the next ones are coded
         extra_slots = executor.parallel_b_frames + (
@@ -100,18 +104,23 @@ class Arrays:
         workspace = Workspace(settings.size, settings.most_searches, executor.zeros)
         return cls(settings, executor, slots, references, workspace, constants(settings, executor.constant))
 
-    def for_executor(self, executor: ArrayMemory) -> "Arrays":
+    def for_executor(self, executor: ArrayMemory[A]) -> "Arrays[A]":
         """The same arrays, for another executor of the same memory."""
         return replace(self, executor=executor)
 
-    def with_own_workspace(self) -> "Arrays":
+    def with_own_workspace(self) -> "Arrays[A]":
         """The same arrays with a workspace of their own, for a frame that runs while others do."""
         workspace = Workspace(self.settings.size, self.settings.most_searches, self.executor.zeros)
         return replace(self, workspace=workspace)
 
     def state(
-        self, spec: FrameSpec, device_frame: AnyFrame, slot: int, list_slots: tuple[int, ...], previous: PreviousFrame | None,
-        block: Array,
+        self,
+        spec: FrameSpec,
+        device_frame: FrameArrays[A],
+        slot: int,
+        list_slots: tuple[int, ...],
+        previous: PreviousFrame[A] | None,
+        block: A,
     ) -> State:
         """Arguments of the stages by name; `device_frame`: the frame's arrays in this memory; `slot`: of the decoded
         frame; list_slots: slots of both lists; block: `decision_params` in this memory.
@@ -119,8 +128,8 @@ class Arrays:
         return merged(self.argument_groups(spec, device_frame, slot, list_slots, previous, block))
 
     def argument_groups(
-        self, spec: FrameSpec, device_frame: AnyFrame, slot: int, list_slots: tuple[int, ...], previous: PreviousFrame | None,
-        block: Array,
+        self, spec: FrameSpec, device_frame: FrameArrays[A], slot: int, list_slots: tuple[int, ...],
+        previous: PreviousFrame[A] | None, block: A,
     ) -> list[MakeGroup]:  # fmt: skip
         """The arguments of `state` in groups, by what their arrays depend on; in streams with B frames motion of references
         comes from the decoded picture buffer.
@@ -142,7 +151,7 @@ class Arrays:
             (("pools", spec.n_ref, spec.n_ref1, spec.duplicates), lambda: numbers),
             (("motion", id(previous.mv)), lambda: motion),
             (("lists", id(frame_arrays), spec.n_ref, spec.n_ref1), lambda: list_state(block, spec.n_ref, spec.n_ref1)),
-        ]  # fmt: skip
+        ]
         if with_b:
             groups.append((("kept", slot), lambda: self.references.motion(slot)))
         if with_b and spec.n_ref1:
@@ -151,13 +160,13 @@ class Arrays:
             groups.append((("colocated", colocated), lambda: {"colocated_still": motion_of(colocated)["kept_still"]}))
         return groups
 
-    def list_numbers(self, spec: FrameSpec, list_slots: tuple[int, ...], previous: PreviousFrame | None) -> np.ndarray:
+    def list_numbers(self, spec: FrameSpec, list_slots: tuple[int, ...], previous: PreviousFrame[A] | None) -> np.ndarray:
         """See params.list_numbers."""
         distances = previous.distances if previous else ()
         weighted = self._searched(spec, list_slots) if spec.weights else list_slots
         return list_numbers(spec.distances, len(spec.list0), spec.is_weighted, distances, list_slots, weighted)
 
-    def continued(self, spec: FrameSpec, list_slots: tuple[int, ...], dpb: DecodedPictureBuffer) -> PreviousFrame | None:
+    def continued(self, spec: FrameSpec, list_slots: tuple[int, ...], dpb: DecodedPictureBuffer) -> PreviousFrame[A] | None:
         """The frame whose motion the search continues in streams with B frames: the first of list 1, else of list 0, whatever
         frames were coded since; else None.
         """
@@ -180,13 +189,16 @@ class Arrays:
         """The arguments of the entropy stage in groups, as `argument_groups`."""
         spec, frame_arrays = frame.spec, frame.arrays
         more = {
-            "n_ref": spec.n_ref, "n_ref1": spec.n_ref1 if self.settings.has_b_frames else None,
-            "frame_params": frame.frame_params, "slice_data": frame.slice_data,
-        }  # fmt: skip
+            "n_ref": spec.n_ref,
+            "n_ref1": spec.n_ref1 if self.settings.has_b_frames else None,
+            "frame_params": frame.frame_params,
+            "slice_data": frame.slice_data,
+        }
         return [
-            (("constants",), lambda: self.constants), (("frame", id(frame_arrays)), lambda: frame_arrays),
+            (("constants",), lambda: self.constants),
+            (("frame", id(frame_arrays)), lambda: frame_arrays),
             (("data", id(frame_arrays), spec.n_ref, spec.n_ref1), lambda: more),
-        ]  # fmt: skip
+        ]
 
     def decoded_state(self, slot: int) -> State:
         """The arguments for the decoded frame in `slot`."""
@@ -198,12 +210,12 @@ class Arrays:
             "out_y": interior(y, pad), "out_u": interior(cb, pad_c), "out_v": interior(cr, pad_c),
         }  # fmt: skip
 
-    def reference_state(self, ref: int, spec: FrameSpec, list_slots: tuple[int, ...], block: Array) -> State:
+    def reference_state(self, ref: int, spec: FrameSpec, list_slots: tuple[int, ...], block: A) -> State:
         """The arguments of the search in entry `ref` of both lists; list_slots: their slots; block: as in `state`."""
         return merged(self.reference_groups(ref, spec, list_slots, block))
 
     def reference_groups(
-        self, ref: int, spec: FrameSpec, list_slots: tuple[int, ...], block: Array, frame: AnyFrame | None = None
+        self, ref: int, spec: FrameSpec, list_slots: tuple[int, ...], block: A, frame: FrameArrays[A] | None = None
     ) -> list[MakeGroup]:
         """The same in groups, as `argument_groups`; frame: whose `block` it is."""
         weighted, searched, workspace = ref in spec.luma_weighted, self._searched(spec, list_slots)[ref], self.workspace
@@ -235,19 +247,19 @@ class Arrays:
                 fill(device_frame.results[name], value)
 
 
-def _reference(luma: Array) -> State:
+def _reference(luma: A) -> State:
     return {"reference_luma": luma, "reference_y": luma[0]}
 
 
 class FrameBinding(NamedTuple):
     """Where the arrays of a frame lie in the memory of its device."""
 
-    arrays: Arrays
+    arrays: Arrays[Any]
     frame: AnyFrame  # its own arrays
-    params: Array  # frame_params
+    params: Any  # frame_params, an array of this memory
     slot: int  # of the decoded frame
     list_slots: tuple[int, ...]  # slots of both lists
-    previous: PreviousFrame | None  # the frame whose motion is continued
+    previous: PreviousFrame[Any] | None  # the frame whose motion is continued
 
     def state(self, spec: FrameSpec) -> State:
         """Arguments of the stages by name."""

@@ -15,7 +15,7 @@ from ...cpu_simd.layout import (
     SLOTS,
     WEIGHTS,
 )
-from ..arguments import Array
+from ..bundles import A
 from ..frame_spec import implicit_weights
 
 Numbers = tuple[int, ...]
@@ -39,15 +39,15 @@ def list_numbers(
     return numbers
 
 
-def decision_params(params: Array) -> Array:
+def decision_params(params: A) -> A:
     """Of frame_params: int32[HEADER_BITS - WEIGHTS], what the stages before the entropy stage read."""
     return params[WEIGHTS:HEADER_BITS]
 
 
-def list_state(block: Array, n_ref: int, n_ref1: int) -> dict[str, Array]:
+def list_state(block: A, n_ref: int, n_ref1: int) -> dict[str, A]:
     """Arguments of the stages by name, parts of `decision_params`; n_ref, n_ref1: entries of both lists."""
 
-    def part(at: int, count: int) -> Array:
+    def part(at: int, count: int) -> A:
         return block[at - WEIGHTS : at - WEIGHTS + count]
 
     entries = max(1, n_ref + n_ref1)
@@ -60,7 +60,7 @@ def list_state(block: Array, n_ref: int, n_ref1: int) -> dict[str, Array]:
     }
 
 
-def reference_params(block: Array, ref: int, weighted: bool) -> dict[str, Array]:
+def reference_params(block: A, ref: int, weighted: bool) -> dict[str, A]:
     """The same for the search in entry `ref` of both lists; weighted: whether the search needs a weighted copy of it."""
     at = DISTANCES - WEIGHTS + ref
     params = {"distance": block[at : at + 1]}

@@ -8,8 +8,8 @@ from numpy.typing import DTypeLike
 from ...cuda_src.runtime.array import DeviceArray
 from ...cuda_src.runtime.device import Device
 from ...cuda_src.runtime.recording import placeholder_address
-from ..arguments import State
 from ..arrays import KEPT, LEVELS, of_roles
+from ..bundles import State
 from .frame import FrameArrays, References, Zeros
 from .loop_arrays import PreviousFrame
 

@@ -77,7 +77,8 @@ class IssueOrder:
             free = all(known >> need & 1 or not (before[need] | 1 << need) & runs for need in op.needs)
             if op.step == first.step and same and free:
                 rows = (group.row0, group.row1) if STAGES[op.stage].split == FRAME else (op.row0, op.row1)
-                groups[-1] = Group((*group.runs, k), (*group.stages, op.stage), *rows, op.reference,
-                                   tuple(sorted({*group.needs, *op.needs})))  # fmt: skip
+                groups[-1] = Group(
+                    (*group.runs, k), (*group.stages, op.stage), *rows, op.reference, tuple(sorted({*group.needs, *op.needs}))
+                )
                 return
         groups.append(Group((k,), (op.stage,), op.row0, op.row1, op.reference, op.needs))

@@ -1,17 +1,20 @@
 """The coding loop on several devices: the state in each memory, and the arrays and copies of a frame for its route."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from ...cpu_simd.layout import HEADER_BITS, WEIGHTS
+from ...cuda_src.runtime.array import DeviceArray
 from ...cuda_src.runtime.device import DeviceMemoryError
-from ..arguments import Array, State
 from ..arrays import CURRENT, KEPT_ARRAYS, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key, byte_span, pool_planes
+from ..bundles import A, AnyArray, State
 from ..coding_settings import CodingSettings
 from ..cuda_executor import CudaExecutor
 from ..frame_spec import FrameSpec
 from ..frames.cuda_loop import CudaLoop
+from ..frames.device_frame import DeviceFrame
 from ..frames.dpb import DecodedPictureBuffer
 from ..frames.frame import AnyFrame, Frame, FrameArrays, HostFrame
 from ..frames.loop import Loop
@@ -77,21 +80,9 @@ class HybridLoop:
         for memory, arrays in self.arrays.items():
             with executor.at_work(memory):
                 arrays.fill(frame, frame_by_memory[memory], memory == HOST or (source is None and not spec.mb_qp))
-        source_memory = HOST
-        if source is not None and executor.gpu_worker is not None:
-            source_memory = executor.gpu_worker.device
-            with executor.at_work(source_memory):
-                assert isinstance(frame, HostFrame)
-                params = {"frame_params": executor.gpu_worker.constant(frame.frame_params[:1]),  # read for QP only
-                          "outside": executor.gpu_worker.mapped(frame.outside)}
-                state = self.arrays[source_memory].constants | frame_by_memory[source_memory].arrays | source.numbers | params
-                executor.gpu_worker.import_device_frame(source, state)
+        source_memory = HOST if source is None else self._import_source(frame, source, frame_by_memory)
         wanted = frame.decoded is not None and frame.keep_reconstruction
-        frame_kind = FrameKind(
-            self.size, spec.n_ref - spec.duplicates, settings.ref, settings.me, source_memory, wanted, spec.is_idr,
-            settings.subme, settings.cabac, spec.duplicates, spec.luma_weighted, spec.n_ref1, spec.is_reference, entries,
-            after, bool(spec.mb_qp),
-        )  # fmt: skip
+        frame_kind = self._frame_kind(spec, source_memory, wanted, entries, after)
         in_flight, downloaded = executor.run_frame(frame.index, frame_kind, work, frame.stage_seconds)
         if isinstance(frame, HostFrame):
             frame.levels_packed = in_flight.order.compacts
@@ -109,6 +100,46 @@ class HybridLoop:
             complete_download()
 
         return ready
+
+    def _import_source(self, frame: Frame, source: DeviceFrame, frame_by_memory: Mapping[str, AnyFrame]) -> str:
+        """Load a source that lies on a GPU; returns the memory that has it."""
+        worker = self.executor.gpu_worker
+        if worker is None:
+            return HOST
+        with self.executor.at_work(worker.device):
+            assert isinstance(frame, HostFrame)
+            params = {
+                "frame_params": worker.constant(frame.frame_params[:1]),  # read for QP only
+                "outside": worker.mapped(frame.outside),
+            }
+            arrays = frame_by_memory[worker.device].arrays
+            state = self.arrays[worker.device].constants | arrays | source.numbers | params
+            worker.import_device_frame(source, state)
+        return worker.device
+
+    def _frame_kind(
+        self, spec: FrameSpec, source_memory: str, wanted: bool, entries: tuple[int, ...], after: tuple[int, ...]
+    ) -> FrameKind:
+        """What the route depends on; wanted: whether the decoded frame is; entries, after: see `_numbers`."""
+        settings = self.settings
+        return FrameKind(
+            self.size,
+            spec.n_ref - spec.duplicates,
+            settings.ref,
+            settings.me,
+            source_memory,
+            wanted,
+            spec.is_idr,
+            settings.subme,
+            settings.cabac,
+            spec.duplicates,
+            spec.luma_weighted,
+            spec.n_ref1,
+            spec.is_reference,
+            entries,
+            after,
+            bool(spec.mb_qp),
+        )
 
     def rewind(self) -> None:
         """See FrameLoop."""
@@ -130,7 +161,7 @@ class HybridLoop:
         frame = self.previous.get(memory)
         return None if frame is None else PreviousFrame.of(frame, self.previous_distances)
 
-    def params(self, frame: Frame, memory: str) -> Array:
+    def params(self, frame: Frame, memory: str) -> AnyArray:
         """`decision_params` of a frame in a memory."""
         gpu_worker, block = self.executor.gpu_worker, decision_params(frame.frame_params)
         if gpu_worker is None or memory == HOST:
@@ -141,7 +172,7 @@ class HybridLoop:
         params.put(block, gpu_worker.streams[MAIN])  # before the kernels that read it
         return params
 
-    def qp_on_device(self, frame: Frame) -> Array:
+    def qp_on_device(self, frame: Frame) -> AnyArray:
         """The first of `frame_params` on the GPU."""
         gpu_worker, qp = self.executor.gpu_worker, self.qps_on_device[frame.index % FRAMES_ON_DEVICE]
         assert gpu_worker is not None
@@ -230,18 +261,18 @@ class _FrameWork:
             self._states[device, reference] = state
         return self._states[device, reference]
 
-    def _block(self, memory: str) -> Array:
+    def _block(self, memory: str) -> AnyArray:
         if memory not in self._blocks:
             self._blocks[memory] = self.loop.params(self.frame, memory)
         return self._blocks[memory]
 
-    def pairs(self, gpu: str, op: Copy) -> list[tuple[Array, np.ndarray]]:
+    def pairs(self, gpu: str, op: Copy) -> list[tuple[DeviceArray, np.ndarray]]:
         """See Work."""
         begin, end = byte_span(op.array[0], op.row0, op.row1, self.loop.size)
         pairs = zip(self._planes(gpu, op.array), self._planes(HOST, op.array))
         return [(device_array[begin:end], host_array[begin:end]) for device_array, host_array in pairs]
 
-    def _planes(self, memory: str, key: Key) -> list[Array]:
+    def _planes(self, memory: str, key: Key) -> list[Any]:
         """The planes of an array as uint8[n]."""
         (name, number), arrays = key, self.loop.arrays[memory]
         if name in KEPT_ARRAYS:
@@ -256,6 +287,6 @@ class _FrameWork:
         return [_flat(self.state(memory, -1)[name])]
 
 
-def _flat(array: Array) -> Array:
+def _flat(array: A) -> A:
     """The bytes of an array, uint8[n]."""
     return array.reshape(array.size).view(np.uint8)

@@ -45,8 +45,10 @@ class Planned:
         """Text of the plan with predicted times."""
         plan, height = self.plan, self.plan.mb_height
         seconds = self.prediction.seconds
-        lines = [f"plan: {_where(plan)}; predicted {_ms(seconds)} a frame ({1 / seconds:.0f} fps), decided by "
-                 f"{self.prediction.bound}"]  # fmt: skip
+        lines = [
+            f"plan: {_where(plan)}; predicted {_ms(seconds)} a frame ({1 / seconds:.0f} fps), decided by "
+            f"{self.prediction.bound}"
+        ]
         lines[0] += f"; {self.pinned}" if self.pinned else ""
         others = [f"{device} alone {_ms(seconds)}" for device, seconds in self.single_device_seconds.items()]
         lines.append(f"  {', '.join([*others, f'{self.tried} plans tried'])}")
@@ -147,9 +149,11 @@ class _Search:
     def least(self, plan: Plan) -> float:
         """Lower bound of the seconds of a plan: the largest sum of the stage times of one device."""
         width, runs = self.frame_kind.size.mb_width, self.frame_kind.runs
-        return max(sum(self.models.seconds(stage, device, rows[k], width) * runs.get(stage, 0)
-                       for stage, rows in plan.rows.items()) for k, device in enumerate(plan.devices)
-                   if any(rows[k] for rows in plan.rows.values()))  # fmt: skip
+        return max(
+            sum(self.models.seconds(stage, device, rows[k], width) * runs.get(stage, 0) for stage, rows in plan.rows.items())
+            for k, device in enumerate(plan.devices)
+            if any(rows[k] for rows in plan.rows.values())
+        )
 
     def all_rows_on(self, k: int) -> tuple[int, ...]:
         """All rows on device k."""

@@ -76,8 +76,19 @@ class FrameKind:
         """A P frame with `ref` references, and the B frames that follow it: of several, the first ones, none a reference."""
         limit = max(ref, 2) if bframes else ref
         entries = tuple(range(1, max(ref, 2)))
-        b_frame = cls(size, len(entries), limit, me, is_idr=False, subme=subme, cabac=cabac, n_ref1=1, is_reference=False,
-                      entries=(*entries, 0), after=tuple(range(limit)))  # fmt: skip
+        b_frame = cls(
+            size,
+            len(entries),
+            limit,
+            me,
+            is_idr=False,
+            subme=subme,
+            cabac=cabac,
+            n_ref1=1,
+            is_reference=False,
+            entries=(*entries, 0),
+            after=tuple(range(limit)),
+        )
         return cls(size, ref, limit, me, subme=subme, cabac=cabac, then=(b_frame,) * min(bframes, TYPICAL_B_FRAMES))
 
     @property
@@ -289,8 +300,10 @@ class _Route:
         complete_in = [m for m, rows in levels.items() if rows == ((0, self.height),)]
         if complete_in and HOST not in complete_in and not levels.get(HOST):
             device = next(device for device in self.plan.devices if memory_of(device) == complete_in[0])
-            uses = (*(Access((name, CURRENT), ALL_ROWS, False) for name in ("mb_type", "cbp", "total_coeff", "levels")),
-                    Access(("level_index", CURRENT), None, True))  # fmt: skip
+            uses = (
+                *(Access((name, CURRENT), ALL_ROWS, False) for name in ("mb_type", "cbp", "total_coeff", "levels")),
+                Access(("level_index", CURRENT), None, True),
+            )
             self.run(COMPACT, device, 0, self.height, -1, uses)
             self.copy(("level_index", CURRENT), 0, self.height, complete_in[0], HOST)
         else:

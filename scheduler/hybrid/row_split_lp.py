@@ -130,8 +130,9 @@ class RowSplitLp:
         moves = [column for (variable, _, _), column in self.columns.items() if variable == "m"]
         cost[moves] = 1e-9  # among equal solutions, the one that moves cuts least
         upper = [None if variable != "r" else self.height for variable, _, _ in self.columns]
-        solution = linprog(cost, *_sparse(self.rows, n), *_sparse(self.equal, n), bounds=[(0, high) for high in upper],
-                        method="highs")  # fmt: skip
+        solution = linprog(
+            cost, *_sparse(self.rows, n), *_sparse(self.equal, n), bounds=[(0, high) for high in upper], method="highs"
+        )
         if solution.x is None:
             return None
         return {stage: solution.x[[self.column("r", stage, k) for k in range(self.count)]] for stage in self.split}
@@ -215,4 +216,3 @@ def _sparse(rows: list[tuple[dict[int, float], float]], n: int) -> tuple[Any, np
     values, down, across = zip(*data)
     matrix = csr_array((values, (down, across)), shape=(len(rows), n))
     return matrix, np.array([limit for _, limit in rows])
-

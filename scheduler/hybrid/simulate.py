@@ -109,8 +109,10 @@ def simulate(plan: Plan, frame_kind: FrameKind, models: Models, ops: Sequence[Op
     single = plan.single
     gpu = single if single is not None and is_gpu(single) else None
     streams = gpu if models.streams > 1 else None  # only a GPU that works alone has several streams, by tuning
-    frames = [_Costs.of(of_frame, width, models, gpu, streams)
-              for of_frame in (cycle(plan, frame_kind) if ops is None else (tuple(ops),))]  # fmt: skip
+    frames = [
+        _Costs.of(of_frame, width, models, gpu, streams)
+        for of_frame in (cycle(plan, frame_kind) if ops is None else (tuple(ops),))
+    ]
     loading = models.seconds(LOADING, gpu, frame_kind.size.mb_height, width) if gpu and models.knows(LOADING, gpu) else 0.0
     free: dict[Engine, float] = {}
     ended: dict[str, float] = {}  # end of each stage of the GPU that works alone
@@ -199,5 +201,3 @@ def predict(plan: Plan, frame_kind: FrameKind, models: Models, timeline: Timelin
     for (source, target), seconds in ((key, seconds) for key, seconds in busy.items() if len(key) == 2):
         parts[f"copies {source} to {target}"] = seconds
     return Prediction(parts)
-
-

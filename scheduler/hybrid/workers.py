@@ -10,8 +10,8 @@ import numpy as np
 
 from ...cuda_src.runtime.array import DeviceArray, Event
 from ...cuda_src.runtime.device import Device
-from ..arguments import State
 from ..arrays import SOURCES
+from ..bundles import State
 from ..executor import Executor, Spans
 from ..frames.device_frame import DeviceFrame
 from ..gpu_memory import GpuMemory

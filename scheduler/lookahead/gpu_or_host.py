@@ -21,7 +21,13 @@ class GpuOrHostCosts:
     """
 
     def __init__(
-        self, ordinal: int, width: int, height: int, may_change_device: bool, host: HostCosts, copies: bool = True,
+        self,
+        ordinal: int,
+        width: int,
+        height: int,
+        may_change_device: bool,
+        host: HostCosts,
+        copies: bool = True,
         quick: bool = False,
     ) -> None:
         """ordinal: of the GPU; width, height: of the display, luma samples; host(n): the host's, whose next frame is n;
@@ -81,8 +87,8 @@ class GpuOrHostCosts:
 
     def brightness(self, frame: int) -> np.ndarray:
         """See Costs."""
-        found: np.ndarray = self._call("brightness", frame)
-        return found
+        means: np.ndarray = self._call("brightness", frame)
+        return means
 
     def intra_costs(self, frame: int) -> np.ndarray:
         """See Costs; without a GPU alone."""

@@ -138,9 +138,13 @@ class GpuTree:
                 self._gpu.synchronize(self._stream)
                 self._gpu.release(old.table, old.amounts, old.offsets)
             self._memory = Memory(
-                n, self._array((3 * n, WORDS), np.int64), self._gpu.pinned((3 * n, WORDS), np.int64),
-                self._array((n + 1, n_mb), np.int64), self._array((n, n_mb), np.int32), self._gpu.pinned((n, n_mb), np.int32),
-            )  # fmt: skip
+                n,
+                self._array((3 * n, WORDS), np.int64),
+                self._gpu.pinned((3 * n, WORDS), np.int64),
+                self._array((n + 1, n_mb), np.int64),
+                self._array((n, n_mb), np.int32),
+                self._gpu.pinned((n, n_mb), np.int32),
+            )
         return self._memory
 
     def _array(self, shape: Sequence[int], dtype: DTypeLike) -> DeviceArray:

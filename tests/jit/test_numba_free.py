@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
+import types
 from collections import namedtuple
 from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
-from h264lite.jit import cache, interfaces, numba_free, numba_version
+from h264lite.jit import interfaces, numba_free, numba_version
 
 ROOT = Path(interfaces.__file__).parents[1]
 Pair = namedtuple("Pair", "array number")
@@ -101,8 +102,9 @@ def run(tmp_path, script, *names, **environment):
 def test_the_same_results_without_numba(tmp_path):
     assert run(tmp_path, USED) == [f"{EXPECTED} True"], "compiled"
     assert run(tmp_path, USED) == [f"{EXPECTED} False"]
-    for setting in ({"H264LITE_DIRECT": "0"}, {"NUMBA_OPT": "2"}, {"H264LITE_SIMD": "portable"}):
+    for setting in ({"NUMBA_OPT": "2"}, {"H264LITE_SIMD": "portable"}):
         assert run(tmp_path, USED, **setting) == [f"{EXPECTED} True"], setting
+        assert run(tmp_path, USED, **setting) == [f"{EXPECTED} False"], setting
     assert run(tmp_path, USED, "total") == [f"{EXPECTED} True"], "a damaged file"
     (tmp_path / ".numba_config.yaml").write_text("opt: 2\n")
     assert run(tmp_path, USED) == [f"{EXPECTED} True"]
@@ -131,8 +133,9 @@ VALUES = (
 
 
 @pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
-def test_kinds_are_those_of_numba(value):
-    assert numba_free.describe(value) == cache._described(numba.typeof(value))
+def test_kinds_distinguish_what_numba_does(value):
+    for other in VALUES:
+        assert numba_free.describe(value) != numba_free.describe(other) or numba.typeof(value) == numba.typeof(other)
 
 
 def test_keys_distinguish_what_kinds_do():
@@ -156,12 +159,21 @@ def test_the_version_of_numba_by_its_files():
     assert not any(map(numba_version.is_tested, ("0.59.1", "0.69.0", "", "x")))
 
 
-def test_machine_code_that_needs_more_is_left_to_numba(tmp_path, monkeypatch):
-    kept = []
-    monkeypatch.setattr(numba_free.cache_checks, "write", lambda path, data: kept.append(path))
-    monkeypatch.setattr(numba_free, "_is_ordinary_machine", lambda: True)
-    monkeypatch.setenv("H264LITE_CACHE", str(tmp_path))
-    for needs, count in ((["memcpy", "PyErr_SetString", "NRT_Free", "llvm.ctlz.i64"], 1), (["fmod"], 0), (["NRT_other"], 0)):
-        numba_free.save(run, (), b"", "wrapper", {"environment": []}, needs)
-        assert len(kept) == count, needs
-        kept.clear()
+def test_machine_code_that_needs_more_is_reported(tmp_path):
+    """It would be compiled by each process."""
+    new = types.SimpleNamespace
+    functions = [new(name=name, is_declaration=True) for name in ("memcpy", "NRT_Free", "fmod", "NRT_other")]
+    library = new(_final_module=new(functions=functions, global_variables=[]))
+    result = new(reload_init=(), fndesc=None, library=library)
+    with pytest.raises(LookupError, match="it calls fmod, NRT_other"):
+        numba_free._contents(result)
+
+
+@needs_linux
+def test_kernels_of_numba_and_of_files_in_one_process(tmp_path):
+    """A kernel that is compiled calls one that a file has; a call by names."""
+    script = USED + "import numba\n" \
+        "@numba.njit\ndef both(out):\n    filled(out)\n    return out.sum()\n" \
+        "say(total(Pair(array, 7), 2), both(out), total(pair=Pair(array, 7), factor=2))\n"
+    assert run(tmp_path, USED) == [f"{EXPECTED} True"]
+    assert run(tmp_path, script) == [f"{EXPECTED} False", "49 15 49 True"]

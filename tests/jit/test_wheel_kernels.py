@@ -36,7 +36,7 @@ def test_the_same_results_without_numba(tmp_path):
     files = list(ship(tmp_path, BEST, BEST).iterdir())
     assert len(files) == 3
     assert run_shipped(tmp_path) == [f"{EXPECTED} False"]
-    for setting in ({"H264LITE_SIMD": "portable"}, {"H264LITE_CACHE_ALONE": "1"}, {"H264LITE_DIRECT": "0"}):
+    for setting in ({"H264LITE_SIMD": "portable"}, {"H264LITE_CACHE_ALONE": "1"}):
         assert run_shipped(tmp_path, **setting) == [f"{EXPECTED} True"], setting
     files[0].chmod(0o666)
     assert run_shipped(tmp_path) == [f"{EXPECTED} True"], "a file that others can write"
@@ -71,17 +71,6 @@ def test_classes_of_processors(tmp_path, monkeypatch):
     (tmp_path / wheel_kernels.FOLDER / v4).chmod(0o777)
     wheel_kernels._is_safe.cache_clear()
     assert wheel_kernels.class_folder(tmp_path, both) is None
-
-
-def test_the_class_that_numba_is_told(monkeypatch):
-    for name, features in wheel_kernels.CLASSES.items():
-        monkeypatch.setenv("NUMBA_CPU_NAME", name)
-        monkeypatch.setenv("NUMBA_CPU_FEATURES", features)
-        assert wheel_kernels.chosen_class() == (name, features)
-    monkeypatch.setenv("NUMBA_CPU_FEATURES", "+avx2")
-    assert wheel_kernels.chosen_class() is None
-    monkeypatch.delenv("NUMBA_CPU_FEATURES")
-    assert wheel_kernels.chosen_class() is None
 
 
 def test_classes_that_cannot_be_built(monkeypatch, capsys):

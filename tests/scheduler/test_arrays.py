@@ -13,6 +13,7 @@ from h264lite.scheduler.arrays import (
     CONSTANTS,
     CURRENT,
     GPU_RESULT,
+    INTRA_FILL,
     NEVER_COPIED,
     OF_B_STREAMS,
     POOLS,
@@ -34,7 +35,7 @@ from h264lite.scheduler.arrays import (
 from h264lite.scheduler.bundles import BUNDLES, getters
 from h264lite.scheduler.frames.frame import Frame, HostFrame, References, Workspace
 from h264lite.scheduler.frames.gpu_sources import GpuSourcePool
-from h264lite.scheduler.stages import EVEN, STAGES, TABLE, Stage
+from h264lite.scheduler.stages import EVEN, STAGES, TABLE, Stage, frame_steps
 
 HEIGHT = 7
 SIZE = Size(5, HEIGHT, 48)
@@ -196,3 +197,12 @@ def test_a_new_array_is_one_row(monkeypatch):
     assert Workspace(SIZE, 1, np.zeros).arrays()["row_sums"].shape == (HEIGHT,)
     check_stages([stage("source_y row0 row1 W:activity W:row_sums")])
     assert byte_span("activity", 1, 2, SIZE) == (40, 80)
+
+
+def test_no_result_of_an_i_frame_is_of_the_frame_before():
+    """A frame's arrays are reused: a stage that I frames lack leaves the sums of the frame that had them before."""
+    of_i_frames = {name for names, _ in frame_steps(0) for name in names}
+    written = {name for stage in of_i_frames for name in STAGES[stage].written}
+    unread = {"sub_mb_type"}  # of P_8x8 and B_8x8 only
+    left = set(of_roles(RESULT)) - written - INTRA_FILL.keys() - {"qp"} - unread
+    assert not left, f"{left}: a stage of I frames writes them, or INTRA_FILL of scheduler/arrays.py has a value"

@@ -5,7 +5,7 @@ import pytest
 from h264lite.scheduler.hybrid.tuning import models
 from h264lite.scheduler.hybrid.tuning.models import CPU, ENTROPY, WEIGHT, Curve, Link, Models, guess
 from h264lite.scheduler.stages import CPU as CPU_FOLDER
-from h264lite.scheduler.stages import ROWS, TABLE, Stage
+from h264lite.scheduler.stages import CUDA, D2H, ROWS, TABLE, Stage
 
 SEED = 6
 
@@ -117,9 +117,10 @@ def test_fewer_threads_take_longer():
 
 def test_a_stage_of_the_table_needs_no_entry_to_be_guessed(monkeypatch):
     of_cpu = Stage("of_cpu", "new.new", ROWS, "", "row0 row1", only=CPU_FOLDER)
-    added = (Stage("new", "new.new", ROWS, "encoder", "row0 row1"), of_cpu)
+    download = Stage("download", "new.new", ROWS, "encoder", "row0 row1", D2H, only=CUDA)
+    added = (Stage("new", "new.new", ROWS, "encoder", "row0 row1"), of_cpu, download)
     before = guess([CPU, "cuda:0"], 2).stages
     monkeypatch.setattr(models, "TABLE", (*TABLE, *added))
     after = guess([CPU, "cuda:0"], 2).stages
-    assert set(after) - set(before) == {("new", CPU), ("new", "cuda:0"), ("of_cpu", CPU)}
+    assert set(after) - set(before) == {("new", CPU), ("new", "cuda:0"), ("of_cpu", CPU), ("download", "cuda:0")}
     assert {key: after[key] for key in before} == before and after["new", CPU].at(8160) > 0

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ...stages import CUDA, MAIN, SIDE, STAGES, TABLE
+from ...stages import CUDA, H2D, STAGES, TABLE
 
 CPU = "cpu"  # the device of the CPU threads
 ENTROPY, LOAD, ISSUE = "entropy", "load", "issue"
@@ -237,8 +237,11 @@ def guess(devices: Iterable[str], threads: int) -> Models:
     for device in devices:
         if device == CPU:
             workers = 1 + _SCALING * (threads - 1)
-            unnamed = {stage.name: _OTHER_STAGE[0] for stage in TABLE
-                       if stage.only != CUDA and not (stage.deferred or stage.unplanned)}
+            unnamed = {
+                stage.name: _OTHER_STAGE[0]
+                for stage in TABLE
+                if stage.only != CUDA and not (stage.deferred or stage.unplanned)
+            }
             for name, micro in (unnamed | _CORE).items():
                 each = 1e-6 * micro / _GUESS_N
                 host_time = name in (ENTROPY, LOAD, ISSUE)
@@ -246,8 +249,11 @@ def guess(devices: Iterable[str], threads: int) -> Models:
                     0.0 if host_time else 5e-6, each if host_time else each / workers, 0.0 if host_time else each
                 )
         else:
-            of_both = {stage.name: _OTHER_STAGE[1] for stage in TABLE
-                       if not (stage.only or stage.unplanned) and stage.stream in (MAIN, SIDE)}
+            of_both = {
+                stage.name: _OTHER_STAGE[1]
+                for stage in TABLE
+                if stage.only in ("", CUDA) and not stage.unplanned and stage.stream != H2D
+            }
             for name, (launch, proportional) in (of_both | _GPU).items():
                 stages[name, device] = Curve.line(1e-6 * launch, 1e-6 * proportional / _GUESS_N)
             links[CPU, device] = links[device, CPU] = _GUESS_LINK

@@ -29,8 +29,7 @@ MOST_ROWS, MOST_THREADS, MOST_GOPS = 4096, 256, 64  # threads and GOPs as the op
 TIMED = (*(name for name, stage in STAGES.items() if not stage.unplanned), H2D, D2H, LOAD, ISSUE, ENTROPY)
 # stages that each device must have times for; of deferred ones the CPU has ENTROPY
 EVERYWHERE = tuple(
-    name for name in TIMED
-    if name in STAGES and not (STAGES[name].only or STAGES[name].deferred or STAGES[name].optional)
+    name for name in TIMED if name in STAGES and not (STAGES[name].only or STAGES[name].deferred or STAGES[name].optional)
 )
 # pins: (lowest, highest) of a number, or the legal words
 PINS: dict[str, tuple[Any, ...]] = {
