@@ -60,10 +60,15 @@ def make_parser(command: str = "") -> Parser:
 def add_encode_parser(commands: Any) -> None:
     """Add `encode`, with the options of the table in their groups."""
     usage = "h264lite encode IN... OUT [options], or h264lite encode --batch LIST [options]"
-    encode = commands.add_parser("encode", help="encode video to H.264", usage=usage,
-                                 description="Encode video to a standard H.264 stream.",
-                                 epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                 allow_abbrev=False)
+    encode = commands.add_parser(
+        "encode",
+        help="encode video to H.264",
+        usage=usage,
+        description="Encode video to a standard H.264 stream.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
     encode.add_argument("input", metavar="IN", nargs="+", help="the video to encode, or image files, one for each frame")
     encode.add_argument("output", metavar="OUT", help="where the stream goes")
     groups: dict[str, Any] = {}

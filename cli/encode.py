@@ -141,16 +141,16 @@ def _open_outputs(
     config = make_config(source_name, source.format, reports["input_res"], option_texts)
     if reports["ray"] is not None:
         on_ray.check_config(config)
-    check_frames(config, expected_frames(source.format, config))
+    check_frames(config.rate.first_pass, config.rate.stats, expected_frames(source.format, config))
     clock = OutputTimes(source.times if "fps" not in option_texts else None)
     sound = open_sound(first_name, source, config, reports["audio"], stack)
     sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
     if sinks.rows or reports["verbose"]:
-        config = replace(config, bits_by_kind=True)
+        config = config._replace(coding=config.coding._replace(bits_by_kind=True))
     if clock.times is not None and sinks.stream.keeps_times:
-        if config.nal_hrd != "none":
+        if config.hrd.nal_hrd != "none":
             raise OptionError("is for a constant frame rate, and the input has times: say --fps", "nal-hrd")
-        config = replace(config, fixed_frame_rate=False)
+        config = config._replace(video=config.video._replace(fixed_frame_rate=False))
     return config, sinks, clock
 
 
@@ -167,13 +167,13 @@ def _announce(run: Run, config: Config, total: int | None, lines: Iterable[str])
         )
     run.progress.event(
         "start",
-        width=config.width,
-        height=config.height,
-        fps=str(config.fps),
+        width=config.coding.width,
+        height=config.coding.height,
+        fps=str(config.video.fps),
         frames=total,
-        device=config.device,
-        reason=config.device_reason,
-        level_idc=config.level_idc,
+        device=config.machine.device,
+        reason=config.machine.device_reason,
+        level_idc=config.stream.level_idc,
     )
 
 
@@ -198,19 +198,8 @@ def run_encode(
                 source, source_name = open_inputs(source_names, reports["input_res"], reports["demuxer"])
             stack.callback(source.close)
             with stop.waiting():  # a pipe may have no reader yet
-                config = make_config(source_name, source.format, reports["input_res"], option_texts)
-                if reports["ray"] is not None:
-                    on_ray.check_config(config)
-                check_frames(config.rate.first_pass, config.rate.stats, expected_frames(source.format, config))
-                clock = OutputTimes(source.times if "fps" not in option_texts else None)
-                sound = open_sound(source_names[0], source, config, reports["audio"], stack)
-                sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
-                if sinks.rows or reports["verbose"]:
-                    config = config._replace(coding=config.coding._replace(bits_by_kind=True))
-                if clock.times is not None and sinks.stream.keeps_times:
-                    if config.hrd.nal_hrd != "none":
-                        raise OptionError("is for a constant frame rate, and the input has times: say --fps", "nal-hrd")
-                    config = config._replace(video=config.video._replace(fixed_frame_rate=False))
+                names = source_names[0], source_name, output_name
+                config, sinks, clock = _open_outputs(names, source, option_texts, reports, stack)
         except Interrupted:
             print_line(_NOTHING_WRITTEN)
             return INTERRUPTED
@@ -222,16 +211,7 @@ def run_encode(
         run.verbose, run.rates, run.arrays = reports["verbose"], rates, open_arrays(sinks)
         for warning in warnings_before(source_name, source.format, sinks.stream, reports):
             run.warn(warning)
-        run.tell_left_out()
-        run.info(start_line(config, source.format))
-        for line in notes(source_names[0], source.format, config, option_texts):
-            run.info(line)
-        if getattr(sinks.stream, "waits", False):
-            run.info("MP4 that is no file: it waits in memory or a temporary file until the end, since moov comes first; "
-                    "--fragment writes it as it is made")
-        progress.event("start", width=config.coding.width, height=config.coding.height, fps=str(config.video.fps),
-                       frames=total, device=config.machine.device, reason=config.machine.device_reason,
-                       level_idc=config.stream.level_idc)
+        _announce(run, config, total, notes(source_names[0], source.format, config, option_texts))
         stack.enter_context(compiling.messages_to(run.tell))
         if config.machine.device != "cuda" and will_compile(config):
             run.info(f"compiled in {compile_for(config):.0f} s")
@@ -298,8 +278,18 @@ def open_sinks(
 ) -> Sinks:
     """Open all outputs, before any computation."""
     base = clock.times.base if clock.times is not None else None
-    sinks = Sinks(open_packets(output, config.video.fps, reports["muxer"], reports["fragment"], sound, config.hrd.nal_hrd,
-                               time_base=base, matrix=video.matrix))
+    sinks = Sinks(
+        open_packets(
+            output,
+            config.video.fps,
+            reports["muxer"],
+            reports["fragment"],
+            sound,
+            config.hrd.nal_hrd,
+            time_base=base,
+            matrix=video.matrix,
+        )
+    )
     stack.callback(sinks.stream.close)
     for role, name in (
         ("reconstruction", reports["dump_yuv"]),
@@ -336,8 +326,10 @@ def start_line(config: Config, video: VideoFormat) -> str:
         size += f", coded as {coding.output_width}x{coding.output_height}"
     fps = f"{rate.numerator}" + (f"/{rate.denominator}" if rate.denominator > 1 else "")
     threads = f"{machine.threads} thread{'s' if machine.threads > 1 else ''}"
-    return (f"{size}, {video.kind}, {fps} fps; device {machine.device}: {machine.device_reason}, {threads}; "
-            f"profile {coding.profile_name}, level {level // 10}.{level % 10}")
+    return (
+        f"{size}, {video.kind}, {fps} fps; device {machine.device}: {machine.device_reason}, {threads}; "
+        f"profile {coding.profile_name}, level {level // 10}.{level % 10}"
+    )
 
 
 def print_plan(run: Run, config: Config, verbose: bool) -> None:

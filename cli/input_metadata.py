@@ -46,8 +46,10 @@ def warnings_after(name: str, times: FrameTimes | None, sink: PacketSink, config
     """Warnings that only the whole input allows."""
     if times is None or not times.is_variable or sink.keeps_times:
         return []
-    return [f"{name} has a variable frame rate, which a plain stream cannot say: it is {config.video.fps} frames/s "
-            "throughout; .mp4, .mkv and .mov keep the times"]
+    return [
+        f"{name} has a variable frame rate, which a plain stream cannot say: it is {config.video.fps} frames/s "
+        "throughout; .mp4, .mkv and .mov keep the times"
+    ]
 
 
 class OutputTimes:
@@ -74,8 +76,11 @@ def notes(name: str, video: VideoFormat, config: Config, option_texts: dict[str,
         lines.append(f"--fps {config.video.fps} overrides {video.fps} of the {'name' if video.kind == 'raw' else 'input'}")
     elif "fps" not in option_texts and video.kind in ("raw", "images"):
         what = "raw video has" if video.kind == "raw" else "images have"
-        lines.append(f"{config.video.fps} fps are assumed: {what} no frame rate; see --fps" if video.fps is None
-                     else f"{config.video.fps} fps by the file's name; --fps overrides it")  # fmt: skip
+        lines.append(
+            f"{config.video.fps} fps are assumed: {what} no frame rate; see --fps"
+            if video.fps is None
+            else f"{config.video.fps} fps by the file's name; --fps overrides it"
+        )
     return lines
 
 

@@ -36,8 +36,10 @@ def check_config(config: Config) -> None:
     """OptionError for a stream whose GOPs cannot be coded at once."""
     if config.machine.gops == 1:
         name, instead = ("vbv-maxrate", "") if config.hrd.vbv_maxrate else ("bitrate", "; with --pass 2 they can")
-        raise OptionError("with --ray: QPs depend on the sizes of all frames before, so that chunks cannot be encoded "
-                          f"at once{instead}", name)
+        raise OptionError(
+            f"with --ray: QPs depend on the sizes of all frames before, so that chunks cannot be encoded at once{instead}",
+            name,
+        )
 
 
 def connect(

@@ -277,7 +277,10 @@ def reconstruct_slice(p, m, planes, motion, references, factors_4x4, factors_8x8
     traces: layout.Traces, written unless they are empty.
     """
     work = Work(
-        np.empty(BLOCK, Sample), np.empty(BLOCK, Sample), np.empty(BLOCK, Sample), np.empty(BLOCK, Sample),
+        np.empty(BLOCK, Sample),
+        np.empty(BLOCK, Sample),
+        np.empty(BLOCK, Sample),
+        np.empty(BLOCK, Sample),
         np.empty(BLOCK, np.int16),
     )
     edges = np.empty((2, 25), np.int32)

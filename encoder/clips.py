@@ -87,8 +87,12 @@ def write_videos(
 
 def _is_many(values: object) -> bool:
     """Whether it has one for each clip: no text, file object or number."""
-    return isinstance(values, Iterable) and not isinstance(values, str | bytes | dict) and not hasattr(values, "write") and (
-        getattr(values, "shape", None) != ())  # fmt: skip
+    return (
+        isinstance(values, Iterable)
+        and not isinstance(values, str | bytes | dict)
+        and not hasattr(values, "write")
+        and (getattr(values, "shape", None) != ())
+    )
 
 
 def _is_for_gpu(device: str, devices: tuple[str, ...] | None) -> bool:

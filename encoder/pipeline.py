@@ -1,6 +1,6 @@
 """The pipeline of one device: sends each frame through the executor, as its FrameSpec says, and writes its NAL units.
 
-    source, spec -> CodingDecider -> executor.encode(spec, frame) -> slice writer -> EncodedFrame
+source, spec -> CodingDecider -> executor.encode(spec, frame) -> slice writer -> EncodedFrame
 """
 
 import threading

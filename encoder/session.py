@@ -146,8 +146,10 @@ class Session:
         """InputError if frames must lie on the host."""
         config = self.config
         if config.machine.device == "cpu":
-            raise InputError(f"a frame on a GPU, and this encoder runs on the CPU ({config.machine.device_reason}): copy it "
-                             "to the host, or take device='cuda'")
+            raise InputError(
+                f"a frame on a GPU, and this encoder runs on the CPU ({config.machine.device_reason}): copy it "
+                "to the host, or take device='cuda'"
+            )
         if name := config.reports.needs_host_frames:
             raise InputError(f"{name} needs the frames on the host: copy them there, or do without {name}")
 

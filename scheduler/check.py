@@ -20,8 +20,7 @@ import numpy as np
 
 from ..cpu_simd.layout import COARSE_PAD
 from ..standard.sample_format import MB_WIDTH_C, SUB_WIDTH_C
-from .arguments import State
-from .bundles import getters
+from .bundles import State, getters
 from .stages import CPU, Kernel, Stage
 
 Result = TypeVar("Result")

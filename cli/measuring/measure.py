@@ -145,8 +145,16 @@ class TimedEncode:
 
 def settings(device: str, width: int, height: int, threads: int, **options: Any) -> Config:
     """The settings of a timed encode."""
-    config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=QP,
-                                 keyint="infinite", psnr=False, **{"bframes": 0} | options)  # fmt: skip
+    config = Config.from_options(
+        width=width,
+        height=height,
+        device=device.partition(":")[0],
+        threads=threads,
+        qp=QP,
+        keyint="infinite",
+        psnr=False,
+        **{"bframes": 0} | options,
+    )
     return config._replace(machine=config.machine._replace(threads_by_user=False))
 
 

@@ -30,8 +30,16 @@ def gop_rate(
     """
     height, width = frames[0][0].shape
     keyint = _GOP if device == CPU else _GOP_OF_A_GPU
-    config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=QP,
-                                 keyint=keyint, psnr=False, bframes=0)  # fmt: skip
+    config = Config.from_options(
+        width=width,
+        height=height,
+        device=device.partition(":")[0],
+        threads=threads,
+        qp=QP,
+        keyint=keyint,
+        psnr=False,
+        bframes=0,
+    )
     config = config._replace(machine=config.machine._replace(tuning=None, gpu_choices=gpu_choices))
     count = _Count(0, 2 * keyint, seconds) if device == CPU else _Count(2 * lanes * keyint, lanes * keyint, seconds)
     with _endless_file(frames) as later:

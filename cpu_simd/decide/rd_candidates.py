@@ -220,10 +220,19 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     residue = Residue(
-        np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample), np.zeros(768, np.int16), np.zeros(96, np.int32),
-        np.zeros(16, np.int32), np.zeros(8, np.int64), np.zeros(64, np.int16), bits, scaling,
-        np.int64(settings.psy_rd), np.zeros(4, np.int64), np.zeros(MB_SAMPLES, Sample),
-    )  # fmt: skip
+        np.zeros(MB_SAMPLES, Sample),
+        np.zeros(MB_SAMPLES, Sample),
+        np.zeros(768, np.int16),
+        np.zeros(96, np.int32),
+        np.zeros(16, np.int32),
+        np.zeros(8, np.int64),
+        np.zeros(64, np.int16),
+        bits,
+        scaling,
+        np.int64(settings.psy_rd),
+        np.zeros(4, np.int64),
+        np.zeros(MB_SAMPLES, Sample),
+    )
     area = Area(source.y.shape[1], source.y.shape[0], references.pad, settings.max_mv_y)
     estimates, satds, extras = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)
     shapes = QUARTERS + 1 if partition_mask & 4 else LEFT + 1 if partition_mask & 2 else 1

@@ -219,10 +219,19 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     residue = Residue(
-        np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample), np.zeros(768, np.int16), np.zeros(96, np.int32),
-        np.zeros(16, np.int32), np.zeros(8, np.int64), np.zeros(64, np.int16), bits, scaling,
-        np.int64(settings.psy_rd), np.zeros(4, np.int64), np.zeros(MB_SAMPLES, Sample),
-    )  # fmt: skip
+        np.zeros(MB_SAMPLES, Sample),
+        np.zeros(MB_SAMPLES, Sample),
+        np.zeros(768, np.int16),
+        np.zeros(96, np.int32),
+        np.zeros(16, np.int32),
+        np.zeros(8, np.int64),
+        np.zeros(64, np.int16),
+        bits,
+        scaling,
+        np.int64(settings.psy_rd),
+        np.zeros(4, np.int64),
+        np.zeros(MB_SAMPLES, Sample),
+    )
     estimates, satds, extras = np.zeros(N_B_EXTRAS, np.int64), np.zeros(N_B_EXTRAS, np.int64), np.zeros(N_B_EXTRAS, np.int64)
     direct = np.zeros((2, 3), np.int64)
     may_be_8x8 = tools.transform_8x8_mode != 0  # direct_8x8_inference_flag is 1, and no part is smaller

@@ -290,8 +290,17 @@ def predict_inter(mb, x0, y0, references, motion, out):
                 mvx, mvy = np.int64(mv[mb, 4 * sy + sx, 0]), np.int64(mv[mb, 4 * sy + sx, 1])
                 _predict_luma(ref_luma, slot, pad, x0 + 4 * sx, y0 + 4 * sy, 4 * w, 4 * h, mvx, mvy, out, 64 * sy + 4 * sx)
                 _predict_chroma(
-                    ref_chroma, slot, pad // SUB_WIDTH_C, x0 // SUB_WIDTH_C + 2 * sx, y0 // SUB_HEIGHT_C + 2 * sy, 2 * w,
-                    2 * h, mvx, mvy, out, 256 + 32 * sy + 2 * sx,
-                )  # fmt: skip
+                    ref_chroma,
+                    slot,
+                    pad // SUB_WIDTH_C,
+                    x0 // SUB_WIDTH_C + 2 * sx,
+                    y0 // SUB_HEIGHT_C + 2 * sy,
+                    2 * w,
+                    2 * h,
+                    mvx,
+                    mvy,
+                    out,
+                    256 + 32 * sy + 2 * sx,
+                )
     if any_weights(weights):
         weigh_prediction(mb, ref_idx, weights, out)

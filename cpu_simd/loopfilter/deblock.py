@@ -389,9 +389,7 @@ def deblock(rec, strength_data, quantiser, deblocking, slice_first_mb, row0, row
             strengths(mb, mb_width, strength_data, mx > 0, top, bs)
             at_y = (16 * my - y0) * width + 16 * mx
             at_c = (MB_HEIGHT_C * my - y0 // SUB_HEIGHT_C) * (width // SUB_WIDTH_C) + MB_WIDTH_C * mx
-            _filter_macroblock(
-                planes, at_y, at_c, width, edge0, edge1, mb, mb_width, mb_type, quantiser, deblocking, bs
-            )
+            _filter_macroblock(planes, at_y, at_c, width, edge0, edge1, mb, mb_width, mb_type, quantiser, deblocking, bs)
     _copy_back(planes.y, y0, 16 * row0, 16 * row1, width, out.y)
     y0, first, end = y0 // SUB_HEIGHT_C, MB_HEIGHT_C * row0, MB_HEIGHT_C * row1
     _copy_back(planes.u, y0, first, end, width // SUB_WIDTH_C, out.u)

@@ -208,8 +208,10 @@ def _no_compiler() -> str:
         return f"{VARIABLE}={wanted}: use {NVCC} or {NVRTC}"
     newer = find_nvrtc() is None and _allowed(NVRTC) and nvrtc.find(None)
     if newer and version:
-        return (f"NVRTC {newer.version} makes code that this driver, for CUDA {version[0]}.{version[1]}, cannot load: "
-                f"{INSTALL if version[0] >= 12 else 'update the driver'}")  # fmt: skip
+        return (
+            f"NVRTC {newer.version} makes code that this driver, for CUDA {version[0]}.{version[1]}, cannot load: "
+            f"{INSTALL if version[0] >= 12 else 'update the driver'}"
+        )
     if wanted == NVCC:
         return f"{VARIABLE}={NVCC}, and there is no nvcc: install the CUDA toolkit, or unset {VARIABLE}"
     lacking = "no NVRTC" if wanted else "neither nvcc nor NVRTC"
@@ -280,9 +282,10 @@ def load_code(name: str, capability: tuple[int, int]) -> bytes:
         cache_checks.write(folder / _cached_name(name, arch, compiler_version() or ""), code)
     except OSError as error:
         why = f"{folder}: {cache_checks.error_text(error)}"
-        cache_checks.warn_once("cuda write",
-            f"the GPU's compiled kernels cannot be kept ({why}), so every process compiles them "
-                                     f"again: set {ADVICE}")  # fmt: skip
+        cache_checks.warn_once(
+            "cuda write",
+            f"the GPU's compiled kernels cannot be kept ({why}), so every process compiles them again: set {ADVICE}",
+        )
     return code
 
 

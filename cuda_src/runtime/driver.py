@@ -118,8 +118,10 @@ def count_gpus(driver: "Driver") -> int:
     global _begun_by
     _begun_by = _begun_by or os.getpid()
     if _begun_by != os.getpid():
-        raise DeviceUnavailable(f"process {_begun_by} has used the GPU before it was forked into this one, where CUDA "
-                                "cannot work: start processes by spawn, or before the first encoder")
+        raise DeviceUnavailable(
+            f"process {_begun_by} has used the GPU before it was forked into this one, where CUDA "
+            "cannot work: start processes by spawn, or before the first encoder"
+        )
     try:
         return driver.count()
     except driver.Error as error:

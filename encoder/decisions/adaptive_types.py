@@ -43,9 +43,16 @@ class TypeRules:
         """Those of an encode."""
         types = config.types
         return cls(
-            types.keyint, types.min_keyint, types.scenecut, config.coding.bframes, types.b_adapt, types.b_bias,
-            types.rc_lookahead, pyramid, 0 if config.machine.waits_for_packets else _LAG,
-        )  # fmt: skip
+            types.keyint,
+            types.min_keyint,
+            types.scenecut,
+            config.coding.bframes,
+            types.b_adapt,
+            types.b_bias,
+            types.rc_lookahead,
+            pyramid,
+            0 if config.machine.waits_for_packets else _LAG,
+        )
 
     @property
     def guard(self) -> int:

@@ -65,9 +65,7 @@ class CodingDecider:
         """This frame's predecessor by so many, and all before that, must be finished before `complete`; None: none must."""
         return None if self._rate is None else self._rate.lag(spec.coding_index)
 
-    def complete(
-        self, spec: FrameSpec, ahead: Sequence[FrameSpec], frame: Frame, planes: Sequence[np.ndarray]
-    ) -> FrameSpec:
+    def complete(self, spec: FrameSpec, ahead: Sequence[FrameSpec], frame: Frame, planes: Sequence[np.ndarray]) -> FrameSpec:
         """The next frame as it is to be coded. Each step may use what the ones before have decided.
 
         ahead: the frames that follow, for plans. frame: with its source, whose planes are uint8 of display size, or empty if

@@ -58,10 +58,23 @@ class FrameOrder:
         list0 = self._last if frame_type == P else ()
         self._last = (index, *self._last)[: self._coding.ref]
         spec = FrameSpec(
-            index, index, self._gop, frame_type, is_idr, True, self._frame_num, 2 * (index - self._idr_display),
-            (self._gop + 1) % 2, self._qps[frame_type, True], CABAC_INIT_IDC, list0, self._last, self._slices, (),
+            index,
+            index,
+            self._gop,
+            frame_type,
+            is_idr,
+            True,
+            self._frame_num,
+            2 * (index - self._idr_display),
+            (self._gop + 1) % 2,
+            self._qps[frame_type, True],
+            CABAC_INIT_IDC,
+            list0,
+            self._last,
+            self._slices,
+            (),
             _DISTANCES[: len(list0)],
-        )  # fmt: skip
+        )
         self._coded += 1
         self._frame_num += 1
         return spec

@@ -82,8 +82,10 @@ def far_off(config: Config) -> str:
     if target < _FAR * bits and bits < _FAR * target:
         return ""
     many, word = (bits // max(1, target), "more") if bits > target else (target // max(1, bits), "fewer")
-    return (f"the first pass has {many} times {word} bits than --bitrate {config.rate.bitrate} gives, so that the rate may "
-            "be missed: repeat it with that --bitrate, or run --pass 3 before --pass 2")
+    return (
+        f"the first pass has {many} times {word} bits than --bitrate {config.rate.bitrate} gives, so that the rate may "
+        "be missed: repeat it with that --bitrate, or run --pass 3 before --pass 2"
+    )
 
 
 def parts_of(first: FirstPass) -> tuple[range, ...]:

@@ -162,7 +162,6 @@ def check_pixel_format(name: str, where: str) -> None:
 def planes_of(frame: Any) -> Planes:
     """y, u, v of a decoded frame, copied row by row: a row has line_size bytes, of which width are samples."""
     y, u, v = (
-        np.frombuffer(plane, Sample).reshape(plane.height, plane.line_size)[:, : plane.width].copy()
-        for plane in frame.planes
+        np.frombuffer(plane, Sample).reshape(plane.height, plane.line_size)[:, : plane.width].copy() for plane in frame.planes
     )
     return y, u, v

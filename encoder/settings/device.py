@@ -102,9 +102,17 @@ def resolve_machine(values: dict[str, Any], options: Mapping[str, Any], has_buff
 
             frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools, values["bframes"])
         device, reason = choose_device(
-            asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools, values["bframes"], values["aq_mode"],
-            values["mbtree"], has_buffer,
-        )  # fmt: skip
+            asked,
+            mb_width * mb_height,
+            values["me"],
+            tuning,
+            frame_kind,
+            *tools,
+            values["bframes"],
+            values["aq_mode"],
+            values["mbtree"],
+            has_buffer,
+        )
         devices: tuple[str, ...] = ({"cuda": "cuda:0"}.get(device, device),)
     else:
         devices, reason = choose_devices(named, values["me"], values["subme"], values["cabac"])

@@ -98,9 +98,16 @@ def on_device(config: Config, device: str, threads: int) -> Config:
     The device is a named one: if it is lost, DeviceLost is raised. Bytes depend on neither.
     """
     device_type, _, ordinal = device.partition(":")
-    return config._replace(machine=config.machine._replace(
-        device=device_type, ordinal=int(ordinal or 0), devices=(device,), threads=threads, split=None, may_change_device=False
-    ))  # fmt: skip
+    return config._replace(
+        machine=config.machine._replace(
+            device=device_type,
+            ordinal=int(ordinal or 0),
+            devices=(device,),
+            threads=threads,
+            split=None,
+            may_change_device=False,
+        )
+    )
 
 
 def encode_chunk(job: ChunkJob, warn: Callable[[str], None] | None = None) -> list[EncodedFrame]:

@@ -8,7 +8,7 @@ from ...cpu_simd.decisions.quantise import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROU
 from ...cpu_simd.decisions.search import DIA, HEX, UMH
 from ...cpu_simd.quantiser.scaling import scaling_table
 from ...standard.sample_format import MB_HEIGHT_C, SUB_WIDTH_C, chroma_shape
-from ..arguments import Array, State
+from ..bundles import A, State
 from ..coding_settings import CodingSettings
 
 PATTERNS = {"dia": DIA, "hex": HEX, "umh": UMH}  # by --me

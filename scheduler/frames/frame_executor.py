@@ -232,9 +232,17 @@ class FrameExecutor(Generic[Result]):
         # else no frame beside another
         has_b_frames = settings.has_b_frames and not (device == "cpu" and machine.waits_for_packets)
         executor = make_executor(
-            device, threads, settings.mb_height, macroblocks, self.trace, machine.ordinal, hybrid, machine.choices,
-            has_b_frames, machine.team(settings),
-        )  # fmt: skip
+            device,
+            threads,
+            settings.mb_height,
+            macroblocks,
+            self.trace,
+            machine.ordinal,
+            hybrid,
+            machine.choices,
+            has_b_frames,
+            machine.team(settings),
+        )
         try:
             if executor.by_rows:
                 from ..hybrid.loop import HybridLoop

@@ -10,7 +10,6 @@ from ...cuda_src.runtime.array import Event
 from ...cuda_src.runtime.device import GpuLost
 from ...cuda_src.source.ac_energy import ac_energies
 from ...standard.sample_format import Sample
-from ..arguments import State
 from ..arrays import ARRAYS, SOURCES
 from ..bundles import State
 from ..coding_settings import CodingSettings

@@ -9,7 +9,6 @@ from numpy.typing import DTypeLike
 
 from ...cpu_simd.decisions.search import SMALL_PARTITIONS
 from ...standard.sample_format import SUB_WIDTH_C
-from ..arguments import Array, MakeGroup, State
 from ..arrays import INTRA_FILL, SECOND_FILL
 from ..bundles import A, MakeGroup, State
 from ..coding_settings import CodingSettings

@@ -23,6 +23,7 @@ Result = TypeVar("Result")
 
 BRIEFLY = 0.0002  # the same where all work is tasks, which take milliseconds: threads that poll delay those that work
 
+
 class _Shared:
     """The state that threads share with their WorkerPool, without a reference to the pool.
 
@@ -124,8 +125,10 @@ class WorkerPool:
             self._shared = _Shared(caller_works)
 
     def _start(self, threads: int, name: str) -> bool:
-        wanted = (threading.Thread(target=_work, args=(self._shared,), name=f"{name}-{k}", daemon=True)
-                  for k in range(self._caller_works, threads))
+        wanted = (
+            threading.Thread(target=_work, args=(self._shared,), name=f"{name}-{k}", daemon=True)
+            for k in range(self._caller_works, threads)
+        )
         return start_threads(wanted, self._threads)
 
     def run(self, steps: Sequence[Sequence[Part]]) -> None:

@@ -49,8 +49,10 @@ class NoGilThreads:
         if self._semaphore is None:
             semaphore = self._semaphore = Semaphore()
             all_arguments = (self._job_ring, *arguments, semaphore.wait, semaphore.memory)
-            wanted = (threading.Thread(target=main_loop, args=all_arguments, name=f"h264lite {self._name} {k}", daemon=True)
-                      for k in range(self._count if semaphore.wait else 0))
+            wanted = (
+                threading.Thread(target=main_loop, args=all_arguments, name=f"h264lite {self._name} {k}", daemon=True)
+                for k in range(self._count if semaphore.wait else 0)
+            )
             start_threads(wanted, self._threads)
         return self._semaphore
 
