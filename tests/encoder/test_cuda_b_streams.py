@@ -134,7 +134,7 @@ def test_nobody_interpolates_frames_that_are_no_references():
 def test_kernels_of_b_frames_are_loaded_for_them_alone(driver, monkeypatch):  # noqa: F811
     """Compiled when an encoder is made, and loaded for the first launch."""
     loaded, load, load_emulated = [], Device.load, driver.load_emulated
-    monkeypatch.setattr(Device, "load", lambda gpu, modules: load(gpu, [loaded.append(name) or name for name in modules]))
+    monkeypatch.setattr(Device, "load", lambda own, names: load(own, [loaded.append(name) or name for name in names]))
     driver.load_emulated = lambda name: loaded.append(name) or load_emulated(name)
     clip = round_trip.noise_clip(16, 16, 3, 3)
     round_trip.encode(clip, 16, 16, device="cuda")
