@@ -276,10 +276,20 @@ def number(argument: Any) -> int:
     return int(getattr(argument, "value", argument) or 0)
 
 
+class InLibrary(threading.local):
+    """Whether a thread is within a function of the library: C on a real machine, where no handler of a signal runs."""
+
+    now = False
+
+
+in_library = InLibrary()
+
+
 def guarded(function: Callable[..., Any], texts: threading.local) -> Callable[..., int]:
     """The function with a CUresult in place of None or an exception, whose text is kept."""
 
     def call(*arguments: Any) -> int:
+        before, in_library.now = in_library.now, True
         try:
             return function(*arguments) or 0
         except OutOfMemory as error:
@@ -288,6 +298,8 @@ def guarded(function: Callable[..., Any], texts: threading.local) -> Callable[..
         except Exception as error:
             texts.last = str(error) if isinstance(error, Error) else repr(error)
             return FAILED
+        finally:
+            in_library.now = before
 
     return call
 

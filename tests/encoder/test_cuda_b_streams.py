@@ -4,6 +4,7 @@ import warnings
 
 import h264lite
 import pytest
+from h264lite.cuda_src.runtime.device import Device
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frames.dpb import DecodedPictureBuffer
 from h264lite.scheduler.stages import CPU, CUDA, STAGES, files, frame_steps
@@ -130,9 +131,11 @@ def test_nobody_interpolates_frames_that_are_no_references():
         assert "deblock" in without and "ssd_y" in without
 
 
-def test_kernels_of_b_frames_are_loaded_for_them_alone(driver):  # noqa: F811
-    loaded, load = [], driver.load_emulated
-    driver.load_emulated = lambda name: loaded.append(name) or load(name)
+def test_kernels_of_b_frames_are_loaded_for_them_alone(driver, monkeypatch):  # noqa: F811
+    """Compiled when an encoder is made, and loaded for the first launch."""
+    loaded, load, load_emulated = [], Device.load, driver.load_emulated
+    monkeypatch.setattr(Device, "load", lambda own, names: load(own, [loaded.append(name) or name for name in names]))
+    driver.load_emulated = lambda name: loaded.append(name) or load_emulated(name)
     clip = round_trip.noise_clip(16, 16, 3, 3)
     round_trip.encode(clip, 16, 16, device="cuda")
     of_b = files(CUDA, True) - files(CUDA)

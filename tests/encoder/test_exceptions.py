@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from h264lite.encoder.errors import Error
 
+from ..cuda_emulator.driver import in_library
 from ..cuda_emulator.fixtures import driver  # noqa: F401
 from ..inside import executor_of
 from ..support import round_trip
@@ -26,7 +27,8 @@ ROOT = Path(h264lite.__file__).resolve().parent
 # Within a kernel no signal's handler runs; Numba's frames of kernels, which only profilers see, do not bear an exception.
 KERNELS = ("cpu_simd", "jit", "decoder", "scheduler/threads/copy_kernels.py", "scheduler/threads/job_ring.py",
            "scheduler/threads/read_kernels.py", "cuda_src/runtime/driver_calls.py")  # fmt: skip
-NOT_HERE = (__file__, *(str(ROOT / name) for name in KERNELS))
+EMULATOR = "tests/cuda_emulator/driver.py"  # as C functions
+NOT_HERE = (__file__, *(str(ROOT / name) for name in (*KERNELS, EMULATOR)))
 LIMIT = 120  # seconds after which a case hangs
 ERRORS = (KeyboardInterrupt, TimeoutError, MemoryError)
 CPU = (
@@ -49,7 +51,7 @@ class Raise:
         self.at, self.error, self.events = at, error, 0
 
     def __call__(self, frame, event, _):
-        if event in ("call", "c_return") and not frame.f_code.co_filename.startswith(NOT_HERE):
+        if event in ("call", "c_return") and not in_library.now and not frame.f_code.co_filename.startswith(NOT_HERE):
             self.events += 1
             if self.events == self.at:
                 raise self.error("here")
