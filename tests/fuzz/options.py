@@ -99,7 +99,7 @@ def run(case: Case, folder: Path) -> str:
     except Error as error:
         text = str(error)
         assert case.way == "config" or isinstance(error, OptionError), type(error)
-        assert len(text) < (5000 if {"tuning", "cqm"} & set(case.given) else 600), text  # a file's name is shown whole
+        assert len(text) < (5000 if {"tuning", "cqm", "qpfile"} & set(case.given) else 600), text  # a name is shown whole
         names = [ALIASES.get(name, name[:40]).rstrip("_") for name in case.given]
         assert any(name in text or name.replace("_", "-") in text for name in (*names, "size", "unknown option")), text
         return "refused"
