@@ -177,6 +177,14 @@ def _announce(run: Run, config: Config, total: int | None, lines: Iterable[str])
     )
 
 
+def _compile_kernels(run: Run, config: Config) -> None:
+    """Compile the CPU's kernels, so that this is no part of the frames' time; say that those of a GPU will be."""
+    if config.device != "cuda" and will_compile(config):
+        run.info(f"compiled in {compile_for(config):.0f} s")
+    if config.device == "cuda" and cuda_kernels_will_compile(config.has_b_frames):
+        run.info("first run on this GPU: its kernels are compiled, once; up to a minute")
+
+
 def run_encode(
     source_names: Sequence[str], output_name: str, option_texts: dict[str, Any], has_device: Callable[[], None] = lambda: None
 ) -> int:

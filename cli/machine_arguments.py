@@ -63,6 +63,10 @@ def add_parsers(commands: Any) -> None:
     doctor.add_argument("--json", action="store_true", help="print JSON (docs/json.md)")
     doctor.set_defaults(run=_doctor)
     _add_plot(commands)
+    _add_compile(commands)
+
+
+def _add_compile(commands: Any) -> None:
     compile_ = commands.add_parser(
         "compile",
         help="compile all kernels now, as for a container image",

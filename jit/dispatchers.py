@@ -43,7 +43,7 @@ def helper(function):
 
 def compiled(dispatcher, arguments):
     """Numba's CompileResult of a kernel for arguments of these kinds; None: its dispatcher serves calls."""
-    if why_ordinary() or not is_possible():
+    if why_ordinary() or not _is_compiled(dispatcher):
         return None
     missing = dispatcher.py_func.__code__.co_argcount - len(arguments)
     left_out = dispatcher.py_func.__defaults__[-missing:] if missing else ()

@@ -336,5 +336,6 @@ class Versions:
         result = dispatchers.compiled(self._made(), arguments)
         if result is None:
             return None
-        keep(self._function, described, result)
+        if is_possible():
+            keep(self._function, described, result)
         return result.entry_point, result.library.get_pointer_to_function(result.fndesc.llvm_func_name)

@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "cli": {"jit", "mp4", "scheduler", "cuda_src", "encoder", "decoder", "analysis", "report", "cluster", "cli"},
 }
 LONGEST_FILE = 500  # lines of code, so that no prose is squeezed; tables are exempt
-LONGEST_FUNCTION, LONGEST_KERNEL = 65, 90  # lines
+LONGEST_FUNCTION, LONGEST_KERNEL = 60, 90  # lines
 SHORTEST_FILE = 30  # lines; but launchers, each beside its .cu, and packages' __init__
 SHORT = {
     "__main__.py": "an entry point",
