@@ -121,7 +121,7 @@ def test_a_signal_finishes_the_files_that_are_begun(number):
 
 
 def test_a_process_that_dies_is_told():
-    names = [raw(f"{k}_16x16.yuv", 60) for k in range(3)]
+    names = [raw(f"{k}_16x16.yuv", 30 if k else 600) for k in range(3)]
     process = batch(*(f"{name} {name[0]}.264" for name in names), words=["--workers", "2"], program=FAKE, FAKE_DELAY="0.02")
     wait_for(lambda: Path("0.264").exists() and Path("0.264").stat().st_size > 100)
     os.kill(int(children(process)[0]), signal.SIGKILL)
@@ -131,7 +131,7 @@ def test_a_process_that_dies_is_told():
 
 
 def test_processes_end_with_the_first_one():
-    names = [raw(f"{k}_16x16.yuv", 30) for k in range(3)]
+    names = [raw(f"{k}_16x16.yuv", 150) for k in range(3)]
     process = batch(*(f"{name} {name[0]}.264" for name in names), words=["--workers", "2"], program=FAKE, FAKE_DELAY="0.02")
     wait_for(lambda: len(children(process)) == 2 and Path("1.264").exists())
     others = children(process)
