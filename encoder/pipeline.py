@@ -7,7 +7,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from ..cpu_simd.source.ssd import totals
 from ..jit.compiling import clock
 from ..process import start_threads
 from ..scheduler.check import TwinDiffers
-from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost, pause, turn
+from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost
 from ..scheduler.frame_spec import FrameSpec, P
 from ..scheduler.frames.device_frame import DeviceFrame
 from ..scheduler.frames.frame import Frame, HostFrame, SourceBuffer
@@ -41,7 +40,6 @@ from .statistics import SUMMED
 from .warm_up import compile_in_background, load_for_gpu, loaded_for_gpu
 
 FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `public_error`
-_NO_TURN = nullcontext()
 
 
 class Pipeline(FramePipeline):
@@ -99,14 +97,13 @@ class Pipeline(FramePipeline):
         self, source: Source, spec: FrameSpec | None = None, ahead: Sequence[FrameSpec] = ()
     ) -> list[EncodedFrame]:  # fmt: skip
         """spec: of a caller that decides about waiting frames (Gops, ReorderingPipeline), and ahead: those that follow it."""
-        with turn if self.on_gpu else _NO_TURN:
-            frame = self._next_frame()
-            try:
-                if isinstance(source, DeviceFrame):
-                    return self._encode_on_gpu(frame, source, spec, ahead)
-                return self._encode(frame, spec, self._load(frame, source), ahead)
-            finally:
-                frame.complete()  # also after an interrupt: the caller's planes are no longer read
+        frame = self._next_frame()
+        try:
+            if isinstance(source, DeviceFrame):
+                return self._encode_on_gpu(frame, source, spec, ahead)
+            return self._encode(frame, spec, self._load(frame, source), ahead)
+        finally:
+            frame.complete()  # also after an interrupt: the caller's planes are no longer read
 
     def _load(self, frame: Frame, source: HostSource | Read) -> Sequence[np.ndarray]:
         """Put a source into the frame; its planes, uint8 of display size."""
@@ -136,8 +133,7 @@ class Pipeline(FramePipeline):
             if self._read_buffer is None:
                 self._read_buffer = np.empty(sum(height * width for height, width in self.config.coding.display), np.uint8)
             buffer = self._read_buffer
-        with pause if self.on_gpu else _NO_TURN:
-            read(buffer)
+        read(buffer)
         return buffer
 
     def exchange(self, buffer: SourceBuffer) -> SourceBuffer:
@@ -314,8 +310,7 @@ class Pipeline(FramePipeline):
 
     def _finished(self, limit: int) -> list[EncodedFrame]:
         """Frames whose bits are written, in order; blocks until at most `limit` are in flight."""
-        with turn if self.on_gpu else _NO_TURN:
-            self._finish(limit)
+        self._finish(limit)
         self._taken, self.done = self.done, []
         return self._taken
 

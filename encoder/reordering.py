@@ -5,11 +5,9 @@ source -> buffer -> FrameDecider -> (spec, buffer) in coding order -> Pipeline
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
-from ..scheduler.devices import turn
 from ..scheduler.frame_spec import FrameSpec
 from ..scheduler.frames.device_frame import DeviceFrame
 from ..scheduler.frames.frame import SourceBuffer
@@ -42,7 +40,6 @@ class ReorderingPipeline(FramePipeline):
         self._pipeline = Pipeline(config, keep_reconstruction, warn, trace)
         self._exchanges = self._pipeline.executor.ring.exchanges
         self._evenly = self._exchanges and not config.machine.waits_for_packets
-        self._turn: AbstractContextManager[None] = turn if self._pipeline.on_gpu else nullcontext()
         cpu = self._pipeline.executor.threads_of_cpu
         if not self._pipeline.on_gpu:  # of a GPU that cannot be used, or by the plan: decisions are the CPU's, too
             config = config._replace(machine=config.machine._replace(devices=("cpu",)))
@@ -97,8 +94,7 @@ class ReorderingPipeline(FramePipeline):
         gpu_frame = self._pipeline.enter_on_gpu(source, True, self._decisions.count > 0)
         assert gpu_frame.buffered is not None
         done = self._before()
-        with self._turn:
-            self._decisions.enter(gpu_frame, gpu_frame.buffered)
+        self._decisions.enter(gpu_frame, gpu_frame.buffered)
         return done + self._after()
 
     def set_bt709(self) -> None:
@@ -130,8 +126,7 @@ class ReorderingPipeline(FramePipeline):
         """The frame in the next buffer enters."""
         self._next.popleft()
         buffer.number = self._decisions.count
-        with self._turn:
-            self._decisions.enter(buffer, buffer.planes)
+        self._decisions.enter(buffer, buffer.planes)
         return self._after()
 
     def _before(self) -> list[EncodedFrame]:

@@ -14,7 +14,6 @@ from ..cuda_src.runtime.device import (
     held_bytes,
 )
 from ..cuda_src.runtime.driver import first_gpu, is_real
-from ..cuda_src.runtime.turns import pause, turn
 from .executor import Executor
 from .stages import CUDA, files
 from .trace import Trace
@@ -35,8 +34,6 @@ __all__ = [
     "gpu_name",
     "held_bytes",
     "make_executor",
-    "pause",
-    "turn",
     "why_no_cuda",
 ]
 

@@ -10,12 +10,11 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from . import turns
 from .array import DeviceArray, DType, Event, Stream, address_of, handle
 from .compiler import is_kept
 from .driver import OLDEST, available, count, count_gpus, load_driver, too_old, use_driver
@@ -31,7 +30,6 @@ __all__ = [
 
 Result = TypeVar("Result")
 SYNCHRONIZE, EVENT = "synchronize", "an event"  # in messages
-_NO_PAUSE = nullcontext()
 OFTEN = 5  # replays of a recording before its kernel launches become graphs, which cost as much as some replays
 
 _in_use: "weakref.WeakSet[Device]" = weakref.WeakSet()
@@ -199,9 +197,8 @@ class Device:
         self._run("a wait for the host", "wait_value", values, (None, flag))
 
     def synchronize(self, what: Stream | Event | None = None) -> None:
-        """Wait on the host for a stream, an event or (None) the whole GPU; other threads have their turns meanwhile."""
-        with turns.pause if turns.is_mine() else _NO_PAUSE:
-            self._do(SYNCHRONIZE, (what or self.calls).synchronize)
+        """Wait on the host for a stream, an event or (None) the whole GPU."""
+        self._do(SYNCHRONIZE, (what or self.calls).synchronize)
 
     def done(self, event: Event) -> bool:
         """Whether an event has completed; does not wait."""
