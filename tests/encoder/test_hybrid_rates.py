@@ -178,9 +178,9 @@ def test_random_settings(gpu, number):  # noqa: F811
         except h264lite.OptionError:
             return
         rng, clip = random.Random(case.seed), rate_cases.clip_of(case)
-        split = rng.randrange(cpu.mb_height + 1), rng.randrange(2)
+        split = rng.randrange(cpu.coding.mb_height + 1), rng.randrange(2)
         assert encode(clip, changed(hybrid, split=split))[0] == encode(clip, cpu)[0]
-        count.append(cpu.buffer is not None)
+        count.append(cpu.hrd.buffer is not None)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # frames that do not fit, types that are not possible
