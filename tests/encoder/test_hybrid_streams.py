@@ -36,7 +36,7 @@ def config(width, height, split=None, **options):
 def encode(clip, settings):
     """Stream and reconstruction."""
     with h264lite.Encoder.from_config(settings, True) as encoder:
-        if settings.split is not None:
+        if settings.machine.split is not None:
             assert all(isinstance(executor_of(pipeline), HybridExecutor) for pipeline in pipelines_of(encoder))
         packets = round_trip.packets_of(encoder, clip)
     return b"".join(packet.data for packet in packets), [packet.reconstruction for packet in packets]
