@@ -191,7 +191,7 @@ def test_input_says_rate_range_and_aspect_and_options_win(fake, clip, tmp_path, 
     monkeypatch.setattr(fake_pipeline.Pipeline, "close", lambda self: seen.append(self.config))
     assert fake(path, tmp_path / "a.264") == 0
     assert fake(path, tmp_path / "a.264", "--fps", 30, "--sar", "1:1", "--range", "tv") == 0
-    assert [(c.fps, c.sar, c.range) for c in seen] == [(24, (4, 3), 1), (30, (1, 1), 0)]
+    assert [(c.video.fps, c.video.sar, c.video.range) for c in seen] == [(24, (4, 3), 1), (30, (1, 1), 0)]
 
 
 USAGE = [
