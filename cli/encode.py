@@ -185,6 +185,14 @@ def _compile_kernels(run: Run, config: Config) -> None:
         run.info("first run on this GPU: its kernels are compiled, once; up to a minute")
 
 
+def _compile(run: Run, config: Config) -> None:
+    """Compile kernels of the CPU that are missing, and tell what a GPU will wait for."""
+    if config.machine.device != "cuda" and will_compile(config):
+        run.info(f"compiled in {compile_for(config):.0f} s")
+    if config.machine.device == "cuda" and cuda_kernels_will_compile(config.coding.has_b_frames):
+        run.info("first run on this GPU: its kernels are compiled, once; up to a minute")
+
+
 def run_encode(
     source_names: Sequence[str], output_name: str, option_texts: dict[str, Any], has_device: Callable[[], None] = lambda: None
 ) -> int:
@@ -221,10 +229,7 @@ def run_encode(
             run.warn(warning)
         _announce(run, config, total, notes(source_names[0], source.format, config, option_texts))
         stack.enter_context(compiling.messages_to(run.tell))
-        if config.machine.device != "cuda" and will_compile(config):
-            run.info(f"compiled in {compile_for(config):.0f} s")
-        if config.machine.device == "cuda" and cuda_kernels_will_compile(config.coding.has_b_frames):
-            run.info("first run on this GPU: its kernels are compiled, once; up to a minute")
+        _compile(run, config)
         run.trace = Trace() if sinks.timeline or sinks.chart else None
         print_plan(run, config, reports["verbose"])
         make = (
