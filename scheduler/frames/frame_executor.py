@@ -64,6 +64,7 @@ class FrameExecutor(Generic[Result]):
         self._keep_decoded, self._most_in_flight = keep_decoded, most_in_flight
         self.in_flight: deque[Handle[Result]] = deque()
         self._gpu_sources: GpuSourcePool | None = None
+        self._is_whole = True  # no exception has cut the loop of a frame
         self.loop, self.ring = self._take() or self._start()
 
     @property
@@ -141,7 +142,10 @@ class FrameExecutor(Generic[Result]):
             memory = cast("HybridExecutor", executor).gpu_worker if executor.by_rows else cast("CudaExecutor", executor)
             assert memory is not None
             self._gpu_sources = GpuSourcePool(memory, self.settings)
-        return self._gpu_sources.hold(source)
+        self._is_whole = False
+        held = self._gpu_sources.hold(source)
+        self._is_whole = True
+        return held
 
     def release(self, source: DeviceFrame) -> None:
         """A frame that lay in a buffer on the GPU has entered."""
@@ -171,8 +175,10 @@ class FrameExecutor(Generic[Result]):
         frame = handle.frame
         frame.stage_seconds = {}
         start = time.perf_counter()
+        self._is_whole = False
         try:
             handle.ready = self.loop.run(frame)
+            self._is_whole = True
         except TwinDiffers as error:
             raise TwinDiffers(f"frame {frame.spec.display_index}: {error}") from None
         finally:
@@ -200,7 +206,7 @@ class FrameExecutor(Generic[Result]):
 
     def _keep(self) -> bool:
         """Keep them for a later encoder; False if they cannot be kept."""
-        if self.machine.device != "cuda":
+        if self.machine.device != "cuda" or not self._is_whole:
             return False
         from .kept_loop import keep_loop
 

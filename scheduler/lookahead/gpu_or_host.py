@@ -8,7 +8,7 @@ import numpy as np
 from ...cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost
 from ...cuda_src.runtime.idle import is_keeping, keep_user, take_user
 from ..frames.device_frame import GpuSource
-from .costs import NOTHING_READ, CostQuery, LookaheadCosts, Luma, TreeFrame, UsedMotion
+from .costs import NOTHING_READ, CostPending, CostQuery, LookaheadCosts, Luma, TreeFrame, UsedMotion
 from .gpu_costs import GpuCosts
 
 HostCosts = Callable[[int], LookaheadCosts]
@@ -35,6 +35,7 @@ class GpuOrHostCosts:
         """
         self._ordinal, self._size, self._may_change_device, self._host = ordinal, (width, height), may_change_device, host
         self._copies, self._quick = copies, quick
+        self._is_whole = True  # no exception has cut a call
         self._gpu: GpuCosts | None = None
         self._costs: LookaheadCosts | None = None  # of the host, without a GPU
 
@@ -130,10 +131,17 @@ class GpuOrHostCosts:
     def _call(self, name: str, *given: Any) -> Any:
         """A method of the GPU's costs, or, without one or after its loss, of the host's."""
         if self._gpu is not None:
+            self._is_whole = False
             try:
-                return getattr(self._gpu, name)(*given)
+                answer = getattr(self._gpu, name)(*given)
+            except CostPending:
+                self._is_whole = True
+                raise
             except (GpuLost, DeviceMemoryError) as error:
                 self._without_gpu(error)
+            else:
+                self._is_whole = True
+                return answer
         return getattr(self._costs, name)(*(part.host_luma() if isinstance(part, GpuSource) else part for part in given))
 
     def _start(self) -> None:
@@ -159,7 +167,7 @@ class GpuOrHostCosts:
 
     def _keep(self, costs: GpuCosts) -> bool:
         """Keep the costs for a later encoder; False if they cannot be kept."""
-        if not is_keeping() or costs.gpu.lost:
+        if not is_keeping() or costs.gpu.lost or not self._is_whole:
             return False
         try:
             costs.renew()

@@ -9,6 +9,8 @@ from h264lite.cuda_src.runtime import idle
 from h264lite.cuda_src.runtime.device import Device, DeviceUnavailable
 from h264lite.cuda_src.runtime.pool import Pool
 from h264lite.encoder.errors import DeviceLost, InputError
+from h264lite.scheduler.frames.cuda_loop import CudaLoop
+from h264lite.scheduler.lookahead.gpu_costs import GpuCosts
 
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..inside import allocations_of, executor_of, gpu_of, kept_gpu, kept_gpus, made_of
@@ -162,6 +164,26 @@ def test_an_encoder_that_was_closed_in_the_middle_of_its_frames(kept):
         encoder.encode(clip[1])
         raise ZeroDivisionError
     assert encode(48, 32) == expected
+
+
+@pytest.mark.parametrize(("where", "name"), [(CudaLoop, "_issue"), (GpuCosts, "_batch")])
+def test_what_an_exception_has_cut_is_not_kept(kept, monkeypatch, where, name):
+    """The loop or the lookahead; the GPU's kernels are."""
+    options = {"bframes": 2, "b_adapt": 1}
+    expected, clip = encode(48, 32, device="cpu", **options), round_trip.noise_clip(48, 32, 4, 5)
+    method = getattr(where, name)
+
+    def cut(*arguments):
+        method(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, cut)
+        with pytest.raises(KeyboardInterrupt), make(48, 32, **options) as encoder:
+            stream(encoder, clip)
+    users = kept_gpus()
+    assert len(users) == 1, "the other one"
+    assert encode(48, 32, **options) == expected and len(kept_gpus()) == 2
 
 
 def test_a_gpu_that_failed_is_not_kept(kept):
