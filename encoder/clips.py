@@ -22,7 +22,7 @@ from .settings.option_types import read_int, show
 from .settings.options import API, CLI, OPTIONS, Option, read_options
 from .writer import Target, VideoWriter, finish_at_exit
 
-MOST_ON_CPU, ON_GPU = 8, 4  # clips at once, unless the caller says how many
+MOST_ON_CPU, ON_GPU = 8, 1  # clips at once, unless the caller says how many; on a GPU more are slower (docs/tried.md)
 _WORKERS = Option("workers", "", read_int, None, "", "INT", 1, 256)
 _ENCODER_OPTIONS = [row for row in OPTIONS if row.scope not in (API, CLI)]
 _OF_ONE_VIDEO = ("audio", "progress", "pass_", "pass", "stats", "slow_firstpass")
@@ -55,7 +55,7 @@ def write_videos(
     """Encode clips, `workers` at once, each as by `write_video` and to the same bytes; yields a ClipResult each, in order.
 
     videos: an iterable of what write_video takes as frames; targets: one for each clip, or None for bytes. fps: of all clips,
-    or one for each. workers: by default one for each core, 8 at most, or 4 on a GPU. Encoders share the cores, unless
+    or one for each. workers: by default one for each core, 8 at most, or one on a GPU. Encoders share the cores, unless
     `threads` is given.
 
     `videos` and `targets` run in the caller's thread, when results are asked for; at most workers + 1 clips are taken and not
