@@ -320,7 +320,7 @@ def test_encoders_share_the_cores(monkeypatch, workers, options, threads):
 
 
 @pytest.mark.parametrize(("device", "gpu", "workers"), (
-    ("auto", True, 4), ("cuda", True, 4), ("cpu", True, 8), ("auto", False, 8), ("hybrid", False, 8),
+    ("auto", True, 1), ("cuda", True, 1), ("cpu", True, 8), ("auto", False, 8), ("hybrid", False, 8),
 ))  # fmt: skip
 def test_clips_at_once(monkeypatch, device, gpu, workers):
     monkeypatch.setattr(clips_module, "cores", lambda: 16)
