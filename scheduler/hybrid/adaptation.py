@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -176,10 +177,10 @@ class Adaptation:
 
     def _make_plan(self, future: "Future[Plan | None]", models: Any) -> None:
         assert self._replan is not None
-        try:
-            future.set_result(self._replan(models))
-        except Exception:  # the current plan stays
-            future.set_result(None)
+        plan = None
+        with suppress(Exception):  # the current plan stays
+            plan = self._replan(models)
+        future.set_result(plan)
 
     def wait_for_planner(self) -> None:
         """Wait for the planning thread."""

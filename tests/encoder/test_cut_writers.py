@@ -110,7 +110,7 @@ class Feeder:
 
     def feed_all(self, frames, stream):
         """Two packets at a time, the last ones at the end."""
-        self.session = SimpleNamespace(config=SimpleNamespace(nal_hrd="none"))
+        self.session = SimpleNamespace(config=SimpleNamespace(hrd=SimpleNamespace(nal_hrd="none")))
         for k in (0, 2):
             self.count = k + 2
             yield PACKETS[k : k + 2]

@@ -419,7 +419,7 @@ def test_only_near_options_that_work_are_proposed():
 def test_an_option_without_a_field_of_config_is_named_at_import():
     check_fields(OPTIONS)
     check_fields([BY_NAME["csv"]._replace(name="of_the_command")])
-    with pytest.raises(TypeError, match=r"in Config \(encoder/settings/config.py\): \['sharpness', 'grain'\]$"):
+    with pytest.raises(TypeError, match=r"of Config \(settings/groups.py\): \['sharpness', 'grain'\]$"):
         check_fields([BY_NAME["qp"]._replace(name="sharpness"), BY_NAME["qp"], BY_NAME["width"]._replace(name="grain")])
 
 

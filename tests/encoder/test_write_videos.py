@@ -38,8 +38,12 @@ def write_all(videos, targets=None, fps=25, **options):
     return h264lite.write_videos(targets, videos, fps, **{**OPTIONS, **options})
 
 
+others = weakref.WeakSet()  # threads of other tests
+
+
 def own_threads():
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("h264lite")]
+    """Those that the test has started."""
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("h264lite") and thread not in others]
 
 
 def descriptors():
@@ -53,6 +57,7 @@ def pictures(path):
 
 @pytest.fixture(autouse=True)
 def nothing_is_left():
+    others.update(threading.enumerate())
     before = descriptors()
     yield
     gc.collect()
