@@ -179,14 +179,6 @@ def _announce(run: Run, config: Config, total: int | None, lines: Iterable[str])
 
 def _compile_kernels(run: Run, config: Config) -> None:
     """Compile the CPU's kernels, so that this is no part of the frames' time; say that those of a GPU will be."""
-    if config.device != "cuda" and will_compile(config):
-        run.info(f"compiled in {compile_for(config):.0f} s")
-    if config.device == "cuda" and cuda_kernels_will_compile(config.has_b_frames):
-        run.info("first run on this GPU: its kernels are compiled, once; up to a minute")
-
-
-def _compile(run: Run, config: Config) -> None:
-    """Compile kernels of the CPU that are missing, and tell what a GPU will wait for."""
     if config.machine.device != "cuda" and will_compile(config):
         run.info(f"compiled in {compile_for(config):.0f} s")
     if config.machine.device == "cuda" and cuda_kernels_will_compile(config.coding.has_b_frames):
@@ -229,7 +221,7 @@ def run_encode(
             run.warn(warning)
         _announce(run, config, total, notes(source_names[0], source.format, config, option_texts))
         stack.enter_context(compiling.messages_to(run.tell))
-        _compile(run, config)
+        _compile_kernels(run, config)
         run.trace = Trace() if sinks.timeline or sinks.chart else None
         print_plan(run, config, reports["verbose"])
         make = (

@@ -71,9 +71,9 @@ class Gpu(Protocol):
         """Start a kernel."""
 
 
-def handle(made: Stream | Event | None) -> int:
+def handle(owner: Stream | Event | None) -> int:
     """The driver's of a stream or an event; None: the default stream."""
-    return 0 if made is None else made.handle
+    return 0 if owner is None else owner.handle
 
 
 def address_of(array: np.ndarray) -> int:

@@ -56,7 +56,7 @@ def is_keeping() -> bool:
 
 
 def take(ordinal: int = 0) -> Device:
-    """The GPU with this number: one that nobody uses, or a new Device."""
+    """The GPU with this number: an unused one, or a new Device."""
     unused = _take(_unused, ordinal)
     return Device(ordinal) if unused is None else unused.gpu
 

@@ -222,7 +222,7 @@ def test_limits_and_processes(kept, monkeypatch):
     encode(48, 32)
     assert kept_gpu() is None
     if kept is not None:
-        assert sum(allocation.nbytes for allocation in kept.allocations) <= 256, "the sample of a GPU that nobody uses"
+        assert sum(allocation.nbytes for allocation in kept.allocations) <= 256, "the sample of an unused GPU"
 
 
 def test_a_user_that_keeps_host_arrays_gives_nothing_up(kept):
