@@ -1,22 +1,23 @@
 """What the host does for a frame on a GPU: encodes with a driver that does nothing, and prints the processor time a frame.
 
-    python benchmarks/host_work.py [--frames N] [--size WxH] [--rounds R] [--profile] [encoder options as name=value ...]
+    python benchmarks/host_work.py [--frames N] [--size WxH] [--rounds R] [--on-gpu] [--profile] [name=value ...]
 
-The streams are no streams, since no kernel runs: lookahead costs and slice data are zeros. Needs cuda-bindings and a C
-compiler, and no GPU. --profile prints the functions that take the most time, of all threads.
+The streams are no streams, since no kernel runs: results are zeros, but for the costs of intra prediction, which would make
+each frame a scene of its own. name=value: options of the encoder. --on-gpu: RGB pictures that lie on the GPU, as a program makes them, to an MP4 in memory.
+--profile: samples of what the caller's thread does, by function. Needs cuda-bindings and a C compiler, and no GPU.
 """
 
 import argparse
-import cProfile
 import ctypes
 import os
-import pstats
+import signal
 import statistics
 import subprocess
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from types import FrameType
 
 os.environ["H264LITE_CUDA_DRIVER"] = "bindings"
 
@@ -38,43 +39,89 @@ import numpy as np  # noqa: E402
 from h264lite.cuda_src.runtime import device, driver_table  # noqa: E402
 from h264lite.scheduler.lookahead import gpu_costs  # noqa: E402
 
+ROOT = f"{Path(__file__).resolve().parents[1]}/"
 device.is_kept = lambda *_: True
 driver_table.load_codes = lambda names, *_: [b"\0" * 64 for _ in names]
-_levels_between, COUNTS = gpu_costs.levels_between, np.full(256, 99, np.int32)
-gpu_costs.levels_between = lambda reference, frame: _levels_between(COUNTS, COUNTS)  # no kernel counts samples
+_intra = gpu_costs.GpuCosts.intra
+gpu_costs.GpuCosts.intra = lambda self, frame: _intra(self, frame) + 1  # else no prediction would seem to gain anything
+INTERVAL = 0.001  # seconds of processor time between samples
 
 
-def clip(width: int, height: int, frames: int) -> list[tuple[np.ndarray, ...]]:
+class OnGpu:
+    """An array that CUDA programs exchange, by its address."""
+
+    def __init__(self, memory: np.ndarray) -> None:
+        self._memory = memory
+        self.__cuda_array_interface__ = dict(memory.__array_interface__, version=3, stream=None)
+
+
+def planes_of(width: int, height: int, count: int) -> list[tuple[np.ndarray, ...]]:
     rng = np.random.default_rng(1)
     shapes = (height, width), (height // 2, width // 2), (height // 2, width // 2)
-    return [tuple(rng.integers(0, 256, shape, np.uint8) for shape in shapes) for _ in range(min(frames, 8))]
+    return [tuple(rng.integers(0, 256, shape, np.uint8) for shape in shapes) for _ in range(count)]
+
+
+class Samples:
+    """Counts of functions at work, with and without those that they call."""
+
+    def __init__(self) -> None:
+        self.own, self.total, self.count = Counter[str](), Counter[str](), 0
+
+    def take(self, _: int, frame: FrameType | None) -> None:
+        """A handler of signals."""
+        stack = []
+        while frame is not None:
+            stack.append(f"{frame.f_code.co_filename.removeprefix(ROOT)}:{frame.f_code.co_qualname}")
+            frame = frame.f_back
+        self.count += 1
+        self.own[stack[0]] += 1
+        self.total.update(set(stack))
+
+    def print(self, microseconds: float) -> None:
+        """microseconds: of a frame."""
+        unit = microseconds / self.count
+        print(f"{self.count} samples; microseconds of a frame, with what is called and without:")
+        for name, count in self.total.most_common(120):
+            print(f"{unit * count:8.1f} {unit * self.own[name]:8.1f}  {name}")
+        print("without what is called:")
+        for name, count in self.own.most_common(40):
+            print(f"{unit * count:8.1f}  {name}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--frames", type=int, default=600)
-    parser.add_argument("--size", default="352x288")
+    parser.add_argument("--size", default="1920x1080")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--on-gpu", action="store_true")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("options", nargs="*", metavar="name=value")
     args = parser.parse_args()
     width, height = map(int, args.size.split("x"))
     options = {key: int(value) if value.isdigit() else value for key, _, value in (o.partition("=") for o in args.options)}
-    planes = clip(width, height, args.frames)
+    planes = planes_of(width, height, 8)
+    pictures = [OnGpu(np.zeros((height, width, 3), np.uint8)) for _ in range(8)]
 
     def encode(frames: int) -> list[h264lite.Packet]:
+        if args.on_gpu:
+            h264lite.write_video(None, (pictures[n % 8] for n in range(frames)), 30, device="cuda", **options)
+            return []
         with h264lite.Encoder(width, height, 30, device="cuda", **options) as encoder:
             packets = []
             for n in range(frames):
-                packets += encoder.encode(planes[n % len(planes)])
+                packets += encoder.encode(planes[n % 8])
             return packets + list(encoder.flush())
 
     types = Counter(str(packet.frame_type) for packet in encode(60))
     print("frames by type:", dict(types))
     if args.profile:
-        profile = cProfile.Profile(time.thread_time)
-        profile.runcall(encode, args.frames)
-        pstats.Stats(profile).sort_stats("tottime").print_stats(60)
+        samples = Samples()
+        signal.signal(signal.SIGPROF, samples.take)
+        before = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, INTERVAL, INTERVAL)
+        encode(args.frames)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        samples.print(1e6 * (time.process_time() - before) / args.frames)
         return
     for name, clock in (("processor", time.process_time), ("caller's thread", time.thread_time)):
         rounds = []

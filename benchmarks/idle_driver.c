@@ -1,4 +1,4 @@
-// A libcuda.so.1 without a GPU, for host_work.py: memory is the host's, copies are done, kernels are not.
+// A libcuda.so.1 without a GPU, for host_work.py: memory is the host's; kernels and copies of samples are not done.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,8 +53,9 @@ OK(cuMemHostRegister_v2, void *address, size_t bytes, unsigned flags)
 OK(cuMemHostUnregister, void *address)
 int cuMemHostGetDevicePointer_v2(word *address, void *host, unsigned flags) { *address = (word)host; return 0; }
 int cuPointerGetAttribute(void *value, int attribute, word address) { *(unsigned *)value = attribute == 2 ? 2 : 0; return 0; }
-int cuMemcpyHtoDAsync_v2(word to, const void *from, size_t bytes, word stream) { memcpy((void *)to, from, bytes); return 0; }
-int cuMemcpyDtoHAsync_v2(void *to, word from, size_t bytes, word stream) { memcpy(to, (void *)from, bytes); return 0; }
+static int copy(void *to, const void *from, size_t bytes) { return bytes < 65536 ? memcpy(to, from, bytes), 0 : 0; }
+int cuMemcpyHtoDAsync_v2(word to, const void *from, size_t bytes, word stream) { return copy((void *)to, from, bytes); }
+int cuMemcpyDtoHAsync_v2(void *to, word from, size_t bytes, word stream) { return copy(to, (const void *)from, bytes); }
 int cuMemcpyDtoDAsync_v2(word to, word from, size_t bytes, word stream) { return 0; }
 OK(cuMemsetD8Async, word to, unsigned char byte, size_t count, word stream)
 
