@@ -3,8 +3,8 @@
     python benchmarks/host_work.py [--frames N] [--size WxH] [--rounds R] [--on-gpu] [--profile] [name=value ...]
 
 The streams are no streams, since no kernel runs: results are zeros, but for the costs of intra prediction, which would make
-each frame a scene of its own. name=value: options of the encoder. --on-gpu: RGB pictures that lie on the GPU, as a program makes them, to an MP4 in memory.
---profile: samples of what the caller's thread does, by function. Needs cuda-bindings and a C compiler, and no GPU.
+each frame a scene of its own. name=value: options of the encoder. --on-gpu: RGB pictures that lie on the GPU, to an MP4 in
+memory. --profile: samples of what the caller's thread does, by function. Needs cuda-bindings and a C compiler, and no GPU.
 """
 
 import argparse
