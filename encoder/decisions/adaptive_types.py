@@ -87,6 +87,7 @@ class AdaptiveTypes:
         self._count = 0  # frames added
         self._expected = 0  # frames that are there, added or not
         self._asked_ahead = 1  # the first frame of which its resemblance to the one before was not asked for
+        self._asked_to = 0  # the end of the longest run from _anchor on of which the cost was asked for
         self._n_decided = 0  # frames of which it is known whether they are IDR or I
         self._breaks: dict[int, str] = {}  # those that are, from _anchor on
         self._requested: dict[int, str] = {}  # types that are asked for, from _anchor on
@@ -140,6 +141,7 @@ class AdaptiveTypes:
             self._find_breaks(end)
             while length := self._next_run(end):
                 self._anchor += length
+                self._asked_to = 0
                 types += [*(length - 1) * ["B"], self._breaks.pop(self._anchor, "P")]
                 if types[-1] == "P":
                     self._last_run = length
@@ -164,8 +166,9 @@ class AdaptiveTypes:
         self._asked_ahead = count
         if rules.b_adapt == FAST and self._anchor >= 0:  # runs are about as long as the last one
             most = min(longest, self._last_run + _PATIENCE)
-            for to in range(self._anchor + 2, min(self._anchor + most + 1, count)):
+            for to in range(max(self._anchor + 2, self._asked_to + 1), min(self._anchor + most + 1, count)):
                 queries += self._questions(self._anchor, to)
+                self._asked_to = to
         return queries
 
     def _questions(self, start: int, to: int) -> list[CostQuery]:

@@ -34,11 +34,11 @@ from ...cuda_src.lookahead.lookahead import (
     lookahead_search,
     motion_job,
 )
-from ...cuda_src.runtime.array import Stream, address_of
+from ...cuda_src.runtime.array import Event, Stream, address_of
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ...cuda_src.runtime.recording import HostBuffers, Recording, placeholder_address
 from ...standard.sample_format import SAMPLE_MAX, Sample
-from ..frames.device_frame import GpuSource
+from ..frames.device_frame import Buffer, GpuSource
 from .brightness import brightness, levels_between
 from .costs import CostPending, CostQuery, Luma, TreeFrame, position_between
 from .gpu_tree import GpuTree
@@ -50,7 +50,7 @@ MOST_PAIRS, MOST_TRIPLES = 31, 64  # of a batch
 MOST_BATCHES = 8  # that are not collected
 MOST_RECORDINGS = 64
 TABLE = max(2 * COUNTS, 1 + MOST_PAIRS + MOST_TRIPLES), WORDS  # shape
-LUMA, NUMBERS = 3, 9  # of the numbers of a batch: its luma on the host, which five addresses follow; how many there are
+OF_BATCH, NUMBERS = 3, 10  # numbers of a batch that recordings are bound to: those before its new frame's, and all
 RecordingKey = tuple[bool, bool, int, int]  # whether there is a new frame, and whether its luma is there; pairs, triples
 
 
@@ -62,11 +62,21 @@ class GpuFrame:
     half: HalfSize
     intra: DeviceArray  # uint16[n_mb]
     copied: bool  # `luma` is memory of its own
-    source: GpuSource | None = None  # a frame that came on the GPU, until its work starts
+    source: Buffer | None = None  # of a frame that came on the GPU, until its work starts
     questions: list[CostQuery] = field(default_factory=list)  # that have been asked, of which it is the first frame
 
     def __post_init__(self) -> None:
-        self.addresses = [array.ptr for array in (self.intra, *reversed(self.half))]  # by NUMBERS
+        self._addresses = [array.ptr for array in (*self.half, self.intra)]
+
+    def host_buffers(self) -> list[np.ndarray | Event]:
+        """What a recording of its work is bound to beside the buffers of its batch."""
+        return ([] if self.luma is None else [self.luma]) if self.source is None else [self.source.made, self.source.seen]
+
+    def numbers(self) -> list[int]:
+        """Of these, and the addresses of its arrays on the GPU."""
+        if self.source is not None:
+            return [self.source.made.handle, self.source.seen.handle, *self._addresses, self.source.planes[0].ptr]
+        return [0 if self.luma is None else address_of(self.luma), *self._addresses]
 
 
 class Batch:
@@ -80,13 +90,8 @@ class Batch:
         self.first = 0  # the row of the first question; one follows another
         self.new: int | None = None  # the frame whose luma it reads
         self.counted: list[tuple[int, np.ndarray]] = []  # frames whose samples are counted, from row 0 on, and their `coarse`
-        self.numbers = np.zeros(NUMBERS, np.int64)  # for recordings: those of the host buffers, then addresses, last first
-        self.numbers[:LUMA] = address_of(self.jobs), address_of(self.results), self.event.handle
-
-    def set_numbers(self, frame: GpuFrame, on_gpu: DeviceArray | None) -> None:
-        """Those of the new frame. on_gpu: its luma, if that came there."""
-        luma = 0 if frame.luma is None else address_of(frame.luma), 0 if on_gpu is None else on_gpu.ptr
-        self.numbers[LUMA:] = *luma, *frame.addresses
+        self.numbers = np.zeros(NUMBERS, np.int64)  # for recordings: of the host buffers, then of arrays on the GPU
+        self.numbers[:OF_BATCH] = address_of(self.jobs), address_of(self.results), self.event.handle
 
     def fill(self, rows: Sequence[int], questions: Sequence[CostQuery], first: int = 0, new: int | None = None) -> None:
         """The work: rows of the table, one behind another, the last of which, from `first` on, are those of the questions."""
@@ -148,7 +153,7 @@ class GpuCosts:
                     free.append(self._make_frame(copied))
         frame = free.pop()
         if isinstance(luma, GpuSource):
-            frame.source = luma
+            frame.source = luma.buffer
         elif frame.luma is None:
             frame.luma = luma
         else:
@@ -315,20 +320,17 @@ class GpuCosts:
         """Start one batch. The context is current."""
         batch, frame = self._next_batch(), None if new is None else self._frames[new]
         self._fill(batch, new, pairs, triples)
-        source = None if frame is None else frame.source
-        assert self._stream is not None
-        on_gpu = None if source is None else source.luma_on(self._gpu, self._stream)
-        if frame is not None:
-            batch.set_numbers(frame, on_gpu)
-        recording_key = frame is None, on_gpu is None, len(pairs), len(triples)
+        recording_key = frame is None, frame is None or frame.source is None, len(pairs), len(triples)
         recording = self._recordings.get(recording_key)
-        if recording is not None:
+        if recording is None:
+            self._keep(recording_key, self._record(batch, frame, len(pairs)))
+        else:
+            if frame is not None:
+                numbers = frame.numbers()
+                batch.numbers[OF_BATCH : OF_BATCH + len(numbers)] = numbers
             recording.bind(batch.numbers)
             self._gpu.replay(recording)
-        else:
-            self._keep(recording_key, self._record(batch, frame, on_gpu, len(pairs)))
-        if frame is not None and source is not None:
-            source.seen_on(self._gpu, self._stream)
+        if frame is not None:
             frame.source = None
         self._started(batch)
 
@@ -344,28 +346,38 @@ class GpuCosts:
             rows += self._triple(triple)
         batch.fill(rows, [*first, *pairs, *triples], new=new)
 
-    def _record(self, batch: Batch, frame: GpuFrame | None, on_gpu: DeviceArray | None, n_pairs: int) -> Recording:
+    def _record(self, batch: Batch, frame: GpuFrame | None, n_pairs: int) -> Recording:
         """All calls of a batch, on stand-ins (recording.py) for the arrays of the new frame; they are done too."""
         jobs, results = batch.jobs[: batch.n_rows], batch.results[: batch.n_rows]
-        luma = None if frame is None else frame.luma
-        host = HostBuffers(jobs, results, batch.event, *([] if luma is None else [luma]))
-        with self._gpu.record_calls(host, batch.numbers[:LUMA:-1].tolist()) as recording:
-            stream, size = self._stream, (self._mb_width, self._mb_height)
-            table = self._table[: batch.n_rows].put(jobs, stream)
-            first = 0 if frame is None else 1
+        of_frame = [] if frame is None else frame.host_buffers()
+        addresses = [] if frame is None else frame.numbers()[len(of_frame) :]
+        with self._gpu.record_calls(HostBuffers(jobs, results, batch.event, *of_frame), addresses) as recording:
+            table, stream, height = self._table[: batch.n_rows].put(jobs, self._stream), self._stream, self._mb_height
             if frame is not None:
-                arrays = *frame.half, frame.intra, self._luma if on_gpu is None else on_gpu
-                *planes, intra, source = (_stand_in(number, array) for number, array in enumerate(arrays))
-                half = HalfSize(*planes)
-                half_size(source if luma is None else self._luma.put(luma, stream), 0, self._mb_height, half, stream)
-                lookahead_intra(half, 0, self._mb_height, intra, table[0][SUM:], stream)
+                self._halve(frame, table[0])
+            between = n_pairs + (frame is not None)
             if n_pairs:
-                self._search(table[first : first + n_pairs])
-            if batch.n_rows > first + n_pairs:
-                lookahead_both(table[first + n_pairs :], *size, 0, self._mb_height, stream)
+                self._search(table[between - n_pairs : between])
+            if batch.n_rows > between:
+                lookahead_both(table[between:], self._mb_width, height, 0, height, stream)
             table.get(results, stream)
             self._gpu.record(batch.event, stream)
         return recording
+
+    def _halve(self, frame: GpuFrame, row: DeviceArray) -> None:
+        """The new frame in half size, and its costs by intra prediction, of which `row` of the table gets the sum."""
+        stream, height, source = self._stream, self._mb_height, frame.source
+        *planes, intra = (_stand_in(number, array) for number, array in enumerate((*frame.half, frame.intra)))
+        half = HalfSize(*planes)
+        if source is None:
+            assert frame.luma is not None
+            half_size(self._luma.put(frame.luma, stream), 0, height, half, stream)
+        else:
+            assert stream is not None
+            self._gpu.wait(stream, source.made)
+            half_size(_stand_in(len(planes) + 1, source.planes[0]), 0, height, half, stream)
+            self._gpu.record(source.seen, stream)
+        lookahead_intra(half, 0, height, intra, row[SUM:], stream)
 
     def _keep(self, recording_key: RecordingKey, recording: Recording) -> None:
         """For later batches of a kind."""
@@ -443,7 +455,7 @@ class GpuCosts:
 
     def _pair(self, pair: CostQuery, memory: SearchMemory) -> list[int]:
         """The job of a pair, whose motion is kept."""
-        reference, frame = (self._frames[number] for number in pair)
+        reference, frame = self._frames[pair[0]], self._frames[pair[1]]
         self._motions[pair] = motion = self._free_motions.pop() if self._free_motions else self._make_motion()
         return motion_job(frame.half, reference.half, frame.intra, memory, motion)
 
