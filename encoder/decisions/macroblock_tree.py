@@ -8,6 +8,7 @@ when its turn comes, whatever the pyramid of B frames.
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -186,6 +187,7 @@ class MacroblockTree:
         return offsets
 
 
+@lru_cache(512)
 def _noise(qp: int) -> int:
     """See Node. qp: in 1 / 256; the noise is as large as the quantiser step."""
     doubled, rest = divmod(qp, _STEP)
