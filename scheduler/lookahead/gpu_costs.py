@@ -231,7 +231,7 @@ class GpuCosts:
     def start_tree(self, frames: list[TreeFrame], count: int, strength: int) -> bool:
         """See Costs."""
         pairs: dict[CostQuery, None] = {}
-        for question in (frame.question for frame in frames):
+        for question in [frame.question for frame in (frames if self._tree is None else self._tree.new(frames))]:
             if len(question) == 3:
                 earlier, later, frame = question
                 pairs |= dict.fromkeys(((earlier, frame), (later, frame), (earlier, later)))
