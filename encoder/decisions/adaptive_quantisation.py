@@ -68,8 +68,8 @@ def aq_offsets(energy: np.ndarray, settings: AqSettings) -> np.ndarray:
 
 
 def error_weights(offsets: np.ndarray) -> np.ndarray:
-    """int64[n_mb]: what a cost is worth under these offsets, at finer steps more, in 1 / 2^24."""
-    weights = np.empty(offsets.shape, np.int64)
+    """int32[n_mb]: what a cost is worth under these offsets, at finer steps more, in 1 / 65536."""
+    weights = np.empty(offsets.shape, np.int32)
     kernels.error_weights(offsets, weights)
     return weights
 

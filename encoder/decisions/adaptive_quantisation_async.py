@@ -22,7 +22,7 @@ _MOST_AHEAD = 16  # jobs that are not done: the planes of each are kept
 
 
 class AqResult(NamedTuple):
-    """offsets: int32[n_mb], of QP_Y in 1 / 256; error_weights: int64[n_mb], of costs for the macroblock tree, in 1 / 2^24."""
+    """offsets: int32[n_mb], of QP_Y in 1 / 256; error_weights: int32[n_mb], of costs for the macroblock tree, in 1 / 65536."""
 
     offsets: np.ndarray
     error_weights: np.ndarray | None
@@ -72,7 +72,7 @@ class AsyncAdaptiveQuantisation(NoGilThreads):
         offsets, error_weights = np.empty(self._n_mb, np.int32), None
         weights_at = 0
         if self._with_error_weights:
-            error_weights = np.empty(self._n_mb, np.int64)
+            error_weights = np.empty(self._n_mb, np.int32)
             weights_at = address_of(error_weights)
         result, (height, width) = AqResult(offsets, error_weights), sources[0].shape
         settings = height, width, self._width, *self._settings

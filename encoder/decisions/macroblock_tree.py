@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...cpu_simd.decisions.lookahead import AMOUNT_SHIFT, MOST_HIDDEN, MOST_WEIGHT_LOG2, SQUARE_SHIFT
+from ...cpu_simd.decisions.lookahead import AMOUNT_SHIFT, MOST_HIDDEN, SQUARE_SHIFT
 from ...cpu_simd.lookahead.macroblock_tree import tree_offsets, tree_propagate
 from ...forks import cached_property
 from ...scheduler.frame_spec import FrameSpec, I
@@ -80,7 +80,7 @@ class Node:
         if self.error_weights is None:
             square = np.full(intra.size, 1 << SQUARE_SHIFT, np.int64)
         else:
-            square = np.maximum((self.error_weights >> MOST_WEIGHT_LOG2) ** 2 >> SQUARE_SHIFT, 1)
+            square = np.maximum(self.error_weights.astype(np.int64) ** 2 >> SQUARE_SHIFT, 1)
         own_error = np.maximum(square >> (SQUARE_SHIFT - AMOUNT_SHIFT), 1)
         self.flow = Flow(intra, used, own_error, np.minimum((self.noise << SQUARE_SHIFT) // square, MOST_HIDDEN))
 

@@ -41,7 +41,7 @@ class TreeFrame(NamedTuple):
     index: int  # in coding order, which has no gaps
     references: tuple[int, int]  # indices of the earlier and of the later one, which may have left; -1: none
     weight: int  # of the later one in a prediction from both, of 64
-    error_weights: np.ndarray | None  # int64[n_mb], of an error, in 1 / 2^24; None: 1
+    error_weights: np.ndarray | None  # int32[n_mb], of an error, in 1 / 65536; None: 1
     noise: int  # see Node
 
 

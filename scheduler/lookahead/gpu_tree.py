@@ -21,7 +21,7 @@ class Slot(NamedTuple):
     """What a frame of the tree has on the GPU until it leaves."""
 
     used: Used  # of B frames
-    error_weights: DeviceArray  # int64[n_mb], with adaptive quantisation
+    error_weights: DeviceArray  # int32[n_mb], with adaptive quantisation
 
 
 class Memory(NamedTuple):
@@ -34,10 +34,10 @@ class Memory(NamedTuple):
     offsets: DeviceArray  # int32[frames, n_mb]
     found: np.ndarray  # the same, page-locked
     used: Used  # of all slots, as are the next ones
-    error_weights: DeviceArray  # int64[frames, n_mb]
+    error_weights: DeviceArray  # int32[frames, n_mb]
     landing: np.ndarray  # the same, page-locked, for its upload
     slots: list[Slot]
-    jobs: np.ndarray  # int64[frames, WORDS]: tree_job of the frames that wait, in their order
+    jobs: np.ndarray  # int64[frames, WORDS]: tree_job of the frames that wait, in their order; as GIFTS, their references
 
 
 class GpuTree:
@@ -69,7 +69,7 @@ class GpuTree:
         rows, at = memory.rows[: len(triples) + n + count], len(triples)
         if triples:
             rows[:at] = triples
-        self._place(memory, frames, rows[at : at + n])
+        self._place(memory, frames[0].index, n, rows[at : at + n])
         rows[at + n :] = memory.jobs[:count]
         table = memory.table[: len(rows)].put(rows, stream)
         if triples:
@@ -112,7 +112,9 @@ class GpuTree:
                 motion = slot.used
                 triples.append(triple(question, slot.used))
             error_weights = None if frame.error_weights is None else slot.error_weights
-            jobs.append(tree_job(intra(question[-1]), error_weights, motion, frame.weight, strength, frame.noise))
+            job = tree_job(intra(question[-1]), error_weights, motion, frame.weight, strength, frame.noise)
+            job[GIFTS : GIFTS + 2] = frame.references
+            jobs.append(job)
         if jobs:
             memory.jobs[kept : len(frames)] = jobs
         return triples
@@ -127,17 +129,16 @@ class GpuTree:
             memory.error_weights[first:end].put(memory.landing[first:end], self._stream)
             new = new[end - first :]
 
-    def _place(self, memory: Memory, frames: Sequence[TreeFrame], rows: np.ndarray) -> None:
-        """The jobs of all frames in the order of their turns -> rows: int64[n, WORDS]."""
-        n, amount_bytes = len(frames), 8 * self._n_mb
+    def _place(self, memory: Memory, first: int, n: int, rows: np.ndarray) -> None:
+        """The jobs of the n frames from `first` on in the order of their turns -> rows: int64[n, WORDS]."""
         jobs, places = memory.jobs[:n], np.arange(n)
-        jobs[:, AMOUNT] = memory.amounts.ptr + amount_bytes * places
+        jobs[:, AMOUNT] = memory.amounts.ptr + 8 * self._n_mb * places
         jobs[:, OFFSETS] = memory.offsets.ptr + 4 * self._n_mb * places
-        gives = np.array([frame.references for frame in frames]) - frames[0].index  # below 0: to none, or one that has left
-        jobs[:, GIFTS : GIFTS + 2] = np.where(gives < 0, 0, memory.amounts.ptr + amount_bytes * gives)
+        gives = jobs[:, GIFTS : GIFTS + 2] - first  # places; below 0: to none, or one that has left
         order, after = _order(gives.tolist())
-        np.take(jobs, order, 0, rows)
+        np.take(jobs, order, 0, rows, "clip")
         rows[:, AFTER] = after
+        rows[:, GIFTS : GIFTS + 2] = np.where(gives < 0, 0, memory.amounts.ptr + 8 * self._n_mb * gives)[order]
 
     def _memory_for(self, frames: int) -> Memory:
         """Twice as large where it is too small, so that it seldom grows; all frames are new then. No work is under way."""
@@ -153,11 +154,11 @@ class GpuTree:
         n_mb, pinned = self._n_mb, self._gpu.pinned
         size = frames, n_mb
         used = Used(self._array(size, np.uint16), self._array((*size, 4), np.int16), self._array(size, np.uint8))
-        error_weights = self._array(size, np.int64)
+        error_weights = self._array(size, np.int32)
         slots = [Slot(Used(*(of_all[k] for of_all in used)), error_weights[k]) for k in range(frames)]
         table, rows = self._array((3 * frames, WORDS), np.int64), pinned((3 * frames, WORDS), np.int64)
         amounts, offsets = self._array((frames + 1, n_mb), np.int64), self._array(size, np.int32)
-        found, landing, jobs = pinned(size, np.int32), pinned(size, np.int64), np.zeros((frames, WORDS), np.int64)
+        found, landing, jobs = pinned(size, np.int32), pinned(size, np.int32), np.zeros((frames, WORDS), np.int64)
         return Memory(frames, table, rows, amounts, offsets, found, used, error_weights, landing, slots, jobs)
 
     def _array(self, shape: Sequence[int], dtype: DTypeLike) -> DeviceArray:
@@ -172,7 +173,7 @@ def _order(gives: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
         for to in gives[place]:
             if to >= 0 and depth[to] < below:
                 depth[to] = below
-    depths = np.array(depth)
+    depths = np.array(depth, np.int64)
     order = depths.argsort(kind="stable")
     depths = depths[order]
     return order, depths.searchsorted(depths)
