@@ -239,7 +239,8 @@ class GpuCosts:
 
     def start_tree(self, frames: list[TreeFrame], count: int, strength: int) -> bool:
         """See Costs."""
-        pairs = {pair: None for frame in frames for pair in _pairs(frame.question) if pair not in self.known}
+        new = frames if self._tree is None else self._tree.new(frames)
+        pairs = {pair: None for frame in new for pair in _pairs(frame.question) if pair not in self.known}
         self._start(list(pairs), [])
         with self._gpu:
             if self._tree is None:

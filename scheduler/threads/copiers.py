@@ -1,11 +1,13 @@
 """Threads that copy frames into page-locked buffers, from which they are uploaded to a GPU."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
+from ...cuda_src.runtime.array import address_of
 from .copy_kernels import begin_copy, end_copy, help_to_copy
-from .semaphore import NoGilThreads, address
+from .semaphore import NoGilThreads
 
 
 class Target:
@@ -15,7 +17,7 @@ class Target:
         self.planes = tuple(planes)
         contiguous = [plane.strides == (plane.shape[1], 1) for plane in planes]
         self.shapes = [plane.shape if fits else None for plane, fits in zip(planes, contiguous)]
-        self.rows = np.array([(address(plane), 0, plane.shape[1], 0, plane.shape[0]) for plane in planes], np.int64)
+        self.rows = np.array([(address_of(plane), 0, plane.shape[1], 0, plane.shape[0]) for plane in planes], np.int64)
 
 
 class Copiers(NoGilThreads):
@@ -47,12 +49,19 @@ class Copiers(NoGilThreads):
         for k, source in enumerate(sources):
             pitch, step = source.strides
             if step == 1 and source.shape == target.shapes[k]:
-                rows[k, 1], rows[k, 3] = address(source), pitch
+                rows[k, 1], rows[k, 3] = address_of(source), pitch
             else:
                 np.copyto(target.planes[k], source)
                 rows[k, 1] = 0
-        begin_copy(self._job_ring, rows, fence, len(self._threads), semaphore.post, semaphore.memory)
+        _chosen()[0](self._job_ring, rows, fence, len(self._threads), semaphore.post, semaphore.memory)
 
     def end(self, upload_fence: np.ndarray | None = None) -> None:
         """Returns when all is copied. upload_fence: the argument of `begin`."""
-        end_copy(self._job_ring, self._own_fence if upload_fence is None else upload_fence)
+        _chosen()[1](self._job_ring, self._own_fence if upload_fence is None else upload_fence)
+
+
+@cache
+def _chosen() -> tuple[Callable[..., None], Callable[[np.ndarray, np.ndarray], None]]:
+    """begin_copy and end_copy for the arguments that they always have."""
+    words = np.zeros(1, np.int64)
+    return begin_copy.chosen(words, np.zeros((1, 5), np.int64), words, 0, 0, words), end_copy.chosen(words, words)
