@@ -243,8 +243,8 @@ class CudaExecutor(GpuMemory):
             events = self._event(slot), self._uploaded[k], self._coded[k], self._downloaded[k], before
             assert len(events) == EVENTS
             host_buffers = HostBuffers(*events, *buffers())
-        self._host_buffers[slot, k] = host_buffers = host_buffers.exchanged(EVENTS, upload)
-        return host_buffers
+            self._host_buffers[slot, k] = host_buffers
+        return host_buffers.exchanged(EVENTS, upload)
 
     @contextmanager
     def record(self, recording_key: Hashable, place: "FramePlace", addresses: tuple[int, ...]) -> Iterator[None]:

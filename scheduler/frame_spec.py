@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..cpu_simd.layout import AVERAGE, LUMA_WEIGHTED, MOST_WEIGHTED, N_WEIGHTS
+from ..cpu_simd.layout import AVERAGE, LUMA_WEIGHTED, MOST_WEIGHTED
 
 MOST_ENTRIES = 16  # of RefPicList0 (7.4.3)
 MOST_DUPLICATES = MOST_WEIGHTED - 1
@@ -28,7 +28,6 @@ class Weights(NamedTuple):
 
 
 UNWEIGHTED = Weights()
-NO_WEIGHTS = MOST_WEIGHTED * N_WEIGHTS * (0,)
 
 
 class ReferenceFrame(NamedTuple):
@@ -100,11 +99,6 @@ class FrameSpec(NamedTuple):
     def luma_weighted(self) -> tuple[int, ...]:
         """The entries of list0 of which the search needs a weighted copy."""
         return tuple([k for k, weights in enumerate(self.weights) if weights.flags & LUMA_WEIGHTED])
-
-    @property
-    def weight_numbers(self) -> tuple[int, ...]:
-        """The weights as the kernels have them, see WEIGHTS in cpu_simd/layout.py."""
-        return (*(number for weights in self.weights for number in weights), *NO_WEIGHTS[N_WEIGHTS * len(self.weights) :])
 
     @property
     def duplicates(self) -> int:

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 from ...cuda_src.runtime.array import address_of
-from .copy_kernels import begin_copy, end_copy, help_to_copy
+from .copy_kernels import begin_copy, end_copy, help_to_copy, set_source
 from .semaphore import NoGilThreads
 
 
@@ -18,6 +18,15 @@ class Target:
         contiguous = [plane.strides == (plane.shape[1], 1) for plane in planes]
         self.shapes = [plane.shape if fits else None for plane, fits in zip(planes, contiguous)]
         self.rows = np.array([(address_of(plane), 0, plane.shape[1], 0, plane.shape[0]) for plane in planes], np.int64)
+        self.parts = list(zip(self.planes, self.shapes, self.rows))  # rows as views
+
+
+@cache
+def _kernels() -> tuple[Callable[..., None], ...]:
+    """set_source, begin_copy and end_copy, chosen once: for planes of any strides, which all planes are."""
+    numbers, planes = np.zeros(8, np.int64), np.zeros((2, 2), np.uint8)[:, :1]
+    ring_arguments = numbers, numbers.reshape(1, -1), numbers, 0, 0, numbers
+    return set_source.chosen(planes, numbers), begin_copy.chosen(*ring_arguments), end_copy.chosen(numbers, numbers)
 
 
 class Copiers(NoGilThreads):
@@ -45,23 +54,16 @@ class Copiers(NoGilThreads):
         time may have none.
         """
         fence = self._own_fence if upload_fence is None else upload_fence
-        semaphore, rows = self._begin(help_to_copy), target.rows
-        for k, source in enumerate(sources):
-            pitch, step = source.strides
-            if step == 1 and source.shape == target.shapes[k]:
-                rows[k, 1], rows[k, 3] = address_of(source), pitch
+        semaphore, (set_place, begin, _) = self._begin(help_to_copy), _kernels()
+        for source, (plane, shape, row) in zip(sources, target.parts):
+            if source.shape == shape and source.strides[1] == 1:
+                set_place(source, row)
             else:
-                np.copyto(target.planes[k], source)
-                rows[k, 1] = 0
-        _chosen()[0](self._job_ring, rows, fence, len(self._threads), semaphore.post, semaphore.memory)
+                np.copyto(plane, source)
+                row[1] = 0
+        begin(self._job_ring, target.rows, fence, len(self._threads), semaphore.post, semaphore.memory)
 
     def end(self, upload_fence: np.ndarray | None = None) -> None:
         """Returns when all is copied. upload_fence: the argument of `begin`."""
-        _chosen()[1](self._job_ring, self._own_fence if upload_fence is None else upload_fence)
-
-
-@cache
-def _chosen() -> tuple[Callable[..., None], Callable[[np.ndarray, np.ndarray], None]]:
-    """begin_copy and end_copy for the arguments that they always have."""
-    words = np.zeros(1, np.int64)
-    return begin_copy.chosen(words, np.zeros((1, 5), np.int64), words, 0, 0, words), end_copy.chosen(words, words)
+        *_, end = _kernels()
+        end(self._job_ring, self._own_fence if upload_fence is None else upload_fence)
