@@ -7,6 +7,7 @@ import numpy as np
 
 from ...cuda_src.runtime.array import Event, Stream
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
+from ...cuda_src.runtime.recording import HostBuffers
 
 
 class Order(NamedTuple):
@@ -17,6 +18,21 @@ class Order(NamedTuple):
     after: int | None
     before: int | None
     host_waits: bool
+
+
+class Held(NamedTuple):
+    """What the loop knows of a frame in a buffer, or stand-ins for it: addresses of planes, handles of events."""
+
+    y: int
+    u: int
+    v: int
+    made: int
+    read: int
+
+    @property
+    def pointers(self) -> dict[str, int]:
+        """The planes as arguments of load_i420."""
+        return {"input_y": self.y, "input_u": self.u, "input_v": self.v}
 
 
 class Buffer(NamedTuple):
@@ -32,6 +48,8 @@ class Buffer(NamedTuple):
     made: Event
     seen: Event
     read: Event
+    held: Held
+    on_host: HostBuffers  # for recordings
 
 
 class GpuSource:
@@ -74,7 +92,7 @@ class GpuSource:
             raise GpuLost(f"{lost}; source frames on it are lost too") from None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class DeviceFrame:
     """A frame on the GPU, as the arguments of the stage that reads it.
 

@@ -138,10 +138,13 @@ class FrameExecutor(Generic[Result]):
         if self._gpu_sources is None:
             from .gpu_sources import GpuSourcePool
 
-            executor = self.loop.executor
-            memory = cast("HybridExecutor", executor).gpu_worker if executor.by_rows else cast("CudaExecutor", executor)
-            assert memory is not None
-            self._gpu_sources = GpuSourcePool(memory, self.settings)
+            if self.loop.executor.by_rows:
+                worker = cast("HybridExecutor", self.loop.executor).gpu_worker
+                assert worker is not None
+                self._gpu_sources = GpuSourcePool(worker, self.settings)
+            else:
+                executor = cast("CudaExecutor", self.loop.executor)
+                self._gpu_sources = GpuSourcePool(executor, self.settings, executor.records)
         self._is_whole = False
         held = self._gpu_sources.hold(source)
         self._is_whole = True
