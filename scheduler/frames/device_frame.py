@@ -98,7 +98,8 @@ class DeviceFrame:
 
     stage: load_i420 or load_rgb; pointers: input_y and so on; numbers: distances in bytes and the like. frame: the user's
     object, kept so that its library does not reuse the memory. first: of its array, so that its place is checked. checked:
-    the samples must be of the range of values. buffered: the encoder's buffer that it lies in.
+    the samples must be of the range of values. buffered: the encoder's buffer that it lies in. ordinal: of its GPU, if its
+    library is believed.
     """
 
     stage: str
@@ -109,6 +110,7 @@ class DeviceFrame:
     first: bool = True
     checked: bool = False
     buffered: GpuSource | None = None
+    ordinal: int | None = None
 
     @property
     def is_rgb(self) -> bool:

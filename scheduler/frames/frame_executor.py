@@ -129,6 +129,8 @@ class FrameExecutor(Generic[Result]):
 
     def check_device(self, source: DeviceFrame, check: Callable[[str, int | None, int], None]) -> None:
         """Call check(name, GPU of the array or None, GPU of this encode) for the arrays of a frame on a GPU: RGB is one."""
+        if source.ordinal == self.machine.ordinal and self.machine.device == "cuda" and self.on_gpu:
+            return
         pointers = list(source.pointers.items())[: 1 if source.is_rgb else None]
         for name, pointer in pointers if source.first else ():
             check(name.removeprefix("input_"), *self.loop.executor.ordinal_of(pointer))
