@@ -57,6 +57,12 @@ class GpuSource:
 
     def __init__(self, gpu: Device, buffer: Buffer, outside: np.ndarray) -> None:
         self._gpu, self.buffer, self.outside = gpu, buffer, outside
+        self._is_made = False  # seen to be: the driver need not be asked again
+
+    def is_made(self) -> bool:
+        """Whether the copy and the measurements are over; does not wait. The context must be current. GpuLost."""
+        self._is_made = self._is_made or self._gpu.done(self.buffer.made)
+        return self._is_made
 
     def sums(self) -> np.ndarray:
         """int32[2, n]: sums of blocks, and of squares, as long as the frame waits; GpuLost."""
@@ -85,9 +91,12 @@ class GpuSource:
             return self.buffer.planes[0].get()
 
     def _wait(self) -> None:
+        if self._is_made:
+            return
         try:
             with self._gpu:
                 self._gpu.synchronize(self.buffer.made)
+            self._is_made = True
         except GpuLost as lost:
             raise GpuLost(f"{lost}; source frames on it are lost too") from None
 

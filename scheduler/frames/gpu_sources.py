@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...cpu_simd.bundles import Planes
-from ...cuda_src.runtime.array import Event, address_of
+from ...cuda_src.runtime.array import address_of
 from ...cuda_src.runtime.device import DeviceArray, GpuLost
 from ...cuda_src.runtime.recording import HostBuffers, Recording, placeholder_address
 from ...cuda_src.source.ac_energy import ac_energies
@@ -34,7 +34,7 @@ class GpuSourcePool:
         self._with_sums, self._with_energies = settings.weighted_copies > 0, settings.aq_mode > 0
         self._free: list[Buffer] = []
         self._buffers: list[Buffer] = []  # all
-        self._owners: deque[tuple[Event, object]] = deque()  # (event, the user's object) of frames that may still be read
+        self._owners: deque[tuple[GpuSource, object]] = deque()  # with the user's objects, of frames that may still be read
         self._count = 0
         self._flags = memory.host_zeros((_FLAGS,), np.int32)
         dtypes = {"frame_params": np.int32, "qp": np.uint8}
@@ -56,7 +56,7 @@ class GpuSourcePool:
         try:
             with gpu:
                 buffer = self._free.pop() if self._free else self._make()
-                while self._owners and gpu.done(self._owners[0][0]):
+                while self._owners and self._owners[0][0].is_made():
                     self._owners.popleft()
                 if self._records:
                     self._replay(source, buffer, outside)
@@ -65,8 +65,8 @@ class GpuSourcePool:
         except GpuLost as lost:
             raise GpuLost(f"{lost}; source frames on it are lost too") from None
         self._count += 1
-        self._owners.append((buffer.made, source.frame))
         buffered = GpuSource(gpu, buffer, outside)
+        self._owners.append((buffered, source.frame))
         pointers, order, checked = buffer.held.pointers, source.order, source.checked
         return DeviceFrame("load_i420", pointers, self._numbers, order, None, False, checked, buffered)
 
