@@ -11,13 +11,13 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from ..cuda_src.runtime.array import Event
+from ..cuda_src.runtime.array import Event, handle
 from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ..cuda_src.runtime.idle import keep
 from ..cuda_src.runtime.recording import HostBuffers, Recording
 from .bundles import State
 from .executor import Step
-from .frames.device_frame import DeviceFrame
+from .frames.device_frame import DeviceFrame, Held
 from .frames.stream_schedule import FrameWaits
 from .gpu_memory import GpuMemory
 from .stages import (
@@ -171,6 +171,13 @@ class CudaExecutor(GpuMemory):
             device_array.put(host, upload)
         self._start_when_uploaded(number)
         self.end_read(upload, source, self._uploaded[k])
+
+    def import_held_frame(self, number: int, held: Held, pairs: Pairs, state: State, later: Pairs = ()) -> None:
+        """As `import_device_frame`, for a frame in a buffer, of whose distances the state knows: it may be recorded."""
+        gpu, upload = self.gpu, handle(self.streams[H2D])
+        gpu.call("wait", (upload, held.made, 0), (None, held.made))
+        self.upload_frame(number, pairs, (("load_i420",), self.load_from_gpu(held.pointers)), state, None, later)
+        gpu.call("record", (held.read, upload), (held.read,))
 
     def run(self, steps: Sequence[Step], state: State, seconds: dict[str, float]) -> None:
         """Start steps over the whole frame, on their streams; see Executor."""

@@ -48,7 +48,7 @@ class Gpu(Protocol):
     shared_limit: int
 
     def call(self, name: str, values: Sequence[int], arguments: Sequence[object]) -> None:
-        """A copy or a fill."""
+        """A driver call by its name, such as a copy or a fill."""
 
     def synchronize(self, what: "Stream | Event | None" = None) -> None:
         """Wait on the host."""
