@@ -13,7 +13,7 @@ from .dpb import DecodedPictureBuffer
 from .frame import Frame, FrameArrays, HostFrame, References, Zeros, nothing, split_planes, split_upload, upload_shape
 from .loop import FrameHistory, Loop
 from .loop_arrays import Arrays, FrameBinding
-from .placeholders import DECODED, FIRST_ENTRY, GpuFrame, Placeholders
+from .placeholders import DECODED, FIRST_ENTRY, NOT_HELD, GpuFrame, Placeholders
 from .stream_schedule import StreamSchedule
 
 
@@ -61,10 +61,10 @@ class CudaLoop(Loop):
         executor, k, source = self.executor, frame.index % len(self.frames_on_device), frame.device_source
         device_frame, spec = self.frames_on_device[k], frame.spec
         slot, list_slots = binding.slot, binding.list_slots
-        is_disposable = bool(spec.n_ref1) and not spec.is_reference
-        stream, waits = self._stream_schedule.enter(frame.index, slot, list_slots, is_disposable)
+        stream, waits = self._stream_schedule.enter(frame.index, slot, list_slots, bool(spec.n_ref1), spec.is_reference)
         executor.enter(stream, waits)
-        if source is not None:
+        held = source.buffered.buffer.held if source is not None and source.buffered is not None else None
+        if source is not None and (held is None or not executor.records):
             params = self.inputs[k]["frame_params"]
             state = (
                 self.arrays.constants
@@ -83,10 +83,11 @@ class CudaLoop(Loop):
         placeholders = self.placeholders
         recording_key = (
             stream, spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp),
-            source is None, frame.keep_reconstruction, frame.pending_fence is None,
+            source is None, held is None, frame.keep_reconstruction, frame.pending_fence is None,
         )  # fmt: skip
-        place = FramePlace(frame.index, frame.ring_slot, frame.upload, frame.host_buffers)
-        addresses = placeholders.addresses(k, slot, list_slots, binding.previous, spec.n_ref)
+        upload = frame.upload if held is None else frame.frame_params
+        place = FramePlace(frame.index, frame.ring_slot, upload, frame.host_buffers)
+        addresses = placeholders.addresses(k, slot, list_slots, binding.previous, spec.n_ref, held or NOT_HELD)
         if not executor.replay(recording_key, place, addresses):
             with executor.record(recording_key, place, addresses):
                 entries = tuple(range(FIRST_ENTRY, FIRST_ENTRY - len(list_slots), -1))
@@ -96,13 +97,17 @@ class CudaLoop(Loop):
         return device_frame
 
     def _issue(self, frame: HostFrame, binding: FrameBinding, inputs: State) -> None:
-        """Start all work of a frame, without the import of a source that is on the GPU. inputs: its upload target."""
-        executor, device_frame = self.executor, binding.frame
-        if frame.device_source is None:
-            state = self.arrays.constants | device_frame.arrays | inputs
+        """Start all work of a frame, but for the import of a source that is on the GPU and in no buffer of a recording.
+        inputs: its upload target.
+        """
+        executor, device_frame, source = self.executor, binding.frame, frame.device_source
+        state, qps = self.arrays.constants | device_frame.arrays | inputs, _qps(frame, device_frame)
+        if source is None:
             pairs = [(frame.upload, inputs["upload"])]
-            qps = _qps(frame, device_frame)
             executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, frame.pending_fence, qps)
+        elif source.buffered is not None and executor.records:
+            pairs = [(frame.frame_params, inputs["frame_params"])]
+            executor.import_held_frame(frame.index, self.placeholders.held, pairs, state | source.numbers, qps)
         entropy_state = {"frame_params": inputs["frame_params"], "slice_data": executor.mapped(frame.slice_data)}
         self._stages(executor, frame, binding, entropy_state)
         results = [(device_frame.block, frame.block), *self._decoded(frame, binding)]

@@ -331,7 +331,7 @@ class HostFrame(Frame):
 
 
 def nothing() -> None:
-    """The deferred part of the entropy stage if the loop has run it."""
+    """What is left to do where all is done: of the entropy stage, of a copy."""
 
 
 def lazy_zeros(shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:

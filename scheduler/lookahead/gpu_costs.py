@@ -72,11 +72,11 @@ class GpuFrame:
         """What a recording of its work is bound to beside the buffers of its batch."""
         return ([] if self.luma is None else [self.luma]) if self.source is None else [self.source.made, self.source.seen]
 
-    def numbers(self) -> list[int]:
+    def numbers(self) -> tuple[list[int], list[int]]:
         """Of these, and the addresses of its arrays on the GPU."""
         if self.source is not None:
-            return [self.source.made.handle, self.source.seen.handle, *self._addresses, self.source.planes[0].ptr]
-        return [0 if self.luma is None else address_of(self.luma), *self._addresses]
+            return [self.source.made.handle, self.source.seen.handle], [*self._addresses, self.source.planes[0].ptr]
+        return [0 if self.luma is None else address_of(self.luma)], self._addresses
 
 
 class Batch:
@@ -90,7 +90,7 @@ class Batch:
         self.first = 0  # the row of the first question; one follows another
         self.new: int | None = None  # the frame whose luma it reads
         self.counted: list[tuple[int, np.ndarray]] = []  # frames whose samples are counted, from row 0 on, and their `coarse`
-        self.numbers = np.zeros(NUMBERS, np.int64)  # for recordings: of the host buffers, then of arrays on the GPU
+        self.numbers = np.zeros(NUMBERS, np.int64)  # for recordings: of host buffers; at the end, arrays on the GPU
         self.numbers[:OF_BATCH] = address_of(self.jobs), address_of(self.results), self.event.handle
 
     def fill(self, rows: Sequence[int], questions: Sequence[CostQuery], first: int = 0, new: int | None = None) -> None:
@@ -244,7 +244,8 @@ class GpuCosts:
 
     def start_tree(self, frames: list[TreeFrame], count: int, strength: int) -> bool:
         """See Costs."""
-        pairs = {pair: None for frame in frames for pair in _pairs(frame.question) if pair not in self.known}
+        new = frames if self._tree is None else self._tree.new(frames)
+        pairs = {pair: None for frame in new for pair in _pairs(frame.question) if pair not in self.known}
         self._start(list(pairs), [])
         with self._gpu:
             if self._tree is None:
@@ -326,8 +327,9 @@ class GpuCosts:
             self._keep(recording_key, self._record(batch, frame, len(pairs)))
         else:
             if frame is not None:
-                numbers = frame.numbers()
-                batch.numbers[OF_BATCH : OF_BATCH + len(numbers)] = numbers
+                host, addresses = frame.numbers()
+                batch.numbers[OF_BATCH : OF_BATCH + len(host)] = host
+                batch.numbers[-len(addresses) :] = addresses[::-1]
             recording.bind(batch.numbers)
             self._gpu.replay(recording)
         if frame is not None:
@@ -350,7 +352,7 @@ class GpuCosts:
         """All calls of a batch, on stand-ins (recording.py) for the arrays of the new frame; they are done too."""
         jobs, results = batch.jobs[: batch.n_rows], batch.results[: batch.n_rows]
         of_frame = [] if frame is None else frame.host_buffers()
-        addresses = [] if frame is None else frame.numbers()[len(of_frame) :]
+        addresses = [] if frame is None else frame.numbers()[1]
         with self._gpu.record_calls(HostBuffers(jobs, results, batch.event, *of_frame), addresses) as recording:
             table, stream, height = self._table[: batch.n_rows].put(jobs, self._stream), self._stream, self._mb_height
             if frame is not None:
