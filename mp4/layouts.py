@@ -182,8 +182,13 @@ class AtEnd(_Groups):
 
     def finish(self) -> None:
         """See Layout."""
-        super().finish()
-        Uninterrupted().run(self._write_held)
+        try:
+            super().finish()
+            Uninterrupted().run(self._write_held)
+        finally:  # if the other file is full, the groups before
+            self._write_movie()
+
+    def _write_movie(self) -> None:
         if self._table.count:
             self._write(_head(self._track, self._table)[0])
             self._waiting.seek(0)
