@@ -84,8 +84,11 @@ class ReorderingPipeline(FramePipeline):
             check_range(source, source.convert(buffer.planes), self._decisions.count)
             self.set_bt709()
         elif source is not buffer.source:
-            with self._pipeline.executor.ring.copying(buffer.target, planes_of(source, self._display)):
+            end = self._pipeline.executor.ring.begin_copy(buffer.target, planes_of(source, self._display))
+            try:
                 done = self._before()
+            finally:
+                end()
             return done + self._enter(buffer)
         return self._before() + self._enter(buffer)
 

@@ -158,6 +158,7 @@ class SliceWriter:
 
     def __init__(self, config: Config) -> None:
         self.config, self.coding = config, config.coding
+        self._reorders = config.coding.bframes > 0
         self.sps = sequence_parameter_set(config)
         self._log2_max_frame_num = log2_max_frame_num(config.coding)
         self.pps = picture_parameter_set(config.coding, config.rate.qp)
@@ -182,7 +183,10 @@ class SliceWriter:
 
     def sei(self, times: Times | None) -> bytes:
         """The RBSP of the SEI with the times of a frame; see timing_sei."""
-        return timing_sei(self.sps, times if self.sps.vui.nal_hrd_parameters_present_flag else None)
+        vui = self.sps.vui
+        if not (vui.nal_hrd_parameters_present_flag or vui.pic_struct_present_flag):
+            return b""
+        return timing_sei(self.sps, times if vui.nal_hrd_parameters_present_flag else None)
 
     def _units_before_slices(self, spec: FrameSpec, sei: bytes = b"") -> list[bytes]:
         """7.4.1.2.3: delimiter, parameter sets, SEI, in this order, as far as the frame has them; sei: RBSP of its times."""
@@ -202,21 +206,25 @@ class SliceWriter:
         pic_order_cnt_lsb, whose length is fixed.
         """
         header_key = (
-            spec.frame_type, spec.is_idr, spec.is_idr * spec.idr_pic_id, spec.is_reference,
-            (len(spec.list0), spec.duplicates), spec.qp, spec.cabac_init_idc, spec.slices, spec.weights,
-            relations(spec) if self.coding.bframes else (),
+            spec.frame_type, spec.is_idr, spec.is_idr and spec.idr_pic_id, spec.is_reference, len(spec.list0), spec.qp,
+            spec.cabac_init_idc, spec.slices, spec.weights, relations(spec) if self._reorders else spec.duplicates,
         )  # fmt: skip
-        if header_key not in self._headers:
+        headers = self._headers.get(header_key)
+        if headers is None:
             if len(self._headers) == MOST_KINDS:
                 self._headers.clear()
             numbers, bits, shifts = zip(*(self._header_as_number(spec, row0) for row0, _ in spec.slices))
-            self._headers[header_key] = SliceHeaders(bits, numbers, shifts)
-        headers = self._headers[header_key]
-        if spec.is_idr or not self.coding.bframes:
-            return headers
-        lsb = spec.pic_order_cnt % (1 << LOG2_MAX_PIC_ORDER_CNT_LSB)  # the element after frame_num
-        places = [shift - LOG2_MAX_PIC_ORDER_CNT_LSB for shift in headers.shifts]
-        return headers._replace(numbers=tuple([number | lsb << place for number, place in zip(headers.numbers, places)]))
+            headers = self._headers[header_key] = SliceHeaders(bits, numbers, shifts)
+        return headers
+
+    def header_number(self, spec: FrameSpec, headers: SliceHeaders, n: int) -> int:
+        """The bits of the header of slice n, with the frame's own numbers."""
+        shift = headers.shifts[n]
+        number = headers.numbers[n] | spec.frame_num % (1 << self._log2_max_frame_num) << shift
+        if self._reorders and not spec.is_idr:  # the element after frame_num
+            lsb = spec.pic_order_cnt % (1 << LOG2_MAX_PIC_ORDER_CNT_LSB)
+            number |= lsb << shift - LOG2_MAX_PIC_ORDER_CNT_LSB
+        return number
 
     def _header_as_number(self, spec: FrameSpec, row0: int) -> tuple[int, int, int]:
         """A slice header with pic_order_cnt_lsb 0 as a number, its bits, the place of frame_num; see SliceHeaders."""
@@ -236,9 +244,8 @@ class SliceWriter:
 
     def _header_as_bytes(self, frame: Frame, n: int) -> np.ndarray:
         """uint8: the header of slice n, filled with zeros."""
-        headers, frame_num = frame.headers, frame.spec.frame_num % (1 << self._log2_max_frame_num)
-        bits = headers.bits[n]
-        number = (headers.numbers[n] | frame_num << headers.shifts[n]) << (-bits % 8)
+        bits = frame.headers.bits[n]
+        number = self.header_number(frame.spec, frame.headers, n) << (-bits % 8)
         return np.frombuffer(number.to_bytes((bits + 7) // 8, "big"), np.uint8)
 
     def _payload(self, frame: Frame, n: int, row0: int, row1: int) -> bytes:
@@ -276,7 +283,7 @@ class SliceWriter:
             header.num_ref_idx_l1_active_minus1 = spec.n_ref1 - 1
         elif spec.n_ref and coding.weightp:
             _set_weights(header, spec.weights, spec.n_ref)
-        if coding.bframes:
+        if self._reorders:
             _set_references(header, spec, max_frame_num, coding.dpb_frames)
         elif spec.duplicates:
             header.ref_pic_list_modification_flag_l0 = 1

@@ -1,8 +1,9 @@
 """What is decided about a frame before it is coded: its type, its place in both orders, its references, its QP."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
-from ..cpu_simd.layout import AVERAGE, LUMA_WEIGHTED, MOST_WEIGHTED, N_WEIGHTS
+from ..cpu_simd.layout import AVERAGE, LUMA_WEIGHTED, MOST_WEIGHTED
 
 MOST_ENTRIES = 16  # of RefPicList0 (7.4.3)
 MOST_DUPLICATES = MOST_WEIGHTED - 1
@@ -27,7 +28,6 @@ class Weights(NamedTuple):
 
 
 UNWEIGHTED = Weights()
-NO_WEIGHTS = MOST_WEIGHTED * N_WEIGHTS * (0,)
 
 
 class ReferenceFrame(NamedTuple):
@@ -101,11 +101,6 @@ class FrameSpec(NamedTuple):
         return tuple([k for k, weights in enumerate(self.weights) if weights.flags & LUMA_WEIGHTED])
 
     @property
-    def weight_numbers(self) -> tuple[int, ...]:
-        """The weights as the kernels have them, see WEIGHTS in cpu_simd/layout.py."""
-        return (*(number for weights in self.weights for number in weights), *NO_WEIGHTS[N_WEIGHTS * len(self.weights) :])
-
-    @property
     def duplicates(self) -> int:
         """Entries of list0 after the first that are its first frame again."""
         return self.list0.count(self.list0[0]) - 1 if self.list0 else 0
@@ -141,6 +136,7 @@ class FrameSpec(NamedTuple):
         return self.coding_index - self.delay
 
 
+@lru_cache(1024)
 def implicit_weights(distances: tuple[int, ...], n_ref: int, is_weighted: bool) -> tuple[int, ...]:
     """See FrameSpec."""
     pairs = [(d0, d1) for d0 in distances[:n_ref] for d1 in distances[n_ref:]]

@@ -261,10 +261,10 @@ TABLE = (
         "decoded_luma pad row0 row1",
         SIDE, after="extend_luma", parts="W:decoded_half",
     ),
-    Stage(  # one wait serves all three SSD stages, which then fuse into one graph launch
+    Stage(  # as write_slices before them: the same wait serves, and their kernels are one graph
         "ssd_y", "source/ssd.ssd", EVEN, "encoder",
         "source_y decoded_y pad height width luma_unit row0 row1 W:ssd_y",
-        D2H, after="interpolate",
+        D2H, after="extend_luma",
     ),
     Stage(
         "ssd_u", "source/ssd.ssd", EVEN, "encoder",

@@ -48,7 +48,7 @@ def _store(typingctx, address, value):  # type: ignore[no-untyped-def]
 
 @quick_kernel
 def replace_numbers(patches, table):
-    """patches int64[n, 3]: address of an int64, which element of `table` it becomes, negative from the end, what is added."""
+    """patches int64[n, 3]: address of an int64, which element of `table` it becomes, what is added."""
     for k in range(patches.shape[0]):
         _store(patches[k, 0], table[patches[k, 1]] + patches[k, 2])
 
@@ -64,7 +64,7 @@ class HostBuffers:
     """The host arrays and events of one frame. Frames of a kind have the same number of them."""
 
     def __init__(self, *buffers: np.ndarray | Event) -> None:
-        self.buffers = buffers
+        self.buffers = list(buffers)
 
     @cached_property
     def _which(self) -> dict[int, int]:
@@ -78,19 +78,17 @@ class HostBuffers:
         return which
 
     def exchanged(self, which: int, buffer: np.ndarray) -> "HostBuffers":
-        """The same with another array as number `which`; itself if that is there."""
-        if self.buffers[which] is buffer:
-            return self
-        exchanged = HostBuffers(*self.buffers[:which], buffer, *self.buffers[which + 1 :])
-        if "numbers" in vars(self):  # they have been asked for, and will be
-            exchanged.numbers = self.numbers.copy()
-            exchanged.numbers[which] = address_of(buffer)
-        return exchanged
+        """Itself, from now on with another array as number `which`."""
+        if self.buffers[which] is not buffer:
+            self.buffers[which] = buffer
+            self.numbers[which] = address_of(buffer)
+            vars(self).pop("_which", None)
+        return self
 
     @cached_property
-    def numbers(self) -> np.ndarray:
-        """int64[n]: addresses of the arrays and handles of the events."""
-        return np.array([self.number(which) for which in range(len(self.buffers))], np.int64)
+    def numbers(self) -> list[int]:
+        """Addresses of the arrays and handles of the events."""
+        return [self.number(which) for which in range(len(self.buffers))]
 
     def number(self, which: int) -> int:
         """Address or handle of one of them."""
@@ -134,6 +132,7 @@ class Recording:
         self._rows: np.ndarray | None = None
         self.names: list[str] = []  # of the commands of `rows`
         self._patches = NO_PATCHES
+        self._numbers: np.ndarray | None = None  # what it was bound to last
 
     def add(self, name: str, call_record: list[int], arguments: Sequence[object] = (), launch: Launch | None = None) -> None:
         """Note one call. arguments: the first ones, as given: host arrays, events, addresses of arrays on the GPU."""
@@ -155,17 +154,21 @@ class Recording:
 
     def rebind(self, buffers: HostBuffers, addresses: Sequence[int] = ()) -> None:
         """Bind the recording to other host buffers and arrays."""
-        if buffers is not self._buffers or addresses != self._addresses:
-            self._buffers, self._addresses = buffers, addresses
-            self._bind()
+        self._buffers, self._addresses = buffers, addresses
+        self.bind(self._bound())
 
-    def _bind(self) -> None:
-        """Replace all arguments that differ between frames."""
+    def bind(self, numbers: np.ndarray) -> None:
+        """Replace all arguments that differ between frames: `rebind` for a caller who keeps the numbers.
+
+        numbers: int64[n], those of the host buffers, then the addresses, the last one first; unchanged until the next replay.
+        """
+        self._numbers = numbers
         if len(self._patches):
-            table = self._buffers.numbers
-            if self._addresses:
-                table = np.concatenate((table, np.array(self._addresses[::-1], np.int64)))
-            _replace_numbers()(self._patches, table)
+            _replace_numbers()(self._patches, numbers)
+
+    def _bound(self) -> np.ndarray:
+        """The numbers of what it is bound to."""
+        return np.array([*self._buffers.numbers, *self._addresses[::-1]], np.int64)
 
     def subset(self, commands: Iterable[Command]) -> "Recording":
         """A recording of some of these commands."""
@@ -188,11 +191,13 @@ class Recording:
         self.names = [command.name for command in commands]
         patches = [patch for row, command in zip(self._rows, commands) for patch in _patches(row, command)]
         self._patches = np.array(patches, np.int64).reshape(-1, 3)
-        self._bind()
+        if patches:
+            self.bind(self._bound() if self._numbers is None else self._numbers)
 
 
 def _patches(row: np.ndarray, command: Command) -> Iterator[tuple[int, int, int]]:
     """See replace_numbers: what is to be replaced in a call record, or in the arguments of a launch, which outlive it."""
     memory = row[1:] if command.launch is None else command.launch.arguments
+    at = address_of(memory) if command.patches else 0
     for k, what, offset in command.patches:
-        yield memory.ctypes.data + memory.itemsize * k, what, offset
+        yield at + memory.itemsize * k, what, offset

@@ -61,8 +61,7 @@ class CudaLoop(Loop):
         executor, k, source = self.executor, frame.index % len(self.frames_on_device), frame.device_source
         device_frame, spec = self.frames_on_device[k], frame.spec
         slot, list_slots = binding.slot, binding.list_slots
-        is_disposable = bool(spec.n_ref1) and not spec.is_reference
-        stream, waits = self._stream_schedule.enter(frame.index, slot, list_slots, is_disposable)
+        stream, waits = self._stream_schedule.enter(frame.index, slot, list_slots, bool(spec.n_ref1), spec.is_reference)
         executor.enter(stream, waits)
         held = source.buffered.buffer.held if source is not None and source.buffered is not None else None
         if source is not None and (held is None or not executor.records):

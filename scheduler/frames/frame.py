@@ -5,6 +5,7 @@ Every array is indexed by macroblock (raster address) or by sample, so that kern
 
 import math
 import mmap
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ...cpu_simd.layout import DISTANCES, HEADER_BITS, N_LEVEL_BLOCKS
+from ...cpu_simd.layout import HEADER_BITS, N_LEVEL_BLOCKS
 from ...forks import cached_property
 from ...standard.sample_format import Sample
 from ..arrays import (
@@ -104,8 +105,6 @@ class Frame(FrameArrays[np.ndarray]):
         self.slice_data: np.ndarray = _allocate("slice_data", size, np.zeros)  # pages exist once written
         self.frame_params = np.zeros(HEADER_BITS + mb_height, np.int32)
         self.write_slices: Callable[[], None] = nothing  # the entropy stage, if the loop leaves it to a task
-        self._params: tuple[tuple[int, ...], tuple[int, ...]] = (), ()  # as written
-        self._list_numbers: np.ndarray | None = None
         self.index = 0  # number of frames that entered before it
         self.ring_slot = 0  # index in the ring of frames
         self.stage_seconds: dict[str, float] = {}
@@ -137,15 +136,11 @@ class Frame(FrameArrays[np.ndarray]):
             plane[:height, width:] = plane[:height, width - 1 : width]
             plane[height:] = plane[height - 1]
 
-    def write_params(self, list_numbers: np.ndarray) -> None:
+    def write_params(self, list_numbers: bytes) -> None:
         """Write `frame_params`: what differs between frames of the same GPU recording. list_numbers: see params.py."""
-        params = (self.spec.qp, self.spec.cabac_init_idc, *self.spec.weight_numbers), self.headers.bits
-        if params != self._params:
-            self.frame_params[:DISTANCES], self.frame_params[HEADER_BITS : HEADER_BITS + len(params[1])] = params
-            self._params = params
-        if list_numbers is not self._list_numbers:
-            self.frame_params[DISTANCES:HEADER_BITS] = list_numbers
-            self._list_numbers = list_numbers
+        spec, bits = self.spec, self.headers.bits
+        layout = f"2i{len(list_numbers)}s{len(bits)}i"
+        struct.pack_into(layout, self.frame_params, 0, spec.qp, spec.cabac_init_idc, list_numbers, *bits)
 
     def complete(self) -> None:
         """Block until the source is copied in."""
@@ -236,7 +231,6 @@ class HostFrame(Frame):
         self.loaded()
         before = self.buffer
         self._take(buffer)
-        self._params, self._list_numbers = ((), ()), None  # what the buffer holds is of another frame
         return before
 
     def _take(self, buffer: "SourceBuffer") -> None:
@@ -249,11 +243,11 @@ class HostFrame(Frame):
         self.loaded()
         return source.convert(self.input_planes, run, threads)
 
-    def write_params(self, list_numbers: np.ndarray) -> None:
+    def write_params(self, list_numbers: bytes) -> None:
         """See Frame; `mb_qp` too."""
         super().write_params(list_numbers)
         if self.spec.mb_qp:
-            self.mb_qp[:] = np.frombuffer(self.spec.mb_qp, np.uint8)
+            self.mb_qp.data[:] = self.spec.mb_qp
 
     def loaded(self) -> None:
         """The source is in the upload buffer."""
@@ -337,7 +331,7 @@ class HostFrame(Frame):
 
 
 def nothing() -> None:
-    """The deferred part of the entropy stage if the loop has run it."""
+    """What is left to do where all is done: of the entropy stage, of a copy."""
 
 
 def lazy_zeros(shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:

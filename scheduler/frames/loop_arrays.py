@@ -159,11 +159,12 @@ class Arrays(Generic[A]):
             groups.append((("colocated", colocated), lambda: {"colocated_still": motion_of(colocated)["kept_still"]}))
         return groups
 
-    def list_numbers(self, spec: FrameSpec, list_slots: tuple[int, ...], previous: PreviousFrame[A] | None) -> np.ndarray:
+    def list_numbers(self, spec: FrameSpec, list_slots: tuple[int, ...], previous: PreviousFrame[A] | None) -> bytes:
         """See params.list_numbers."""
         distances = previous.distances if previous else ()
         weighted = self._searched(spec, list_slots) if spec.weights else list_slots
-        return list_numbers(spec.distances, len(spec.list0), spec.is_weighted, distances, list_slots, weighted)
+        n_ref, weights = len(spec.list0), spec.weights
+        return list_numbers(weights, spec.distances, n_ref, spec.is_weighted, distances, list_slots, weighted)
 
     def continued(self, spec: FrameSpec, list_slots: tuple[int, ...], dpb: DecodedPictureBuffer) -> PreviousFrame[A] | None:
         """The frame whose motion the search continues in streams with B frames: the first of list 1, else of list 0, whatever

@@ -16,27 +16,28 @@ from ...cpu_simd.layout import (
     WEIGHTS,
 )
 from ..bundles import A
-from ..frame_spec import implicit_weights
+from ..frame_spec import Weights, implicit_weights
 
 Numbers = tuple[int, ...]
 
 
 @lru_cache(maxsize=256)
 def list_numbers(
-    distances: Numbers, n_ref: int, is_weighted: bool, previous: Numbers, slots: Numbers, searched: Numbers
-) -> np.ndarray:
-    """int32[HEADER_BITS - DISTANCES]: numbers of both lists, 0 without an entry. The same array for the same numbers.
+    weights: tuple[Weights, ...], distances: Numbers, n_ref: int, is_weighted: bool, previous: Numbers, slots: Numbers,
+    searched: Numbers,
+) -> bytes:  # fmt: skip
+    """int32[HEADER_BITS - WEIGHTS]: weights, and numbers of both lists, 0 without an entry.
 
-    distances, n_ref, is_weighted: as in FrameSpec; previous: distances of the frame whose motion is continued; searched:
-    slots as the search sees them.
+    weights, distances, n_ref, is_weighted: as in FrameSpec; previous: distances of the frame whose motion is continued;
+    searched: slots as the search sees them.
     """
-    bi_weights = implicit_weights(distances, n_ref, is_weighted)
-    numbers = np.zeros(HEADER_BITS - DISTANCES, np.int32)
-    for at, some in zip(
-        (DISTANCES, PREVIOUS_DISTANCES, SLOTS, SEARCHED_SLOTS, BI_WEIGHTS), (distances, previous, slots, searched, bi_weights)
-    ):
-        numbers[at - DISTANCES : at - DISTANCES + len(some)] = some
-    return numbers
+    numbers = np.zeros(HEADER_BITS, np.int32)
+    for at, some in (
+        (WEIGHTS, [number for one in weights for number in one]), (DISTANCES, distances), (PREVIOUS_DISTANCES, previous),
+        (SLOTS, slots), (SEARCHED_SLOTS, searched), (BI_WEIGHTS, implicit_weights(distances, n_ref, is_weighted)),
+    ):  # fmt: skip
+        numbers[at : at + len(some)] = some
+    return numbers[WEIGHTS:].tobytes()
 
 
 def decision_params(params: A) -> A:

@@ -1,7 +1,6 @@
 """The frames in flight: host arrays, used again in turn, and the threads that copy sources into them."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -14,7 +13,7 @@ from ..executor import Executor
 from ..machine_settings import MachineSettings
 from ..threads.copiers import Copiers, Target
 from ..threads.copy_kernels import READY
-from .frame import HELPERS, LEAST_SHARED_BYTES, Frame, HostFrame, SourceBuffer
+from .frame import HELPERS, LEAST_SHARED_BYTES, Frame, HostFrame, SourceBuffer, nothing
 from .host_rgb import RgbFrame
 from .loop import FrameDevice, FrameLoop
 
@@ -81,20 +80,16 @@ class FrameRing:
         self._buffers.append(buffer)
         return buffer
 
-    @contextmanager
-    def copying(self, target: Target, planes: Sequence[np.ndarray]) -> Iterator[None]:
-        """Around other work: planes, uint8, are copied to others of their shapes; by threads if they are large."""
-        copiers = self._copiers if sum(plane.size for plane in planes) >= LEAST_SHARED_BYTES else None
-        if copiers is None:
-            for to, plane in zip(target.planes, planes):
-                np.copyto(to, plane)
-            yield
-            return
-        copiers.begin(target, planes)
-        try:
-            yield
-        finally:
-            copiers.end()
+    def begin_copy(self, target: Target, planes: Sequence[np.ndarray]) -> Callable[[], None]:
+        """Copy planes, uint8, to others of their shapes; by threads if they are large. Returns what ends the copy: until then
+        they must not change.
+        """
+        if self._copiers is not None and 3 * planes[0].size // 2 >= LEAST_SHARED_BYTES:
+            self._copiers.begin(target, planes)
+            return self._copiers.end
+        for to, plane in zip(target.planes, planes):
+            np.copyto(to, plane)
+        return nothing
 
     def load_rgb(self, frame: Frame, source: RgbFrame) -> bool:
         """Convert an RGB source into the frame; whether samples are far outside of their range. See Frame.load_rgb."""

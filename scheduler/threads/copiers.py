@@ -1,11 +1,13 @@
 """Threads that copy frames into page-locked buffers, from which they are uploaded to a GPU."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
-from .copy_kernels import begin_copy, end_copy, help_to_copy
-from .semaphore import NoGilThreads, address
+from ...cuda_src.runtime.array import address_of
+from .copy_kernels import begin_copy, end_copy, help_to_copy, set_source
+from .semaphore import NoGilThreads
 
 
 class Target:
@@ -15,7 +17,16 @@ class Target:
         self.planes = tuple(planes)
         contiguous = [plane.strides == (plane.shape[1], 1) for plane in planes]
         self.shapes = [plane.shape if fits else None for plane, fits in zip(planes, contiguous)]
-        self.rows = np.array([(address(plane), 0, plane.shape[1], 0, plane.shape[0]) for plane in planes], np.int64)
+        self.rows = np.array([(address_of(plane), 0, plane.shape[1], 0, plane.shape[0]) for plane in planes], np.int64)
+        self.parts = list(zip(self.planes, self.shapes, self.rows))  # rows as views
+
+
+@cache
+def _kernels() -> tuple[Callable[..., None], ...]:
+    """set_source, begin_copy and end_copy, chosen once: for planes of any strides, which all planes are."""
+    numbers, planes = np.zeros(8, np.int64), np.zeros((2, 2), np.uint8)[:, :1]
+    ring_arguments = numbers, numbers.reshape(1, -1), numbers, 0, 0, numbers
+    return set_source.chosen(planes, numbers), begin_copy.chosen(*ring_arguments), end_copy.chosen(numbers, numbers)
 
 
 class Copiers(NoGilThreads):
@@ -43,16 +54,16 @@ class Copiers(NoGilThreads):
         time may have none.
         """
         fence = self._own_fence if upload_fence is None else upload_fence
-        semaphore, rows = self._begin(help_to_copy), target.rows
-        for k, source in enumerate(sources):
-            pitch, step = source.strides
-            if step == 1 and source.shape == target.shapes[k]:
-                rows[k, 1], rows[k, 3] = address(source), pitch
+        semaphore, (set_place, begin, _) = self._begin(help_to_copy), _kernels()
+        for source, (plane, shape, row) in zip(sources, target.parts):
+            if source.shape == shape and source.strides[1] == 1:
+                set_place(source, row)
             else:
-                np.copyto(target.planes[k], source)
-                rows[k, 1] = 0
-        begin_copy(self._job_ring, rows, fence, len(self._threads), semaphore.post, semaphore.memory)
+                np.copyto(plane, source)
+                row[1] = 0
+        begin(self._job_ring, target.rows, fence, len(self._threads), semaphore.post, semaphore.memory)
 
     def end(self, upload_fence: np.ndarray | None = None) -> None:
         """Returns when all is copied. upload_fence: the argument of `begin`."""
-        end_copy(self._job_ring, self._own_fence if upload_fence is None else upload_fence)
+        *_, end = _kernels()
+        end(self._job_ring, self._own_fence if upload_fence is None else upload_fence)

@@ -8,7 +8,7 @@ copies the last part sets the upload fence to READY, so that a GPU waiting for i
 
 from ...jit.atomics import fetch_add, give_way, load_acquire, pause, store_release, take_one
 from ...jit.intrinsics import cgutils, intrinsic, ir, types
-from ...jit.kernel import kernel
+from ...jit.kernel import kernel, quick_kernel
 from .job_ring import DONE, FENCE, MOST_JOBS, POSTED, STOP, TAKEN, call_with, place_of
 
 # A part is a job: target, source, bytes of a row, source pitch, rows
@@ -62,6 +62,12 @@ def copy_parts(job_ring):
         upload_fence = job_ring[FENCE]  # read before the part counts as done: it changes only after READY
         if fetch_add(job_ring, DONE, 1) + 1 == job_ring[POSTED]:
             set_ready(upload_fence)
+
+
+@quick_kernel
+def set_source(plane, part):
+    """Sets address and pitch of the source in a row of `planes` of begin_copy. plane: uint8[H, W]."""
+    part[1], part[3] = plane.ctypes.data, plane.strides[0]
 
 
 @kernel

@@ -64,9 +64,8 @@ def stream_of(config, specs, rng):
     writer, decoded, units = SliceWriter(config), {}, []
     for spec in specs:
         headers = writer.headers(spec)
-        frame_num = spec.frame_num % (1 << writer._log2_max_frame_num)
         out = BitWriter()
-        out.put_u(headers.bits[0], headers.numbers[0] | frame_num << headers.shifts[0])
+        out.put_u(headers.bits[0], writer.header_number(spec, headers, 0))
         decoded[spec.coding_index] = macroblock(out, spec, decoded, rng)
         out.trailing_bits()
         units += writer._units_before_slices(spec)
