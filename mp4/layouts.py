@@ -160,15 +160,17 @@ class AtEnd(_Groups):
         self._write, self._waiting = write, waiting
         self._table = SampleTable()
         self._held: list[tuple[list[Sample], list[bytes]]] = []  # groups that are not in the file
+        self._held_bytes = 0
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
         self._held.append((samples, data))
-        if sum(sample.size for samples, _ in self._held for sample in samples) >= _MOST_HELD_BYTES:
+        self._held_bytes += sum(map(len, data))
+        if self._held_bytes >= _MOST_HELD_BYTES:
             Uninterrupted().run(self._write_held)
 
     def _write_held(self) -> None:
         """The table has all samples of the groups that are in the file."""
-        held, self._held = self._held, []
+        held, self._held, self._held_bytes = self._held, [], 0
         try:
             while held:
                 samples, data = held[0]
