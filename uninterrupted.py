@@ -2,12 +2,13 @@
 
 import _imp
 import _thread
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 
 
 class Uninterrupted:
-    """Makes one call, in a thread of its own: Python runs the handlers of signals in the main thread only."""
+    """Makes one call in another thread than the main one, in which alone Python runs the handlers of signals."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -27,8 +28,11 @@ class Uninterrupted:
         while not self.ended:
             try:
                 if not is_started:
-                    # one operation of the interpreter, unlike Thread.start, which waits and can be cut
-                    _thread.start_new_thread(self._work, (call,))
+                    if _thread.get_ident() == threading.main_thread().ident:
+                        # one operation of the interpreter, unlike Thread.start, which waits and can be cut
+                        _thread.start_new_thread(self._work, (call,))
+                    else:
+                        self._work(call)
                     is_started = True
                 self._running.acquire()
             except RuntimeError as error:

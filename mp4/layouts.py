@@ -11,6 +11,7 @@ from .samples import Sample, SampleTable
 
 PIECE = 1 << 22  # bytes moved at a time
 _MOST_GROUP_BYTES = 1 << 22  # of a group that need not end at a keyframe
+_MOST_HELD_BYTES = 1 << 22  # of groups that wait for the file in which they wait
 
 Write = Callable[..., None]  # writes its arguments, bytes, one after another: all or none
 
@@ -149,24 +150,47 @@ class InPlace(Fragments):
 
 
 class AtEnd(_Groups):
-    """Samples wait in another file; `finish` writes ftyp, moov and mdat in one go, so that pipes can take them."""
+    """Samples wait in another file; `finish` writes ftyp, moov and mdat in one go, so that pipes can take them.
+
+    Groups come to that file a few at a time: each time takes a thread.
+    """
 
     def __init__(self, write: Write, waiting: BinaryIO) -> None:
         super().__init__(None)
         self._write, self._waiting = write, waiting
         self._table = SampleTable()
+        self._held: list[tuple[list[Sample], list[bytes]]] = []  # groups that are not in the file
+        self._held_bytes = 0
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
-        def work() -> None:
-            self._waiting.writelines(data)
-            self._waiting.flush()  # a fork of the process would write what is left in the buffer a second time, at its end
-            self._table.add_chunk(samples, self._table.bytes)
+        self._held.append((samples, data))
+        self._held_bytes += sum(map(len, data))
+        if self._held_bytes >= _MOST_HELD_BYTES:
+            Uninterrupted().run(self._write_held)
 
-        Uninterrupted().run(work)
+    def _write_held(self) -> None:
+        """The table has all samples of the groups that are in the file."""
+        held, self._held, self._held_bytes = self._held, [], 0
+        try:
+            while held:
+                samples, data = held[0]
+                self._waiting.writelines(data)
+                self._waiting.flush()  # a fork of the process would write what is left in the buffer again, at its end
+                self._table.add_chunk(samples, self._table.bytes)
+                del held[0]
+        except BaseException:
+            self.frames = self._table.count
+            raise
 
     def finish(self) -> None:
         """See Layout."""
-        super().finish()
+        try:
+            super().finish()
+            Uninterrupted().run(self._write_held)
+        finally:  # if the other file is full, the groups before
+            self._write_movie()
+
+    def _write_movie(self) -> None:
         if self._table.count:
             self._write(_head(self._track, self._table)[0])
             self._waiting.seek(0)

@@ -29,13 +29,13 @@ def of_planes(planes: tuple[Samples, ...], order: Order, frame: object, first: b
         pitch = uv.strides[0] if len(uv.shape) == 3 else rows(uv)
         pointers = {"input_y": y.pointer, "input_u": uv.pointer, "input_v": uv.pointer + 1}
         numbers: dict[str, int | str] = {"pitch": rows(y), "chroma_pitch": pitch, "chroma_step": 2}
-        return DeviceFrame("load_i420", pointers, numbers, order, frame, first)
+        return DeviceFrame("load_i420", pointers, numbers, order, frame, first, ordinal=_believed(planes))
     pitches = [rows(plane) for plane in planes]
     if pitches[1] != pitches[2]:
         raise InputError(f"planes u and v with rows {pitches[1]} and {pitches[2]} bytes apart: they must be alike")
     pointers = {f"input_{name}": plane.pointer for name, plane in zip("yuv", planes)}
     numbers = {"pitch": pitches[0], "chroma_pitch": pitches[1], "chroma_step": 1}
-    return DeviceFrame("load_i420", pointers, numbers, order, frame, first)
+    return DeviceFrame("load_i420", pointers, numbers, order, frame, first, ordinal=_believed(planes))
 
 
 def of_rgb(
@@ -49,8 +49,7 @@ def of_rgb(
         raise InputError(f"{samples.name}: rows or columns more than {MOST_BYTES} bytes apart: copy it")
     pointers = {"input_red": red, "input_green": green, "input_blue": blue}
     numbers = _numbers_of_rgb(samples.kind, step, pitch, *values)
-    ordinal = samples.ordinal if samples.is_tensor else None
-    return DeviceFrame("load_rgb", pointers, numbers, order, samples.owner, first, checked, None, ordinal)
+    return DeviceFrame("load_rgb", pointers, numbers, order, samples.owner, first, checked, None, _believed((samples,)))
 
 
 @lru_cache(64)  # frames of a loop are alike
@@ -58,6 +57,12 @@ def _numbers_of_rgb(kind: str, step: int, pitch: int, black: float, white: float
     """The arguments of load_rgb beside the pointers."""
     low, factor = (int(number.view(np.int32)) for number in (np.float32(black), scale(black, white)))
     return {"rgb_kind": kind, "rgb_step": step, "rgb_pitch": pitch, "rgb_low": low, "rgb_scale": factor}
+
+
+def _believed(arrays: tuple[Samples, ...]) -> int | None:
+    """The ordinal of the GPU of arrays that are tensors of PyTorch."""
+    ordinal = arrays[0].ordinal
+    return ordinal if all(array.is_tensor and array.ordinal == ordinal for array in arrays) else None
 
 
 def rows(plane: Samples) -> int:

@@ -91,6 +91,8 @@ def current_stream(frames: Any) -> Any:
 
 def common(producers: "list[Producer]") -> Producer:
     """The common producer of the planes of a frame; InputError if their streams differ."""
+    if all(producer == producers[0] for producer in producers):
+        return producers[0]
     streams = {producer.stream for producer in producers} - {None}
     if len(streams) > 1:
         raise InputError(f"planes of different streams {sorted(map(str, streams))}: say which one with stream=")

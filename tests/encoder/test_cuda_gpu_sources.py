@@ -65,6 +65,25 @@ def test_the_bytes_of_the_host(device, clip, options):  # noqa: F811
     assert encode_all(mixed, device="cuda", **BT709, **options) == expected
 
 
+def test_arrays_of_any_kind_among_others(device, clip):  # noqa: F811
+    """Types, distances, orders of colours and streams differ from frame to frame; what is recorded fits all."""
+    expected = encode_all(on_host(clip), device="cpu", **BT709, **OPTIONS[6])
+
+    def given_as(n, rgb):
+        if n % 4 == 1:
+            return upload(device, (rgb / 255).astype(np.float32), typestr="<f4", stream=4711 + n)
+        if n % 4 == 2:  # planes of colours
+            return upload(device, np.ascontiguousarray(rgb.transpose(2, 0, 1)), stream=None)
+        if n % 4 == 3:  # a part of a larger picture
+            wide = np.zeros((HEIGHT, WIDTH + 6, 3), np.uint8)
+            wide[:, 4 : 4 + WIDTH] = rgb
+            return upload(device, wide, shape=rgb.shape, strides=(3 * (WIDTH + 6), 3, 1), offset=12, stream=2)
+        return upload(device, rgb)
+
+    for _ in range(2):
+        assert encode_all([given_as(n, rgb) for n, rgb in enumerate(clip)], device="cuda", **OPTIONS[6]) == expected
+
+
 def test_a_producer_may_overwrite_its_frame_at_once(side, gpu, clip):  # noqa: F811
     """One array for all frames: each is read before the next is written, and the producer's stream waits for the read."""
     expected = encode_all(on_host(clip), device="cpu", **BT709, **B_FRAMES)

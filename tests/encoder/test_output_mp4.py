@@ -238,6 +238,31 @@ def test_a_full_disk_leaves_what_was_whole(tmp_path, monkeypatch):
     assert b"moof" not in path.read_bytes()
 
 
+@pytest.mark.parametrize("held", [1, 1 << 22])
+def test_a_full_temporary_disk_leaves_what_was_whole(monkeypatch, held):
+    """Whether groups come to the temporary file one by one or together, at the end."""
+    target, room = io.BytesIO(), [2]
+    monkeypatch.setattr(layouts, "_MOST_HELD_BYTES", held)
+    sink = Mp4Sink(target, fps=Fraction(5))
+    real = sink._waiting.writelines
+
+    def writes(data):
+        room[0] -= 1
+        if room[0] < 0:
+            sink._waiting.write(data[0])
+            raise OSError(28, "No space left on device")
+        real(data)
+
+    monkeypatch.setattr(sink._waiting, "writelines", writes)
+    with pytest.raises(OutputError, match="no space left on device"):
+        for packet in packets():
+            sink.write_packet(packet.data, packet.pts, packet.dts, packet.is_keyframe)
+        sink.close()
+    sink.close()
+    assert sink.frames == 10
+    assert_frames(target.getvalue(), 10)
+
+
 def test_a_disk_too_full_for_the_movie_leaves_fragments(tmp_path, monkeypatch):
     path = tmp_path / "o.mp4"
     sink = Mp4Sink(path, fps=RATE, time_base=Fraction(1, 90000))
