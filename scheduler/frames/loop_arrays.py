@@ -62,7 +62,7 @@ class Slots(Protocol[A_co]):
         """Motion of the frame in a slot, by name."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)  # frozen is slower to make, for each frame
 class PreviousFrame(Generic[A]):
     """Motion of a frame that search centres continue: list 0, with the distances of its entries (FrameSpec)."""
 
