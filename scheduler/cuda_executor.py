@@ -107,13 +107,12 @@ class CudaExecutor(GpuMemory):
         return self.gpu
 
     def upload_frame(
-        self, number: int, pairs: Pairs, step: Step, state: State, upload_fence: np.ndarray | None = None,
-        later: Pairs = (),
-    ) -> None:  # fmt: skip
+        self, number: int, pairs: Pairs, step: Step, state: State, upload_fence: np.ndarray | None = None
+    ) -> None:
         """Start frame `number` while the frame before is in the loop.
 
         pairs: (host array, GPU array) to copy; step: converts the uploaded samples to planes; upload_fence: the copies start
-        once it is READY (scheduler/threads/copy_kernels.py); later: pairs to copy after the conversion.
+        once it is READY (scheduler/threads/copy_kernels.py).
         """
         gpu, k, upload = self.gpu, number % self.frames_on_device, self.streams[H2D]
         self._number = number
@@ -124,8 +123,6 @@ class CudaExecutor(GpuMemory):
             for host, device_array in pairs:
                 device_array.put(host, upload)
         self.run([step], state, {})
-        for host, device_array in later:
-            device_array.put(host, upload)
         self._start_when_uploaded(number)
 
     def _start_when_uploaded(self, number: int) -> None:
@@ -160,7 +157,7 @@ class CudaExecutor(GpuMemory):
     def import_device_frame(self, number: int, source: DeviceFrame, pairs: Pairs, state: State, later: Pairs = ()) -> None:
         """As `upload_frame`, for a frame that is already on the GPU.
 
-        pairs: (host array, GPU array) to copy; later: see upload_frame.
+        pairs: (host array, GPU array) to copy; later: those to copy after the conversion.
         """
         gpu, k, upload = self.gpu, number % self.frames_on_device, self.streams[H2D]
         self._number = number

@@ -14,9 +14,11 @@ DEVICE unsigned load_samples(const uint8_t *row, int x, int width, int step) {
   return word;
 }
 
-// QP_Y of the macroblock whose first sample is (x, y): that of the frame
+// QP_Y of the macroblock whose first sample is (x, y): that of the frame; if that is negative, its own of the bytes behind it
 DEVICE void set_qp(int x, int y, int coded_width, const int *frame_params, uint8_t *qp) {
-  if (((x | y) & 15) == 0) qp[(y >> 4) * (coded_width >> 4) + (x >> 4)] = uint8_t(__ldg(frame_params));
+  if (((x | y) & 15) != 0) return;
+  const int mb = (y >> 4) * (coded_width >> 4) + (x >> 4), of_all = __ldg(frame_params);
+  qp[mb] = of_all >= 0 ? uint8_t(of_all) : __ldg(reinterpret_cast<const uint8_t *>(frame_params + 1) + mb);
 }
 
 // width, height: of the display area; pitches: bytes from row to row; chroma_step: bytes from sample to sample (NV12: 2).

@@ -25,7 +25,7 @@ def load_i420(
     planes: InputPlanes,  # chroma (n + 1) // 2
     width: int,  # of the display area
     height: int,
-    frame_params: DeviceArray,  # int32[>= 1]: QP_Y of all macroblocks first
+    frame_params: DeviceArray,  # int32[>= 1]: QP_Y of all macroblocks first; negative: uint8[n_mb] follow, that of each
     out: Planes,  # of coded size
     qp: DeviceArray,  # uint8[n_mb]
     stream: Stream | None = None,

@@ -73,7 +73,7 @@ class CudaLoop(Loop):
                 | {"frame_params": params, "outside": executor.mapped(frame.outside)}
             )
             pairs = [(frame.frame_params, params)]
-            qps = _qps(frame, device_frame)
+            qps = [(frame.mb_qp, device_frame.qp)] if spec.mb_qp else []  # after the conversion of the source, which fills qp
             executor.import_device_frame(frame.index, source, pairs, state, qps)
         if not executor.records:
             inputs = self.inputs[k]
@@ -99,10 +99,9 @@ class CudaLoop(Loop):
         """Start all work of a frame, without the import of a source that is on the GPU. inputs: its upload target."""
         executor, device_frame = self.executor, binding.frame
         if frame.device_source is None:
-            state = self.arrays.constants | device_frame.arrays | inputs
+            state = self.arrays.constants | device_frame.arrays | inputs | {"frame_params": inputs["load_qp"]}
             pairs = [(frame.upload, inputs["upload"])]
-            qps = _qps(frame, device_frame)
-            executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, frame.pending_fence, qps)
+            executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, frame.pending_fence)
         entropy_state = {"frame_params": inputs["frame_params"], "slice_data": executor.mapped(frame.slice_data)}
         self._stages(executor, frame, binding, entropy_state)
         results = [(device_frame.block, frame.block), *self._decoded(frame, binding)]
@@ -111,15 +110,11 @@ class CudaLoop(Loop):
         executor.download_results(frame.index, results, frame.ring_slot)
 
 
-def _qps(frame: HostFrame, device_frame: GpuFrame) -> list[tuple[np.ndarray, DeviceArray]]:
-    """What to copy after the conversion of the source, which fills qp."""
-    return [(frame.mb_qp, device_frame.qp)] if frame.spec.mb_qp else []
-
-
 def _input(settings: CodingSettings, zeros: Zeros[DeviceArray]) -> State:
     """The upload target of a frame of display size on a GPU, with its parameters, planes and pitches by name."""
     upload = zeros(upload_shape(settings.mb_height, settings.display), np.uint8)
-    source, params = split_upload(upload, settings.mb_height, settings.display)
+    source, params, load_qp = split_upload(upload, settings.mb_height, settings.display)
     y, u, v = split_planes(source, settings.display)
     pitches = {"pitch": settings.width, "chroma_pitch": settings.display[1][1], "chroma_step": 1}
-    return {"upload": upload, "frame_params": params, "input_y": y, "input_u": u, "input_v": v, **pitches}
+    planes = {"input_y": y, "input_u": u, "input_v": v}
+    return {"upload": upload, "frame_params": params, "load_qp": load_qp, **planes, **pitches}

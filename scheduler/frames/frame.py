@@ -162,11 +162,11 @@ class Frame(FrameArrays[np.ndarray]):
 
 
 class SourceBuffer:
-    """Memory of a source of display size and of frame_params, from which one copy uploads both; see HostFrame."""
+    """Memory of a source of display size, of frame_params and QPs, from which one copy uploads all; see HostFrame."""
 
     def __init__(self, mb_height: int, display: Sequence[tuple[int, int]], zeros: Zeros[np.ndarray]) -> None:
         self.upload = zeros(upload_shape(mb_height, display), np.uint8)
-        self.source, self.frame_params = split_upload(self.upload, mb_height, display)
+        self.source, self.frame_params, self.load_qp = split_upload(self.upload, mb_height, display)
         self.planes = split_planes(self.source, display)
         self.target = Target(self.planes)
         self.number = -1  # of the frame in it, as its owner counts
@@ -175,10 +175,10 @@ class SourceBuffer:
 class HostFrame(Frame):
     """The host arrays of a frame whose loop runs on a GPU: uploaded source and downloaded results.
 
-    upload          uint8[n]: source and frame_params, which one copy uploads
+    upload          uint8[n]: source, frame_params and the QPs of macroblocks, which one copy uploads
     input_planes    y, u, v of display size, views of source: uint8[m]
     slice_data, level_blocks    arrays of the table; level_blocks is empty unless by_rows
-    mb_qp           uint8[n_mb]: FrameSpec.mb_qp, for its upload
+    mb_qp           uint8[n_mb]: FrameSpec.mb_qp, a view of `upload`
     outside         int32[1], 1 if samples of a source on the GPU are far outside of the range of values
     upload_fence    int64[1], READY when the source is complete: an upload can wait for it
                     (scheduler/threads/copy_kernels.py); or None
@@ -207,7 +207,6 @@ class HostFrame(Frame):
         self._padded = False
         self.device_source: DeviceFrame | None = None  # the source, if it is on the GPU
         self.outside = zeros((1,), np.int32)
-        self.mb_qp = zeros((size.n_mb,), np.uint8)
         self.upload_fence: np.ndarray | None = None
         self._copying: Copiers | None = None  # the threads that copy the source, until `complete`
 
@@ -238,16 +237,20 @@ class HostFrame(Frame):
         self.upload, self.source, self.frame_params = buffer.upload, buffer.source, buffer.frame_params
         self.input_planes = buffer.planes
 
+    @property
+    def mb_qp(self) -> np.ndarray:
+        return self.buffer.load_qp.view(np.uint8)[4 : 4 + self.qp.size]
+
     def load_rgb(self, source: RgbFrame, run: Run | None = None, threads: int = 1) -> bool:
         """See Frame: into the upload buffer."""
         self.loaded()
         return source.convert(self.input_planes, run, threads)
 
     def write_params(self, list_numbers: bytes) -> None:
-        """See Frame; `mb_qp` too."""
+        """See Frame; QPs of macroblocks too, as load_i420 reads them."""
         super().write_params(list_numbers)
-        if self.spec.mb_qp:
-            self.mb_qp.data[:] = self.spec.mb_qp
+        spec = self.spec
+        struct.pack_into(f"i{len(spec.mb_qp)}s", self.buffer.load_qp, 0, -1 if spec.mb_qp else spec.qp, spec.mb_qp)
 
     def loaded(self) -> None:
         """The source is in the upload buffer."""
@@ -276,7 +279,7 @@ class HostFrame(Frame):
         optional = [self.upload_fence, *(self.decoded or ())]
         levels = [self.levels] if self.with_levels else []
         given = [array for array in optional if array is not None]
-        return [self.upload, self.mb_qp, self.block, self.slice_data, *levels, *given]
+        return [self.upload, self.block, self.slice_data, *levels, *given]
 
     def complete(self) -> None:
         """See Frame. The arguments of `load` may change afterwards."""
@@ -354,13 +357,23 @@ def upload_shape(mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[in
 
     The samples come first, at the start of a page, where files are read faster (benchmarks/results).
     """
-    return (_aligned(sum(height * width for height, width in display)) + _aligned(4 * (HEADER_BITS + mb_height)),)
+    parts = sum(height * width for height, width in display), _params_size(mb_height), 4 + mb_height * -(-display[0][1] // 16)
+    return (sum(map(_aligned, parts)),)
 
 
-def split_upload(upload: A, mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[A, A]:
-    """Views of an upload buffer: the samples of the source, uint8[n], and frame_params int32[>= HEADER_BITS + mb_height]."""
+def split_upload(upload: A, mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[A, A, A]:
+    """Views of an upload buffer: the samples of the source, uint8[n]; frame_params int32[>= HEADER_BITS + mb_height]; int32[],
+    the QP of all macroblocks, or -1 before that of each, uint8[n_mb].
+    """
     samples = sum(height * width for height, width in display)
-    return upload[:samples], upload[_aligned(samples) :].view(np.dtype(np.int32))
+    at = _aligned(samples)
+    behind = at + _aligned(_params_size(mb_height))
+    int32 = np.dtype(np.int32)
+    return upload[:samples], upload[at:behind].view(int32), upload[behind:].view(int32)
+
+
+def _params_size(mb_height: int) -> int:
+    return 4 * (HEADER_BITS + mb_height)
 
 
 def split_planes(source: A, display: Sequence[tuple[int, int]]) -> tuple[A, ...]:

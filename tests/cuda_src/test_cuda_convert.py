@@ -60,6 +60,18 @@ def compare(got, want):
     assert (got[-1].get() == QP).all()
 
 
+def test_qps_of_macroblocks_lie_behind_a_negative_one(device):  # noqa: F811
+    for width, height in SIZES:
+        y, u, v = (np.zeros(shape, np.uint8) for shape in ((height, width), *[((height + 1) // 2, (width + 1) // 2)] * 2))
+        want = padded(width, height, y, u, v)
+        frame_params, planes, qp = outputs(device, want)
+        each = np.arange(qp.size, dtype=np.uint8) % 52
+        behind = np.frombuffer(np.int32(-1).tobytes() + each.tobytes() + bytes(-each.size % 4), np.int32)
+        at = [device.upload(plane) for plane in (y, u, v)]
+        load_i420(InputPlanes(*at, width, u.shape[1], 1), width, height, device.upload(behind), planes, qp)
+        assert np.array_equal(qp.get(), each)
+
+
 @pytest.mark.parametrize("extra, skew", [(0, 0), (5, 0), (64, 4), (3, 1)])
 def test_i420_and_nv12(device, extra, skew):  # noqa: F811
     rng = np.random.default_rng(seed := 91)
