@@ -362,8 +362,8 @@ def upload_shape(mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[in
 
 
 def split_upload(upload: A, mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[A, A, A]:
-    """Views of an upload buffer: the samples of the source, uint8[n]; frame_params int32[>= HEADER_BITS + mb_height]; int32[],
-    the QP of all macroblocks, or -1 before that of each, uint8[n_mb].
+    """Views of an upload buffer: the samples of the source, uint8[n]; frame_params int32[>= HEADER_BITS + mb_height]; the QP
+    of all macroblocks, int32, or -1 before uint8[n_mb], that of each.
     """
     samples = sum(height * width for height, width in display)
     at = _aligned(samples)

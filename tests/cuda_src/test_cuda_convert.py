@@ -64,7 +64,7 @@ def test_qps_of_macroblocks_lie_behind_a_negative_one(device):  # noqa: F811
     for width, height in SIZES:
         y, u, v = (np.zeros(shape, np.uint8) for shape in ((height, width), *[((height + 1) // 2, (width + 1) // 2)] * 2))
         want = padded(width, height, y, u, v)
-        frame_params, planes, qp = outputs(device, want)
+        _, planes, qp = outputs(device, want)
         each = np.arange(qp.size, dtype=np.uint8) % 52
         behind = np.frombuffer(np.int32(-1).tobytes() + each.tobytes() + bytes(-each.size % 4), np.int32)
         at = [device.upload(plane) for plane in (y, u, v)]
