@@ -140,7 +140,7 @@ class Frame(FrameArrays[np.ndarray]):
         """Write `frame_params`: what differs between frames of the same GPU recording. list_numbers: see params.py."""
         spec, bits = self.spec, self.headers.bits
         layout = f"2i{len(list_numbers)}s{len(bits)}i"
-        struct.pack_into(layout, self.frame_params, 0, spec.qp, spec.cabac_init_idc, list_numbers, *bits)
+        struct.pack_into(layout, self.frame_params.data, 0, spec.qp, spec.cabac_init_idc, list_numbers, *bits)
 
     def complete(self) -> None:
         """Block until the source is copied in."""
@@ -250,7 +250,7 @@ class HostFrame(Frame):
         """See Frame; QPs of macroblocks too, as load_i420 reads them."""
         super().write_params(list_numbers)
         spec = self.spec
-        struct.pack_into(f"i{len(spec.mb_qp)}s", self.buffer.load_qp, 0, -1 if spec.mb_qp else spec.qp, spec.mb_qp)
+        struct.pack_into(f"i{len(spec.mb_qp)}s", self.buffer.load_qp.data, 0, -1 if spec.mb_qp else spec.qp, spec.mb_qp)
 
     def loaded(self) -> None:
         """The source is in the upload buffer."""
