@@ -280,6 +280,7 @@ class Statistics:
     def __init__(self, width: int, height: int, fps: Fraction, with_psnr: bool = True, with_ssim: bool = False):
         self.fps, self.with_psnr, self.with_ssim = fps, with_psnr, with_ssim
         self._samples = (width * height, *(2 * (prod(chroma_shape(height, width)),)))
+        self._all_samples = sum(self._samples)
         self._size = (height, width)
         self._by_type = {"I": _Sums(), "P": _Sums(), "B": _Sums()}
         self._sources: dict[int, np.ndarray] = {}  # luma of frames that are not finished, by display index
@@ -313,7 +314,7 @@ class Statistics:
             y,
             u,
             v,
-            psnr(sum(frame.ssd), sum(self._samples)),
+            psnr(sum(frame.ssd), self._all_samples),
             value,
             tuple(frame.mb_counts.tolist()),
             frame.transform_8x8,

@@ -330,8 +330,7 @@ class Download:
     def is_done(self) -> bool:
         """Whether the download has ended, or the GPU is lost."""
         try:
-            with self._gpu:
-                self._over = self._gpu.done(self._event)
+            self._over = self._gpu.done(self._event)
             return self._over
         except GpuLost:
             return True
