@@ -73,6 +73,7 @@ class Pipeline(FramePipeline):
             raise (
                 Error(str(error)) if isinstance(error, LimitError) else error_type(f"device {config.machine.device}: {error}")
             ) from None
+        self._totals: Callable[..., None] | None = None  # the kernel's function for these arrays, chosen once
         self.done: list[EncodedFrame] = []  # not fetched yet; an interrupt may duplicate the last one
         self._taken: list[EncodedFrame] = []
         self._read_buffer: np.ndarray | None = None  # where Reads are read if frames have none
@@ -263,9 +264,11 @@ class Pipeline(FramePipeline):
         spent = frame.stage_seconds["entropy"] = clock() - begin
         if self.trace is not None:
             self.trace.add(HOST, threading.current_thread().name, "entropy", start, spent, frame.spec.display_index)
-        frame_totals = np.empty(6 + len(MB_TYPE_NAMES), np.int64)
-        totals(frame.mb_type, frame.qp, frame.ssd_y, frame.ssd_u, frame.ssd_v, frame_totals)
-        *ssd, total_qp, least_qp, most_qp = frame_totals[:6].tolist()
+        frame_totals = np.empty(7 + len(MB_TYPE_NAMES), np.int64)
+        results = frame.mb_type, frame.qp, frame.transform_8x8, frame.ssd_y, frame.ssd_u, frame.ssd_v, frame_totals
+        self._totals = self._totals or totals.chosen(*results)
+        self._totals(*results)
+        *ssd, total_qp, least_qp, most_qp, transform_8x8 = frame_totals[:7].tolist()
         spec = frame.spec
         return EncodedFrame(
             index=spec.display_index,
@@ -284,8 +287,8 @@ class Pipeline(FramePipeline):
             predicted=spec.predicted,
             mean_qp=_mean_qp(spec) if self.config.rate.pass_ else 0,
             data=data,
-            mb_counts=frame_totals[6:],
-            transform_8x8=int(np.count_nonzero(frame.transform_8x8)) if self.config.coding.transform_8x8_mode else 0,
+            mb_counts=frame_totals[7:],
+            transform_8x8=transform_8x8 if self.config.coding.transform_8x8_mode else 0,
             ssd=tuple(ssd),
             sums=[int(frame.results[name].sum()) for name in SUMMED],
             bits=8 * len(data),

@@ -1,6 +1,7 @@
 """Assembles the NAL units of a frame: parameter sets, slice headers, and slice data of the entropy stage (7.3.2, 7.3.3)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -170,15 +171,15 @@ class SliceWriter:
     def access_unit(self, frame: Frame) -> bytes:
         """7.4.1.2: the NAL units of one frame, Annex B; parameter sets precede every IDR frame."""
         spec = frame.spec
-        units = self._units_before_slices(spec, frame.sei)
+        units: list[bytes | memoryview] = [*self._units_before_slices(spec, frame.sei)]
         unit_type, ref_idc = NAL_IDR if spec.is_idr else NAL_SLICE, spec.nal_ref_idc
         size = 0  # NumBytesInVclNALunits
         for n, (row0, row1) in enumerate(spec.slices):
             units += [start_of_nal_unit(unit_type, ref_idc, long_start_code=not units), self._payload(frame, n, row0, row1)]
             size += 1 + len(units[-1])
         if self.coding.cabac:
-            bins, n_mb = int(frame.slice_bins[: len(spec.slices)].sum()), self.coding.n_mb
-            units.append(cabac_zero_words(bins, size, n_mb))
+            bins = sum(frame.slice_bins[: len(spec.slices)].tolist())
+            units.append(cabac_zero_words(bins, size, self.coding.n_mb))
         return b"".join(units)
 
     def sei(self, times: Times | None) -> bytes:
@@ -248,7 +249,7 @@ class SliceWriter:
         number = self.header_number(frame.spec, frame.headers, n) << (-bits % 8)
         return np.frombuffer(number.to_bytes((bits + 7) // 8, "big"), np.uint8)
 
-    def _payload(self, frame: Frame, n: int, row0: int, row1: int) -> bytes:
+    def _payload(self, frame: Frame, n: int, row0: int, row1: int) -> bytes | memoryview:
         """7.3.1, 7.3.2.8: payload of slice n: its data with the header merged in; emulation prevention where needed."""
         bits = int(frame.slice_sizes[n])
         if bits < 0:
@@ -256,9 +257,7 @@ class SliceWriter:
         header = self._header_as_bytes(frame, n)
         pitch, size = (self.coding.mb_width + 1) * ENTRY_BYTES, -(-bits // 8)
         data = frame.slice_data[row0 * pitch : row1 * pitch]
-        needs_escape = begin_slice(data, header, size)
-        payload = data[:size].tobytes()
-        return escape(payload) if needs_escape else payload
+        return escape(data[:size].tobytes()) if _begin_slice()(data, header, size) else data[:size].data
 
     def _header(self, spec: FrameSpec, row0: int, frame_num: int) -> SliceHeader:
         coding, max_frame_num = self.coding, 1 << self._log2_max_frame_num
@@ -289,6 +288,15 @@ class SliceWriter:
             header.ref_pic_list_modification_flag_l0 = 1
             header.modifications_l0 = _repeated(spec.duplicates, max_frame_num)
         return header
+
+
+@cache
+def _begin_slice() -> Callable[[np.ndarray, np.ndarray, int], bool]:
+    """The kernel's function for slice data and a header of bytes, chosen once."""
+    chosen: Callable[[np.ndarray, np.ndarray, int], bool] = begin_slice.chosen(
+        np.zeros(1, np.uint8), np.frombuffer(bytes(1), np.uint8), 0
+    )
+    return chosen
 
 
 def _repeated(duplicates: int, max_frame_num: int) -> list[ListModification]:

@@ -198,8 +198,10 @@ class _Sums:
         self.frames += 1
         self.bytes += row.bytes
         self.qp += row.qp
-        self.qp_range = _both(self.qp_range, row.qp_range)
-        self.spread += row.qp_range[1] - row.qp_range[0]
+        (least, most), (least_yet, most_yet) = row.qp_range, self.qp_range
+        if least < least_yet or most > most_yet:
+            self.qp_range = _both(row.qp_range, self.qp_range)
+        self.spread += most - least
         self.qp_by[row.qp_by] += 1
         errors, ratios = self.ssd, self.psnr
         for k in range(3):
@@ -208,11 +210,13 @@ class _Sums:
         ratios[1] += row.psnr_u
         ratios[2] += row.psnr_v
         ratios[3] += row.psnr
-        self.ssim += row.ssim or 0.0
+        if row.ssim is not None:
+            self.ssim += row.ssim
         self.mbs += counts
         self.transform_8x8 += row.transform_8x8
         self.predicted += row.predicted
-        self.bits_by_kind += row.bits_by_kind or 0
+        if row.bits_by_kind is not None:
+            self.bits_by_kind += row.bits_by_kind
 
     def __add__(self, other: "_Sums") -> "_Sums":
         return _Sums(
@@ -276,6 +280,7 @@ class Statistics:
     def __init__(self, width: int, height: int, fps: Fraction, with_psnr: bool = True, with_ssim: bool = False):
         self.fps, self.with_psnr, self.with_ssim = fps, with_psnr, with_ssim
         self._samples = (width * height, *(2 * (prod(chroma_shape(height, width)),)))
+        self._all_samples = sum(self._samples)
         self._size = (height, width)
         self._by_type = {"I": _Sums(), "P": _Sums(), "B": _Sums()}
         self._sources: dict[int, np.ndarray] = {}  # luma of frames that are not finished, by display index
@@ -309,7 +314,7 @@ class Statistics:
             y,
             u,
             v,
-            psnr(sum(frame.ssd), sum(self._samples)),
+            psnr(sum(frame.ssd), self._all_samples),
             value,
             tuple(frame.mb_counts.tolist()),
             frame.transform_8x8,

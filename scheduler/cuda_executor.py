@@ -105,13 +105,12 @@ class CudaExecutor(GpuMemory):
         return self.gpu
 
     def upload_frame(
-        self, number: int, pairs: Pairs, step: Step, state: State, upload_fence: np.ndarray | None = None,
-        later: Pairs = (),
-    ) -> None:  # fmt: skip
+        self, number: int, pairs: Pairs, step: Step, state: State, upload_fence: np.ndarray | None = None
+    ) -> None:
         """Start frame `number` while the frame before is in the loop.
 
         pairs: (host array, GPU array) to copy; step: converts the uploaded samples to planes; upload_fence: the copies start
-        once it is READY (scheduler/threads/copy_kernels.py); later: pairs to copy after the conversion.
+        once it is READY (scheduler/threads/copy_kernels.py).
         """
         gpu, k, upload = self.gpu, number % self.frames_on_device, self.streams[H2D]
         self._number = number
@@ -122,8 +121,6 @@ class CudaExecutor(GpuMemory):
             for host, device_array in pairs:
                 device_array.put(host, upload)
         self.run([step], state, {})
-        for host, device_array in later:
-            device_array.put(host, upload)
         self._start_when_uploaded(number)
 
     def _start_when_uploaded(self, number: int) -> None:
@@ -155,11 +152,8 @@ class CudaExecutor(GpuMemory):
         """The name of a stage's stream in this frame: B frames need no second one, since others run beside them."""
         return self._main if stage.stream == MAIN or (stage.stream == SIDE and self._main != MAIN) else stage.stream
 
-    def import_device_frame(self, number: int, source: DeviceFrame, pairs: Pairs, state: State, later: Pairs = ()) -> None:
-        """As `upload_frame`, for a frame that is already on the GPU.
-
-        pairs: (host array, GPU array) to copy; later: see upload_frame.
-        """
+    def import_device_frame(self, number: int, source: DeviceFrame, pairs: Pairs, state: State) -> None:
+        """As `upload_frame`, for a frame that is already on the GPU. pairs: (host array, GPU array) to copy."""
         gpu, k, upload = self.gpu, number % self.frames_on_device, self.streams[H2D]
         self._number = number
         gpu.wait(upload, self._downloaded[k])
@@ -167,16 +161,14 @@ class CudaExecutor(GpuMemory):
         for host, device_array in pairs:
             device_array.put(host, upload)
         self.run([((source.stage,), self.load_from_gpu(source.pointers))], state, {})
-        for host, device_array in later:
-            device_array.put(host, upload)
         self._start_when_uploaded(number)
         self.end_read(upload, source, self._uploaded[k])
 
-    def import_held_frame(self, number: int, held: Held, pairs: Pairs, state: State, later: Pairs = ()) -> None:
+    def import_held_frame(self, number: int, held: Held, pairs: Pairs, state: State) -> None:
         """As `import_device_frame`, for a frame in a buffer, of whose distances the state knows: it may be recorded."""
         gpu, upload = self.gpu, handle(self.streams[H2D])
         gpu.call("wait", (upload, held.made, 0), (None, held.made))
-        self.upload_frame(number, pairs, (("load_i420",), self.load_from_gpu(held.pointers)), state, None, later)
+        self.upload_frame(number, pairs, (("load_i420",), self.load_from_gpu(held.pointers)), state)
         gpu.call("record", (held.read, upload), (held.read,))
 
     def run(self, steps: Sequence[Step], state: State, seconds: dict[str, float]) -> None:
@@ -344,8 +336,7 @@ class Download:
     def is_done(self) -> bool:
         """Whether the download has ended, or the GPU is lost."""
         try:
-            with self._gpu:
-                self._over = self._gpu.done(self._event)
+            self._over = self._gpu.done(self._event)
             return self._over
         except GpuLost:
             return True

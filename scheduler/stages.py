@@ -279,12 +279,12 @@ TABLE = (
     # only on a GPU: input conversion, and results for the download
     Stage(
         "load_i420", "source/convert.load_i420", FRAME, "encoder",
-        "input_planes width height frame_params W:source W:qp",
+        "input_planes width height load_qp W:source W:qp",
         H2D, only=CUDA,
     ),
     Stage(
         "load_rgb", "source/convert.load_rgb", FRAME, "encoder",
-        "input_rgb width height frame_params W:source W:qp",
+        "input_rgb width height load_qp W:source W:qp",
         H2D, only=CUDA,
     ),
     Stage(  # for the weights, of a frame that is on the GPU

@@ -7,6 +7,7 @@ legal range is refused by its name. Slice data, where speed counts, has kernels 
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 # Table 7-1: nal_unit_type
@@ -261,6 +262,7 @@ def unescape(payload: bytes) -> bytes:
     return payload.replace(b"\x00\x00\x03", b"\x00\x00")
 
 
+@cache
 def start_of_nal_unit(nal_unit_type: int, nal_ref_idc: int, long_start_code: bool = True) -> bytes:
     """B.1.1: start code (4 bytes for parameter sets and at the start of an access unit) and NAL unit header."""
     return (b"\0\0\0\1" if long_start_code else b"\0\0\1") + bytes([nal_ref_idc << 5 | nal_unit_type])

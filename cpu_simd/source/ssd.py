@@ -42,18 +42,24 @@ def ssd(source, decoded, border, height, width, unit, row0, row1, errors):
 
 
 @quick_kernel
-def totals(mb_type, qp, ssd_y, ssd_u, ssd_v, sums):
-    """Not part of the standard: statistics of a frame. sums: int64[3 + 3 + 15] out, squared errors of Y, Cb, Cr; sum,
-    minimum and maximum of qp; then the number of macroblocks by mb_type."""
-    for k in range(len(sums)):
-        sums[k] = 0
+def totals(mb_type, qp, transform_8x8, ssd_y, ssd_u, ssd_v, sums):
+    """Not part of the standard: statistics of a frame. sums: int64[3 + 3 + 1 + 15] out, squared errors of Y, Cb, Cr; sum,
+    minimum and maximum of qp; the number of macroblocks with transform_8x8; then that by mb_type."""
+    counts = np.zeros(64, np.int64)  # of each fourth macroblock: counts in one place wait for one another
+    for mb in range(len(mb_type)):
+        counts[(mb & 3) << 4 | np.int64(mb_type[mb])] += 1
+    sums[:] = 0
     for row in range(len(ssd_y)):
         sums[0] += ssd_y[row]
         sums[1] += ssd_u[row]
         sums[2] += ssd_v[row]
-    total, least, most = np.int64(0), np.int64(qp[0]), np.int64(qp[0])
-    for mb in range(len(mb_type)):
-        of_mb = np.int64(qp[mb])
-        total, least, most = total + of_mb, min(least, of_mb), max(most, of_mb)
-        sums[6 + np.int64(mb_type[mb])] += 1
-    sums[3], sums[4], sums[5] = total, least, most
+    total, wide, least, most = np.int64(0), np.int64(0), qp[0], qp[0]
+    for mb in range(len(qp)):
+        total += np.int64(qp[mb])
+    for mb in range(len(qp)):
+        least, most = min(least, qp[mb]), max(most, qp[mb])
+    for mb in range(len(transform_8x8)):
+        wide += np.int64(transform_8x8[mb] != 0)
+    sums[3], sums[4], sums[5], sums[6] = total, np.int64(least), np.int64(most), wide
+    for k in range(len(sums) - 7):
+        sums[7 + k] = counts[k] + counts[16 + k] + counts[32 + k] + counts[48 + k]

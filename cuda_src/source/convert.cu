@@ -14,22 +14,24 @@ DEVICE unsigned load_samples(const uint8_t *row, int x, int width, int step) {
   return word;
 }
 
-// QP_Y of the macroblock whose first sample is (x, y): that of the frame
-DEVICE void set_qp(int x, int y, int coded_width, const int *frame_params, uint8_t *qp) {
-  if (((x | y) & 15) == 0) qp[(y >> 4) * (coded_width >> 4) + (x >> 4)] = uint8_t(__ldg(frame_params));
+// QP_Y of the macroblock whose first sample is (x, y): that of the frame; if that is negative, its own of the bytes behind it
+DEVICE void set_qp(int x, int y, int coded_width, const int *load_qp, uint8_t *qp) {
+  if (((x | y) & 15) != 0) return;
+  const int mb = (y >> 4) * (coded_width >> 4) + (x >> 4), of_all = __ldg(load_qp);
+  qp[mb] = of_all >= 0 ? uint8_t(of_all) : __ldg(reinterpret_cast<const uint8_t *>(load_qp + 1) + mb);
 }
 
 // width, height: of the display area; pitches: bytes from row to row; chroma_step: bytes from sample to sample (NV12: 2).
 // Grid: words of a row of the coded luma, its rows, planes.
 extern "C" __global__ void load_planes(const uint8_t *y, const uint8_t *u, const uint8_t *v, int pitch, int chroma_pitch,
-    int chroma_step, int width, int height, int coded_width, int coded_height, const int *frame_params, Sample *out_y, Sample *out_u,
+    int chroma_step, int width, int height, int coded_width, int coded_height, const int *load_qp, Sample *out_y, Sample *out_u,
     Sample *out_v, uint8_t *qp) {
   wait_for_the_kernel_before();
   const bool luma = blockIdx.z == 0;
   const int half = luma ? 0 : 1, wide = coded_width >> half, high = coded_height >> half;
   const int column = 4 * int(blockIdx.x * blockDim.x + threadIdx.x), row = int(blockIdx.y * blockDim.y + threadIdx.y);
   if (column >= wide || row >= high) return;
-  if (luma) set_qp(column, row, coded_width, frame_params, qp);
+  if (luma) set_qp(column, row, coded_width, load_qp, qp);
   const uint8_t *plane = luma ? y : blockIdx.z == 1 ? u : v;
   Sample *out = luma ? out_y : blockIdx.z == 1 ? out_u : out_v;
   const int rows = (height + half) >> half, columns = (width + half) >> half;
@@ -131,7 +133,7 @@ DEVICE int cr_of(const int *c) { return (28784 * c[0] - 26145 * c[1] - 2639 * c[
 // The planes and numbers that all kernels write
 struct Target {
   int coded_width, coded_height;
-  const int *frame_params;
+  const int *load_qp;
   Sample *y, *u, *v;
   uint8_t *qp;
 };
@@ -141,7 +143,7 @@ template <class Input>
 DEVICE void convert_rgb(Rgb<Input> rgb, const Target &to, int *any_outside) {
   const int x = 4 * int(blockIdx.x * blockDim.x + threadIdx.x), y = 2 * int(blockIdx.y * blockDim.y + threadIdx.y);
   if (x >= to.coded_width || y >= to.coded_height) return;
-  set_qp(x, y, to.coded_width, to.frame_params, to.qp);
+  set_qp(x, y, to.coded_width, to.load_qp, to.qp);
   int sum[2][3] = {{0, 0, 0}, {0, 0, 0}};  // of the four samples of each chroma sample
 #pragma unroll
   for (int j = 0; j < 2; j++) {
@@ -180,12 +182,12 @@ DEVICE void convert_rgb(Rgb<Input> rgb, const Target &to, int *any_outside) {
 // low, scale: bits of float32; any_outside: host memory, written only where a sample is outside of the range
 #define LOAD_RGB(name, Input) \
   extern "C" __global__ void name(const uint8_t *red, const uint8_t *green, const uint8_t *blue, int step, int pitch, int low, \
-      int scale, int width, int height, int coded_width, int coded_height, const int *frame_params, Sample *out_y, \
+      int scale, int width, int height, int coded_width, int coded_height, const int *load_qp, Sample *out_y, \
       Sample *out_u, Sample *out_v, uint8_t *qp, int *any_outside) { \
     wait_for_the_kernel_before(); \
     const Range range = {float_of_bits(low), float_of_bits(scale), false}; \
     const Rgb<Input> rgb = {{red, green, blue}, step, pitch, width, height, range}; \
-    const Target to = {coded_width, coded_height, frame_params, out_y, out_u, out_v, qp}; \
+    const Target to = {coded_width, coded_height, load_qp, out_y, out_u, out_v, qp}; \
     convert_rgb(rgb, to, any_outside); \
   }
 

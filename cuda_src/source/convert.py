@@ -25,14 +25,14 @@ def load_i420(
     planes: InputPlanes,  # chroma (n + 1) // 2
     width: int,  # of the display area
     height: int,
-    frame_params: DeviceArray,  # int32[>= 1]: QP_Y of all macroblocks first
+    load_qp: DeviceArray,  # int32: QP_Y of all macroblocks; negative: uint8[n_mb] follow, that of each
     out: Planes,  # of coded size
     qp: DeviceArray,  # uint8[n_mb]
     stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: I420 or NV12 of display size to planes of coded size; sets qp."""
     coded_height, coded_width = out.y.shape
-    arguments = [*planes, width, height, coded_width, coded_height, frame_params, *out, qp]
+    arguments = [*planes, width, height, coded_width, coded_height, load_qp, *out, qp]
     grid = (-(-coded_width // (4 * COLUMNS)), -(-coded_height // ROWS), 3)
     out.y.device.launch("source/convert", "load_planes", grid, (COLUMNS, ROWS), arguments, stream)
 
@@ -41,7 +41,7 @@ def load_rgb(
     rgb: InputRgb,
     width: int,
     height: int,
-    frame_params: DeviceArray,
+    load_qp: DeviceArray,
     out: Planes,
     qp: DeviceArray,
     stream: Stream | None = None,
@@ -49,6 +49,6 @@ def load_rgb(
     """Not part of the standard: RGB to BT.709 limited range as the file's docstring says, planes of coded size; sets qp."""
     coded_height, coded_width = out.y.shape
     arguments = [rgb.red, rgb.green, rgb.blue, rgb.step, rgb.pitch, rgb.low, rgb.scale]
-    arguments += [width, height, coded_width, coded_height, frame_params, *out, qp, rgb.outside]
+    arguments += [width, height, coded_width, coded_height, load_qp, *out, qp, rgb.outside]
     grid = (-(-coded_width // (4 * COLUMNS)), -(-coded_height // (2 * ROWS)))
     out.y.device.launch("source/convert", f"load_rgb_{rgb.kind}", grid, (COLUMNS, ROWS), arguments, stream)

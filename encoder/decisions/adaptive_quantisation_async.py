@@ -22,7 +22,9 @@ _MOST_AHEAD = 16  # jobs that are not done: the planes of each are kept
 
 
 class AqResult(NamedTuple):
-    """offsets: int32[n_mb], of QP_Y in 1 / 256; error_weights: int32[n_mb], of costs for the macroblock tree, in 1 / 65536."""
+    """offsets: int32[n_mb], of QP_Y in 1 / 256; error_weights: int32[n_mb], of costs for the macroblock tree, in
+    1 / 65536.
+    """
 
     offsets: np.ndarray
     error_weights: np.ndarray | None

@@ -10,7 +10,18 @@ from ..bundles import State
 from ..coding_settings import CodingSettings
 from ..cuda_executor import CudaExecutor, FramePlace
 from .dpb import DecodedPictureBuffer
-from .frame import Frame, FrameArrays, HostFrame, References, Zeros, nothing, split_planes, split_upload, upload_shape
+from .frame import (
+    Frame,
+    FrameArrays,
+    HostFrame,
+    References,
+    Zeros,
+    nothing,
+    split_numbers,
+    split_planes,
+    split_upload,
+    upload_shape,
+)
 from .loop import FrameHistory, Loop
 from .loop_arrays import Arrays, FrameBinding
 from .placeholders import DECODED, FIRST_ENTRY, NOT_HELD, GpuFrame, Placeholders
@@ -65,16 +76,15 @@ class CudaLoop(Loop):
         executor.enter(stream, waits)
         held = source.buffered.buffer.held if source is not None and source.buffered is not None else None
         if source is not None and (held is None or not executor.records):
-            params = self.inputs[k]["frame_params"]
             state = (
                 self.arrays.constants
                 | device_frame.arrays
+                | self.inputs[k]
                 | source.numbers
-                | {"frame_params": params, "outside": executor.mapped(frame.outside)}
+                | {"outside": executor.mapped(frame.outside)}
             )
-            pairs = [(frame.frame_params, params)]
-            qps = _qps(frame, device_frame)
-            executor.import_device_frame(frame.index, source, pairs, state, qps)
+            pairs = [(frame.buffer.numbers, self.inputs[k]["numbers"])]
+            executor.import_device_frame(frame.index, source, pairs, state)
         if not executor.records:
             inputs = self.inputs[k]
             on_gpu = binding._replace(arrays=self._arrays_of[stream], frame=device_frame, params=inputs["frame_params"])
@@ -85,7 +95,7 @@ class CudaLoop(Loop):
             stream, spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp),
             source is None, held is None, frame.keep_reconstruction, frame.pending_fence is None,
         )  # fmt: skip
-        upload = frame.upload if held is None else frame.frame_params
+        upload = frame.upload if held is None else frame.buffer.numbers
         place = FramePlace(frame.index, frame.ring_slot, upload, frame.host_buffers)
         addresses = placeholders.addresses(k, slot, list_slots, binding.previous, spec.n_ref, held or NOT_HELD)
         if not executor.replay(recording_key, place, addresses):
@@ -101,13 +111,13 @@ class CudaLoop(Loop):
         inputs: its upload target.
         """
         executor, device_frame, source = self.executor, binding.frame, frame.device_source
-        state, qps = self.arrays.constants | device_frame.arrays | inputs, _qps(frame, device_frame)
+        state = self.arrays.constants | device_frame.arrays | inputs
         if source is None:
             pairs = [(frame.upload, inputs["upload"])]
-            executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, frame.pending_fence, qps)
+            executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, frame.pending_fence)
         elif source.buffered is not None and executor.records:
-            pairs = [(frame.frame_params, inputs["frame_params"])]
-            executor.import_held_frame(frame.index, self.placeholders.held, pairs, state | source.numbers, qps)
+            pairs = [(frame.buffer.numbers, inputs["numbers"])]
+            executor.import_held_frame(frame.index, self.placeholders.held, pairs, state | source.numbers)
         entropy_state = {"frame_params": inputs["frame_params"], "slice_data": executor.mapped(frame.slice_data)}
         self._stages(executor, frame, binding, entropy_state)
         results = [(device_frame.block, frame.block), *self._decoded(frame, binding)]
@@ -116,15 +126,12 @@ class CudaLoop(Loop):
         executor.download_results(frame.index, results, frame.ring_slot)
 
 
-def _qps(frame: HostFrame, device_frame: GpuFrame) -> list[tuple[np.ndarray, DeviceArray]]:
-    """What to copy after the conversion of the source, which fills qp."""
-    return [(frame.mb_qp, device_frame.qp)] if frame.spec.mb_qp else []
-
-
 def _input(settings: CodingSettings, zeros: Zeros[DeviceArray]) -> State:
     """The upload target of a frame of display size on a GPU, with its parameters, planes and pitches by name."""
     upload = zeros(upload_shape(settings.mb_height, settings.display), np.uint8)
-    source, params = split_upload(upload, settings.mb_height, settings.display)
+    source, numbers = split_upload(upload, settings.display)
+    params, load_qp = split_numbers(numbers, settings.mb_height)
     y, u, v = split_planes(source, settings.display)
     pitches = {"pitch": settings.width, "chroma_pitch": settings.display[1][1], "chroma_step": 1}
-    return {"upload": upload, "frame_params": params, "input_y": y, "input_u": u, "input_v": v, **pitches}
+    arrays = {"upload": upload, "numbers": numbers, "frame_params": params, "load_qp": load_qp}
+    return {**arrays, "input_y": y, "input_u": u, "input_v": v, **pitches}

@@ -30,9 +30,12 @@ class DecodedPictureBuffer:
         """The first of those that neither a reference nor a busy frame uses, so that few are in use; if there is none, of
         those that no reference uses the one that has not been used for longest.
         """
-        free = set(range(len(self._used))).difference(self._slots.values())
-        idle = [slot for slot in free if not self._used[slot][0] or self._used[slot][0] <= self._count - self._n_busy]
-        return min(idle) if idle else min(free, key=lambda slot: (self._used[slot], slot))
+        references, busy_from = self._slots.values(), self._count - self._n_busy + 1
+        for slot, (last, _) in enumerate(self._used):
+            if (not last or last < busy_from) and slot not in references:
+                return slot
+        free = set(range(len(self._used))).difference(references)
+        return min(free, key=lambda slot: (self._used[slot], slot))
 
     def end(self, spec: FrameSpec, slot: int, list_slots: tuple[int, ...] = ()) -> None:
         """The frame in `slot` is coded: mark references as its spec says (8.2.5). list_slots: slots that it reads."""

@@ -140,7 +140,7 @@ class Frame(FrameArrays[np.ndarray]):
         """Write `frame_params`: what differs between frames of the same GPU recording. list_numbers: see params.py."""
         spec, bits = self.spec, self.headers.bits
         layout = f"2i{len(list_numbers)}s{len(bits)}i"
-        struct.pack_into(layout, self.frame_params, 0, spec.qp, spec.cabac_init_idc, list_numbers, *bits)
+        struct.pack_into(layout, self.frame_params.data, 0, spec.qp, spec.cabac_init_idc, list_numbers, *bits)
 
     def complete(self) -> None:
         """Block until the source is copied in."""
@@ -162,11 +162,12 @@ class Frame(FrameArrays[np.ndarray]):
 
 
 class SourceBuffer:
-    """Memory of a source of display size and of frame_params, from which one copy uploads both; see HostFrame."""
+    """Memory of a source of display size, and of the numbers that go with it, which one copy uploads; see HostFrame."""
 
     def __init__(self, mb_height: int, display: Sequence[tuple[int, int]], zeros: Zeros[np.ndarray]) -> None:
         self.upload = zeros(upload_shape(mb_height, display), np.uint8)
-        self.source, self.frame_params = split_upload(self.upload, mb_height, display)
+        self.source, self.numbers = split_upload(self.upload, display)
+        self.frame_params, self.load_qp = split_numbers(self.numbers, mb_height)
         self.planes = split_planes(self.source, display)
         self.target = Target(self.planes)
         self.number = -1  # of the frame in it, as its owner counts
@@ -175,10 +176,9 @@ class SourceBuffer:
 class HostFrame(Frame):
     """The host arrays of a frame whose loop runs on a GPU: uploaded source and downloaded results.
 
-    upload          uint8[n]: source and frame_params, which one copy uploads
+    upload          uint8[n]: source, frame_params and the QPs of macroblocks, which one copy uploads
     input_planes    y, u, v of display size, views of source: uint8[m]
     slice_data, level_blocks    arrays of the table; level_blocks is empty unless by_rows
-    mb_qp           uint8[n_mb]: FrameSpec.mb_qp, for its upload
     outside         int32[1], 1 if samples of a source on the GPU are far outside of the range of values
     upload_fence    int64[1], READY when the source is complete: an upload can wait for it
                     (scheduler/threads/copy_kernels.py); or None
@@ -207,7 +207,6 @@ class HostFrame(Frame):
         self._padded = False
         self.device_source: DeviceFrame | None = None  # the source, if it is on the GPU
         self.outside = zeros((1,), np.int32)
-        self.mb_qp = zeros((size.n_mb,), np.uint8)
         self.upload_fence: np.ndarray | None = None
         self._copying: Copiers | None = None  # the threads that copy the source, until `complete`
 
@@ -244,10 +243,10 @@ class HostFrame(Frame):
         return source.convert(self.input_planes, run, threads)
 
     def write_params(self, list_numbers: bytes) -> None:
-        """See Frame; `mb_qp` too."""
+        """See Frame; QPs of macroblocks too, as load_i420 reads them."""
         super().write_params(list_numbers)
-        if self.spec.mb_qp:
-            self.mb_qp.data[:] = self.spec.mb_qp
+        spec = self.spec
+        struct.pack_into(f"i{len(spec.mb_qp)}s", self.buffer.load_qp.data, 0, -1 if spec.mb_qp else spec.qp, spec.mb_qp)
 
     def loaded(self) -> None:
         """The source is in the upload buffer."""
@@ -276,7 +275,7 @@ class HostFrame(Frame):
         optional = [self.upload_fence, *(self.decoded or ())]
         levels = [self.levels] if self.with_levels else []
         given = [array for array in optional if array is not None]
-        return [self.upload, self.mb_qp, self.block, self.slice_data, *levels, *given]
+        return [self.upload, self.block, self.slice_data, *levels, *given]
 
     def complete(self) -> None:
         """See Frame. The arguments of `load` may change afterwards."""
@@ -354,13 +353,26 @@ def upload_shape(mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[in
 
     The samples come first, at the start of a page, where files are read faster (benchmarks/results).
     """
-    return (_aligned(sum(height * width for height, width in display)) + _aligned(4 * (HEADER_BITS + mb_height)),)
+    parts = sum(height * width for height, width in display), _params_size(mb_height), 4 + mb_height * -(-display[0][1] // 16)
+    return (sum(map(_aligned, parts)),)
 
 
-def split_upload(upload: A, mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[A, A]:
-    """Views of an upload buffer: the samples of the source, uint8[n], and frame_params int32[>= HEADER_BITS + mb_height]."""
+def split_upload(upload: A, display: Sequence[tuple[int, int]]) -> tuple[A, A]:
+    """Views of an upload buffer: the samples of the source and the numbers, uint8[n]."""
     samples = sum(height * width for height, width in display)
-    return upload[:samples], upload[_aligned(samples) :].view(np.dtype(np.int32))
+    return upload[:samples], upload[_aligned(samples) :]
+
+
+def split_numbers(numbers: A, mb_height: int) -> tuple[A, A]:
+    """Views of them: frame_params int32[>= HEADER_BITS + mb_height]; load_qp, the QP of all macroblocks, int32, or -1 before
+    uint8[n_mb], that of each.
+    """
+    behind, int32 = _aligned(_params_size(mb_height)), np.dtype(np.int32)
+    return numbers[:behind].view(int32), numbers[behind:].view(int32)
+
+
+def _params_size(mb_height: int) -> int:
+    return 4 * (HEADER_BITS + mb_height)
 
 
 def split_planes(source: A, display: Sequence[tuple[int, int]]) -> tuple[A, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -62,7 +63,7 @@ class Slots(Protocol[A_co]):
         """Motion of the frame in a slot, by name."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)  # frozen is slower to make, for each frame
 class PreviousFrame(Generic[A]):
     """Motion of a frame that search centres continue: list 0, with the distances of its entries (FrameSpec)."""
 
@@ -72,9 +73,15 @@ class PreviousFrame(Generic[A]):
 
     @classmethod
     def of(cls, frame: FrameArrays[A], distances: tuple[int, ...]) -> "PreviousFrame[A]":
-        """distances: as in FrameSpec. Numbers follow that no block refers to, so that frames with fewer entries are alike."""
-        last: int = distances[-1] if distances else 0
-        return cls(frame.ref_idx, frame.mv, (*distances, *range(last + 1, last + 1 + MOST_ENTRIES - len(distances))))
+        """distances: as in FrameSpec."""
+        return cls(frame.ref_idx, frame.mv, _all_distances(distances))
+
+
+@lru_cache(maxsize=256)
+def _all_distances(distances: tuple[int, ...]) -> tuple[int, ...]:
+    """Behind them, numbers that no block refers to, so that frames with fewer entries are alike."""
+    last = distances[-1] if distances else 0
+    return (*distances, *range(last + 1, last + 1 + MOST_ENTRIES - len(distances)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

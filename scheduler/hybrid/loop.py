@@ -109,7 +109,7 @@ class HybridLoop:
         with self.executor.at_work(worker.device):
             assert isinstance(frame, HostFrame)
             params = {
-                "frame_params": worker.constant(frame.frame_params[:1]),  # read for QP only
+                "load_qp": worker.constant(frame.frame_params[:1]),
                 "outside": worker.mapped(frame.outside),
             }
             arrays = frame_by_memory[worker.device].arrays

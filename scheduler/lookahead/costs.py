@@ -109,8 +109,8 @@ class LookaheadCosts(Protocol):
         """
 
     def tree(self, wait: bool) -> list[np.ndarray] | None:
-        """The offsets, int32[n_mb] of each frame, valid until the next tree starts; CostPending unless `wait`; None: lost with
-        the GPU.
+        """The offsets, int32[n_mb] of each frame, valid until the next tree starts; CostPending unless `wait`; None: lost
+        with the GPU.
         """
 
     def close(self) -> None:

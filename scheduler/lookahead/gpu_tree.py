@@ -98,7 +98,7 @@ class GpuTree:
         self, memory: Memory, frames: Sequence[TreeFrame], strength: int, intra: Callable[[int], DeviceArray],
         motions: dict[CostQuery, Motion], triple: Callable[[CostQuery, Used], list[int]],
     ) -> list[list[int]]:  # fmt: skip
-        """Memory and jobs for the frames that are new; rows for those of them that are B frames, whose motion is chosen now."""
+        """Memory and jobs for the frames that are new; rows for the B frames of them, whose motion is chosen now."""
         new, first, jobs, triples = self.new(frames), frames[0].index, [], []
         if kept := len(frames) - len(new):
             left = first - self._waiting.start

@@ -33,7 +33,8 @@ def test_totals():
         types = rng.integers(0, n_types, n_mb).astype(np.uint8)
         qp = rng.integers(0, 52, n_mb).astype(np.uint8)
         errors = [rng.integers(0, 1 << 40, rows) for _ in range(3)]
-        sums = np.full(6 + n_types, -1, np.int64)
-        totals(types, qp, *errors, sums)
+        wide = rng.integers(0, 2, n_mb).astype(np.uint8)
+        sums = np.full(7 + n_types, -1, np.int64)
+        totals(types, qp, wide, *errors, sums)
         assert sums[:6].tolist() == [*(int(plane.sum()) for plane in errors), int(qp.sum()), qp.min(), qp.max()]
-        assert sums[6:].tolist() == np.bincount(types, minlength=n_types).tolist()
+        assert sums[6] == wide.sum() and sums[7:].tolist() == np.bincount(types, minlength=n_types).tolist()

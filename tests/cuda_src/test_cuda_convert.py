@@ -47,17 +47,29 @@ def place(device, rng, plane, extra, skew):  # noqa: F811
 
 
 def outputs(device, planes):  # noqa: F811
-    """frame_params, planes and qp."""
-    params = device.upload(np.array([QP, 99], np.int32))
+    """load_qp, planes and qp."""
+    load_qp = device.upload(np.array([QP, 99], np.int32))
     n_mb = planes[0].size // 256
     out = Planes(*(device.array(p.shape, np.uint8).fill(0x77) for p in planes))
-    return params, out, device.array((n_mb,), np.uint8).fill(0x77)
+    return load_qp, out, device.array((n_mb,), np.uint8).fill(0x77)
 
 
 def compare(got, want):
     for name, a, b in zip("yuv", got[1], want):
         np.testing.assert_array_equal(a.get(), b, err_msg=name)
     assert (got[-1].get() == QP).all()
+
+
+def test_qps_of_macroblocks_lie_behind_a_negative_one(device):  # noqa: F811
+    for width, height in SIZES:
+        y, u, v = (np.zeros(shape, np.uint8) for shape in ((height, width), *[((height + 1) // 2, (width + 1) // 2)] * 2))
+        want = padded(width, height, y, u, v)
+        _, planes, qp = outputs(device, want)
+        each = np.arange(qp.size, dtype=np.uint8) % 52
+        behind = np.frombuffer(np.int32(-1).tobytes() + each.tobytes() + bytes(-each.size % 4), np.int32)
+        at = [device.upload(plane) for plane in (y, u, v)]
+        load_i420(InputPlanes(*at, width, u.shape[1], 1), width, height, device.upload(behind), planes, qp)
+        assert np.array_equal(qp.get(), each)
 
 
 @pytest.mark.parametrize("extra, skew", [(0, 0), (5, 0), (64, 4), (3, 1)])

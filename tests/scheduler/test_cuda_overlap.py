@@ -28,7 +28,7 @@ from ..support import round_trip
 from ..support.steady import steady
 
 MAIN_THREAD = "host"
-BESIDE = {("ssd_u", "extend_cb"), ("ssd_v", "extend_cr")}  # the first reads a plane inside of the border that the second writes
+BESIDE = {("ssd_u", "extend_cb"), ("ssd_v", "extend_cr")}  # one reads a plane inside of the border that the other writes
 FIXED = {"b_adapt": 0, "no_scenecut": True}  # as many B frames as --bframes says
 
 
