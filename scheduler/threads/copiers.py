@@ -1,13 +1,15 @@
 """Threads that copy frames into page-locked buffers, from which they are uploaded to a GPU."""
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 
 import numpy as np
 
 from ...cuda_src.runtime.array import address_of
+from ...jit.kernel import OneVersion
 from .copy_kernels import begin_copy, end_copy, help_to_copy
 from .semaphore import NoGilThreads
+
+_begin_copy, _end_copy = OneVersion(begin_copy), OneVersion(end_copy)
 
 
 class Target:
@@ -53,15 +55,8 @@ class Copiers(NoGilThreads):
             else:
                 np.copyto(target.planes[k], source)
                 rows[k, 1] = 0
-        _chosen()[0](self._job_ring, rows, fence, len(self._threads), semaphore.post, semaphore.memory)
+        _begin_copy.call(self._job_ring, rows, fence, len(self._threads), semaphore.post, semaphore.memory)
 
     def end(self, upload_fence: np.ndarray | None = None) -> None:
         """Returns when all is copied. upload_fence: the argument of `begin`."""
-        _chosen()[1](self._job_ring, self._own_fence if upload_fence is None else upload_fence)
-
-
-@cache
-def _chosen() -> tuple[Callable[..., None], Callable[[np.ndarray, np.ndarray], None]]:
-    """begin_copy and end_copy for the arguments that they always have."""
-    words = np.zeros(1, np.int64)
-    return begin_copy.chosen(words, np.zeros((1, 5), np.int64), words, 0, 0, words), end_copy.chosen(words, words)
+        _end_copy.call(self._job_ring, self._own_fence if upload_fence is None else upload_fence)
