@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...cuda_src.runtime.array import address_of
 from ...scheduler.frames.device_frame import GpuSource
 from ...scheduler.threads.aq_kernels import serve_adaptations
 from ...scheduler.threads.dependent_task import ComputeOnce, Starter
 from ...scheduler.threads.job_ring import JOB_FIELDS, NOT_DONE
-from ...scheduler.threads.semaphore import NoGilThreads
+from ...scheduler.threads.semaphore import NoGilThreads, address_of
 from ..settings.config import Config
 from .adaptive_quantisation import AqSettings, aq_offsets, energies, error_weights, in_coded_width
 
