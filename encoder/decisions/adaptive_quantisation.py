@@ -3,8 +3,7 @@
 Flat macroblocks, where errors are seen most, get a lower QP than busy ones. The formulas are x264's, in fixed point.
 """
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,12 +12,14 @@ from ...cpu_simd.bundles import Planes
 from ...cpu_simd.quantiser import aq_offsets as kernels
 from ...cpu_simd.quantiser.settle_qp import smoothed_qps
 from ...cpu_simd.source.ac_energy import ac_energies
+from ...jit.kernel import OneVersion
 from ...scheduler.frame_spec import FrameSpec
 from ...standard.sample_format import SUB_WIDTH_C
 from ..settings.config import Config
 from .fixed_point import QP_SHIFT
 
 QP_ONE = 1 << QP_SHIFT  # units of QPs and offsets a QP
+_smoothed_qps, _aq_offsets, _error_weights = map(OneVersion, (smoothed_qps, kernels.aq_offsets, kernels.error_weights))
 REACH = 192  # saves 0.3 % of the bits at equal SSIM (benchmarks/results)
 
 
@@ -63,14 +64,14 @@ def aq_offsets(energy: np.ndarray, settings: AqSettings) -> np.ndarray:
     """int32[n_mb]: offsets of QP_Y in 1 / QP_ONE, by the energies of all macroblocks of a frame (`energies`)."""
     offsets = np.zeros(energy.shape, np.int32)
     if settings.mode != kernels.OFF:
-        kernels.aq_offsets(energy, settings.mode, settings.strength, offsets)
+        _aq_offsets.call(energy, settings.mode, settings.strength, offsets)
     return offsets
 
 
 def error_weights(offsets: np.ndarray) -> np.ndarray:
     """int32[n_mb]: what a cost is worth under these offsets, at finer steps more, in 1 / 65536."""
     weights = np.empty(offsets.shape, np.int32)
-    kernels.error_weights(offsets, weights)
+    _error_weights.call(offsets, weights)
     return weights
 
 
@@ -80,15 +81,7 @@ def mb_qps(qp: int, offsets: np.ndarray, low: int = 0, high: int = 51) -> tuple[
     low, high: the limits of QP_Y. A macroblock keeps the QP of the one before it where that is at most REACH off.
     """
     qps = np.empty(offsets.size, np.uint8)
-    return qps, _smoothed()(qp, offsets, (low, high), REACH, qps)
-
-
-@cache
-def _smoothed() -> Callable[[int, np.ndarray, tuple[int, int], int, np.ndarray], int]:
-    """smoothed_qps for the arguments that it always has."""
-    chosen: Callable[[int, np.ndarray, tuple[int, int], int, np.ndarray], int]
-    chosen = smoothed_qps.chosen(0, np.zeros(1, np.int32), (0, 0), 0, np.zeros(1, np.uint8))
-    return chosen
+    return qps, _smoothed_qps.call(qp, offsets, (low, high), REACH, qps)
 
 
 def mean_qp(spec: FrameSpec) -> int:

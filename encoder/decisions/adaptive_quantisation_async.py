@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...cuda_src.runtime.array import address_of
 from ...scheduler.frames.device_frame import GpuSource
 from ...scheduler.threads.aq_kernels import serve_adaptations
 from ...scheduler.threads.dependent_task import ComputeOnce, Starter
 from ...scheduler.threads.job_ring import JOB_FIELDS, NOT_DONE
-from ...scheduler.threads.semaphore import NoGilThreads
+from ...scheduler.threads.semaphore import NoGilThreads, address_of
 from ..settings.config import Config
 from .adaptive_quantisation import AqSettings, aq_offsets, energies, error_weights, in_coded_width
 
@@ -22,9 +21,7 @@ _MOST_AHEAD = 16  # jobs that are not done: the planes of each are kept
 
 
 class AqResult(NamedTuple):
-    """offsets: int32[n_mb], of QP_Y in 1 / 256; error_weights: int32[n_mb], of costs for the macroblock tree, in
-    1 / 65536.
-    """
+    """offsets: int32[n_mb], of QP_Y in 1 / 256; error_weights: int32[n_mb], of costs for the tree, in 1 / 65536."""
 
     offsets: np.ndarray
     error_weights: np.ndarray | None
@@ -71,14 +68,12 @@ class AsyncAdaptiveQuantisation(NoGilThreads):
                 self._begin_soon(adapted)
             return adapted
         sources = [np.ascontiguousarray(plane) for plane in planes]
-        offsets, error_weights = np.empty(self._n_mb, np.int32), None
-        weights_at = 0
-        if self._with_error_weights:
-            error_weights = np.empty(self._n_mb, np.int32)
-            weights_at = address_of(error_weights)
-        result, (height, width) = AqResult(offsets, error_weights), sources[0].shape
-        settings = height, width, self._width, *self._settings
-        self._job[:] = *map(address_of, sources), *settings, address_of(offsets), weights_at
+        numbers = np.empty((2, self._n_mb), np.int32)
+        result = AqResult(numbers[0], numbers[1] if self._with_error_weights else None)
+        offsets_at = address_of(numbers)
+        weights_at = offsets_at + numbers.strides[0] if self._with_error_weights else 0
+        settings = *sources[0].shape, self._width, *self._settings
+        self._job[:] = *map(address_of, sources), *settings, offsets_at, weights_at
         if len(self._used) == _MOST_AHEAD:
             self._wait(self._used[0].ticket, result)
         ticket = self._post(self._job, semaphore)

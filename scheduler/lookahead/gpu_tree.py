@@ -25,7 +25,7 @@ class Slot(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """For so many frames that wait, each in slot `index % frames`."""
+    """For so many frames that wait, each in slot `coding_index % frames`."""
 
     frames: int
     table: DeviceArray
@@ -47,14 +47,14 @@ class GpuTree:
         """stream: that of the lookahead, whose work so far is complete before that of the tree."""
         self._gpu, self._size, self._stream, self._n_mb = gpu, (mb_width, mb_height), stream, mb_width * mb_height
         self._memory: Memory | None = None
-        self._waiting = range(0)  # indices of the frames that are in slots
+        self._waiting = range(0)  # coding indices of the frames that are in slots
         self._event = gpu.event()
         self._logarithms = gpu.constant("logarithms of the tree", TREE_LOG2)
         self._count = 0  # frames whose offsets are under way
 
     def new(self, frames: Sequence[TreeFrame]) -> Sequence[TreeFrame]:
         """Those that have come since the last `start`."""
-        first = frames[0].index
+        first = frames[0].coding_index
         return frames[self._waiting.stop - first :] if first in self._waiting else frames
 
     def start(
@@ -69,7 +69,7 @@ class GpuTree:
         rows, at = memory.rows[: len(triples) + n + count], len(triples)
         if triples:
             rows[:at] = triples
-        self._place(memory, frames[0].index, n, rows[at : at + n])
+        self._place(memory, frames[0].coding_index, n, rows[at : at + n])
         rows[at + n :] = memory.jobs[:count]
         table = memory.table[: len(rows)].put(rows, stream)
         if triples:
@@ -98,15 +98,15 @@ class GpuTree:
         self, memory: Memory, frames: Sequence[TreeFrame], strength: int, intra: Callable[[int], DeviceArray],
         motions: dict[CostQuery, Motion], triple: Callable[[CostQuery, Used], list[int]],
     ) -> list[list[int]]:  # fmt: skip
-        """Memory and jobs for the frames that are new; rows for the B frames of them, whose motion is chosen now."""
-        new, first, jobs, triples = self.new(frames), frames[0].index, [], []
+        """Jobs of the frames that are new; rows for those of them that are B frames, whose motion is chosen now."""
+        new, first, jobs, triples = self.new(frames), frames[0].coding_index, [], []
         if kept := len(frames) - len(new):
             left = first - self._waiting.start
             memory.jobs[:kept] = memory.jobs[left : left + kept]
         self._waiting = range(first, first + len(frames))
         self._upload(memory, new)
         for frame in new:
-            slot, question = memory.slots[frame.index % memory.frames], frame.question
+            slot, question = memory.slots[frame.coding_index % memory.frames], frame.question
             motion: Motion | Used | None = motions.get(question)
             if len(question) == 3:
                 motion = slot.used
@@ -122,7 +122,7 @@ class GpuTree:
     def _upload(self, memory: Memory, new: Sequence[TreeFrame]) -> None:
         """The error weights of frames, whose slots follow each other, up to the last slot and from the first one on."""
         while new and new[0].error_weights is not None:
-            first = new[0].index % memory.frames
+            first = new[0].coding_index % memory.frames
             end = min(memory.frames, first + len(new))
             for place, frame in zip(memory.landing[first:end], new):
                 place[:] = frame.error_weights

@@ -1,7 +1,6 @@
 """Threads that copy frames into page-locked buffers, from which they are uploaded to a GPU."""
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 
 import numpy as np
 

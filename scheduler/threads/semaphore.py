@@ -3,15 +3,16 @@
 import ctypes
 import threading
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ...cuda_src.runtime.array import address_of
+from ...jit.kernel import OneVersion
 from ...process import start_threads
 from .job_ring import RING_SIZE, STOP, post_job, result_of
 
+_post_job, _result_of = OneVersion(post_job), OneVersion(result_of)
 _SEM_T_SIZE = 8  # int64 elements that hold a sem_t (32 bytes) with a margin
 
 
@@ -60,11 +61,13 @@ class NoGilThreads:
 
     def _post(self, job: np.ndarray, semaphore: Semaphore) -> int:
         """See post_job. semaphore: of `_begin`."""
-        return _chosen()[0](self._job_ring, job, semaphore.post, semaphore.memory)
+        ticket: int = _post_job.call(self._job_ring, job, semaphore.post, semaphore.memory)
+        return ticket
 
     def _result(self, ticket: int) -> int:
         """See result_of."""
-        return _chosen()[1](self._job_ring, ticket)
+        found: int = _result_of.call(self._job_ring, ticket)
+        return found
 
     def close(self) -> None:
         """End the threads: each finishes its current job and starts no other."""
@@ -81,13 +84,6 @@ class NoGilThreads:
     def __del__(self) -> None:
         if hasattr(self, "_threads"):  # none where its constructor was interrupted
             self._end()
-
-
-@cache
-def _chosen() -> tuple[Callable[[np.ndarray, np.ndarray, int, np.ndarray], int], Callable[[np.ndarray, int], int]]:
-    """post_job and result_of for the arguments that they always have."""
-    words = np.zeros(1, np.int64)
-    return post_job.chosen(words, words, 0, words), result_of.chosen(words, 0)
 
 
 def c_function(name: str) -> int:
