@@ -21,6 +21,7 @@ _SHORT = 4  # that part of min_keyint, and of that bias: below there is no less
 _FLASH = Fraction(1, 200)  # frames before and behind a flash resemble each other from this bias on, for each of scenecut
 _GUARD = 2  # frames: flashes are shorter
 _LAG = 4  # frames by which decisions may wait for costs that a GPU computes
+_TOGETHER = 2  # calls before the next decision in which costs are asked for: those of all frames that have come till then
 _NEVER = 1 << 62  # after all frames
 _PATIENCE = 2  # lengths of runs that are tried beyond the best one, see _fast_run
 
@@ -75,18 +76,20 @@ class TypeRules:
 class AdaptiveTypes:
     """Types of the frames of a stream in display order: IDR, I, P, B. Frames before IDR and I, and the last one, are never B.
 
-    As few frames as possible are kept: those of `window`, `guard` and, where costs come late, `lag`; those from `needed_from`
+    Where questions are answered in batches, decisions are made when the next run must be known, and not before. As few
+    frames as possible are kept: those of `window`, `guard` and, where costs come late, `lag`; those from `needed_from`
     on, which others ask for. A decision that lacks a cost is made anew with a later frame.
     """
 
     def __init__(self, rules: TypeRules, costs: LookaheadCosts) -> None:
         """costs: of no frame yet."""
         self._rules, self._costs = rules, costs
-        self._guard, self._window, self._most_waiting = rules.guard, rules.window, rules.most_waiting + rules.lag
+        self._guard, self._window, self._due = rules.guard, rules.window, rules.most_waiting
         self.needed_from = _NEVER
         self._count = 0  # frames added
         self._expected = 0  # frames that are there, added or not
         self._asked_ahead = 1  # the first frame of which its resemblance to the one before was not asked for
+        self._asked_to = 0  # the end of the longest run from _anchor on of which the cost was asked for
         self._n_decided = 0  # frames of which it is known whether they are IDR or I
         self._breaks: dict[int, str] = {}  # those that are, from _anchor on
         self._requested: dict[int, str] = {}  # types that are asked for, from _anchor on
@@ -113,12 +116,23 @@ class AdaptiveTypes:
         if requested:
             self._requested[self._count] = requested
         self._count += 1
-        self._costs.ahead(self._soon())
-        return self._decided(False)
+        if self._anchor < 0 or not (self._rules.lag and self._costs.in_batches):
+            self._costs.ahead(self._soon())
+            return self._decided(False)
+        types = self._decided(False) if self._waiting >= self._due else []
+        if self._waiting >= self._due - _TOGETHER:
+            self._costs.ahead(self._soon())
+        return types
 
     def flush(self) -> list[str]:
         """See TypeSource."""
+        self._costs.ahead(self._soon())
         return self._decided(True)
+
+    @property
+    def _waiting(self) -> int:
+        """Frames behind the last decided one."""
+        return self._count - 1 - self._anchor
 
     def close(self) -> None:
         """Release what the costs hold; no call follows."""
@@ -128,7 +142,7 @@ class AdaptiveTypes:
         """The types that are decided now, without the costs that are not there yet unless too many frames wait."""
         types: list[str] = []
         while not self._decide(types, end):
-            if not end and self._count - 1 - self._anchor <= self._most_waiting:
+            if not end and self._waiting <= self._due + self._rules.lag:
                 break
             self._costs.wait()
         self._costs.forget(min(self._anchor, self._n_decided - self._guard, self.needed_from))
@@ -140,6 +154,7 @@ class AdaptiveTypes:
             self._find_breaks(end)
             while length := self._next_run(end):
                 self._anchor += length
+                self._asked_to = 0
                 types += [*(length - 1) * ["B"], self._breaks.pop(self._anchor, "P")]
                 if types[-1] == "P":
                     self._last_run = length
@@ -164,8 +179,9 @@ class AdaptiveTypes:
         self._asked_ahead = count
         if rules.b_adapt == FAST and self._anchor >= 0:  # runs are about as long as the last one
             most = min(longest, self._last_run + _PATIENCE)
-            for to in range(self._anchor + 2, min(self._anchor + most + 1, count)):
+            for to in range(max(self._anchor + 2, self._asked_to + 1), min(self._anchor + most + 1, count)):
                 queries += self._questions(self._anchor, to)
+                self._asked_to = to
         return queries
 
     def _questions(self, start: int, to: int) -> list[CostQuery]:

@@ -54,6 +54,7 @@ class FrameDecider:
             if luma is None:
                 raise TypeError("QPs of frames by their samples need these")
             self._costs.add(luma)
+            self._costs.ahead([])
         if self._qps is not None:
             self._qps.see(planes)
         return self._ordered(self._types.add(luma, self.requests.enter()))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...cuda_src.runtime.array import Event, Stream
+from ...cuda_src.runtime.array import Event
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ...cuda_src.runtime.recording import HostBuffers
 
@@ -73,16 +73,6 @@ class GpuSource:
         """int32[n_mb], as cpu_simd.source.ac_energy, as long as the frame waits; GpuLost."""
         self._wait()
         return self.buffer.energies
-
-    def luma_on(self, gpu: Device, stream: Stream) -> DeviceArray:
-        """uint8[H, W] of coded size for later work of another user's stream, whose context is current: see `seen_on`."""
-        gpu.wait(stream, self.buffer.made)
-        luma = self.buffer.planes[0]
-        return DeviceArray(gpu, luma.ptr, luma.shape, luma.dtype)
-
-    def seen_on(self, gpu: Device, stream: Stream) -> None:
-        """The work issued to the stream has been the last that reads `luma_on`."""
-        gpu.record(self.buffer.seen, stream)
 
     def host_luma(self) -> np.ndarray:
         """uint8[H, W] of coded size, downloaded; GpuLost."""

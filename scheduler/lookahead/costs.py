@@ -95,6 +95,10 @@ class LookaheadCosts(Protocol):
         """From both."""
 
     @property
+    def in_batches(self) -> bool:
+        """Whether questions of several frames at once cost less than one after another."""
+
+    @property
     def has_tree(self) -> bool:
         """Whether start_tree may work: frames that are there stay until they are forgotten."""
 

@@ -1,6 +1,6 @@
 """Costs of source frames on a GPU: questions are answered in batches on a stream of their own, before they are asked.
 
-A batch is one upload, a few launches and one download of sums, for a new frame and any number of questions; the host waits
+A batch is one upload, a few launches and one download of sums, for new frames and any number of questions; the host waits
 for none unless it is told to. It has a Device of its own: another thread may record the launches of another one.
 """
 
@@ -34,11 +34,11 @@ from ...cuda_src.lookahead.lookahead import (
     lookahead_search,
     motion_job,
 )
-from ...cuda_src.runtime.array import Stream, address_of
+from ...cuda_src.runtime.array import Event, Stream, address_of
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ...cuda_src.runtime.recording import HostBuffers, Recording, placeholder_address
 from ...standard.sample_format import SAMPLE_MAX, Sample
-from ..frames.device_frame import GpuSource
+from ..frames.device_frame import Buffer, GpuSource
 from .brightness import brightness, levels_between
 from .costs import CostPending, CostQuery, Luma, TreeFrame, position_between
 from .gpu_tree import GpuTree
@@ -46,12 +46,12 @@ from .gpu_tree import GpuTree
 KERNELS = tuple(f"lookahead/{name}" for name in ("half_size", "lookahead", "lookahead_intra", "levels", "macroblock_tree"))
 COUNTS = (SAMPLE_MAX + 1) // (2 * WORDS)  # rows of the table that the counts of a frame's samples take, int32 each
 LEVELS = (SAMPLE_MAX + 1) // (8 * WORDS)  # rows of the table that levels take, 8 bits each
-MOST_PAIRS, MOST_TRIPLES = 31, 64  # of a batch
+MOST_NEW, MOST_PAIRS, MOST_TRIPLES = 4, 31, 64  # of a batch
 MOST_BATCHES = 8  # that are not collected
-MOST_RECORDINGS = 64
-TABLE = max(2 * COUNTS, 1 + MOST_PAIRS + MOST_TRIPLES), WORDS  # shape
-LUMA, NUMBERS = 3, 9  # of the numbers of a batch: its luma on the host, which five addresses follow; how many there are
-RecordingKey = tuple[bool, bool, int, int]  # whether there is a new frame, and whether its luma is there; pairs, triples
+MOST_RECORDINGS = 128
+TABLE = max(2 * COUNTS, MOST_NEW + MOST_PAIRS + MOST_TRIPLES), WORDS  # shape
+OF_BATCH, OF_FRAME = 3, 7  # numbers that recordings are bound to, of a batch, and of each new frame at most
+RecordingKey = tuple[int, bool, int, int]  # new frames, whether they came on the GPU, pairs, triples
 
 
 @dataclass(eq=False)
@@ -62,11 +62,29 @@ class GpuFrame:
     half: HalfSize
     intra: DeviceArray  # uint16[n_mb]
     copied: bool  # `luma` is memory of its own
-    source: GpuSource | None = None  # a frame that came on the GPU, until its work starts
+    source: Buffer | None = None  # of a frame that came on the GPU, until its work starts
     questions: list[CostQuery] = field(default_factory=list)  # that have been asked, of which it is the first frame
 
     def __post_init__(self) -> None:
-        self.addresses = [array.ptr for array in (self.intra, *reversed(self.half))]  # by NUMBERS
+        self._addresses = [array.ptr for array in (*self.half, self.intra)]
+
+    def host_buffers(self) -> list[np.ndarray | Event]:
+        """What a recording of its work is bound to beside the buffers of its batch."""
+        if self.source is not None:
+            return [self.source.made, self.source.seen]
+        assert self.luma is not None
+        return [self.luma]
+
+    def host_numbers(self) -> list[int]:
+        """Of the same."""
+        if self.source is not None:
+            return [self.source.made.handle, self.source.seen.handle]
+        assert self.luma is not None
+        return [address_of(self.luma)]
+
+    def addresses(self) -> list[int]:
+        """Of its arrays on the GPU: see `_halve`."""
+        return self._addresses if self.source is None else [*self._addresses, self.source.planes[0].ptr]
 
 
 class Batch:
@@ -78,17 +96,20 @@ class Batch:
         self.n_rows = 0
         self.questions: Sequence[CostQuery] = ()
         self.first = 0  # the row of the first question; one follows another
-        self.new: int | None = None  # the frame whose luma it reads
+        self.new: Sequence[int] = ()  # frames whose luma it reads
         self.counted: list[tuple[int, np.ndarray]] = []  # frames whose samples are counted, from row 0 on, and their `coarse`
-        self.numbers = np.zeros(NUMBERS, np.int64)  # for recordings: those of the host buffers, then addresses, last first
-        self.numbers[:LUMA] = address_of(self.jobs), address_of(self.results), self.event.handle
+        self.numbers = np.zeros(OF_BATCH + MOST_NEW * OF_FRAME, np.int64)  # see Recording.bind
+        self.numbers[:OF_BATCH] = address_of(self.jobs), address_of(self.results), self.event.handle
 
-    def set_numbers(self, frame: GpuFrame, on_gpu: DeviceArray | None) -> None:
-        """Those of the new frame. on_gpu: its luma, if that came there."""
-        luma = 0 if frame.luma is None else address_of(frame.luma), 0 if on_gpu is None else on_gpu.ptr
-        self.numbers[LUMA:] = *luma, *frame.addresses
+    def set_numbers(self, new: Sequence[GpuFrame]) -> None:
+        """Those of new frames: of host buffers behind those of the batch, and addresses, the last one first, at the end."""
+        if new:
+            host = [number for frame in new for number in frame.host_numbers()]
+            self.numbers[OF_BATCH : OF_BATCH + len(host)] = host
+            addresses = [address for frame in new for address in frame.addresses()]
+            self.numbers[-len(addresses) :] = addresses[::-1]
 
-    def fill(self, rows: Sequence[int], questions: Sequence[CostQuery], first: int = 0, new: int | None = None) -> None:
+    def fill(self, rows: Sequence[int], questions: Sequence[CostQuery], first: int = 0, new: Sequence[int] = ()) -> None:
         """The work: rows of the table, one behind another, the last of which, from `first` on, are those of the questions."""
         self.n_rows, self.questions, self.first, self.new, self.counted = len(rows) // WORDS, questions, first, new, []
         _packer(len(rows))(self.jobs, 0, *rows)
@@ -123,7 +144,7 @@ class GpuCosts:
         self._counts: dict[int, tuple[list[int], np.ndarray]] = {}  # samples by their value, and brightness, of frames
         self._free_coarse: list[np.ndarray] = []
         self._levelled: tuple[HalfSize, Motion] | None = None  # a reference with other levels, and motion from it
-        self._new: int | None = None  # a frame that has not been uploaded
+        self._new: list[int] = []  # frames whose work has not started: all came from the host, or all on the GPU
         self._tree: GpuTree | None = None
         self._recordings: dict[RecordingKey, Recording] = {}  # of batches, by kind
         self.first = self.count = 0  # frames that are kept: from `first` on, before `count`
@@ -135,26 +156,29 @@ class GpuCosts:
 
     # ---- frames
     def add(self, luma: Luma) -> None:
-        """The next frame; it is copied. Its work starts with the next call of `ahead`, `wait` or `add`."""
+        """The next frame; it is copied. Its work starts with the next call of `ahead` or `wait`, or behind more frames."""
         on_host = isinstance(luma, np.ndarray)
         copied = self._copies and on_host
         free = self._free_frames[copied]
-        if copied or not free or self._new is not None:
+        is_last = len(self._new) == MOST_NEW or (self._new and (self._frames[self._new[0]].source is None) != on_host)
+        if copied or not free or is_last:
             with self._gpu:
-                self._start_new()
+                if is_last:
+                    self._start_new()
                 while copied and self._reads_forgotten():
                     self._collect_first()
                 if not free:
                     free.append(self._make_frame(copied))
         frame = free.pop()
         if isinstance(luma, GpuSource):
-            frame.source = luma
+            frame.source = luma.buffer
         elif frame.luma is None:
             frame.luma = luma
         else:
             np.copyto(frame.luma, luma)
         self._frames[self.count] = frame
-        self._new, self.count = self.count, self.count + 1
+        self._new.append(self.count)
+        self.count += 1
 
     @property
     def is_on_host(self) -> bool:
@@ -165,8 +189,7 @@ class GpuCosts:
     def reads_from(self) -> int:
         """See Costs."""
         if self._reads_forgotten():
-            with self._gpu:
-                self._collect()
+            self._collect()
         return min(self.first, self._read_first())
 
     def luma(self, number: int) -> np.ndarray:
@@ -180,8 +203,8 @@ class GpuCosts:
         if before <= self.first:
             return
         for number in range(self.first, min(before, self.count)):
-            if number == self._new:
-                self._new = None
+            if number in self._new:
+                self._new.remove(number)
             frame = self._frames.pop(number)
             for question in frame.questions:
                 del self.known[question]
@@ -211,11 +234,13 @@ class GpuCosts:
     def p_of_levels(self, reference: int, frame: int) -> int:
         """See FrameCosts. In two steps: the samples of both frames are counted first."""
         question = reference, frame, frame
-        if question not in self.known:
-            self._start([], [])
-            self._start_levels(reference, frame)
         if (total := self.known.get(question)) is None:
-            raise CostPending
+            self._collect()
+            if question not in self.known:
+                self._start([], [])
+                self._start_levels(reference, frame)
+            if (total := self.known.get(question)) is None:
+                raise CostPending
         return total
 
     def brightness(self, frame: int) -> np.ndarray:
@@ -235,7 +260,7 @@ class GpuCosts:
                     triples[question] = None
         self._start(list(pairs), list(triples))
 
-    has_tree = True
+    has_tree = in_batches = True
 
     def start_tree(self, frames: list[TreeFrame], count: int, strength: int) -> bool:
         """See Costs."""
@@ -268,7 +293,7 @@ class GpuCosts:
 
     def renew(self) -> None:
         """Be as new for a later encoder, with the memory and the recordings. GpuLost."""
-        self._new = None
+        self._new.clear()
         with self._gpu:
             while self._batches:
                 self._collect_first()
@@ -289,84 +314,92 @@ class GpuCosts:
 
     def _value(self, question: CostQuery) -> int:
         if (total := self.known.get(question)) is None:
-            self.ahead([question])
-            raise CostPending
+            self._collect()
+            if (total := self.known.get(question)) is None:
+                self.ahead([question])
+                raise CostPending
         return total
 
     # ---- batches
     def _start(self, pairs: Sequence[CostQuery], triples: Sequence[CostQuery]) -> None:
-        """Start batches: of the new frame, of pairs (reference, frame), of triples, whose pairs are there or before them."""
-        if self._new is None and not pairs and not triples:
+        """Start batches: of new frames, of pairs (reference, frame), of triples, whose pairs are there or before them."""
+        if not self._new and not pairs and not triples:
             return
         with self._gpu:
-            self._collect()
             self._start_new(pairs[:MOST_PAIRS], [] if len(pairs) > MOST_PAIRS else triples[:MOST_TRIPLES])
             for k in range(MOST_PAIRS, len(pairs), MOST_PAIRS):
-                self._batch(None, pairs[k : k + MOST_PAIRS], [])
+                self._batch((), pairs[k : k + MOST_PAIRS], [])
             for k in range(0 if len(pairs) > MOST_PAIRS else MOST_TRIPLES, len(triples), MOST_TRIPLES):
-                self._batch(None, [], triples[k : k + MOST_TRIPLES])
+                self._batch((), [], triples[k : k + MOST_TRIPLES])
 
     def _start_new(self, pairs: Sequence[CostQuery] = (), triples: Sequence[CostQuery] = ()) -> None:
-        """Start a batch with the new frame, if there is one."""
-        new, self._new = self._new, None
-        if new is not None or pairs or triples:
+        """Start a batch with the new frames, if there are some."""
+        new, self._new = self._new, []
+        if new or pairs or triples:
             self._batch(new, pairs, triples)
 
-    def _batch(self, new: int | None, pairs: Sequence[CostQuery], triples: Sequence[CostQuery]) -> None:
+    def _batch(self, new: Sequence[int], pairs: Sequence[CostQuery], triples: Sequence[CostQuery]) -> None:
         """Start one batch. The context is current."""
-        batch, frame = self._next_batch(), None if new is None else self._frames[new]
+        batch, frames = self._next_batch(), [self._frames[number] for number in new]
         self._fill(batch, new, pairs, triples)
-        source = None if frame is None else frame.source
-        assert self._stream is not None
-        on_gpu = None if source is None else source.luma_on(self._gpu, self._stream)
-        if frame is not None:
-            batch.set_numbers(frame, on_gpu)
-        recording_key = frame is None, on_gpu is None, len(pairs), len(triples)
+        recording_key = len(new), bool(frames) and frames[0].source is not None, len(pairs), len(triples)
         recording = self._recordings.get(recording_key)
-        if recording is not None:
+        if recording is None:
+            self._keep(recording_key, self._record(batch, frames, len(pairs)))
+        else:
+            batch.set_numbers(frames)
             recording.bind(batch.numbers)
             self._gpu.replay(recording)
-        else:
-            self._keep(recording_key, self._record(batch, frame, on_gpu, len(pairs)))
-        if frame is not None and source is not None:
-            source.seen_on(self._gpu, self._stream)
+        for frame in frames:
             frame.source = None
         self._started(batch)
 
-    def _fill(self, batch: Batch, new: int | None, pairs: Sequence[CostQuery], triples: Sequence[CostQuery]) -> None:
+    def _fill(self, batch: Batch, new: Sequence[int], pairs: Sequence[CostQuery], triples: Sequence[CostQuery]) -> None:
         """The table of a batch."""
         while len(self._memories) < len(pairs):
             self._memories.append(self._make_memory())
-        first = [] if new is None else [(new,)]
-        rows = [0] * (WORDS * len(first))
+        rows = [0] * (WORDS * len(new))
         for pair, memory in zip(pairs, self._memories):
             rows += self._pair(pair, memory)
         for triple in triples:
             rows += self._triple(triple)
-        batch.fill(rows, [*first, *pairs, *triples], new=new)
+        batch.fill(rows, [*[(number,) for number in new], *pairs, *triples], new=new)
 
-    def _record(self, batch: Batch, frame: GpuFrame | None, on_gpu: DeviceArray | None, n_pairs: int) -> Recording:
-        """All calls of a batch, on stand-ins (recording.py) for the arrays of the new frame; they are done too."""
+    def _record(self, batch: Batch, frames: Sequence[GpuFrame], n_pairs: int) -> Recording:
+        """All calls of a batch, on stand-ins (recording.py) for the arrays of new frames; they are done too."""
         jobs, results = batch.jobs[: batch.n_rows], batch.results[: batch.n_rows]
-        luma = None if frame is None else frame.luma
-        host = HostBuffers(jobs, results, batch.event, *([] if luma is None else [luma]))
-        with self._gpu.record_calls(host, batch.numbers[:LUMA:-1].tolist()) as recording:
-            stream, size = self._stream, (self._mb_width, self._mb_height)
-            table = self._table[: batch.n_rows].put(jobs, stream)
-            first = 0 if frame is None else 1
-            if frame is not None:
-                arrays = *frame.half, frame.intra, self._luma if on_gpu is None else on_gpu
-                *planes, intra, source = (_stand_in(number, array) for number, array in enumerate(arrays))
-                half = HalfSize(*planes)
-                half_size(source if luma is None else self._luma.put(luma, stream), 0, self._mb_height, half, stream)
-                lookahead_intra(half, 0, self._mb_height, intra, table[0][SUM:], stream)
+        host = HostBuffers(jobs, results, batch.event, *[buffer for frame in frames for buffer in frame.host_buffers()])
+        addresses = [address for frame in frames for address in frame.addresses()]
+        with self._gpu.record_calls(host, addresses) as recording:
+            table, stream, height = self._table[: batch.n_rows].put(jobs, self._stream), self._stream, self._mb_height
+            for k, frame in enumerate(frames):
+                self._halve(frame, k * len(frame.addresses()), table[k])
+            of_triples = len(frames) + n_pairs
             if n_pairs:
-                self._search(table[first : first + n_pairs])
-            if batch.n_rows > first + n_pairs:
-                lookahead_both(table[first + n_pairs :], *size, 0, self._mb_height, stream)
+                self._search(table[len(frames) : of_triples])
+            if batch.n_rows > of_triples:
+                lookahead_both(table[of_triples:], self._mb_width, height, 0, height, stream)
             table.get(results, stream)
             self._gpu.record(batch.event, stream)
         return recording
+
+    def _halve(self, frame: GpuFrame, first: int, row: DeviceArray) -> None:
+        """A new frame in half size, and its costs by intra prediction, of which `row` of the table gets the sum.
+
+        first: number of the stand-in for the first of its arrays.
+        """
+        stream, height, source = self._stream, self._mb_height, frame.source
+        *planes, intra = (_stand_in(first + k, array) for k, array in enumerate((*frame.half, frame.intra)))
+        half = HalfSize(*planes)
+        if source is None:
+            assert frame.luma is not None
+            half_size(self._luma.put(frame.luma, stream), 0, height, half, stream)
+        else:
+            assert stream is not None
+            self._gpu.wait(stream, source.made)
+            half_size(_stand_in(first + len(planes) + 1, source.planes[0]), 0, height, half, stream)
+            self._gpu.record(source.seen, stream)
+        lookahead_intra(half, 0, height, intra, row[SUM:], stream)
 
     def _keep(self, recording_key: RecordingKey, recording: Recording) -> None:
         """For later batches of a kind."""
@@ -444,7 +477,7 @@ class GpuCosts:
 
     def _pair(self, pair: CostQuery, memory: SearchMemory) -> list[int]:
         """The job of a pair, whose motion is kept."""
-        reference, frame = (self._frames[number] for number in pair)
+        reference, frame = self._frames[pair[0]], self._frames[pair[1]]
         self._motions[pair] = motion = self._free_motions.pop() if self._free_motions else self._make_motion()
         return motion_job(frame.half, reference.half, frame.intra, memory, motion)
 
@@ -468,12 +501,15 @@ class GpuCosts:
 
     def _read_first(self) -> int:
         """The first frame that is kept, or of a batch that is not collected."""
-        return next((batch.new for batch in self._batches if batch.new is not None), self.first)
+        return next((batch.new[0] for batch in self._batches if batch.new), self.first)
 
     def _collect(self) -> None:
-        """Collect the batches that have ended. The context is current."""
-        while self._batches and self._gpu.done(self._batches[0].event):
-            self._keep_costs(self._batches.popleft())
+        """Collect the batches that have ended."""
+        if not self._batches:
+            return
+        with self._gpu:
+            while self._batches and self._gpu.done(self._batches[0].event):
+                self._keep_costs(self._batches.popleft())
 
     def _collect_first(self) -> None:
         """Wait for the first batch, and keep its costs."""

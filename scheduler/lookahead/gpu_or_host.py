@@ -115,6 +115,8 @@ class GpuOrHostCosts:
         """See Costs."""
         return self._gpu is not None
 
+    in_batches = has_tree
+
     def start_tree(self, frames: list[TreeFrame], count: int, strength: int) -> bool:
         """See Costs."""
         return bool(self._call("start_tree", frames, count, strength))

@@ -173,6 +173,8 @@ class FrameCosts:
         key = earlier, later, frame
         return self._between_of(key)() if self._keeps_used else self._use_both(True, *self._for_both(*key))
 
+    in_batches = False
+
     @property
     def has_tree(self) -> bool:
         """See Costs: the caller grows it."""

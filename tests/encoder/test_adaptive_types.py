@@ -193,6 +193,8 @@ def test_threshold_of_cuts():
 class Table:
     """Costs of pairs and triples of frames by chance, as integers; asked only about frames that are there."""
 
+    in_batches = False
+
     def __init__(self, seed):
         self._seed, self._count, self._first = seed, 0, 0
 
@@ -298,8 +300,9 @@ def test_types_do_not_depend_on_what_is_known_beyond_the_window():
 class Late(Table):
     """Answers a question only some calls after it was asked first, or after a wait."""
 
-    def __init__(self, seed, calls):
+    def __init__(self, seed, calls, in_batches):
         super().__init__(seed)
+        self.in_batches = in_batches
         self._calls, self._asked, self._waited, self.waits = calls, {}, set(), 0
 
     def wait(self):
@@ -316,9 +319,10 @@ class Late(Table):
 
 def test_types_do_not_depend_on_when_costs_are_there():
     """Frames wait for late costs up to a limit; at the end all are waited for."""
-    for b_adapt, scenecut, lag, calls in product((FIXED, FAST, BEST), (0, 90), (0, 4), (1, 3)):
+    ways = (FIXED, FAST, BEST), (0, 90), (0, 4), (1, 3), (False, True)
+    for b_adapt, scenecut, lag, calls, in_batches in product(*ways):
         chosen = rules(b_adapt=b_adapt, scenecut=scenecut, rc_lookahead=8, keyint=50, min_keyint=5, lag=lag)
-        at_once, costs = AdaptiveTypes(chosen, Table(5)), Late(5, calls)
+        at_once, costs = AdaptiveTypes(chosen, Table(5)), Late(5, calls, in_batches)
         late, kinds = AdaptiveTypes(chosen, costs), []
         for n in range(40):
             kinds += late.add(NOTHING)
