@@ -60,9 +60,9 @@ def _numbers_of_rgb(kind: str, step: int, pitch: int, black: float, white: float
 
 
 def _believed(arrays: tuple[Samples, ...]) -> int | None:
-    """The ordinal of the GPU of arrays that are tensors of PyTorch."""
+    """The ordinal of the GPU of these arrays, if their libraries are right about it."""
     ordinal = arrays[0].ordinal
-    return ordinal if all(array.is_tensor and array.ordinal == ordinal for array in arrays) else None
+    return ordinal if all(array.is_believed and array.ordinal == ordinal for array in arrays) else None
 
 
 def rows(plane: Samples) -> int:

@@ -38,7 +38,7 @@ class Samples(NamedTuple):
     producer: Producer
     owner: object  # keeps the memory
     ordinal: int = 0  # of the GPU, if its library says it
-    is_tensor: bool = False  # of PyTorch, whose word for the GPU is enough
+    is_believed: bool = False  # the library is right about the GPU: the driver need not be asked
     is_image: bool = False  # an image of PIL: rows, columns and, if any, colours
 
     @property
@@ -197,7 +197,7 @@ def _of_torch(tensor: Any, name: str, stream: Any) -> Samples:
         return Samples(name, *place, False, COMPLETE, tensor)
     ordinal = tensor.device.index or 0
     number = stream_of_torch(torch, ordinal) if stream is None else stream_number(stream)
-    return Samples(name, *place, True, Producer(number), tensor, ordinal, is_tensor=True)
+    return Samples(name, *place, True, Producer(number), tensor, ordinal, is_believed=True)
 
 
 @lru_cache(64)
@@ -225,10 +225,10 @@ def _of_interface(value: object, name: str, stream: object) -> Samples:
     interface: Mapping[str, Any] = getattr(value, INTERFACE)
     if not isinstance(interface, Mapping) or not {"shape", "typestr", "data"} <= set(interface):
         raise InputError(f"{name}: its {INTERFACE} says neither shape nor place")
-    said = str(interface["typestr"])
+    typestr = str(interface["typestr"])
     if interface.get("mask") is not None:
         raise InputError(f"{name} has a mask: not supported")
-    kind = _CUDA_KINDS.get(said[1:], said) if said[:1] in ("<", "|", "=") else said
+    kind = _CUDA_KINDS.get(typestr[1:], typestr) if typestr[:1] in ("<", "|", "=") else typestr
     try:
         shape = tuple(map(int, interface["shape"]))
         strides = interface.get("strides")
@@ -239,8 +239,9 @@ def _of_interface(value: object, name: str, stream: object) -> Samples:
     except (TypeError, ValueError, LookupError, OverflowError) as error:
         raise InputError(f"{name}: its {INTERFACE} is wrong ({error})") from None
     producer = Producer(stream_number(stream)) if stream is not None else producer_of(value, interface, name)
-    ordinal = getattr(getattr(value, "device", None), "id", 0)  # CuPy's, JAX's
-    return Samples(name, pointer, shape, strides, kind, True, producer, value, ordinal if isinstance(ordinal, int) else 0)
+    said = getattr(getattr(value, "device", None), "id", None)  # CuPy's, JAX's
+    place = pointer, shape, strides, kind, True, producer, value, said if isinstance(said, int) else 0
+    return Samples(name, *place, is_believed=isinstance(said, int) and is_of(value, "cupy", "ndarray"))
 
 
 def upright(image: Any) -> Any:

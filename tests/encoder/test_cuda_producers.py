@@ -15,6 +15,7 @@ import pytest
 from h264lite.cuda_src.runtime.device import Device, load_driver
 from h264lite.encoder.errors import InputError
 from h264lite.encoder.frames.producer import LEGACY_STREAM, Producer, common
+from h264lite.scheduler.gpu_memory import GpuMemory
 
 from ..cuda_emulator.driver import Context, EmulatedDriver
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
@@ -158,6 +159,21 @@ def test_side_streams_that_are_late(clip, side, gpu, kind, device, monkeypatch):
             assert not [then for _, then in orders if then == SIDE]
     other.close()
     assert stream == encode(planes(clip), device="cpu")
+
+
+def test_a_tensor_says_its_gpu(clip, side, gpu, monkeypatch):  # noqa: F811
+    """The driver is asked only where the library may be wrong, or says another GPU."""
+    make, asked = install(monkeypatch, "torch"), []
+    ordinal_of = GpuMemory.ordinal_of
+    monkeypatch.setattr(GpuMemory, "ordinal_of", lambda self, pointer: asked.append(1) or ordinal_of(self, pointer))
+    other = Device()
+    with other:
+        frames = [make(other.upload(packed), side) for packed in clip]
+    expected = encode(planes(clip), device="cpu")
+    assert encode(frames, device="cuda") == expected and not asked
+    frames[2].device.index = 1
+    assert encode(frames, device="cuda") == expected and asked
+    other.close()
 
 
 def test_planes_of_several_producers():

@@ -17,6 +17,7 @@ from h264lite.encoder.files.output import ByteSink
 from h264lite.encoder.files.output_mp4 import Mp4Sink
 from h264lite.mp4.avc import to_sample
 from h264lite.mp4.reader import Mp4Reader
+from h264lite.uninterrupted import Uninterrupted
 
 from ..mp4.test_mp4 import access_unit
 
@@ -175,3 +176,14 @@ def test_an_error_of_a_handler_is_none_of_the_file(tmp_path, monkeypatch, error)
     sink = Mp4Sink(target, fps=RATE, fragment=1.0)
     with pytest.raises(OutputError if error.errno else type(error)):
         sink.write_packet(PACKETS[0].data, 0, 0, True)
+
+
+def test_a_call_of_another_thread_takes_no_third_one():
+    """Handlers of signals run in the main thread only."""
+    seen = []
+    call = lambda: seen.append(threading.get_ident())  # noqa: E731
+    thread = threading.Thread(target=lambda: (Uninterrupted().run(call), call()))
+    thread.start()
+    thread.join()
+    Uninterrupted().run(call)
+    assert seen[0] == seen[1] == thread.ident and seen[2] != threading.get_ident()
