@@ -5,11 +5,8 @@ for none unless it is told to. It has a Device of its own: another thread may re
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cache
-from struct import Struct
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -34,91 +31,21 @@ from ...cuda_src.lookahead.lookahead import (
     lookahead_search,
     motion_job,
 )
-from ...cuda_src.runtime.array import Event, Stream, address_of
+from ...cuda_src.runtime.array import Stream
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ...cuda_src.runtime.recording import HostBuffers, Recording, placeholder_address
 from ...standard.sample_format import SAMPLE_MAX, Sample
-from ..frames.device_frame import Buffer, GpuSource
+from ..frames.device_frame import GpuSource
 from .brightness import brightness, levels_between
 from .costs import CostPending, CostQuery, Luma, TreeFrame, position_between
+from .gpu_batch import COUNTS, MOST_NEW, MOST_PAIRS, MOST_TRIPLES, TABLE, Batch, GpuFrame
 from .gpu_tree import GpuTree
 
 KERNELS = tuple(f"lookahead/{name}" for name in ("half_size", "lookahead", "lookahead_intra", "levels", "macroblock_tree"))
-COUNTS = (SAMPLE_MAX + 1) // (2 * WORDS)  # rows of the table that the counts of a frame's samples take, int32 each
 LEVELS = (SAMPLE_MAX + 1) // (8 * WORDS)  # rows of the table that levels take, 8 bits each
-MOST_NEW, MOST_PAIRS, MOST_TRIPLES = 4, 31, 64  # of a batch
 MOST_BATCHES = 8  # that are not collected
 MOST_RECORDINGS = 128
-TABLE = max(2 * COUNTS, MOST_NEW + MOST_PAIRS + MOST_TRIPLES), WORDS  # shape
-OF_BATCH, OF_FRAME = 3, 7  # numbers that recordings are bound to, of a batch, and of each new frame at most
 RecordingKey = tuple[int, bool, int, int]  # new frames, whether they came on the GPU, pairs, triples
-
-
-@dataclass(eq=False)
-class GpuFrame:
-    """A frame that is kept, or the memory for one."""
-
-    luma: np.ndarray | None  # uint8[H, W]: uploaded, and kept for the host if the GPU is lost; None: it came on the GPU
-    half: HalfSize
-    intra: DeviceArray  # uint16[n_mb]
-    copied: bool  # `luma` is memory of its own
-    source: Buffer | None = None  # of a frame that came on the GPU, until its work starts
-    questions: list[CostQuery] = field(default_factory=list)  # that have been asked, of which it is the first frame
-
-    def __post_init__(self) -> None:
-        self._addresses = [array.ptr for array in (*self.half, self.intra)]
-
-    def host_buffers(self) -> list[np.ndarray | Event]:
-        """What a recording of its work is bound to beside the buffers of its batch."""
-        if self.source is not None:
-            return [self.source.made, self.source.seen]
-        assert self.luma is not None
-        return [self.luma]
-
-    def host_numbers(self) -> list[int]:
-        """Of the same."""
-        if self.source is not None:
-            return [self.source.made.handle, self.source.seen.handle]
-        assert self.luma is not None
-        return [address_of(self.luma)]
-
-    def addresses(self) -> list[int]:
-        """Of its arrays on the GPU: see `_halve`."""
-        return self._addresses if self.source is None else [*self._addresses, self.source.planes[0].ptr]
-
-
-class Batch:
-    """Work that has one upload and one download."""
-
-    def __init__(self, gpu: Device) -> None:
-        self.jobs, self.results = (gpu.pinned(TABLE, np.int64) for _ in range(2))
-        self.event = gpu.event()
-        self.n_rows = 0
-        self.questions: Sequence[CostQuery] = ()
-        self.first = 0  # the row of the first question; one follows another
-        self.new: Sequence[int] = ()  # frames whose luma it reads
-        self.counted: list[tuple[int, np.ndarray]] = []  # frames whose samples are counted, from row 0 on, and their `coarse`
-        self.numbers = np.zeros(OF_BATCH + MOST_NEW * OF_FRAME, np.int64)  # see Recording.bind
-        self.numbers[:OF_BATCH] = address_of(self.jobs), address_of(self.results), self.event.handle
-
-    def set_numbers(self, new: Sequence[GpuFrame]) -> None:
-        """Those of new frames: of host buffers behind those of the batch, and addresses, the last one first, at the end."""
-        if new:
-            host = [number for frame in new for number in frame.host_numbers()]
-            self.numbers[OF_BATCH : OF_BATCH + len(host)] = host
-            addresses = [address for frame in new for address in frame.addresses()]
-            self.numbers[-len(addresses) :] = addresses[::-1]
-
-    def fill(self, rows: Sequence[int], questions: Sequence[CostQuery], first: int = 0, new: Sequence[int] = ()) -> None:
-        """The work: rows of the table, one behind another, the last of which, from `first` on, are those of the questions."""
-        self.n_rows, self.questions, self.first, self.new, self.counted = len(rows) // WORDS, questions, first, new, []
-        _packer(len(rows))(self.jobs, 0, *rows)
-
-
-@cache
-def _packer(count: int) -> Callable[..., None]:
-    """What writes so many int64."""
-    return Struct(f"{count}q").pack_into
 
 
 class GpuCosts:
@@ -389,7 +316,7 @@ class GpuCosts:
         first: number of the stand-in for the first of its arrays.
         """
         stream, height, source = self._stream, self._mb_height, frame.source
-        *planes, intra = (_stand_in(first + k, array) for k, array in enumerate((*frame.half, frame.intra)))
+        *planes, intra = (self._stand_in(first + k, array) for k, array in enumerate((*frame.half, frame.intra)))
         half = HalfSize(*planes)
         if source is None:
             assert frame.luma is not None
@@ -397,9 +324,13 @@ class GpuCosts:
         else:
             assert stream is not None
             self._gpu.wait(stream, source.made)
-            half_size(_stand_in(first + len(planes) + 1, source.planes[0]), 0, height, half, stream)
+            half_size(self._stand_in(first + len(planes) + 1, source.planes[0]), 0, height, half, stream)
             self._gpu.record(source.seen, stream)
         lookahead_intra(half, 0, height, intra, row[SUM:], stream)
+
+    def _stand_in(self, number: int, array: DeviceArray) -> DeviceArray:
+        """For an array, of any user of the GPU, that differs between replays of a recording."""
+        return DeviceArray(self._gpu, placeholder_address(number), array.shape, array.dtype)
 
     def _keep(self, recording_key: RecordingKey, recording: Recording) -> None:
         """For later batches of a kind."""
@@ -549,11 +480,6 @@ class GpuCosts:
 
     def _array(self, shape: Sequence[int], dtype: DTypeLike) -> DeviceArray:
         return self._gpu.array(shape, dtype, "the lookahead")
-
-
-def _stand_in(number: int, array: DeviceArray) -> DeviceArray:
-    """For an array that differs between replays of a recording."""
-    return DeviceArray(array.device, placeholder_address(number), array.shape, array.dtype)
 
 
 def _pairs(question: CostQuery) -> tuple[CostQuery, ...]:

@@ -1,6 +1,7 @@
 """Threads that copy frames into page-locked buffers, from which they are uploaded to a GPU."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 

@@ -88,8 +88,8 @@ def test_a_gpu_that_is_lost(driver, options):  # noqa: F811
 
 @pytest.mark.parametrize("b_adapt", (1, 2))
 def test_memory_and_launches(driver, monkeypatch, b_adapt):  # noqa: F811
-    """Of a frame: three launches of the half size, the last under another name, and one of intra costs; of frames that
-    are asked about together three of motion and one of both. Frames of one kind need no more memory than the first ones.
+    """Of a frame: three launches of the half size, the last under another name, and one of intra costs; of frames that are
+    asked about together three of motion and one of both. Frames of one kind need no more memory than the first ones.
     """
     arrays, begun = [], []
     make_array = GpuCosts._array
