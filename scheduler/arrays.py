@@ -327,7 +327,7 @@ CONSTANTS = {
     "slice_first_mb": "int32[mb_height]: address of the first macroblock of the slice that holds the row",
     "slice_rows": "int32[n_slices + 1]: first macroblock row of each slice; last mb_height",
     "frame_params": "int32[>= HEADER_BITS + n_slices]: see HEADER_BITS in cpu_simd/layout.py",
-    "load_qp": "int32[>= 1]: QP_Y of all macroblocks, to which loading a source sets qp; or -1 before uint8[n_mb], that of each",
+    "load_qp": "int32[>= 1]: QP_Y of all macroblocks, which loading a source sets; or -1 before uint8[n_mb], that of each",
     "n_ref": "references of the frame, 0 in I slices",
     "n_ref1": "references of list 1, 0 in I and P slices; None in streams without B frames: kernels are compiled without",
     "ref_slots": "int32[n_ref + n_ref1]: slot of each entry of both lists; this and the next five are parts of frame_params "
