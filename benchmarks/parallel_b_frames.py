@@ -1,4 +1,4 @@
-"""Frames a second of one GOP with B frames on a GPU, with 0 to 4 streams for B frames that are no references.
+"""Frames a second of one GOP with B frames on a GPU, with 0 to 4 streams for B frames.
 
     python benchmarks/parallel_b_frames.py [--size 1920x1080] [--clip driving_1920x1080_30] [--frames 400] [--rounds 5]
                                    [--streams 0,1,2,3,4] [--bframes 3] [--b-pyramid normal] [--subme 6] [--ref 3]

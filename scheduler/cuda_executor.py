@@ -11,13 +11,13 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from ..cuda_src.runtime.array import Event
+from ..cuda_src.runtime.array import Event, handle
 from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ..cuda_src.runtime.idle import keep
 from ..cuda_src.runtime.recording import HostBuffers, Recording
 from .bundles import State
 from .executor import Step
-from .frames.device_frame import DeviceFrame
+from .frames.device_frame import DeviceFrame, Held
 from .frames.stream_schedule import FrameWaits
 from .gpu_memory import GpuMemory
 from .stages import (
@@ -43,7 +43,7 @@ from .trace import GpuClock, Trace
 
 Result = TypeVar("Result")
 _NOT_TIMED = nullcontext()
-B_FRAME_STREAMS = 2  # streams for B frames that are no references, each with a workspace; 0: none
+B_FRAME_STREAMS = 3  # streams for B frames, each with a workspace; 0: none
 EVENTS = 5  # of a frame, which its host buffers follow
 LAST = ("extend_luma", "interpolate")  # last stages of a frame, on MAIN and on SIDE
 WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
@@ -80,9 +80,7 @@ class CudaExecutor(GpuMemory):
             first = gpu.stream()
             self.streams = {name: first if self.serial else gpu.stream() for name in (*mains, SIDE, H2D, D2H)}
             self._ended = {
-                (track, name): gpu.event()
-                for name in sorted(WAITED_FOR)
-                for track in (mains if STAGES[name].stream == MAIN else [STAGES[name].stream])
+                (track, name): gpu.event() for name in sorted(WAITED_FOR) for track in _tracks(STAGES[name], mains)
             }
             self._uploaded, self._coded, self._downloaded = (
                 [gpu.event() for _ in range(self.frames_on_device)] for _ in range(3)
@@ -137,7 +135,7 @@ class CudaExecutor(GpuMemory):
         if not self.parallel_b_frames:
             gpu.wait(main, self._downloaded[(number - 2) % self.frames_on_device])
         elif self._main != MAIN:
-            gpu.wait(main, self._ended[MAIN, "extend_luma"])
+            gpu.wait(main, self._ended[SIDE, "interpolate"])
 
     def enter(self, stream: int, waits: FrameWaits) -> None:
         """The next frame takes this stream, and its loop waits for earlier frames; see StreamSchedule."""
@@ -151,14 +149,11 @@ class CudaExecutor(GpuMemory):
         array.fill(value & 255, self.streams[self._main])
 
     def _track(self, stage: Stage) -> str:
-        """The name of a stage's stream in this frame."""
-        return self._main if stage.stream == MAIN else stage.stream
+        """The name of a stage's stream in this frame: B frames need no second one, since others run beside them."""
+        return self._main if stage.stream == MAIN or (stage.stream == SIDE and self._main != MAIN) else stage.stream
 
-    def import_device_frame(self, number: int, source: DeviceFrame, pairs: Pairs, state: State, later: Pairs = ()) -> None:
-        """As `upload_frame`, for a frame that is already on the GPU.
-
-        pairs: (host array, GPU array) to copy; later: those to copy after the conversion.
-        """
+    def import_device_frame(self, number: int, source: DeviceFrame, pairs: Pairs, state: State) -> None:
+        """As `upload_frame`, for a frame that is already on the GPU. pairs: (host array, GPU array) to copy."""
         gpu, k, upload = self.gpu, number % self.frames_on_device, self.streams[H2D]
         self._number = number
         gpu.wait(upload, self._downloaded[k])
@@ -166,10 +161,15 @@ class CudaExecutor(GpuMemory):
         for host, device_array in pairs:
             device_array.put(host, upload)
         self.run([((source.stage,), self.load_from_gpu(source.pointers))], state, {})
-        for host, device_array in later:
-            device_array.put(host, upload)
         self._start_when_uploaded(number)
         self.end_read(upload, source, self._uploaded[k])
+
+    def import_held_frame(self, number: int, held: Held, pairs: Pairs, state: State) -> None:
+        """As `import_device_frame`, for a frame in a buffer, of whose distances the state knows: it may be recorded."""
+        gpu, upload = self.gpu, handle(self.streams[H2D])
+        gpu.call("wait", (upload, held.made, 0), (None, held.made))
+        self.upload_frame(number, pairs, (("load_i420",), self.load_from_gpu(held.pointers)), state)
+        gpu.call("record", (held.read, upload), (held.read,))
 
     def run(self, steps: Sequence[Step], state: State, seconds: dict[str, float]) -> None:
         """Start steps over the whole frame, on their streams; see Executor."""
@@ -191,8 +191,9 @@ class CudaExecutor(GpuMemory):
     def _wait_for_stages(self, track: str, stages: Iterable[str]) -> None:
         """Make a stream wait for the end of these stages, once a run."""
         for name in stages:
-            if (track, name) not in self._waits:
-                self.gpu.wait(self.streams[track], self._ended[self._track(STAGES[name]), name])
+            other = self._track(STAGES[name])
+            if other != track and (track, name) not in self._waits:
+                self.gpu.wait(self.streams[track], self._ended[other, name])
                 self._waits.add((track, name))
 
     def download_results(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]], slot: Hashable) -> None:
@@ -300,6 +301,11 @@ class CudaExecutor(GpuMemory):
         self.finish()
         self._constants.clear()
         keep(self.gpu)
+
+
+def _tracks(stage: Stage, mains: list[str]) -> list[str]:
+    """The streams that a stage may run on. mains: those of the coding loop."""
+    return mains if stage.stream == MAIN else [SIDE, *mains[1:]] if stage.stream == SIDE else [stage.stream]
 
 
 class FramePlace(NamedTuple):

@@ -1,5 +1,6 @@
 """What is decided about a frame before it is coded: its type, its place in both orders, its references, its QP."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..cpu_simd.layout import AVERAGE, LUMA_WEIGHTED, MOST_WEIGHTED
@@ -135,6 +136,7 @@ class FrameSpec(NamedTuple):
         return self.coding_index - self.delay
 
 
+@lru_cache(1024)
 def implicit_weights(distances: tuple[int, ...], n_ref: int, is_weighted: bool) -> tuple[int, ...]:
     """See FrameSpec."""
     pairs = [(d0, d1) for d0 in distances[:n_ref] for d1 in distances[n_ref:]]

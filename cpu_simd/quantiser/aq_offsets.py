@@ -55,11 +55,11 @@ def find_offsets(energy, mode, strength, offsets):
 
 @helper
 def find_error_weights(offsets, weights):
-    """See worths."""
+    """See error_weights."""
     most = MOST_WEIGHT_LOG2 << LOG2_SHIFT
     for mb in range(offsets.size):
         change = (-np.int64(offsets[mb]) * (1 << (LOG2_SHIFT - QP_SHIFT))) // _STEP
-        weights[mb] = exp2(min(max(change, -most), most) + most)
+        weights[mb] = exp2(min(max(change, -most), most) + most) >> MOST_WEIGHT_LOG2
 
 
 @closed_kernel
@@ -73,7 +73,8 @@ def aq_offsets(energy, mode, strength, offsets):
 
 @closed_kernel
 def error_weights(offsets, weights):
-    """What a cost is worth under QP offsets, at finer steps more -> weights: int64[n_mb], in 1 / 2^(LOG2_SHIFT +
-    MOST_WEIGHT_LOG2). offsets: int32[n_mb], in 1 / 256.
+    """What a cost is worth under QP offsets, at finer steps more -> weights: int32[n_mb], in 1 / 65536.
+
+    offsets: int32[n_mb], in 1 / 256.
     """
     find_error_weights(offsets, weights)

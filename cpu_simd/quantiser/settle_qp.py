@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...jit.kernel import closed_kernel
+from ...jit.kernel import closed_kernel, quick_kernel
 from ...standard.macroblock import I_PCM, I_16x16
 
 
@@ -24,22 +24,31 @@ def settle_qp(mb_type, cbp, slice_first_mb, frame_params, mb_width, first_mb, en
             qp[mb] = predicted
 
 
-@closed_kernel
+@quick_kernel
 def smoothed_qps(qp, offsets, limits, reach, smoothed):
     """QP_Y of macroblocks, from fractions of a QP -> smoothed: uint8[n_mb]. Returns their sum. Not part of the standard.
 
     A macroblock keeps the QP of the one before while that is at most `reach` from what it wants; else it has the nearest: an
     mb_qp_delta takes some bits wherever a macroblock has residual. The QP before the first macroblock is that of the frame.
 
-    qp: int, of the frame; offsets: int32[n_mb], both in 1 / 256; limits: (least, most), ints; reach: int, in 1 / 256.
+    qp: int, of the frame; offsets: int32[n_mb], both in 1 / 256; limits: (least, most), ints; reach: int, in 1 / 256, half a
+    QP or more and less than one.
     """
-    least, most = limits
-    before = max(least, min(most, (np.int64(qp) + 128) >> 8))
+    least, most = np.int32(limits[0] << 8), np.int32(limits[1] << 8)
+    of_frame, far = np.int32(qp), np.int32((1 << 8) - reach)
+    # two QPs can be kept: the nearest, and perhaps the next one on the other side. This loop, in SIMD, finds both
+    for mb in range(offsets.size):
+        wanted = np.int32(max(least, min(most, np.int32(of_frame + offsets[mb]))))
+        nearest = np.int32(wanted + 128) >> 8
+        above = np.int32(wanted - np.int32(nearest << 8))
+        side = np.int32(2) if above >= far else np.int32(0) if np.int32(-above) >= far else np.int32(1)
+        smoothed[mb] = np.int32(nearest << 2) + side
+    before = np.int32(np.int32(max(least, min(most, of_frame))) + 128) >> 8
     total = np.int64(0)
-    for mb in range(len(offsets)):
-        wanted = max(256 * least, min(256 * most, np.int64(qp) + offsets[mb]))
-        if abs(256 * before - wanted) > reach:
-            before = (wanted + 128) >> 8
+    for mb in range(offsets.size):
+        nearest = np.int32(smoothed[mb]) >> 2
+        next_one = nearest + (np.int32(smoothed[mb]) & 3) - 1
+        before = next_one if before == next_one else nearest
         smoothed[mb] = before
         total += before
     return total

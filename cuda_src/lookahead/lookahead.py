@@ -47,9 +47,11 @@ def motion_job(
     intra: uint16[n_mb], costs of the current frame by intra prediction: the sum is of the lesser one of each macroblock.
     """
     of_intra = 0 if intra is None else intra.ptr
-    frames = [current.planes.ptr, current.coarse.ptr, current.tiny.ptr]
-    frames += reference.planes.ptr, reference.coarse.ptr, reference.tiny.ptr
-    return _row([*frames, of_intra, memory.totals.ptr, memory.camera.ptr, memory.vector.ptr, out.mv.ptr, out.cost.ptr])
+    return [
+        current.planes.ptr, current.coarse.ptr, current.tiny.ptr,
+        reference.planes.ptr, reference.coarse.ptr, reference.tiny.ptr,
+        of_intra, memory.totals.ptr, memory.camera.ptr, memory.vector.ptr, out.mv.ptr, out.cost.ptr, 0, 0, 0, 0,
+    ]  # fmt: skip
 
 
 def between_job(
@@ -62,13 +64,11 @@ def between_job(
     lookahead_both, for the sum alone.
     """
     (current, earlier, later), (first, second, direct) = frames, motions
-    words = [current.planes.ptr, earlier.planes.ptr, later.planes.ptr, position, first.mv.ptr, first.cost.ptr]
-    words += second.mv.ptr, second.cost.ptr, direct.mv.ptr
-    return _row(words if used is None else [*words, used.cost.ptr, used.vectors.ptr, used.lists.ptr])
-
-
-def _row(words: list[int]) -> list[int]:
-    return words + [0] * (WORDS - len(words))
+    of_used = (0, 0, 0) if used is None else (used.cost.ptr, used.vectors.ptr, used.lists.ptr)
+    return [
+        current.planes.ptr, earlier.planes.ptr, later.planes.ptr, position, first.mv.ptr, first.cost.ptr,
+        second.mv.ptr, second.cost.ptr, direct.mv.ptr, *of_used, 0, 0, 0, 0,
+    ]  # fmt: skip
 
 
 def find_motion(

@@ -8,7 +8,7 @@
 // A row of the table of macroblock_tree.py; pointers may be null
 struct TreeJob {
   const uint16_t *intra;
-  const long long *error_weights;   // null: that of all is 1
+  const int *error_weights;   // in 1 / 65536; null: that of all is 1
   const uint16_t *cost;     // null: of an I frame, which gives nothing
   const int16_t *vectors;   // two a macroblock without lists, else four
   const uint8_t *lists;     // null: all from the earlier frame
@@ -21,7 +21,7 @@ struct TreeJob {
 // The square of the worth of an error of a macroblock
 DEVICE long long square_of(const TreeJob &job, int mb) {
   if (!job.error_weights) return 1ll << SQUARE_SHIFT;
-  const long long error_weights = job.error_weights[mb] >> MOST_WEIGHT_LOG2, square = error_weights * error_weights >> SQUARE_SHIFT;
+  const long long error_weight = job.error_weights[mb], square = error_weight * error_weight >> SQUARE_SHIFT;
   return square > 1 ? square : 1;
 }
 

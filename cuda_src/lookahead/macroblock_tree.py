@@ -17,7 +17,7 @@ OFFSETS, WEIGHT, STRENGTH, AFTER, NOISE = range(8, 13)
 
 def tree_job(
     intra: DeviceArray,  # uint16[n_mb]
-    error_weights: DeviceArray | None,  # int64[n_mb], of a cost, in 1 / 2^24
+    error_weights: DeviceArray | None,  # int32[n_mb], of a cost, in 1 / 65536
     motion: Motion | Used | None,  # of an I frame: None
     weight: int,
     strength: int,

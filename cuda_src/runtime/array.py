@@ -1,5 +1,6 @@
 """Arrays on a GPU: a pointer with shape and dtype; what its users need of a stream and of an event."""
 
+import ctypes
 import math
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,6 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 DType = DTypeLike
+_HEAD = object.__basicsize__  # of every object: the address of its elements follows in that of an array
+_word_at = ctypes.c_size_t.from_address
 
 
 class Stream(Protocol):
@@ -45,7 +48,7 @@ class Gpu(Protocol):
     shared_limit: int
 
     def call(self, name: str, values: Sequence[int], arguments: Sequence[object]) -> None:
-        """A copy or a fill."""
+        """A driver call by its name, such as a copy or a fill."""
 
     def synchronize(self, what: "Stream | Event | None" = None) -> None:
         """Wait on the host."""
@@ -77,9 +80,8 @@ def handle(owner: Stream | Event | None) -> int:
 
 
 def address_of(array: np.ndarray) -> int:
-    """Where an array of the host begins."""
-    address: int = array.__array_interface__["data"][0]
-    return address
+    """Where an array of the host begins. By the fields of CPython's object: NumPy's ways take 1 us."""
+    return _word_at(id(array) + _HEAD).value
 
 
 class DeviceArray:

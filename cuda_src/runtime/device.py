@@ -113,13 +113,13 @@ class Device:
         return self.failed(what, error)
 
     def call(self, name: str, values: Sequence[int], arguments: Sequence[object]) -> None:
-        """A copy or a fill by its name in driver_calls.FUNCTIONS, now or recorded; see `_run` and `_failure`."""
+        """A call by its name in driver_calls.FUNCTIONS, now or recorded; see `_run` and `_failure`."""
         self._run(name, name, values, arguments)
 
     def order(self, first: int, event: Event, then: int) -> None:
-        """Order later work of the stream `then` after that of `first`, by handle, of any library; not recorded."""
-        self._do(EVENT, self.calls.do, "record", event.handle, first)
-        self._do(EVENT, self.calls.do, "wait", then, event.handle, 0)
+        """Order later work of the stream `then` after that of `first`, by handle, of any library."""
+        self._run(EVENT, "record", (event.handle, first), (event, first))
+        self._run(EVENT, "wait", (then, event.handle, 0), (then, event))
 
     def _run(self, what: str, name: str, values: Sequence[int], arguments: Sequence[object]) -> None:
         """A driver call, or its record. arguments: those that `values` are the numbers of, as far as they may be replaced."""

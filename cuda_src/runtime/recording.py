@@ -132,6 +132,7 @@ class Recording:
         self._rows: np.ndarray | None = None
         self.names: list[str] = []  # of the commands of `rows`
         self._patches = NO_PATCHES
+        self._numbers: np.ndarray | None = None  # what it was bound to last
 
     def add(self, name: str, call_record: list[int], arguments: Sequence[object] = (), launch: Launch | None = None) -> None:
         """Note one call. arguments: the first ones, as given: host arrays, events, addresses of arrays on the GPU."""
@@ -154,12 +155,20 @@ class Recording:
     def rebind(self, buffers: HostBuffers, addresses: Sequence[int] = ()) -> None:
         """Bind the recording to other host buffers and arrays."""
         self._buffers, self._addresses = buffers, addresses
-        self._bind()
+        self.bind(self._bound())
 
-    def _bind(self) -> None:
-        """Replace all arguments that differ between frames."""
+    def bind(self, numbers: np.ndarray) -> None:
+        """Replace all arguments that differ between frames: `rebind` for a caller who keeps the numbers.
+
+        numbers: int64[n], those of the host buffers, then the addresses, the last one first; unchanged until the next replay.
+        """
+        self._numbers = numbers
         if len(self._patches):
-            _replace_numbers()(self._patches, np.array([*self._buffers.numbers, *self._addresses], np.int64))
+            _replace_numbers()(self._patches, numbers)
+
+    def _bound(self) -> np.ndarray:
+        """The numbers of what it is bound to."""
+        return np.array([*self._buffers.numbers, *self._addresses[::-1]], np.int64)
 
     def subset(self, commands: Iterable[Command]) -> "Recording":
         """A recording of some of these commands."""
@@ -180,11 +189,10 @@ class Recording:
         rows = [command.call_record for command in commands]
         self._rows = np.array(rows, np.int64) if rows else np.zeros((0, 1), np.int64)
         self.names = [command.name for command in commands]
-        places = [patch for row, command in zip(self._rows, commands) for patch in _patches(row, command)]
-        first = len(self._buffers.buffers) - 1  # less -1 - number: behind them, the arrays on the GPU by number
-        patches = [(at, what if what >= 0 else first - what, offset) for at, what, offset in places]
+        patches = [patch for row, command in zip(self._rows, commands) for patch in _patches(row, command)]
         self._patches = np.array(patches, np.int64).reshape(-1, 3)
-        self._bind()
+        if patches:
+            self.bind(self._bound() if self._numbers is None else self._numbers)
 
 
 def _patches(row: np.ndarray, command: Command) -> Iterator[tuple[int, int, int]]:

@@ -3,7 +3,8 @@
 Flat macroblocks, where errors are seen most, get a lower QP than busy ones. The formulas are x264's, in fixed point.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -67,8 +68,8 @@ def aq_offsets(energy: np.ndarray, settings: AqSettings) -> np.ndarray:
 
 
 def error_weights(offsets: np.ndarray) -> np.ndarray:
-    """int64[n_mb]: what a cost is worth under these offsets, at finer steps more, in 1 / 2^24."""
-    weights = np.empty(offsets.shape, np.int64)
+    """int32[n_mb]: what a cost is worth under these offsets, at finer steps more, in 1 / 65536."""
+    weights = np.empty(offsets.shape, np.int32)
     kernels.error_weights(offsets, weights)
     return weights
 
@@ -79,7 +80,15 @@ def mb_qps(qp: int, offsets: np.ndarray, low: int = 0, high: int = 51) -> tuple[
     low, high: the limits of QP_Y. A macroblock keeps the QP of the one before it where that is at most REACH off.
     """
     qps = np.empty(offsets.size, np.uint8)
-    return qps, smoothed_qps(qp, offsets, (low, high), REACH, qps)
+    return qps, _smoothed()(qp, offsets, (low, high), REACH, qps)
+
+
+@cache
+def _smoothed() -> Callable[[int, np.ndarray, tuple[int, int], int, np.ndarray], int]:
+    """smoothed_qps for the arguments that it always has."""
+    chosen: Callable[[int, np.ndarray, tuple[int, int], int, np.ndarray], int]
+    chosen = smoothed_qps.chosen(0, np.zeros(1, np.int32), (0, 0), 0, np.zeros(1, np.uint8))
+    return chosen
 
 
 def mean_qp(spec: FrameSpec) -> int:

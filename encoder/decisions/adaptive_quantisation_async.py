@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...cuda_src.runtime.array import address_of
 from ...scheduler.frames.device_frame import GpuSource
 from ...scheduler.threads.aq_kernels import serve_adaptations
 from ...scheduler.threads.dependent_task import ComputeOnce, Starter
-from ...scheduler.threads.job_ring import NOT_DONE, post_job, result_of
-from ...scheduler.threads.semaphore import NoGilThreads, address
+from ...scheduler.threads.job_ring import JOB_FIELDS, NOT_DONE
+from ...scheduler.threads.semaphore import NoGilThreads
 from ..settings.config import Config
 from .adaptive_quantisation import AqSettings, aq_offsets, energies, error_weights, in_coded_width
 
@@ -21,7 +22,7 @@ _MOST_AHEAD = 16  # jobs that are not done: the planes of each are kept
 
 
 class AqResult(NamedTuple):
-    """offsets: int32[n_mb], of QP_Y in 1 / 256; error_weights: int64[n_mb], of costs for the macroblock tree, in 1 / 2^24."""
+    """offsets: int32[n_mb], of QP_Y in 1 / 256; error_weights: int32[n_mb], of costs for the macroblock tree, in 1 / 65536."""
 
     offsets: np.ndarray
     error_weights: np.ndarray | None
@@ -43,6 +44,7 @@ class AsyncAdaptiveQuantisation(NoGilThreads):
         super().__init__(int(config.machine.device != "cpu"), "aq")
         self._settings, self._with_error_weights = AqSettings.of(config), config.rate.mbtree
         self._width = 16 * config.coding.mb_width
+        self._job = np.zeros(JOB_FIELDS - 1, np.int64)
         self._n_mb = config.coding.n_mb
         self._seen, self._begin_soon = 0, start
         self._results: dict[int, Callable[[], AqResult]] = {}
@@ -67,22 +69,24 @@ class AsyncAdaptiveQuantisation(NoGilThreads):
                 self._begin_soon(adapted)
             return adapted
         sources = [np.ascontiguousarray(plane) for plane in planes]
-        result = AqResult(
-            np.empty(self._n_mb, np.int32), np.empty(self._n_mb, np.int64) if self._with_error_weights else None
-        )
-        numbers = *sources[0].shape, self._width, self._settings.mode, self._settings.strength, address(result.offsets)
-        error_weights = 0 if result.error_weights is None else address(result.error_weights)
-        job = np.array([*map(address, sources), *numbers, error_weights], np.int64)
+        offsets, error_weights = np.empty(self._n_mb, np.int32), None
+        weights_at = 0
+        if self._with_error_weights:
+            error_weights = np.empty(self._n_mb, np.int32)
+            weights_at = address_of(error_weights)
+        result, (height, width) = AqResult(offsets, error_weights), sources[0].shape
+        settings = height, width, self._width, *self._settings
+        self._job[:] = *map(address_of, sources), *settings, address_of(offsets), weights_at
         if len(self._used) == _MOST_AHEAD:
             self._wait(self._used[0].ticket, result)
-        ticket = post_job(self._job_ring, job, semaphore.post, semaphore.memory)
+        ticket = self._post(self._job, semaphore)
         self._used.append(_Used(ticket, sources, result))
         return partial(self._wait, ticket, result)
 
     def _wait(self, ticket: int, result: AqResult) -> AqResult:
         """Wait for a job. Jobs end in order: no later call waits for it or an earlier one."""
         if self._used and self._used[0].ticket <= ticket:
-            while result_of(self._job_ring, ticket) == NOT_DONE:
+            while self._result(ticket) == NOT_DONE:
                 time.sleep(_NAP)
         while self._used and self._used[0].ticket <= ticket:
             self._used.popleft()

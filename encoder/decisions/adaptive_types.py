@@ -6,6 +6,7 @@ frames come.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 from ...scheduler.frame_spec import B, I, P
 from ...scheduler.lookahead.brightness import is_same_picture
@@ -81,6 +82,7 @@ class AdaptiveTypes:
     def __init__(self, rules: TypeRules, costs: LookaheadCosts) -> None:
         """costs: of no frame yet."""
         self._rules, self._costs = rules, costs
+        self._guard, self._window, self._most_waiting = rules.guard, rules.window, rules.most_waiting + rules.lag
         self.needed_from = _NEVER
         self._count = 0  # frames added
         self._expected = 0  # frames that are there, added or not
@@ -90,7 +92,7 @@ class AdaptiveTypes:
         self._requested: dict[int, str] = {}  # types that are asked for, from _anchor on
         self._last_idr = 0
         self._anchor = -1  # the last decided frame; never B
-        self._runs: dict[tuple[int, int], int] = {}  # costs, by first and last frame
+        self._runs: dict[tuple[int, int], int | None] = {}  # costs, by first and last frame; None: asked for ahead
         self._last_run = rules.bframes + 1  # frames of the last run that no break ended
 
     @classmethod
@@ -126,10 +128,10 @@ class AdaptiveTypes:
         """The types that are decided now, without the costs that are not there yet unless too many frames wait."""
         types: list[str] = []
         while not self._decide(types, end):
-            if not end and self._count - 1 - self._anchor <= self._rules.most_waiting + self._rules.lag:
+            if not end and self._count - 1 - self._anchor <= self._most_waiting:
                 break
             self._costs.wait()
-        self._costs.forget(min(self._anchor, self._n_decided - self._rules.guard, self.needed_from))
+        self._costs.forget(min(self._anchor, self._n_decided - self._guard, self.needed_from))
         return types
 
     def _decide(self, types: list[str], end: bool) -> bool:
@@ -142,7 +144,8 @@ class AdaptiveTypes:
                 if types[-1] == "P":
                     self._last_run = length
                 self._runs = {run: cost for run, cost in self._runs.items() if run[0] >= self._anchor}
-                self._requested = {frame: requested for frame, requested in self._requested.items() if frame > self._anchor}
+                for frame in [frame for frame in self._requested if frame <= self._anchor]:
+                    del self._requested[frame]
         except CostPending:
             return False
         return True
@@ -155,24 +158,26 @@ class AdaptiveTypes:
             return []
         queries: list[CostQuery] = []
         for newest in range(self._asked_ahead, count):
-            queries.append((newest - 1, newest))
-            if rules.b_adapt == BEST:
-                for start in range(newest - 2, max(newest - longest, 0) - 1, -1):
-                    queries += self._questions(start, newest)
+            first = max(newest - longest, 0) if rules.b_adapt == BEST else newest - 1
+            for start in range(newest - 1, first - 1, -1):
+                queries += self._questions(start, newest)
         self._asked_ahead = count
         if rules.b_adapt == FAST and self._anchor >= 0:  # runs are about as long as the last one
             most = min(longest, self._last_run + _PATIENCE)
-            for to in range(self._anchor + 2, self._anchor + most + 1):
-                queries += self._questions(self._anchor, to) if to < count else []
+            for to in range(self._anchor + 2, min(self._anchor + most + 1, count)):
+                queries += self._questions(self._anchor, to)
         return queries
 
     def _questions(self, start: int, to: int) -> list[CostQuery]:
-        """Those of `_run_cost`."""
+        """Those of `_run_cost`, once."""
+        if (start, to) in self._runs:
+            return []
+        self._runs[start, to] = None
         return [(start, to), *self._b_frames(start, to)]
 
     def _find_breaks(self, end: bool) -> None:
         """Finds the IDR and I frames among those whose guard is there."""
-        while self._n_decided < self._count - (0 if end else self._rules.guard - 1):
+        while self._n_decided < self._count - (0 if end else self._guard - 1):
             frame = self._n_decided
             length, requested = frame - self._last_idr, self._requested.get(frame)
             if frame == 0 or length >= self._rules.keyint or requested == IDR:
@@ -190,11 +195,11 @@ class AdaptiveTypes:
 
         A flash ends with a frame like the one before it, so that neither its first frame nor the one behind it is a cut.
         """
-        guard, bias = self._rules.guard, cut_bias(self._rules, length)
-        after = [(frame - 1, later) for later in range(frame + 1, min(frame + guard, self._count))]
-        before = [(earlier, frame) for earlier in range(frame - 2, max(frame - guard, 0) - 1, -1)]
+        guard, bias = self._guard, cut_bias(self._rules, length)
         if not self._differ(frame - 1, frame, bias):
             return False
+        after = [(frame - 1, later) for later in range(frame + 1, min(frame + guard, self._count))]
+        before = [(earlier, frame) for earlier in range(frame - 2, max(frame - guard, 0) - 1, -1)]
         self._costs.ahead([*after, *before])
         bias = max(Fraction(*bias), self._rules.scenecut * _FLASH).as_integer_ratio()
         return all(self._differ(*pair, bias) for pair in (*after, *before))
@@ -205,7 +210,8 @@ class AdaptiveTypes:
         """
         part, unit = bias
         costs, intra = self._costs, self._costs.intra(later)
-        if any(unit * cost(earlier, later) < (unit - part) * intra for cost in (costs.p, costs.p_of_levels)):
+        least = (unit - part) * intra
+        if unit * costs.p(earlier, later) < least or unit * costs.p_of_levels(earlier, later) < least:
             return False
         return not is_same_picture(costs.brightness(earlier), costs.brightness(later), intra)
 
@@ -232,7 +238,7 @@ class AdaptiveTypes:
 
         start: the first frame.
         """
-        window, requested = self._rules.window, self._requested
+        window, requested = self._window, self._requested
         behind = min(self._breaks, default=self._n_decided if end else start + window)
         last = min(behind - 1, self._anchor + window)
         last = next((frame for frame in range(start, last) if requested.get(frame) == P), last) if requested else last
@@ -277,23 +283,32 @@ class AdaptiveTypes:
 
     def _run_cost(self, start: int, to: int) -> int:
         """Of a P frame and the B frames between it and the last frame that is not B."""
-        if (start, to) not in self._runs:
-            self._costs.ahead(self._questions(start, to))
-            cost = sum(self._b_cost(*frames) for frames in self._b_frames(start, to))
-            self._runs[start, to] = cost + self._costs.p(start, to)
-        return self._runs[start, to]
+        cost = self._runs.get((start, to))
+        if cost is None:
+            if questions := self._questions(start, to):
+                self._costs.ahead(questions)
+            cost = sum([self._b_cost(*frames) for frames in self._b_frames(start, to)]) + self._costs.p(start, to)
+            self._runs[start, to] = cost
+        return cost
 
     def _b_frames(self, start: int, to: int) -> list[tuple[int, int, int]]:
         """(earlier, later, frame) of the B frames of a run."""
-        middle = (start + to) // 2
-        ends = [start, middle, to] if self._rules.pyramid and to - start > 2 else [start, to]
-        triples = [(start, to, middle)] if len(ends) > 2 else []
-        for earlier, later in zip(ends, ends[1:]):
-            triples += [(earlier, later, frame) for frame in range(earlier + 1, later)]
-        return triples
+        places = _places(to - start, self._rules.pyramid)
+        return [(start + earlier, start + later, start + frame) for earlier, later, frame in places]
 
     def _b_cost(self, earlier: int, later: int, frame: int) -> int:
         return self._costs.b(earlier, later, frame) * _B_SHARE // (_B_OF + self._rules.b_bias)
+
+
+@cache
+def _places(length: int, pyramid: bool) -> list[tuple[int, int, int]]:
+    """See AdaptiveTypes._b_frames: of a run from 0 to `length`."""
+    middle = length // 2
+    ends = [0, middle, length] if pyramid and length > 2 else [0, length]
+    triples = [(0, length, middle)] if len(ends) > 2 else []
+    for earlier, later in zip(ends, ends[1:]):
+        triples += [(earlier, later, frame) for frame in range(earlier + 1, later)]
+    return triples
 
 
 def cut_bias(rules: TypeRules, length: int) -> tuple[int, int]:

@@ -25,7 +25,9 @@ class FrameOrder:
         self._references: tuple[ReferenceFrame, ...] = ()  # latest in display order first
         self._last: tuple[int, ...] = ()  # the same as coding indices, in streams without B frames
         self._qps = {(kind, is_used): qp_of(config.rate, kind, is_used) for kind in (I, P, B) for is_used in (True, False)}
-        self._b_levels = reference_levels(config.coding.bframes, self._pyramid)
+        self._delay = config.coding.max_num_reorder_frames
+        of_b = reference_levels(config.coding.bframes, self._pyramid)
+        self._most_of_p = min(config.coding.ref, config.coding.dpb_frames - of_b)
 
     def add(self, frame_type: str) -> list[FrameSpec]:
         """The next frame in display order: "IDR", "I", "P" or "B". The specs of the frames that can be coded now, in coding
@@ -82,44 +84,47 @@ class FrameOrder:
     def _spec(self, frame_type: str, display: int, is_reference: bool) -> FrameSpec:
         """The next frame in coding order."""
         coding, references, count = self._coding, self._references, 2 * (display - self._idr_display)
-        earlier = [frame for frame in references if frame.pic_order_cnt < count]
-        list0 = {I: [], P: [frame for frame in earlier if not frame.is_b][: coding.ref], B: earlier[:1]}[frame_type]
-        list1 = [frame for frame in references if frame.pic_order_cnt > count][-1:]
+        later = 0  # references that are displayed later: the first ones
+        while later < len(references) and references[later].pic_order_cnt > count:
+            later += 1
+        list0, list1 = references[later : later + 1], references[max(later - 1, 0) : later]
+        if frame_type != B:
+            list0 = tuple([frame for frame in references if not frame.is_b][: coding.ref]) if frame_type == P else ()
         if is_reference:
             now = ReferenceFrame(self._coded, self._frame_num, count, frame_type == B)
-            self._references = self._kept(sorted((now, *references), key=_latest_first))
+            self._references = self._kept((*references[:later], now, *references[later:]))
+        # positional: a tuple made by keywords takes three times as long
         spec = FrameSpec(
-            display_index=display,
-            coding_index=self._coded,
-            gop=self._gop,
-            frame_type=frame_type,
-            is_idr=display == self._idr_display,
-            is_reference=is_reference,
-            frame_num=self._frame_num,
-            pic_order_cnt=count,
-            idr_pic_id=(self._gop + 1) % 2,
-            qp=self._qps[frame_type, is_reference],
-            cabac_init_idc=CABAC_INIT_IDC,
-            list0=tuple([frame.coding_index for frame in list0]),
-            references_after=tuple([frame.coding_index for frame in self._references]),
-            slices=self._slices,
-            distances=tuple([(count - frame.pic_order_cnt) // 2 for frame in (*list0, *list1)]),
-            list1=tuple([frame.coding_index for frame in list1]),
-            delay=coding.max_num_reorder_frames,
-            is_weighted=frame_type == B and coding.weightb,
-            references_before=references,
+            display,
+            self._coded,
+            self._gop,
+            frame_type,
+            display == self._idr_display,
+            is_reference,
+            self._frame_num,
+            count,
+            (self._gop + 1) % 2,
+            self._qps[frame_type, is_reference],
+            CABAC_INIT_IDC,
+            tuple([frame.coding_index for frame in list0]),
+            tuple([frame.coding_index for frame in self._references]),
+            self._slices,
+            (),
+            tuple([(count - frame.pic_order_cnt) // 2 for frame in (*list0, *list1)]),
+            tuple([frame.coding_index for frame in list1]),
+            self._delay,
+            frame_type == B and coding.weightb,
+            references,
         )
         self._coded += 1
         self._frame_num += is_reference
         return spec
 
-    def _kept(self, references: list[ReferenceFrame]) -> tuple[ReferenceFrame, ...]:
+    def _kept(self, references: tuple[ReferenceFrame, ...]) -> tuple[ReferenceFrame, ...]:
         """Those of `references`, latest first, that stay references: those of the next P frame, then the latest."""
-        coding = self._coding
-        of_p = [frame for frame in references if not frame.is_b][: min(coding.ref, coding.dpb_frames - self._b_levels)]
-        others = [frame for frame in references if frame not in of_p][: coding.dpb_frames - len(of_p)]
-        return tuple(sorted((*of_p, *others), key=_latest_first))
-
-
-def _latest_first(frame: ReferenceFrame) -> int:
-    return -frame.pic_order_cnt
+        more = len(references) - self._coding.dpb_frames
+        if more <= 0:
+            return references
+        of_p = [frame for frame in references if not frame.is_b][: self._most_of_p]
+        dropped = [frame for frame in references if frame not in of_p][-more:]
+        return tuple([frame for frame in references if frame not in dropped])

@@ -6,13 +6,14 @@ when its turn comes, whatever the pyramid of B frames.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from ...cpu_simd.decisions.lookahead import AMOUNT_SHIFT, MOST_HIDDEN, MOST_WEIGHT_LOG2, SQUARE_SHIFT
+from ...cpu_simd.decisions.lookahead import AMOUNT_SHIFT, MOST_HIDDEN, SQUARE_SHIFT
 from ...cpu_simd.lookahead.macroblock_tree import tree_offsets, tree_propagate
 from ...forks import cached_property
 from ...scheduler.frame_spec import FrameSpec, I
@@ -64,6 +65,12 @@ class Node:
         """See Adapted."""
         return None if self._adapted is None else self._adapted.error_weights
 
+    @cached_property
+    def for_gpu(self) -> TreeFrame:
+        """What a GPU needs of it."""
+        references = (self.nearest[0], self.nearest[-1]) if self.nearest else (-1, -1)
+        return TreeFrame(self.question, self.spec.coding_index, references, self.weight, self.error_weights, self.noise)
+
     def load(self, costs: LookaheadCosts) -> None:
         """The flow comes to the host."""
         intra = costs.intra_costs(self.question[-1])
@@ -73,7 +80,7 @@ class Node:
         if self.error_weights is None:
             square = np.full(intra.size, 1 << SQUARE_SHIFT, np.int64)
         else:
-            square = np.maximum((self.error_weights >> MOST_WEIGHT_LOG2) ** 2 >> SQUARE_SHIFT, 1)
+            square = np.maximum(self.error_weights.astype(np.int64) ** 2 >> SQUARE_SHIFT, 1)
         own_error = np.maximum(square >> (SQUARE_SHIFT - AMOUNT_SHIFT), 1)
         self.flow = Flow(intra, used, own_error, np.minimum((self.noise << SQUARE_SHIFT) // square, MOST_HIDDEN))
 
@@ -81,7 +88,7 @@ class Node:
         """Offsets of its macroblocks, with those of the tree."""
         if offsets is None or not self.spec.is_reference:
             return self.adapted
-        return offsets if self.adapted is None else self.adapted + offsets
+        return offsets.copy() if self.adapted is None else self.adapted + offsets
 
 
 # a frame, its QP in 1 / 256 and offsets of its macroblocks, int32[n_mb] in 1 / 256; None: all have the frame's QP
@@ -106,11 +113,11 @@ class MacroblockTree:
         strength, above = (scaled(qps, ease, LOG2_SHIFT) for qps in (_STRENGTH << QP_SHIFT, fixed(TREE_QPS, QP_SHIFT)))
         return cls(config.coding.mb_width, config.types.rc_lookahead, strength, above, costs)
 
-    def add(self, node: Node) -> Iterator[FrameWithQp]:
-        """The next frame in coding order. Yields those that leave."""
-        yield from self._ended(wait=False)
+    def add(self, node: Node) -> list[FrameWithQp]:
+        """The next frame in coding order. Those that leave."""
+        left = self._ended(wait=False)
         if node.spec.frame_type == I:  # the nearest references of all later frames are this one or later ones
-            yield from self._leave(len(self._nodes) - self._leaving)
+            left += self._leave(len(self._nodes) - self._leaving)
         node.noise = _noise(max(0, node.qp - self._above))
         if not self._costs.has_tree:
             node.load(self._costs)
@@ -118,47 +125,37 @@ class MacroblockTree:
             self.needed_from = min(node.question)
         self._nodes.append(node)
         if len(self._nodes) - self._leaving >= self._ahead + self._group:
-            yield from self._leave(self._group)
+            left += self._leave(self._group)
+        return left
 
-    def flush(self) -> Iterator[FrameWithQp]:
-        """No frame follows that depends on those that wait: yields all."""
-        yield from self._leave(len(self._nodes) - self._leaving)
-        yield from self._ended(wait=True)
+    def flush(self) -> list[FrameWithQp]:
+        """No frame follows that depends on those that wait: all leave."""
+        return self._leave(len(self._nodes) - self._leaving) + self._ended(wait=True)
 
-    def _leave(self, count: int) -> Iterator[FrameWithQp]:
+    def _leave(self, count: int) -> list[FrameWithQp]:
         """The next `count` frames, on the host now, on a GPU later, and those before."""
-        yield from self._ended(wait=True)
-        if not count:
-            return
-        self._leaving, self._window = count, len(self._nodes)
-        if not self._costs.start_tree(self._for_gpu(), count, self._strength):
-            yield from self._with_offsets(self._offsets())
+        left = self._ended(wait=True)
+        if count:
+            self._leaving, self._window = count, len(self._nodes)
+            if not self._costs.start_tree([node.for_gpu for node in self._nodes], count, self._strength):
+                left += self._with_offsets(self._offsets())
+        return left
 
-    def _ended(self, wait: bool) -> Iterator[FrameWithQp]:
+    def _ended(self, wait: bool) -> list[FrameWithQp]:
         """The frames whose offsets a GPU has found."""
         if not self._leaving:
-            return
+            return []
         try:
             offsets = self._costs.tree(wait)
         except CostPending:
-            return
-        yield from self._with_offsets(self._offsets() if offsets is None else offsets)
+            return []
+        return self._with_offsets(self._offsets() if offsets is None else offsets)
 
-    def _with_offsets(self, offsets: Sequence[np.ndarray | None]) -> Iterator[FrameWithQp]:
+    def _with_offsets(self, offsets: Sequence[np.ndarray | None]) -> list[FrameWithQp]:
         """The first frames leave."""
-        self._leaving = 0
-        for found in offsets:
-            node = self._nodes.popleft()
-            yield node.spec, node.qp, node.with_tree(found)
+        left, self._leaving = [self._nodes.popleft() for _ in offsets], 0
         self.needed_from = min([min(node.question) for node in self._nodes if node.flow is None], default=None)
-
-    def _for_gpu(self) -> list[TreeFrame]:
-        places = {node.spec.coding_index: place for place, node in enumerate(self._nodes)}
-        tree_frames = []
-        for node in self._nodes:
-            gives = [places.get(index, -1) for index in node.nearest] or [-1]
-            tree_frames.append(TreeFrame(node.question, (gives[0], gives[-1]), node.weight, node.error_weights, node.noise))
-        return tree_frames
+        return [(node.spec, node.qp, node.with_tree(found)) for node, found in zip(left, offsets)]
 
     def _offsets(self) -> list[np.ndarray | None]:
         """Of the frames that leave, on the host."""
@@ -186,6 +183,7 @@ class MacroblockTree:
         return offsets
 
 
+@lru_cache(512)
 def _noise(qp: int) -> int:
     """See Node. qp: in 1 / 256; the noise is as large as the quantiser step."""
     doubled, rest = divmod(qp, _STEP)

@@ -81,7 +81,8 @@ class CrfQps:
 
     def _decided(self, spec: FrameSpec) -> list[FrameSpec]:
         """Those that are decided by the next frame."""
-        spec = spec._replace(cost=self._cost(spec))
+        if cost := self._cost(spec):
+            spec = spec._replace(cost=cost)
         qp = self._factor.qp(spec, spec.cost)
         adapted = None if self._aq is None else self._aq.take(spec.display_index)
         with_qps: Iterable[FrameWithQp]
@@ -130,4 +131,9 @@ class CrfQps:
 
     def _question(self, spec: FrameSpec) -> CostQuery:
         """For the tree: nearest references and frame."""
-        return (*(self._shown[index] for index in (*spec.list0[:1], *spec.list1[:1])), spec.display_index)
+        shown, display_index = self._shown, spec.display_index
+        if spec.frame_type == I:
+            return (display_index,)
+        if spec.frame_type == P:
+            return shown[spec.list0[0]], display_index
+        return shown[spec.list0[0]], shown[spec.list1[0]], display_index

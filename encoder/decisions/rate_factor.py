@@ -65,6 +65,8 @@ class RateFactor:
 
     def __init__(self, rules: CrfRules) -> None:
         self._rules = rules
+        ease = scaled(fixed(TREE_QPS, LOG2_SHIFT), rules.ease, LOG2_SHIFT)
+        self._of_tree = rules.crf + _qps(ease + _STEP * scaled(-rules.log2_duration, rules.ease, LOG2_SHIFT))
         self._cost = self._count = 0  # of I and P frames, each worth half as much as the next; in 1 / 65536
         self._sum = self._weight = 0  # QPs of I and P frames as those of P frames, by decaying weight
         self._last_type = ""  # of the last frame that is no B frame
@@ -91,8 +93,7 @@ class RateFactor:
         if frame_type == I and self._last_type not in ("", I):
             return self._sum // self._weight - rules.ip
         if rules.tree:
-            ease = scaled(fixed(TREE_QPS, LOG2_SHIFT), rules.ease, LOG2_SHIFT)
-            return rules.crf + _qps(ease + _STEP * scaled(-rules.log2_duration, rules.ease, LOG2_SHIFT))
+            return self._of_tree
         if not self._last_type:
             return rules.crf - rules.ip
         log2_cost = log2_fixed(max(1, self._cost)) - log2_fixed(self._count) - rules.log2_duration

@@ -1,5 +1,7 @@
 """Makes the source frames of callers' arrays on a GPU, which are checked here."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from ...scheduler.frames.device_frame import DeviceFrame, Order
@@ -42,12 +44,20 @@ def of_rgb(
 ) -> DeviceFrame:  # fmt: skip
     """RGB; places: addresses of the first red, green and blue, bytes from column to column and row to row; values: of black
     and white."""
-    if max(abs(places[3]), abs(places[4])) > MOST_BYTES:
+    red, green, blue, step, pitch = places
+    if not -MOST_BYTES <= step <= MOST_BYTES or not -MOST_BYTES <= pitch <= MOST_BYTES:
         raise InputError(f"{samples.name}: rows or columns more than {MOST_BYTES} bytes apart: copy it")
-    bits = [int(number.view(np.int32)) for number in (np.float32(values[0]), scale(*values))]
-    numbers: dict[str, int | str] = dict(zip(("rgb_step", "rgb_pitch", "rgb_low", "rgb_scale"), (*places[3:], *bits)))
-    pointers = dict(zip(("input_red", "input_green", "input_blue"), places))
-    return DeviceFrame("load_rgb", pointers, {"rgb_kind": samples.kind, **numbers}, order, samples.owner, first, checked)
+    pointers = {"input_red": red, "input_green": green, "input_blue": blue}
+    numbers = _numbers_of_rgb(samples.kind, step, pitch, *values)
+    ordinal = samples.ordinal if samples.is_tensor else None
+    return DeviceFrame("load_rgb", pointers, numbers, order, samples.owner, first, checked, None, ordinal)
+
+
+@lru_cache(64)  # frames of a loop are alike
+def _numbers_of_rgb(kind: str, step: int, pitch: int, black: float, white: float) -> dict[str, int | str]:
+    """The arguments of load_rgb beside the pointers."""
+    low, factor = (int(number.view(np.int32)) for number in (np.float32(black), scale(black, white)))
+    return {"rgb_kind": kind, "rgb_step": step, "rgb_pitch": pitch, "rgb_low": low, "rgb_scale": factor}
 
 
 def rows(plane: Samples) -> int:

@@ -1,6 +1,7 @@
 """Reads DLPack capsules (dlpack.h, version 0): address, shape, strides and type of an array of another library."""
 
 import ctypes
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 _NAME = b"dltensor"
@@ -61,6 +62,7 @@ def read(value: Any, stream: int | None = None) -> Capsule:
     return Capsule((tensor.data or 0) + tensor.byte_offset, shape, strides, kind, capsule)
 
 
+@lru_cache(64)  # frames of a loop are alike
 def contiguous(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
     """Strides in bytes of a contiguous array; size: bytes of an element."""
     strides: list[int] = []

@@ -17,6 +17,15 @@ SMALLEST = 5  # rows and columns of a frame whose layout is not said: fewer may 
 _READINGS = {2: ("HW",), 3: ("HWC", "CHW", "THW"), 4: ("THWC", "TCHW", "CTHW")}  # by the number of axes
 
 
+class Steps(NamedTuple):
+    """Distances in an array. frame: from frame to frame; rgb: of the first red, green and blue from the first sample, from
+    column to column, from row to row.
+    """
+
+    frame: int
+    rgb: tuple[int, int, int, int, int]
+
+
 class Layout(NamedTuple):
     """axes: the layout, a letter an axis; format: one of FORMATS."""
 
@@ -31,6 +40,15 @@ class Layout(NamedTuple):
     def frames(self, shape: Sequence[int]) -> int:
         """The number of frames of an array."""
         return shape[self.axes.index("T")] if "T" in self.axes else 1
+
+
+@lru_cache(64)  # frames of a loop are alike
+def steps_of(layout: Layout, strides: tuple[int, ...]) -> Steps:
+    """Distances in an array, in the unit of its strides."""
+    by_axis = dict(zip(layout.axes, strides))
+    colour = 0 if layout.format == "gray" else by_axis.get("C", 0)
+    red, blue = (2 * colour, 0) if layout.format.startswith("bgr") else (0, 2 * colour)
+    return Steps(by_axis.get("T", 0), (red, colour, blue, by_axis["W"], by_axis["H"]))
 
 
 class Known(NamedTuple):

@@ -55,7 +55,7 @@ def producer_of(value: Any, interface: Mapping[str, Any], name: str) -> Producer
     may order the default stream after their work by DLPack's protocol.
     """
     if is_of(value, "torch", "Tensor"):
-        return Producer(stream_number(sys.modules["torch"].cuda.current_stream(value.device)))
+        return Producer(stream_of_torch(sys.modules["torch"], value.device.index or 0))
     if is_of(value, "jax", "Array"):
         value.block_until_ready()
         return COMPLETE
@@ -70,6 +70,12 @@ def producer_of(value: Any, interface: Mapping[str, Any], name: str) -> Producer
         value.__dlpack__(stream=LEGACY_STREAM)
         return Producer(LEGACY_STREAM, waits=False)
     return Producer(LEGACY_STREAM)
+
+
+def stream_of_torch(torch: Any, ordinal: int) -> int:
+    """The driver's number of PyTorch's current stream of this thread on a GPU."""
+    quick = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)  # makes no object
+    return (quick(ordinal) or LEGACY_STREAM) if quick else stream_number(torch.cuda.current_stream(ordinal))
 
 
 def current_stream(frames: Any) -> Any:

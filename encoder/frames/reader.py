@@ -13,7 +13,7 @@ from ...standard.sample_format import Sample, chroma_shape
 from ..errors import InputError, OptionError
 from ..settings.option_types import show
 from .device_frame import DeviceFrame, of_planes, of_rgb
-from .layouts import PACKED, Known, Layout, find_layout, read_format, read_layout
+from .layouts import PACKED, Known, Layout, find_layout, read_format, read_layout, steps_of
 from .producer import common, order_of
 from .samples import Samples, memory_of, read
 from .source import Planes
@@ -22,7 +22,7 @@ FrameSource = Planes | RgbFrame | DeviceFrame
 ALPHA = "the alpha of RGBA frames is dropped: H.264 video has none"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class Chunk:
     """The frames of one array, or one frame of planes. samples: the array, or the planes in order."""
 
@@ -53,20 +53,19 @@ class Chunk:
         """Frame k."""
         if len(self.samples) > 1:
             return self._of_planes(self.samples, 0)
-        samples, axes = self.samples[0], self.layout.axes
-        pointer = samples.pointer + (k * samples.strides[axes.index("T")] if "T" in axes else 0)
+        samples = self.samples[0]
+        steps = steps_of(self.layout, samples.strides)
+        pointer = samples.pointer + k * steps.frame
         if self.layout.format in PACKED:
             return self._of_planes(self._split(self._packed(pointer)), k)
-        step, pitch = samples.strides[axes.index("W")], samples.strides[axes.index("H")]
-        colour = samples.strides[axes.index("C")] if "C" in axes and self.layout.format != "gray" else 0
-        offsets = [0, colour, 2 * colour][:: -1 if self.layout.format.startswith("bgr") else 1]
+        red, green, blue, step, pitch = steps.rgb
         if samples.on_gpu:
             order = order_of(samples.producer, k == 0, k == self.frames - 1)
-            places = (pointer + offsets[0], pointer + offsets[1], pointer + offsets[2], step, pitch)
+            places = (pointer + red, pointer + green, pointer + blue, step, pitch)
             return of_rgb(samples, places, self.values, order, k == 0, self.checked)
         memory, at = memory_of(samples)
         at += (pointer - samples.pointer) // samples.itemsize
-        red, green, blue, step, pitch = (number // samples.itemsize for number in (*offsets, step, pitch))
+        red, green, blue, step, pitch = (number // samples.itemsize for number in steps.rgb)
         places = (at + red, at + green, at + blue, step, pitch)
         return RgbFrame(samples.kind, self.width, self.height, memory, places, *self.values, samples.owner, self.checked)
 
@@ -143,8 +142,10 @@ class FrameReader:
 
     def remember(self, chunk: Chunk) -> None:
         """Later arrays that have several readings are read as this one."""
-        before = self.known.axes if self.known is not None else frozenset()
-        self.known = Known(chunk.layout.format, chunk.width, chunk.height, before | {chunk.layout.axes})
+        before, (axes, format) = self.known, chunk.layout
+        if before is None or before[:3] != (format, chunk.width, chunk.height) or axes not in before.axes:
+            known = before.axes if before is not None else frozenset()
+            self.known = Known(format, chunk.width, chunk.height, known | {axes})
 
     def _layout(self, samples: Samples, whole: bool) -> Layout:
         if samples.is_image:

@@ -3,6 +3,7 @@
 import ctypes
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ...cpu_simd.layout import KINDS
 from ..errors import InputError
 from . import dlpack
-from .producer import COMPLETE, LEGACY_STREAM, Producer, is_of, producer_of, stream_number
+from .producer import COMPLETE, LEGACY_STREAM, Producer, is_of, producer_of, stream_number, stream_of_torch
 
 INTERFACE = "__cuda_array_interface__"
 # what properties and methods of other libraries' arrays raise; no MemoryError, and no exception of a signal handler
@@ -37,6 +38,7 @@ class Samples(NamedTuple):
     producer: Producer
     owner: object  # keeps the memory
     ordinal: int = 0  # of the GPU, if its library says it
+    is_tensor: bool = False  # of PyTorch, whose word for the GPU is enough
     is_image: bool = False  # an image of PIL: rows, columns and, if any, colours
 
     @property
@@ -136,12 +138,22 @@ def _checked(samples: Samples) -> Samples:
         raise InputError(f"{samples.name} of dtype {samples.kind}: only uint8, or floating-point in 0..1")
     if not 0 < samples.pointer < 1 << 64 and 0 not in samples.shape:
         raise InputError(f"{samples.name} has no memory: it was freed, or stands for an array that does not exist yet")
-    if len(samples.strides) != len(samples.shape) or not all(0 <= n <= _LONGEST for n in samples.shape):
+    if not _is_array(samples.shape, samples.strides):
         raise InputError(f"{samples.name} of shape {samples.shape} with strides {samples.strides}: no array")
-    steps = [stride for n, stride in zip(samples.shape, samples.strides) if n > 1]
-    if any(number % samples.itemsize for number in (samples.pointer, *steps)):
+    size = BYTES[samples.kind]
+    if samples.pointer % size or not _is_aligned(samples.shape, samples.strides, size):
         raise InputError(f"{samples.name} of dtype {samples.kind} is not aligned to the size of its elements")
     return samples
+
+
+@lru_cache(64)  # frames of a loop are alike
+def _is_array(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    return len(strides) == len(shape) and all(0 <= n <= _LONGEST for n in shape)
+
+
+@lru_cache(64)
+def _is_aligned(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> bool:
+    return not any(stride % size for n, stride in zip(shape, strides) if n > 1)
 
 
 def _of_numpy(array: np.ndarray, name: str) -> Samples:
@@ -169,29 +181,29 @@ def _image(image: Any, name: str) -> np.ndarray:
 
 
 def _of_torch(tensor: Any, name: str, stream: Any) -> Samples:
-    torch = sys.modules["torch"]
-    tensor = tensor.detach()
+    """Each property of a tensor is a call of its library, so none is asked for twice."""
+    torch, on_gpu = sys.modules["torch"], tensor.is_cuda
+    if getattr(tensor, "requires_grad", True):
+        tensor = tensor.detach()
     if getattr(tensor, "layout", torch.strided) is not torch.strided:
         raise InputError(f"{name}: a tensor of layout {tensor.layout}: only dense tensors are supported")
-    if not tensor.is_cuda and tensor.device.type != "cpu":
+    if not on_gpu and tensor.device.type != "cpu":
         raise InputError(f"{name}: a tensor on device {tensor.device}: copy it to the host with .cpu()")
     if tensor.is_neg():
         raise InputError(f"{name}: a tensor whose memory has the negative values: take .resolve_neg() of it")
-    size = tensor.element_size()
-    producer = COMPLETE
-    if tensor.is_cuda:
-        producer = Producer(stream_number(torch.cuda.current_stream(tensor.device) if stream is None else stream))
-    return Samples(
-        name,
-        tensor.data_ptr(),
-        tuple(tensor.shape),
-        tuple(size * n for n in tensor.stride()),
-        str(tensor.dtype).removeprefix("torch."),
-        bool(tensor.is_cuda),
-        producer,
-        tensor,
-        (tensor.device.index or 0) if tensor.is_cuda else 0,
-    )
+    strides, kind = _form_of_tensor(tensor.stride(), tensor.element_size(), tensor.dtype)
+    place = tensor.data_ptr(), tuple(tensor.shape), strides, kind
+    if not on_gpu:
+        return Samples(name, *place, False, COMPLETE, tensor)
+    ordinal = tensor.device.index or 0
+    number = stream_of_torch(torch, ordinal) if stream is None else stream_number(stream)
+    return Samples(name, *place, True, Producer(number), tensor, ordinal, is_tensor=True)
+
+
+@lru_cache(64)
+def _form_of_tensor(strides: tuple[int, ...], size: int, dtype: object) -> tuple[tuple[int, ...], str]:
+    """Strides in bytes, and the kind of the elements. strides: in elements of `size` bytes."""
+    return tuple(size * n for n in strides), str(dtype).removeprefix("torch.")
 
 
 def _of_dlpack(value: Any, name: str, stream: Any) -> Samples:
@@ -218,9 +230,9 @@ def _of_interface(value: object, name: str, stream: object) -> Samples:
         raise InputError(f"{name} has a mask: not supported")
     kind = _CUDA_KINDS.get(said[1:], said) if said[:1] in ("<", "|", "=") else said
     try:
-        shape = tuple(int(n) for n in interface["shape"])
+        shape = tuple(map(int, interface["shape"]))
         strides = interface.get("strides")
-        strides = dlpack.contiguous(shape, BYTES.get(kind, 1)) if strides is None else tuple(int(n) for n in strides)
+        strides = dlpack.contiguous(shape, BYTES.get(kind, 1)) if strides is None else tuple(map(int, strides))
         pointer = int(interface["data"][0] or 0)
         if int(interface.get("version", 0)) >= 3 and interface.get("stream") is not None:
             int(interface["stream"])

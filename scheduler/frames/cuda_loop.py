@@ -13,7 +13,7 @@ from .dpb import DecodedPictureBuffer
 from .frame import Frame, FrameArrays, HostFrame, References, Zeros, nothing, split_planes, split_upload, upload_shape
 from .loop import FrameHistory, Loop
 from .loop_arrays import Arrays, FrameBinding
-from .placeholders import DECODED, FIRST_ENTRY, GpuFrame, Placeholders
+from .placeholders import DECODED, FIRST_ENTRY, NOT_HELD, GpuFrame, Placeholders
 from .stream_schedule import StreamSchedule
 
 
@@ -61,20 +61,14 @@ class CudaLoop(Loop):
         executor, k, source = self.executor, frame.index % len(self.frames_on_device), frame.device_source
         device_frame, spec = self.frames_on_device[k], frame.spec
         slot, list_slots = binding.slot, binding.list_slots
-        is_disposable = bool(spec.n_ref1) and not spec.is_reference
-        stream, waits = self._stream_schedule.enter(frame.index, slot, list_slots, is_disposable)
+        stream, waits = self._stream_schedule.enter(frame.index, slot, list_slots, bool(spec.n_ref1), spec.is_reference)
         executor.enter(stream, waits)
-        if source is not None:
-            params = self.inputs[k]["frame_params"]
-            state = (
-                self.arrays.constants
-                | device_frame.arrays
-                | source.numbers
-                | {"frame_params": params, "outside": executor.mapped(frame.outside)}
-            )
-            pairs = [(frame.frame_params, params)]
-            qps = [(frame.mb_qp, device_frame.qp)] if spec.mb_qp else []  # after the conversion of the source, which fills qp
-            executor.import_device_frame(frame.index, source, pairs, state, qps)
+        held = source.buffered.buffer.held if source is not None and source.buffered is not None else None
+        if source is not None and (held is None or not executor.records):
+            inputs = self.inputs[k]
+            more = {"frame_params": inputs["load_qp"], "outside": executor.mapped(frame.outside)}
+            state = self.arrays.constants | device_frame.arrays | source.numbers | more
+            executor.import_device_frame(frame.index, source, [(frame.buffer.numbers, inputs["numbers"])], state)
         if not executor.records:
             inputs = self.inputs[k]
             on_gpu = binding._replace(arrays=self._arrays_of[stream], frame=device_frame, params=inputs["frame_params"])
@@ -83,10 +77,11 @@ class CudaLoop(Loop):
         placeholders = self.placeholders
         recording_key = (
             stream, spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp),
-            source is None, frame.keep_reconstruction, frame.pending_fence is None,
+            source is None, held is None, frame.keep_reconstruction, frame.pending_fence is None,
         )  # fmt: skip
-        place = FramePlace(frame.index, frame.ring_slot, frame.upload, frame.host_buffers)
-        addresses = placeholders.addresses(k, slot, list_slots, binding.previous, spec.n_ref)
+        upload = frame.upload if held is None else frame.buffer.numbers
+        place = FramePlace(frame.index, frame.ring_slot, upload, frame.host_buffers)
+        addresses = placeholders.addresses(k, slot, list_slots, binding.previous, spec.n_ref, held or NOT_HELD)
         if not executor.replay(recording_key, place, addresses):
             with executor.record(recording_key, place, addresses):
                 entries = tuple(range(FIRST_ENTRY, FIRST_ENTRY - len(list_slots), -1))
@@ -96,12 +91,17 @@ class CudaLoop(Loop):
         return device_frame
 
     def _issue(self, frame: HostFrame, binding: FrameBinding, inputs: State) -> None:
-        """Start all work of a frame, without the import of a source that is on the GPU. inputs: its upload target."""
-        executor, device_frame = self.executor, binding.frame
-        if frame.device_source is None:
-            state = self.arrays.constants | device_frame.arrays | inputs | {"frame_params": inputs["load_qp"]}
+        """Start all work of a frame, but for the import of a source that is on the GPU and in no buffer of a recording.
+        inputs: its upload target.
+        """
+        executor, device_frame, source = self.executor, binding.frame, frame.device_source
+        state = self.arrays.constants | device_frame.arrays | inputs | {"frame_params": inputs["load_qp"]}
+        if source is None:
             pairs = [(frame.upload, inputs["upload"])]
             executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, frame.pending_fence)
+        elif source.buffered is not None and executor.records:
+            pairs = [(frame.buffer.numbers, inputs["numbers"])]
+            executor.import_held_frame(frame.index, self.placeholders.held, pairs, state | source.numbers)
         entropy_state = {"frame_params": inputs["frame_params"], "slice_data": executor.mapped(frame.slice_data)}
         self._stages(executor, frame, binding, entropy_state)
         results = [(device_frame.block, frame.block), *self._decoded(frame, binding)]
@@ -113,8 +113,8 @@ class CudaLoop(Loop):
 def _input(settings: CodingSettings, zeros: Zeros[DeviceArray]) -> State:
     """The upload target of a frame of display size on a GPU, with its parameters, planes and pitches by name."""
     upload = zeros(upload_shape(settings.mb_height, settings.display), np.uint8)
-    source, params, load_qp = split_upload(upload, settings.mb_height, settings.display)
+    source, *numbers = split_upload(upload, settings.mb_height, settings.display)
     y, u, v = split_planes(source, settings.display)
     pitches = {"pitch": settings.width, "chroma_pitch": settings.display[1][1], "chroma_step": 1}
     planes = {"input_y": y, "input_u": u, "input_v": v}
-    return {"upload": upload, "frame_params": params, "load_qp": load_qp, **planes, **pitches}
+    return {"upload": upload, **dict(zip(("numbers", "frame_params", "load_qp"), numbers)), **planes, **pitches}

@@ -7,6 +7,7 @@ import numpy as np
 
 from ...cuda_src.runtime.array import Event, Stream
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
+from ...cuda_src.runtime.recording import HostBuffers
 
 
 class Order(NamedTuple):
@@ -17,6 +18,21 @@ class Order(NamedTuple):
     after: int | None
     before: int | None
     host_waits: bool
+
+
+class Held(NamedTuple):
+    """What the loop knows of a frame in a buffer, or stand-ins for it: addresses of planes, handles of events."""
+
+    y: int
+    u: int
+    v: int
+    made: int
+    read: int
+
+    @property
+    def pointers(self) -> dict[str, int]:
+        """The planes as arguments of load_i420."""
+        return {"input_y": self.y, "input_u": self.u, "input_v": self.v}
 
 
 class Buffer(NamedTuple):
@@ -32,6 +48,8 @@ class Buffer(NamedTuple):
     made: Event
     seen: Event
     read: Event
+    held: Held
+    on_host: HostBuffers  # for recordings
 
 
 class GpuSource:
@@ -39,6 +57,12 @@ class GpuSource:
 
     def __init__(self, gpu: Device, buffer: Buffer, outside: np.ndarray) -> None:
         self._gpu, self.buffer, self.outside = gpu, buffer, outside
+        self._is_made = False  # seen to be: the driver need not be asked again
+
+    def is_made(self) -> bool:
+        """Whether the copy and the measurements are over; does not wait. The context must be current. GpuLost."""
+        self._is_made = self._is_made or self._gpu.done(self.buffer.made)
+        return self._is_made
 
     def sums(self) -> np.ndarray:
         """int32[2, n]: sums of blocks, and of squares, as long as the frame waits; GpuLost."""
@@ -67,20 +91,24 @@ class GpuSource:
             return self.buffer.planes[0].get()
 
     def _wait(self) -> None:
+        if self._is_made:
+            return
         try:
             with self._gpu:
                 self._gpu.synchronize(self.buffer.made)
+            self._is_made = True
         except GpuLost as lost:
             raise GpuLost(f"{lost}; source frames on it are lost too") from None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class DeviceFrame:
     """A frame on the GPU, as the arguments of the stage that reads it.
 
     stage: load_i420 or load_rgb; pointers: input_y and so on; numbers: distances in bytes and the like. frame: the user's
     object, kept so that its library does not reuse the memory. first: of its array, so that its place is checked. checked:
-    the samples must be of the range of values. buffered: the encoder's buffer that it lies in.
+    the samples must be of the range of values. buffered: the encoder's buffer that it lies in. ordinal: of its GPU, if its
+    library is believed.
     """
 
     stage: str
@@ -91,6 +119,7 @@ class DeviceFrame:
     first: bool = True
     checked: bool = False
     buffered: GpuSource | None = None
+    ordinal: int | None = None
 
     @property
     def is_rgb(self) -> bool:

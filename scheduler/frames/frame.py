@@ -166,7 +166,7 @@ class SourceBuffer:
 
     def __init__(self, mb_height: int, display: Sequence[tuple[int, int]], zeros: Zeros[np.ndarray]) -> None:
         self.upload = zeros(upload_shape(mb_height, display), np.uint8)
-        self.source, self.frame_params, self.load_qp = split_upload(self.upload, mb_height, display)
+        self.source, self.numbers, self.frame_params, self.load_qp = split_upload(self.upload, mb_height, display)
         self.planes = split_planes(self.source, display)
         self.target = Target(self.planes)
         self.number = -1  # of the frame in it, as its owner counts
@@ -178,7 +178,6 @@ class HostFrame(Frame):
     upload          uint8[n]: source, frame_params and the QPs of macroblocks, which one copy uploads
     input_planes    y, u, v of display size, views of source: uint8[m]
     slice_data, level_blocks    arrays of the table; level_blocks is empty unless by_rows
-    mb_qp           uint8[n_mb]: FrameSpec.mb_qp, a view of `upload`
     outside         int32[1], 1 if samples of a source on the GPU are far outside of the range of values
     upload_fence    int64[1], READY when the source is complete: an upload can wait for it
                     (scheduler/threads/copy_kernels.py); or None
@@ -237,17 +236,13 @@ class HostFrame(Frame):
         self.upload, self.source, self.frame_params = buffer.upload, buffer.source, buffer.frame_params
         self.input_planes = buffer.planes
 
-    @property
-    def mb_qp(self) -> np.ndarray:
-        return self.buffer.load_qp.view(np.uint8)[4 : 4 + self.qp.size]
-
     def load_rgb(self, source: RgbFrame, run: Run | None = None, threads: int = 1) -> bool:
         """See Frame: into the upload buffer."""
         self.loaded()
         return source.convert(self.input_planes, run, threads)
 
     def write_params(self, list_numbers: bytes) -> None:
-        """See Frame; QPs of macroblocks too, as load_i420 reads them."""
+        """See Frame; QPs of macroblocks too, as the conversion of the source reads them."""
         super().write_params(list_numbers)
         spec = self.spec
         struct.pack_into(f"i{len(spec.mb_qp)}s", self.buffer.load_qp.data, 0, -1 if spec.mb_qp else spec.qp, spec.mb_qp)
@@ -361,15 +356,13 @@ def upload_shape(mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[in
     return (sum(map(_aligned, parts)),)
 
 
-def split_upload(upload: A, mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[A, A, A]:
-    """Views of an upload buffer: the samples of the source, uint8[n]; frame_params int32[>= HEADER_BITS + mb_height]; the QP
-    of all macroblocks, int32, or -1 before uint8[n_mb], that of each.
+def split_upload(upload: A, mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[A, A, A, A]:
+    """Views of an upload buffer: the samples of the source, uint8[n]; all that follows, uint8[], which is frame_params
+    int32[>= HEADER_BITS + mb_height] and the QP of all macroblocks, int32, or -1 before uint8[n_mb], that of each.
     """
     samples = sum(height * width for height, width in display)
-    at = _aligned(samples)
-    behind = at + _aligned(_params_size(mb_height))
-    int32 = np.dtype(np.int32)
-    return upload[:samples], upload[at:behind].view(int32), upload[behind:].view(int32)
+    numbers, params, int32 = upload[_aligned(samples) :], _aligned(_params_size(mb_height)), np.dtype(np.int32)
+    return upload[:samples], numbers, numbers[:params].view(int32), numbers[params:].view(int32)
 
 
 def _params_size(mb_height: int) -> int:

@@ -129,6 +129,8 @@ class FrameExecutor(Generic[Result]):
 
     def check_device(self, source: DeviceFrame, check: Callable[[str, int | None, int], None]) -> None:
         """Call check(name, GPU of the array or None, GPU of this encode) for the arrays of a frame on a GPU: RGB is one."""
+        if source.ordinal == self.machine.ordinal and self.machine.device == "cuda" and self.on_gpu:
+            return
         pointers = list(source.pointers.items())[: 1 if source.is_rgb else None]
         for name, pointer in pointers if source.first else ():
             check(name.removeprefix("input_"), *self.loop.executor.ordinal_of(pointer))
@@ -138,10 +140,13 @@ class FrameExecutor(Generic[Result]):
         if self._gpu_sources is None:
             from .gpu_sources import GpuSourcePool
 
-            executor = self.loop.executor
-            memory = cast("HybridExecutor", executor).gpu_worker if executor.by_rows else cast("CudaExecutor", executor)
-            assert memory is not None
-            self._gpu_sources = GpuSourcePool(memory, self.settings)
+            if self.loop.executor.by_rows:
+                worker = cast("HybridExecutor", self.loop.executor).gpu_worker
+                assert worker is not None
+                self._gpu_sources = GpuSourcePool(worker, self.settings)
+            else:
+                executor = cast("CudaExecutor", self.loop.executor)
+                self._gpu_sources = GpuSourcePool(executor, self.settings, executor.records)
         self._is_whole = False
         held = self._gpu_sources.hold(source)
         self._is_whole = True

@@ -38,9 +38,10 @@ class TreeFrame(NamedTuple):
     """A frame of the macroblock tree (encoder/decisions/macroblock_tree.py) for a GPU."""
 
     question: CostQuery  # its nearest references and itself
-    gives: tuple[int, int]  # places of the earlier and of the later one among the frames; -1: none, or one that has left
+    index: int  # in coding order, which has no gaps
+    references: tuple[int, int]  # indices of the earlier and of the later one, which may have left; -1: none
     weight: int  # of the later one in a prediction from both, of 64
-    error_weights: np.ndarray | None  # int64[n_mb], of an error, in 1 / 2^24; None: 1
+    error_weights: np.ndarray | None  # int32[n_mb], of an error, in 1 / 65536; None: 1
     noise: int  # see Node
 
 
@@ -104,7 +105,9 @@ class LookaheadCosts(Protocol):
         """
 
     def tree(self, wait: bool) -> list[np.ndarray] | None:
-        """The offsets, int32[n_mb] of each frame; CostPending unless `wait`; None: lost with the GPU."""
+        """The offsets, int32[n_mb] of each frame, valid until the next tree starts; CostPending unless `wait`; None: lost with
+        the GPU.
+        """
 
     def close(self) -> None:
         """No question follows."""

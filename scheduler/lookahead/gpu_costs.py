@@ -5,9 +5,11 @@ for none unless it is told to. It has a Device of its own: another thread may re
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from functools import cache
+from struct import Struct
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -32,7 +34,7 @@ from ...cuda_src.lookahead.lookahead import (
     lookahead_search,
     motion_job,
 )
-from ...cuda_src.runtime.array import Stream
+from ...cuda_src.runtime.array import Stream, address_of
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ...cuda_src.runtime.recording import HostBuffers, Recording, placeholder_address
 from ...standard.sample_format import SAMPLE_MAX, Sample
@@ -47,50 +49,55 @@ LEVELS = (SAMPLE_MAX + 1) // (8 * WORDS)  # rows of the table that levels take, 
 MOST_PAIRS, MOST_TRIPLES = 31, 64  # of a batch
 MOST_BATCHES = 8  # that are not collected
 MOST_RECORDINGS = 64
-LUMA = 3  # of the host buffers of a batch
+TABLE = max(2 * COUNTS, 1 + MOST_PAIRS + MOST_TRIPLES), WORDS  # shape
+LUMA, NUMBERS = 3, 9  # of the numbers of a batch: its luma on the host, which five addresses follow; how many there are
+RecordingKey = tuple[bool, bool, int, int]  # whether there is a new frame, and whether its luma is there; pairs, triples
 
 
-class GpuFrame(NamedTuple):
-    """A frame that is kept."""
+@dataclass(eq=False)
+class GpuFrame:
+    """A frame that is kept, or the memory for one."""
 
     luma: np.ndarray | None  # uint8[H, W]: uploaded, and kept for the host if the GPU is lost; None: it came on the GPU
     half: HalfSize
     intra: DeviceArray  # uint16[n_mb]
+    copied: bool  # `luma` is memory of its own
+    source: GpuSource | None = None  # a frame that came on the GPU, until its work starts
+    questions: list[CostQuery] = field(default_factory=list)  # that have been asked, of which it is the first frame
+
+    def __post_init__(self) -> None:
+        self.addresses = [array.ptr for array in (self.intra, *reversed(self.half))]  # by NUMBERS
 
 
 class Batch:
     """Work that has one upload and one download."""
 
     def __init__(self, gpu: Device) -> None:
-        shape = max(2 * COUNTS, 1 + MOST_PAIRS + MOST_TRIPLES), WORDS
-        self.jobs, self.results = (gpu.pinned(shape, np.int64) for _ in range(2))
-        self.table, self.event = gpu.array(shape, np.int64), gpu.event()
+        self.jobs, self.results = (gpu.pinned(TABLE, np.int64) for _ in range(2))
+        self.event = gpu.event()
         self.n_rows = 0
-        self._views: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by n_rows
-        self._buffers: dict[tuple[int, bool], HostBuffers] = {}  # by n_rows, and whether there is luma
-        self.questions: list[CostQuery] = []
+        self.questions: Sequence[CostQuery] = ()
         self.first = 0  # the row of the first question; one follows another
+        self.new: int | None = None  # the frame whose luma it reads
         self.counted: list[tuple[int, np.ndarray]] = []  # frames whose samples are counted, from row 0 on, and their `coarse`
+        self.numbers = np.zeros(NUMBERS, np.int64)  # for recordings: those of the host buffers, then addresses, last first
+        self.numbers[:LUMA] = address_of(self.jobs), address_of(self.results), self.event.handle
 
-    def views(self) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of `jobs` and `results` that are in use."""
-        if self.n_rows not in self._views:
-            self._views[self.n_rows] = self.jobs[: self.n_rows], self.results[: self.n_rows]
-        return self._views[self.n_rows]
+    def set_numbers(self, frame: GpuFrame, on_gpu: DeviceArray | None) -> None:
+        """Those of the new frame. on_gpu: its luma, if that came there."""
+        luma = 0 if frame.luma is None else address_of(frame.luma), 0 if on_gpu is None else on_gpu.ptr
+        self.numbers[LUMA:] = *luma, *frame.addresses
 
-    def buffers(self, luma: np.ndarray | None) -> HostBuffers:
-        """What a recording of the batch is bound to; luma: of its new frame, if that comes from the host."""
-        recording_key = self.n_rows, luma is None
-        buffers = self._buffers.get(recording_key) or HostBuffers(
-            *self.views(), self.event, *([] if luma is None else [luma])
-        )
-        self._buffers[recording_key] = buffers = buffers if luma is None else buffers.exchanged(LUMA, luma)
-        return buffers
+    def fill(self, rows: Sequence[int], questions: Sequence[CostQuery], first: int = 0, new: int | None = None) -> None:
+        """The work: rows of the table, one behind another, the last of which, from `first` on, are those of the questions."""
+        self.n_rows, self.questions, self.first, self.new, self.counted = len(rows) // WORDS, questions, first, new, []
+        _packer(len(rows))(self.jobs, 0, *rows)
 
-    def fill(self, rows: Sequence[Sequence[int]], questions: Sequence[CostQuery], first: int = 0) -> None:
-        """The work: rows of the table, the last of which, from `first` on, are those of the questions."""
-        self.n_rows, self.questions, self.first, self.counted = len(rows), list(questions), first, []
-        self.jobs[: self.n_rows] = rows
+
+@cache
+def _packer(count: int) -> Callable[..., None]:
+    """What writes so many int64."""
+    return Struct(f"{count}q").pack_into
 
 
 class GpuCosts:
@@ -112,39 +119,40 @@ class GpuCosts:
         self._free_batches: list[Batch] = []
         self._memories: list[SearchMemory] = []  # of the jobs of a batch: batches run one after another
         self._batches: deque[Batch] = deque()  # that are not collected, in order
-        self._known: dict[CostQuery, int] = {}
-        self._pending_queries: set[CostQuery] = set()  # of `_batches`
+        self.known: dict[CostQuery, int | None] = {}  # by question; None: under way
         self._counts: dict[int, tuple[list[int], np.ndarray]] = {}  # samples by their value, and brightness, of frames
         self._free_coarse: list[np.ndarray] = []
         self._levelled: tuple[HalfSize, Motion] | None = None  # a reference with other levels, and motion from it
         self._new: int | None = None  # a frame that has not been uploaded
         self._tree: GpuTree | None = None
-        self._recordings: dict[tuple[bool, bool, int, int], Recording] = {}  # of batches, by kind
+        self._recordings: dict[RecordingKey, Recording] = {}  # of batches, by kind
         self.first = self.count = 0  # frames that are kept: from `first` on, before `count`
         with gpu:
             gpu.load(KERNELS)
             self._stream: Stream | None = gpu.urgent_stream()
             self._luma = gpu.array(self._shape, Sample, "the lookahead")
+            self._table = gpu.array(TABLE, np.int64)  # of all batches, which run one after another
 
     # ---- frames
     def add(self, luma: Luma) -> None:
-        """The next frame; it is copied, or halved at once. Its other work starts with the next call of `ahead` or `wait`."""
-        copied = self._copies and isinstance(luma, np.ndarray)
+        """The next frame; it is copied. Its work starts with the next call of `ahead`, `wait` or `add`."""
+        on_host = isinstance(luma, np.ndarray)
+        copied = self._copies and on_host
         free = self._free_frames[copied]
-        with self._gpu:
-            self._start_new()
-            while copied and self._reads_forgotten():
-                self._collect_first()
-            frame = free.pop() if free else self._make_frame(copied)
-            if isinstance(luma, GpuSource):
-                assert self._stream is not None
-                half_size(luma.luma_on(self._gpu, self._stream), 0, self._mb_height, frame.half, self._stream)
-                luma.seen_on(self._gpu, self._stream)
-        if isinstance(luma, np.ndarray):
-            if frame.luma is None:
-                frame = frame._replace(luma=luma)
-            else:
-                np.copyto(frame.luma, luma)
+        if copied or not free or self._new is not None:
+            with self._gpu:
+                self._start_new()
+                while copied and self._reads_forgotten():
+                    self._collect_first()
+                if not free:
+                    free.append(self._make_frame(copied))
+        frame = free.pop()
+        if isinstance(luma, GpuSource):
+            frame.source = luma
+        elif frame.luma is None:
+            frame.luma = luma
+        else:
+            np.copyto(frame.luma, luma)
         self._frames[self.count] = frame
         self._new, self.count = self.count, self.count + 1
 
@@ -157,7 +165,8 @@ class GpuCosts:
     def reads_from(self) -> int:
         """See Costs."""
         if self._reads_forgotten():
-            self._collect()
+            with self._gpu:
+                self._collect()
         return min(self.first, self._read_first())
 
     def luma(self, number: int) -> np.ndarray:
@@ -174,13 +183,17 @@ class GpuCosts:
             if number == self._new:
                 self._new = None
             frame = self._frames.pop(number)
-            copied = self._copies and frame.luma is not None
-            self._free_frames[copied].append(frame if copied else frame._replace(luma=None))
+            for question in frame.questions:
+                del self.known[question]
+                if (motion := self._motions.pop(question, None)) is not None:
+                    self._free_motions.append(motion)
+            self._counts.pop(number, None)
+            frame.questions.clear()
+            frame.source = None
+            if not frame.copied:
+                frame.luma = None
+            self._free_frames[frame.copied].append(frame)
         self.first = before
-        for pair in [pair for pair in self._motions if min(pair) < before]:
-            self._free_motions.append(self._motions.pop(pair))
-        self._known = {question: cost for question, cost in self._known.items() if min(question) >= before}
-        self._counts = {frame: counts for frame, counts in self._counts.items() if frame >= before}
 
     # ---- costs
     def intra(self, frame: int) -> int:
@@ -198,14 +211,12 @@ class GpuCosts:
     def p_of_levels(self, reference: int, frame: int) -> int:
         """See FrameCosts. In two steps: the samples of both frames are counted first."""
         question = reference, frame, frame
-        if question not in self._known:
-            self._collect()
-        if question not in self._known:
-            if question not in self._pending_queries:
-                self._start([], [])
-                self._start_levels(reference, frame)
+        if question not in self.known:
+            self._start([], [])
+            self._start_levels(reference, frame)
+        if (total := self.known.get(question)) is None:
             raise CostPending
-        return self._known[question]
+        return total
 
     def brightness(self, frame: int) -> np.ndarray:
         """See Costs. Of a frame with a cost by `p_of_levels`: its samples come with the counts for that."""
@@ -216,28 +227,21 @@ class GpuCosts:
         pairs: dict[CostQuery, None] = {}
         triples: dict[CostQuery, None] = {}
         for question in questions:
-            if question in self._known or question in self._pending_queries or len(question) == 1:
-                continue
-            if len(question) == 2:
-                pairs[question] = None
-            else:
-                earlier, later, frame = question
-                pairs |= dict.fromkeys(((earlier, frame), (later, frame), (earlier, later)))
-                triples[question] = None
-        self._start([pair for pair in pairs if pair not in self._motions], list(triples))
+            if question not in self.known and len(question) > 1:
+                for pair in _pairs(question):
+                    if pair not in self.known:
+                        pairs[pair] = None
+                if len(question) == 3:
+                    triples[question] = None
+        self._start(list(pairs), list(triples))
 
     has_tree = True
 
     def start_tree(self, frames: list[TreeFrame], count: int, strength: int) -> bool:
         """See Costs."""
-        pairs: dict[CostQuery, None] = {}
-        for question in (frame.question for frame in frames):
-            if len(question) == 3:
-                earlier, later, frame = question
-                pairs |= dict.fromkeys(((earlier, frame), (later, frame), (earlier, later)))
-            elif len(question) == 2:
-                pairs[question] = None
-        self._start([pair for pair in pairs if pair not in self._motions], [])
+        new = frames if self._tree is None else self._tree.new(frames)
+        pairs = {pair: None for frame in new for pair in _pairs(frame.question) if pair not in self.known}
+        self._start(list(pairs), [])
         with self._gpu:
             if self._tree is None:
                 self._tree = GpuTree(self._gpu, self._mb_width, self._mb_height, self._stream)
@@ -270,8 +274,6 @@ class GpuCosts:
                 self._collect_first()
             self._gpu.synchronize(self._stream)
         self.forget(self.count)
-        self._known.clear()
-        self._counts.clear()
         if self._tree is not None:
             self._tree.renew()
         self.first = self.count = 0
@@ -286,12 +288,10 @@ class GpuCosts:
         self._gpu.close()
 
     def _value(self, question: CostQuery) -> int:
-        if question not in self._known:
-            self._collect()
-        if question not in self._known:
+        if (total := self.known.get(question)) is None:
             self.ahead([question])
             raise CostPending
-        return self._known[question]
+        return total
 
     # ---- batches
     def _start(self, pairs: Sequence[CostQuery], triples: Sequence[CostQuery]) -> None:
@@ -299,6 +299,7 @@ class GpuCosts:
         if self._new is None and not pairs and not triples:
             return
         with self._gpu:
+            self._collect()
             self._start_new(pairs[:MOST_PAIRS], [] if len(pairs) > MOST_PAIRS else triples[:MOST_TRIPLES])
             for k in range(MOST_PAIRS, len(pairs), MOST_PAIRS):
                 self._batch(None, pairs[k : k + MOST_PAIRS], [])
@@ -314,48 +315,60 @@ class GpuCosts:
     def _batch(self, new: int | None, pairs: Sequence[CostQuery], triples: Sequence[CostQuery]) -> None:
         """Start one batch. The context is current."""
         batch, frame = self._next_batch(), None if new is None else self._frames[new]
+        self._fill(batch, new, pairs, triples)
+        source = None if frame is None else frame.source
+        assert self._stream is not None
+        on_gpu = None if source is None else source.luma_on(self._gpu, self._stream)
+        if frame is not None:
+            batch.set_numbers(frame, on_gpu)
+        recording_key = frame is None, on_gpu is None, len(pairs), len(triples)
+        recording = self._recordings.get(recording_key)
+        if recording is not None:
+            recording.bind(batch.numbers)
+            self._gpu.replay(recording)
+        else:
+            self._keep(recording_key, self._record(batch, frame, on_gpu, len(pairs)))
+        if frame is not None and source is not None:
+            source.seen_on(self._gpu, self._stream)
+            frame.source = None
+        self._started(batch)
+
+    def _fill(self, batch: Batch, new: int | None, pairs: Sequence[CostQuery], triples: Sequence[CostQuery]) -> None:
+        """The table of a batch."""
         while len(self._memories) < len(pairs):
             self._memories.append(self._make_memory())
         first = [] if new is None else [(new,)]
-        rows = [[0] * WORDS] * len(first) + [self._pair(pair, memory) for pair, memory in zip(pairs, self._memories)]
-        batch.fill(rows + [self._triple(triple) for triple in triples], [*first, *pairs, *triples])
+        rows = [0] * (WORDS * len(first))
+        for pair, memory in zip(pairs, self._memories):
+            rows += self._pair(pair, memory)
+        for triple in triples:
+            rows += self._triple(triple)
+        batch.fill(rows, [*first, *pairs, *triples], new=new)
+
+    def _record(self, batch: Batch, frame: GpuFrame | None, on_gpu: DeviceArray | None, n_pairs: int) -> Recording:
+        """All calls of a batch, on stand-ins (recording.py) for the arrays of the new frame; they are done too."""
+        jobs, results = batch.jobs[: batch.n_rows], batch.results[: batch.n_rows]
         luma = None if frame is None else frame.luma
-        buffers = batch.buffers(luma)
-        addresses = batch.table.ptr, *([] if frame is None else [array.ptr for array in (*frame.half, frame.intra)])
-        recording_key = frame is None, luma is None, len(pairs), len(triples)
-        recording = self._recordings.get(recording_key)
-        if recording is not None:
-            recording.rebind(buffers, addresses)
-            self._gpu.replay(recording)
-        else:
-            with self._gpu.record_calls(buffers, addresses) as recording:
-                self._issue(batch, frame, len(pairs))
-            self._keep(recording_key, recording)
-        self._batches.append(batch)
-        self._pending_queries.update(batch.questions)
+        host = HostBuffers(jobs, results, batch.event, *([] if luma is None else [luma]))
+        with self._gpu.record_calls(host, batch.numbers[:LUMA:-1].tolist()) as recording:
+            stream, size = self._stream, (self._mb_width, self._mb_height)
+            table = self._table[: batch.n_rows].put(jobs, stream)
+            first = 0 if frame is None else 1
+            if frame is not None:
+                arrays = *frame.half, frame.intra, self._luma if on_gpu is None else on_gpu
+                *planes, intra, source = (_stand_in(number, array) for number, array in enumerate(arrays))
+                half = HalfSize(*planes)
+                half_size(source if luma is None else self._luma.put(luma, stream), 0, self._mb_height, half, stream)
+                lookahead_intra(half, 0, self._mb_height, intra, table[0][SUM:], stream)
+            if n_pairs:
+                self._search(table[first : first + n_pairs])
+            if batch.n_rows > first + n_pairs:
+                lookahead_both(table[first + n_pairs :], *size, 0, self._mb_height, stream)
+            table.get(results, stream)
+            self._gpu.record(batch.event, stream)
+        return recording
 
-    def _issue(self, batch: Batch, frame: GpuFrame | None, n_pairs: int) -> None:
-        """All calls of a batch, on stand-ins (recording.py) for its table and for the arrays of the new frame."""
-        jobs, results = batch.views()
-        stream, size = self._stream, (self._mb_width, self._mb_height)
-        table = DeviceArray(self._gpu, placeholder_address(0), jobs.shape, np.int64).put(jobs, stream)
-        first = 0 if frame is None else 1
-        if frame is not None:
-            arrays = (*frame.half, frame.intra)
-            *half, intra = (
-                DeviceArray(self._gpu, placeholder_address(1 + k), a.shape, a.dtype) for k, a in enumerate(arrays)
-            )
-            if frame.luma is not None:
-                half_size(self._luma.put(frame.luma, stream), 0, self._mb_height, HalfSize(*half), stream)
-            lookahead_intra(HalfSize(*half), 0, self._mb_height, intra, table[0][SUM:], stream)
-        if n_pairs:
-            self._search(table[first : first + n_pairs])
-        if batch.n_rows > first + n_pairs:
-            lookahead_both(table[first + n_pairs :], *size, 0, self._mb_height, stream)
-        table.get(results, stream)
-        self._gpu.record(batch.event, stream)
-
-    def _keep(self, recording_key: tuple[bool, bool, int, int], recording: Recording) -> None:
+    def _keep(self, recording_key: RecordingKey, recording: Recording) -> None:
         """For later batches of a kind."""
         if len(self._recordings) == MOST_RECORDINGS:
             self._drop_recordings()
@@ -379,7 +392,7 @@ class GpuCosts:
     def _count(self, frames: Sequence[int]) -> None:
         """Start a batch that counts the samples of frames."""
         batch = self._next_batch()
-        batch.fill([[0] * WORDS] * (COUNTS * len(frames)), [])
+        batch.fill([0] * (WORDS * COUNTS * len(frames)), [])
         table = self._upload(batch)
         for k, number in enumerate(frames):
             counts = table[COUNTS * k : COUNTS * (k + 1)].reshape(COUNTS * WORDS).view(np.int32)
@@ -397,9 +410,9 @@ class GpuCosts:
             self._levelled = self._make_half(), self._make_motion()
             self._memories = self._memories or [self._make_memory()]
         half, motion = self._levelled
-        levels = levels_between(self._counts[reference][0], self._counts[frame][0]).view(np.int64).reshape(LEVELS, WORDS)
+        levels = levels_between(self._counts[reference][0], self._counts[frame][0]).view(np.int64)
         job = motion_job(current.half, half, current.intra, self._memories[0], motion)
-        batch.fill([*levels.tolist(), job], [(reference, frame, frame)], LEVELS)
+        batch.fill([*levels.tolist(), *job], [(reference, frame, frame)], LEVELS)
         table = self._upload(batch)
         of_reference = table[:LEVELS].reshape(LEVELS * WORDS).view(Sample)
         replace_samples(self._frames[reference].half, of_reference, half, self._stream)
@@ -415,14 +428,19 @@ class GpuCosts:
 
     def _upload(self, batch: Batch) -> DeviceArray:
         """The table of a batch on the GPU."""
-        return batch.table[: batch.n_rows].put(batch.jobs[: batch.n_rows], self._stream)
+        return self._table[: batch.n_rows].put(batch.jobs[: batch.n_rows], self._stream)
 
     def _download(self, batch: Batch) -> None:
         """End the calls for a batch."""
-        batch.table[: batch.n_rows].get(batch.results[: batch.n_rows], self._stream)
+        self._table[: batch.n_rows].get(batch.results[: batch.n_rows], self._stream)
         self._gpu.record(batch.event, self._stream)
+        self._started(batch)
+
+    def _started(self, batch: Batch) -> None:
         self._batches.append(batch)
-        self._pending_queries.update(batch.questions)
+        for question in batch.questions:
+            self.known[question] = None
+            self._frames[min(question)].questions.append(question)
 
     def _pair(self, pair: CostQuery, memory: SearchMemory) -> list[int]:
         """The job of a pair, whose motion is kept."""
@@ -450,25 +468,23 @@ class GpuCosts:
 
     def _read_first(self) -> int:
         """The first frame that is kept, or of a batch that is not collected."""
-        firsts = (question for batch in self._batches for question in batch.questions[:1])
-        return min((question[0] for question in firsts if len(question) == 1), default=self.first)
+        return next((batch.new for batch in self._batches if batch.new is not None), self.first)
 
     def _collect(self) -> None:
-        """Collect the batches that have ended."""
-        if not self._batches:
-            return
-        with self._gpu:
-            while self._batches and self._gpu.done(self._batches[0].event):
-                self._collect_first()
+        """Collect the batches that have ended. The context is current."""
+        while self._batches and self._gpu.done(self._batches[0].event):
+            self._keep_costs(self._batches.popleft())
 
     def _collect_first(self) -> None:
         """Wait for the first batch, and keep its costs."""
-        batch = self._batches[0]
-        self._gpu.synchronize(batch.event)
-        self._batches.popleft()
-        sums = batch.results[batch.first : batch.n_rows, SUM].tolist()
-        self._pending_queries.difference_update(batch.questions)
-        self._known.update((question, total) for question, total in zip(batch.questions, sums) if min(question) >= self.first)
+        self._gpu.synchronize(self._batches[0].event)
+        self._keep_costs(self._batches.popleft())
+
+    def _keep_costs(self, batch: Batch) -> None:
+        """Of a batch that has ended."""
+        for question, total in zip(batch.questions, batch.results[batch.first : batch.n_rows, SUM].tolist()):
+            if question in self.known:  # else a frame of it was forgotten
+                self.known[question] = total
         for k, (number, coarse) in enumerate(batch.counted):
             if number >= self.first:
                 counts = batch.results[COUNTS * k : COUNTS * (k + 1)].view(np.int32).reshape(-1).tolist()
@@ -479,7 +495,7 @@ class GpuCosts:
     # ---- memory
     def _make_frame(self, copied: bool) -> GpuFrame:
         intra = self._array((self._mb_height * self._mb_width,), np.uint16)
-        return GpuFrame(self._gpu.pinned(self._shape, Sample) if copied else None, self._make_half(), intra)
+        return GpuFrame(self._gpu.pinned(self._shape, Sample) if copied else None, self._make_half(), intra, copied)
 
     def _make_half(self) -> HalfSize:
         mb_height, mb_width = self._mb_height, self._mb_width
@@ -497,3 +513,16 @@ class GpuCosts:
 
     def _array(self, shape: Sequence[int], dtype: DTypeLike) -> DeviceArray:
         return self._gpu.array(shape, dtype, "the lookahead")
+
+
+def _stand_in(number: int, array: DeviceArray) -> DeviceArray:
+    """For an array that differs between replays of a recording."""
+    return DeviceArray(array.device, placeholder_address(number), array.shape, array.dtype)
+
+
+def _pairs(question: CostQuery) -> tuple[CostQuery, ...]:
+    """Whose motion a question needs."""
+    if len(question) < 3:
+        return (question,) if len(question) == 2 else ()
+    earlier, later, frame = question
+    return (earlier, frame), (later, frame), (earlier, later)

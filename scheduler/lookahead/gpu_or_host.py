@@ -1,6 +1,6 @@
 """The lookahead of an encode: on its first GPU as long as there is one, else on the host; the same integers."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ class GpuOrHostCosts:
         self._is_whole = True  # no exception has cut a call
         self._gpu: GpuCosts | None = None
         self._costs: LookaheadCosts | None = None  # of the host, without a GPU
+        self._known: Mapping[CostQuery, int | None] = {}  # by the GPU
 
     def add(self, luma: Luma) -> None:
         """See Costs. Without the GPU, a frame there is downloaded."""
@@ -72,15 +73,18 @@ class GpuOrHostCosts:
 
     def intra(self, frame: int) -> int:
         """See Costs."""
-        return int(self._call("intra", frame))
+        known = self._known.get((frame,))
+        return int(self._call("intra", frame)) if known is None else known
 
     def p(self, reference: int, frame: int) -> int:
         """See Costs."""
-        return int(self._call("p", reference, frame))
+        known = self._known.get((reference, frame))
+        return int(self._call("p", reference, frame)) if known is None else known
 
     def b(self, earlier: int, later: int, frame: int) -> int:
         """See Costs."""
-        return int(self._call("b", earlier, later, frame))
+        known = self._known.get((earlier, later, frame))
+        return int(self._call("b", earlier, later, frame)) if known is None else known
 
     def p_of_levels(self, reference: int, frame: int) -> int:
         """See Costs."""
@@ -122,7 +126,7 @@ class GpuOrHostCosts:
 
     def close(self) -> None:
         """See Costs. Frees the GPU's memory."""
-        gpu, self._gpu = self._gpu, None
+        gpu, self._gpu, self._known = self._gpu, None, {}
         if gpu is not None and not self._keep(gpu):
             gpu.close()
         if self._costs is not None:
@@ -149,10 +153,10 @@ class GpuOrHostCosts:
         gpu = None
         try:
             self._gpu = take_user(self._key, GpuCosts) if is_keeping() else None
-            if self._gpu is not None:
-                return
-            gpu = Device(self._ordinal)
-            self._gpu = GpuCosts(gpu, *self._size, self._copies, self._quick)
+            if self._gpu is None:
+                gpu = Device(self._ordinal)
+                self._gpu = GpuCosts(gpu, *self._size, self._copies, self._quick)
+            self._known = self._gpu.known
         except (DeviceUnavailable, DeviceMemoryError, GpuLost):
             if gpu is not None:
                 gpu.close()
@@ -184,7 +188,7 @@ class GpuOrHostCosts:
             raise error
         if not gpu.is_on_host:
             raise GpuLost(f"{error}; source frames on it are lost too") from None
-        self._gpu = None
+        self._gpu, self._known = None, {}
         self._costs = self._host(gpu.first)
         for number in range(gpu.first, gpu.count):
             self._costs.add(gpu.luma(number))

@@ -17,17 +17,15 @@ from ...cuda_src.runtime.device import Device, DeviceArray
 from .costs import CostPending, CostQuery, TreeFrame
 
 
-class TreeState(NamedTuple):
-    """What a frame of the tree has on the GPU, from its first propagation until it leaves."""
+class Slot(NamedTuple):
+    """What a frame of the tree has on the GPU until it leaves."""
 
     used: Used  # of B frames
-    error_weights: DeviceArray  # int64[n_mb], with adaptive quantisation
-    landing: np.ndarray  # page-locked, for its upload
-    job: np.ndarray  # int64[WORDS]: tree_job
+    error_weights: DeviceArray  # int32[n_mb], with adaptive quantisation
 
 
 class Memory(NamedTuple):
-    """For so many frames that wait."""
+    """For so many frames that wait, each in slot `index % frames`."""
 
     frames: int
     table: DeviceArray
@@ -35,6 +33,11 @@ class Memory(NamedTuple):
     amounts: DeviceArray  # int64[frames + 1, n_mb]; the first words of the last row are the launch's progress
     offsets: DeviceArray  # int32[frames, n_mb]
     found: np.ndarray  # the same, page-locked
+    used: Used  # of all slots, as are the next ones
+    error_weights: DeviceArray  # int32[frames, n_mb]
+    landing: np.ndarray  # the same, page-locked, for its upload
+    slots: list[Slot]
+    jobs: np.ndarray  # int64[frames, WORDS]: tree_job of the frames that wait, in their order; as GIFTS, their references
 
 
 class GpuTree:
@@ -42,13 +45,17 @@ class GpuTree:
 
     def __init__(self, gpu: Device, mb_width: int, mb_height: int, stream: Stream | None) -> None:
         """stream: that of the lookahead, whose work so far is complete before that of the tree."""
-        self._gpu, self._size, self._stream = gpu, (mb_width, mb_height), stream
-        self._states: dict[CostQuery, TreeState] = {}
-        self._free: list[TreeState] = []
+        self._gpu, self._size, self._stream, self._n_mb = gpu, (mb_width, mb_height), stream, mb_width * mb_height
         self._memory: Memory | None = None
+        self._waiting = range(0)  # indices of the frames that are in slots
         self._event = gpu.event()
         self._logarithms = gpu.constant("logarithms of the tree", TREE_LOG2)
         self._count = 0  # frames whose offsets are under way
+
+    def new(self, frames: Sequence[TreeFrame]) -> Sequence[TreeFrame]:
+        """Those that have come since the last `start`."""
+        first = frames[0].index
+        return frames[self._waiting.stop - first :] if first in self._waiting else frames
 
     def start(
         self, frames: Sequence[TreeFrame], count: int, strength: int, intra: Callable[[int], DeviceArray],
@@ -58,32 +65,26 @@ class GpuTree:
         lookahead_both.
         """
         memory, stream, n = self._memory_for(len(frames)), self._stream, len(frames)
-        queries = {frame.question for frame in frames}
-        self._free += [self._states.pop(question) for question in list(self._states) if question not in queries]
-        triples = [triple(frame.question, state.used) for frame, state in self._enter(frames, strength, intra, motions)]
-        jobs = self._jobs(frames, memory)
-        order, after = _order(frames)
-        rows = memory.rows[: len(triples) + n + count]
+        triples = self._enter(memory, frames, strength, intra, motions, triple)
+        rows, at = memory.rows[: len(triples) + n + count], len(triples)
         if triples:
-            rows[: len(triples)] = triples
-        rows[len(triples) : len(triples) + n] = jobs[order]
-        rows[len(triples) : len(triples) + n, AFTER] = after
-        rows[len(triples) + n :] = jobs[:count]
+            rows[:at] = triples
+        self._place(memory, frames[0].index, n, rows[at : at + n])
+        rows[at + n :] = memory.jobs[:count]
         table = memory.table[: len(rows)].put(rows, stream)
         if triples:
-            lookahead_both(table[: len(triples)], *self._size, 0, self._size[1], stream)
+            lookahead_both(table[:at], *self._size, 0, self._size[1], stream)
         memory.amounts[: n + 1].fill(0, stream)
         progress = memory.amounts[n].view(np.int32)[:2]
-        tree_propagate(table[len(triples) : len(triples) + n], *self._size, progress, stream)
-        tree_offsets(table[len(triples) + n :], self._size[0] * self._size[1], self._logarithms, stream)
+        tree_propagate(table[at : at + n], *self._size, progress, stream)
+        tree_offsets(table[at + n :], self._n_mb, self._logarithms, stream)
         memory.offsets[:count].get(memory.found[:count], stream)
         self._gpu.record(self._event, stream)
         self._count = count
 
     def renew(self) -> None:
         """Be as new for a later encoder: no frame is known. The work has ended."""
-        self._free += self._states.values()
-        self._states.clear()
+        self._waiting = range(0)
 
     def result(self, wait: bool) -> list[np.ndarray]:
         """See Costs.tree."""
@@ -91,77 +92,88 @@ class GpuTree:
             raise CostPending
         self._gpu.synchronize(self._event)
         assert self._memory is not None
-        return list(self._memory.found[: self._count].copy())
+        return list(self._memory.found[: self._count])
 
     def _enter(
-        self, frames: Sequence[TreeFrame], strength: int, intra: Callable[[int], DeviceArray],
-        motions: dict[CostQuery, Motion],
-    ) -> list[tuple[TreeFrame, TreeState]]:  # fmt: skip
-        """Frames that are new get memory. Those of them that are B frames, whose motion is chosen now."""
-        new = []
-        for frame in frames:
-            if frame.question in self._states:
-                continue
-            state = self._free.pop() if self._free else self._make_state()
-            self._states[frame.question] = state
-            error_weights = None
-            if frame.error_weights is not None:
-                np.copyto(state.landing, frame.error_weights)
-                error_weights = state.error_weights.put(state.landing, self._stream)
-            motion = state.used if len(frame.question) == 3 else motions.get(frame.question)
-            state.job[:] = tree_job(intra(frame.question[-1]), error_weights, motion, frame.weight, strength, frame.noise)
-            if len(frame.question) == 3:
-                new.append((frame, state))
-        return new
+        self, memory: Memory, frames: Sequence[TreeFrame], strength: int, intra: Callable[[int], DeviceArray],
+        motions: dict[CostQuery, Motion], triple: Callable[[CostQuery, Used], list[int]],
+    ) -> list[list[int]]:  # fmt: skip
+        """Memory and jobs for the frames that are new; rows for those of them that are B frames, whose motion is chosen now."""
+        new, first, jobs, triples = self.new(frames), frames[0].index, [], []
+        if kept := len(frames) - len(new):
+            left = first - self._waiting.start
+            memory.jobs[:kept] = memory.jobs[left : left + kept]
+        self._waiting = range(first, first + len(frames))
+        self._upload(memory, new)
+        for frame in new:
+            slot, question = memory.slots[frame.index % memory.frames], frame.question
+            motion: Motion | Used | None = motions.get(question)
+            if len(question) == 3:
+                motion = slot.used
+                triples.append(triple(question, slot.used))
+            error_weights = None if frame.error_weights is None else slot.error_weights
+            job = tree_job(intra(question[-1]), error_weights, motion, frame.weight, strength, frame.noise)
+            job[GIFTS : GIFTS + 2] = frame.references
+            jobs.append(job)
+        if jobs:
+            memory.jobs[kept : len(frames)] = jobs
+        return triples
 
-    def _jobs(self, frames: Sequence[TreeFrame], memory: Memory) -> np.ndarray:
-        """int64[n, WORDS]: the jobs of the frames, in their order."""
-        jobs = np.array([self._states[frame.question].job for frame in frames])
-        n_mb, places = self._size[0] * self._size[1], np.arange(len(frames))
-        gives = np.array([frame.gives for frame in frames], np.int64)
-        jobs[:, AMOUNT] = memory.amounts.ptr + 8 * n_mb * places
-        jobs[:, GIFTS : GIFTS + 2] = np.where(gives < 0, 0, memory.amounts.ptr + 8 * n_mb * gives)
-        jobs[:, OFFSETS] = memory.offsets.ptr + 4 * n_mb * places
-        return jobs
+    def _upload(self, memory: Memory, new: Sequence[TreeFrame]) -> None:
+        """The error weights of frames, whose slots follow each other, up to the last slot and from the first one on."""
+        while new and new[0].error_weights is not None:
+            first = new[0].index % memory.frames
+            end = min(memory.frames, first + len(new))
+            for place, frame in zip(memory.landing[first:end], new):
+                place[:] = frame.error_weights
+            memory.error_weights[first:end].put(memory.landing[first:end], self._stream)
+            new = new[end - first :]
 
-    def _make_state(self) -> TreeState:
-        n_mb = self._size[0] * self._size[1]
-        used = Used(self._array((n_mb,), np.uint16), self._array((n_mb, 4), np.int16), self._array((n_mb,), np.uint8))
-        job = np.zeros(WORDS, np.int64)
-        return TreeState(used, self._array((n_mb,), np.int64), self._gpu.pinned((n_mb,), np.int64), job)
+    def _place(self, memory: Memory, first: int, n: int, rows: np.ndarray) -> None:
+        """The jobs of the n frames from `first` on in the order of their turns -> rows: int64[n, WORDS]."""
+        jobs, places = memory.jobs[:n], np.arange(n)
+        jobs[:, AMOUNT] = memory.amounts.ptr + 8 * self._n_mb * places
+        jobs[:, OFFSETS] = memory.offsets.ptr + 4 * self._n_mb * places
+        gives = jobs[:, GIFTS : GIFTS + 2] - first  # places; below 0: to none, or one that has left
+        order, after = _order(gives.tolist())
+        np.take(jobs, order, 0, rows, "clip")
+        rows[:, AFTER] = after
+        rows[:, GIFTS : GIFTS + 2] = np.where(gives < 0, 0, memory.amounts.ptr + 8 * self._n_mb * gives)[order]
 
     def _memory_for(self, frames: int) -> Memory:
-        """Twice as large where it is too small, so that it seldom grows. No work is under way."""
+        """Twice as large where it is too small, so that it seldom grows; all frames are new then. No work is under way."""
         if self._memory is None or self._memory.frames < frames:
-            old, n, n_mb = self._memory, 1 << (frames - 1).bit_length(), self._size[0] * self._size[1]
-            if old is not None:
+            if (old := self._memory) is not None:
                 self._gpu.synchronize(self._stream)
-                self._gpu.release(old.table, old.amounts, old.offsets)
-            self._memory = Memory(
-                n,
-                self._array((3 * n, WORDS), np.int64),
-                self._gpu.pinned((3 * n, WORDS), np.int64),
-                self._array((n + 1, n_mb), np.int64),
-                self._array((n, n_mb), np.int32),
-                self._gpu.pinned((n, n_mb), np.int32),
-            )
+                self._gpu.release(old.table, old.amounts, old.offsets, old.error_weights, *old.used)
+            self._memory, self._waiting = None, range(0)
+            self._memory = self._make_memory(1 << (frames - 1).bit_length())
         return self._memory
+
+    def _make_memory(self, frames: int) -> Memory:
+        n_mb, pinned = self._n_mb, self._gpu.pinned
+        size = frames, n_mb
+        used = Used(self._array(size, np.uint16), self._array((*size, 4), np.int16), self._array(size, np.uint8))
+        error_weights = self._array(size, np.int32)
+        slots = [Slot(Used(*(of_all[k] for of_all in used)), error_weights[k]) for k in range(frames)]
+        table, rows = self._array((3 * frames, WORDS), np.int64), pinned((3 * frames, WORDS), np.int64)
+        amounts, offsets = self._array((frames + 1, n_mb), np.int64), self._array(size, np.int32)
+        found, landing, jobs = pinned(size, np.int32), pinned(size, np.int32), np.zeros((frames, WORDS), np.int64)
+        return Memory(frames, table, rows, amounts, offsets, found, used, error_weights, landing, slots, jobs)
 
     def _array(self, shape: Sequence[int], dtype: DTypeLike) -> DeviceArray:
         return self._gpu.array(shape, dtype, "the macroblock tree")
 
 
-def _order(frames: Sequence[TreeFrame]) -> tuple[list[int], list[int]]:
-    """Places of the frames in the order of their turns, and how many of these must have ended before each."""
-    depth = [0] * len(frames)
-    for place in range(len(frames) - 1, -1, -1):
+def _order(gives: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Places of the frames in the order of their turns, and how many of these must have ended before each. gives: places."""
+    depth = [0] * len(gives)
+    for place in range(len(gives) - 1, -1, -1):
         below = depth[place] + 1
-        for to in frames[place].gives:
+        for to in gives[place]:
             if to >= 0 and depth[to] < below:
                 depth[to] = below
-    order = sorted(range(len(frames)), key=depth.__getitem__)
-    after: list[int] = []
-    for k, place in enumerate(order):
-        begins = not k or depth[place] > depth[order[k - 1]]
-        after.append(k if begins else after[-1])
-    return order, after
+    depths = np.array(depth, np.int64)
+    order = depths.argsort(kind="stable")
+    depths = depths[order]
+    return order, depths.searchsorted(depths)

@@ -38,7 +38,7 @@ def _plane(address, height, width, coded_width):
 @kernel
 def serve_adaptations(job_ring, wait, semaphore):
     """Main loop of the thread. Jobs: addresses of Y, Cb, Cr; luma height, width and coded width; mode, strength; addresses of
-    the offsets int32[n_mb] and of the error weights int64[n_mb], 0 for none. Results: 0.
+    the offsets int32[n_mb] and of the error weights int32[n_mb], 0 for none. Results: 0.
 
     wait: address of sem_wait. Keeps a reference to the semaphore, which so outlives its owner.
     """
@@ -57,5 +57,5 @@ def serve_adaptations(job_ring, wait, semaphore):
         energies(Planes(luma, cb, cr), 0, rows, energy)
         find_offsets(energy, job[6], job[7], offsets)
         if job[9] != 0:
-            find_error_weights(offsets, carray(_pointer(job[9]), (n_mb,), np.int64))
+            find_error_weights(offsets, carray(_pointer(job[9]), (n_mb,), np.int32))
         store_release(job_ring, at + RESULT, 0)

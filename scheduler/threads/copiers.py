@@ -5,8 +5,9 @@ from functools import cache
 
 import numpy as np
 
+from ...cuda_src.runtime.array import address_of
 from .copy_kernels import begin_copy, end_copy, help_to_copy, set_source
-from .semaphore import NoGilThreads, address
+from .semaphore import NoGilThreads
 
 
 class Target:
@@ -16,7 +17,7 @@ class Target:
         self.planes = tuple(planes)
         contiguous = [plane.strides == (plane.shape[1], 1) for plane in planes]
         self.shapes = [plane.shape if fits else None for plane, fits in zip(planes, contiguous)]
-        self.rows = np.array([(address(plane), 0, plane.shape[1], 0, plane.shape[0]) for plane in planes], np.int64)
+        self.rows = np.array([(address_of(plane), 0, plane.shape[1], 0, plane.shape[0]) for plane in planes], np.int64)
         self.parts = list(zip(self.planes, self.shapes, self.rows))  # rows as views
 
 

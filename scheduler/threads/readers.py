@@ -4,9 +4,10 @@ import time
 
 import numpy as np
 
-from .job_ring import NOT_DONE, post_job, result_of
+from ...cuda_src.runtime.array import address_of
+from .job_ring import NOT_DONE
 from .read_kernels import serve_reads
-from .semaphore import NoGilThreads, address, c_function
+from .semaphore import NoGilThreads, c_function
 
 NAP, LONGEST_NAP = 2e-5, 1e-3  # seconds between polls of a job that has not ended
 
@@ -27,16 +28,16 @@ class Readers(NoGilThreads):
         semaphore = self._begin(serve_reads, self._pread)
         if not self._threads:
             return None
-        self._job[:] = file, offset, address(buffer), buffer.size
-        return int(post_job(self._job_ring, self._job, semaphore.post, semaphore.memory))
+        self._job[:] = file, offset, address_of(buffer), buffer.size
+        return self._post(self._job, semaphore)
 
     def wait(self, ticket: int) -> int:
         """Wait for a job. Returns the bytes read, fewer than requested if the file ended or could not be read."""
         nap = NAP
-        while (done_bytes := result_of(self._job_ring, ticket)) == NOT_DONE:
+        while (done_bytes := self._result(ticket)) == NOT_DONE:
             time.sleep(nap)
             nap = min(2 * nap, LONGEST_NAP)
-        return int(done_bytes)
+        return done_bytes
 
     def __enter__(self) -> "Readers":
         return self

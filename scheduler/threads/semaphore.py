@@ -3,12 +3,14 @@
 import ctypes
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from ...cuda_src.runtime.array import address_of
 from ...process import start_threads
-from .job_ring import RING_SIZE, STOP
+from .job_ring import RING_SIZE, STOP, post_job, result_of
 
 _SEM_T_SIZE = 8  # int64 elements that hold a sem_t (32 bytes) with a margin
 
@@ -21,7 +23,7 @@ class Semaphore:
         self._library: Any = None
         try:
             library = ctypes.CDLL(None)
-            if not library.sem_init(ctypes.c_void_p(address(self.memory)), 0, 0):
+            if not library.sem_init(ctypes.c_void_p(address_of(self.memory)), 0, 0):
                 self.post, self.wait = c_function("sem_post"), c_function("sem_wait")
                 self._library = library
         except (AttributeError, TypeError):  # as in c_function
@@ -30,7 +32,7 @@ class Semaphore:
     def wake(self, threads: int) -> None:
         """Wake `threads` threads."""
         for _ in range(threads if self._library is not None else 0):
-            self._library.sem_post(ctypes.c_void_p(address(self.memory)))
+            self._library.sem_post(ctypes.c_void_p(address_of(self.memory)))
 
 
 class NoGilThreads:
@@ -56,6 +58,14 @@ class NoGilThreads:
             start_threads(wanted, self._threads)
         return self._semaphore
 
+    def _post(self, job: np.ndarray, semaphore: Semaphore) -> int:
+        """See post_job. semaphore: of `_begin`."""
+        return _chosen()[0](self._job_ring, job, semaphore.post, semaphore.memory)
+
+    def _result(self, ticket: int) -> int:
+        """See result_of."""
+        return _chosen()[1](self._job_ring, ticket)
+
     def close(self) -> None:
         """End the threads: each finishes its current job and starts no other."""
         self._end()
@@ -73,14 +83,16 @@ class NoGilThreads:
             self._end()
 
 
+@cache
+def _chosen() -> tuple[Callable[[np.ndarray, np.ndarray, int, np.ndarray], int], Callable[[np.ndarray, int], int]]:
+    """post_job and result_of for the arguments that they always have."""
+    words = np.zeros(1, np.int64)
+    return post_job.chosen(words, words, 0, words), result_of.chosen(words, 0)
+
+
 def c_function(name: str) -> int:
     """Address of a function of the C library; 0 if it has none of this name."""
     try:
         return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
     except (AttributeError, TypeError):  # TypeError: Windows has no such library
         return 0
-
-
-def address(array: np.ndarray) -> int:
-    """Address of the first element."""
-    return int(array.__array_interface__["data"][0])

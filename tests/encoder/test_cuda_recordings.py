@@ -81,15 +81,17 @@ def test_bytes_with_any_number_of_streams(driver, monkeypatch, options, streams)
 
 def test_which_frames_wait_for_which():
     """One mini-GOP of three B frames, of which one is a reference; slots 0 and 1 are references."""
-    side = StreamSchedule(2, 5)
-    assert side.enter(0, 0, (), False) == (0, NOTHING) and side.enter(1, 1, (0,), False) == (0, NOTHING)
-    assert side.enter(2, 2, (0, 1), False) == (0, NOTHING), "a B frame that is a reference"
-    assert side.enter(3, 3, (0, 2, 1), True) == (1, NOTHING) and side.enter(4, 4, (2, 1, 0), True) == (2, NOTHING)
-    assert side.enter(5, 5, (1,), False) == (0, NOTHING), "the next P frame waits for no B frame"
-    assert side.enter(6, 2, (1, 5), False) == (0, ((3, 4), (2,))), "it overwrites what they read, and what is downloaded"
-    assert side.enter(7, 4, (5, 1), True) == (1, ((), (4,))) and side.enter(8, 4, (5, 1), True) == (2, ((), (7,)))
-    assert side.enter(14, 1, (5,), False) == (0, NOTHING), "frames that were downloaded long ago"
-    assert StreamSchedule(0, 3).enter(1, 0, (), True) == (0, NOTHING)
+    side, p, reference, b = StreamSchedule(3, 5), (False, True), (True, True), (True, False)
+    assert side.enter(0, 0, (), *p) == (0, NOTHING) and side.enter(1, 1, (0,), *p) == (0, NOTHING)
+    assert side.enter(2, 2, (0, 1), *reference) == (1, NOTHING)
+    assert side.enter(3, 3, (0, 2), *b) == (3, ((2,), ())), "it waits for the reference on another stream"
+    assert side.enter(4, 4, (2, 1), *b) == (2, ((2,), ()))
+    assert side.enter(5, 5, (1,), *p) == (0, NOTHING), "the next P frame waits for no B frame"
+    assert side.enter(6, 2, (1, 5), *p) == (0, ((3, 4), (2,))), "it overwrites what they read, and what is downloaded"
+    assert side.enter(7, 4, (5, 1), *b) == (3, ((), (4,))) and side.enter(8, 4, (5, 1), *b) == (2, ((), (7,)))
+    assert side.enter(14, 1, (5,), *p) == (0, NOTHING), "frames that were downloaded long ago"
+    assert StreamSchedule(0, 3).enter(1, 0, (), *b) == (0, NOTHING)
+    assert {StreamSchedule(1, 3).enter(1, 0, (), True, is_reference)[0] for is_reference in (True, False)} == {1}
 
 
 def test_stand_ins_are_replaced():

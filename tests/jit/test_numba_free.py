@@ -140,7 +140,7 @@ def test_kinds_distinguish_what_numba_does(value):
 
 def test_keys_distinguish_what_kinds_do():
     kinds, keys = (
-        [make(value) for value in VALUES] for make in (numba_free.describe, lambda value: tuple(numba_free._key([value])))
+        [make(value) for value in VALUES] for make in (numba_free.describe, lambda value: numba_free.key_of([value]))
     )
     for k in range(len(VALUES)):
         for other in range(k):

@@ -19,6 +19,7 @@ from h264lite.scheduler import cuda_executor
 from h264lite.scheduler.frames import frame_executor
 from h264lite.scheduler.frames.dpb import DecodedPictureBuffer
 from h264lite.scheduler.frames.frame import HostFrame
+from h264lite.scheduler.frames.stream_schedule import NOTHING, StreamSchedule
 from h264lite.scheduler.stages import STAGES, Stage
 
 from ..cuda_emulator.driver import EmulatedDriver
@@ -198,7 +199,7 @@ def test_no_race(ledger, options):
     assert not ledger.races, sorted(set(ledger.races))
 
 
-@pytest.mark.parametrize("parallel_b_frames", (0, 1, 2, 3))
+@pytest.mark.parametrize("parallel_b_frames", (0, 1, 2, 3, 4))
 @pytest.mark.parametrize("options", ({"bframes": 3}, {"bframes": 7, "b_pyramid": "dyadic"},
                                      {"bframes": 4, "b_pyramid": "none"}, {"bframes": 2, "keyint": 7, "weightp": 1},
                                      {"bframes": 1, "keep": True}), ids=str)
@@ -232,15 +233,24 @@ def test_a_b_frame_that_does_not_wait_for_its_references_is_found(ledger, monkey
     let_in = cuda_executor.CudaExecutor._start_when_uploaded
 
     def careless(self, number):
-        main, end = self._main, self._ended["main", "extend_luma"]
-        self._ended["main", "extend_luma"] = self._uploaded[number % self.frames_on_device]
+        main, end = self._main, self._ended["side", "interpolate"]
+        self._ended["side", "interpolate"] = self._uploaded[number % self.frames_on_device]
         let_in(self, number)
         assert main == self._main
-        self._ended["main", "extend_luma"] = end
+        self._ended["side", "interpolate"] = end
 
     monkeypatch.setattr(cuda_executor.CudaExecutor, "_start_when_uploaded", careless)
     encode(7, bframes=2, subme=1, **FIXED)
     assert any("extend_luma" in race for race in ledger.races)
+
+
+def test_a_b_frame_that_does_not_wait_for_a_b_frame_is_found(ledger, monkeypatch):
+    enter, options = StreamSchedule.enter, {"bframes": 3, "subme": 1, "threads": 9, **FIXED}
+    encode(9, **options)
+    assert not ledger.races
+    monkeypatch.setattr(StreamSchedule, "enter", lambda self, *frame: (enter(self, *frame)[0], NOTHING))
+    encode(9, **options)
+    assert any("explicit_motion" in race and "keep_motion" in race for race in ledger.races), sorted(set(ledger.races))
 
 
 @pytest.mark.parametrize("missing", ("coded", "downloaded"))

@@ -94,7 +94,7 @@ def test_memory_is_bounded(device):  # noqa: F811
         held.append(device.held_bytes)
     assert len(set(held[12:])) == 1
     gpu.wait()
-    assert len(gpu._known) <= 6 * 5 and len(gpu._motions) <= 6 * 4
+    assert len(gpu.known) <= 6 * 5 and len(gpu._motions) <= 6 * 4
     assert len(gpu._frames) + len(gpu._free_frames[False]) <= 6
 
 

@@ -83,7 +83,7 @@ def test_short_reads_go_on():
     life = ring, ctypes.cast(read, ctypes.c_void_p).value, sleeps.wait, sleeps.memory
     thread = threading.Thread(target=serve_reads, args=life, daemon=True)
     thread.start()
-    job = np.array([9, 5, semaphore.address(place), place.size], np.int64)
+    job = np.array([9, 5, semaphore.address_of(place), place.size], np.int64)
     ticket = job_ring.post_job(ring, job, sleeps.post, sleeps.memory)
     while (came := job_ring.result_of(ring, ticket)) == job_ring.NOT_DONE:
         time.sleep(0.001)

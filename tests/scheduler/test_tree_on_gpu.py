@@ -87,7 +87,7 @@ def test_late_trees_and_bounded_memory(driver, monkeypatch):  # noqa: F811
     """A tree that is late is waited for when the next one starts, not before; memory of frames that have left is reused."""
     clip, options = clip_of(4) * 8, {"rc_lookahead": 8, "keyint": 100, "scenecut": 0}
     expected, waits, held = decided("cpu", clip, **options), [], []
-    result, make = GpuTree.result, GpuTree._make_state
+    result, make = GpuTree.result, GpuTree._make_memory
 
     def late(tree, wait):
         waits.append(wait)
@@ -96,9 +96,9 @@ def test_late_trees_and_bounded_memory(driver, monkeypatch):  # noqa: F811
         return result(tree, wait)
 
     with monkeypatch.context() as patch:
-        patch.setattr(GpuTree, "_make_state", lambda self: held.append(0) or make(self))
+        patch.setattr(GpuTree, "_make_memory", lambda self, frames: held.append(frames) or make(self, frames))
         assert decided("cuda", clip, **options) == expected
-        assert 8 + 2 <= len(held) <= 8 + 2 * 2
+        assert held == [16]
         patch.setattr(GpuTree, "result", late)
         assert decided("cuda", clip, **options) == expected
     assert waits.count(True) <= len(clip) // 2 < len(waits) and waits[0] is False
