@@ -37,7 +37,7 @@ class GpuSourcePool:
         self._owners: deque[tuple[GpuSource, object]] = deque()  # with the user's objects, of frames that may still be read
         self._count = 0
         self._flags = memory.host_zeros((_FLAGS,), np.int32)
-        dtypes = {"frame_params": np.int32, "qp": np.uint8}
+        dtypes = {"load_qp": np.int32, "qp": np.uint8}
         self._state: State = {name: memory.zeros((self._size.n_mb,), dtype) for name, dtype in dtypes.items()}
         self._state |= {"width": settings.width, "height": settings.height}
         (_, width), (_, chroma_width) = (ARRAYS[name].shape(self._size) for name in SOURCES[:2])
