@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from h264lite.cuda_src.runtime.device import Device, DeviceArray
 from h264lite.cuda_src.runtime.foreign import Foreign
-from h264lite.scheduler.frames.gpu_sources import GpuSource
+from h264lite.scheduler.frames.gpu_sources import GpuSourcePool
 from h264lite.scheduler.gpu_memory import GpuMemory
 from h264lite.scheduler.lookahead import gpu_costs
 
@@ -55,6 +55,8 @@ def noted(ledger, monkeypatch):  # noqa: F811
     monkeypatch.setattr(Foreign, "after", noted_after)
     monkeypatch.setattr(Foreign, "before", noted_before)
     monkeypatch.setattr(gpu_costs, "half_size", noted_half_size)
+    monkeypatch.setattr(gpu_costs.GpuCosts, "_keep", lambda *_: None)  # nothing is replayed: all is noted
+    monkeypatch.setattr(gpu_costs.GpuCosts, "_stand_in", lambda self, number, array: array)
     return ledger
 
 
@@ -100,7 +102,15 @@ def test_a_read_that_is_not_ordered_is_found(noted, monkeypatch, missing, option
 
 
 def test_a_buffer_used_again_before_the_lookahead_has_read_it_is_found(noted, monkeypatch):
-    monkeypatch.setattr(GpuSource, "seen_on", lambda self, gpu, stream: None)
+    seen, make, record = set(), GpuSourcePool._make, noted.record
+
+    def noted_make(self):
+        buffer = make(self)
+        seen.add(buffer.seen)
+        return buffer
+
+    monkeypatch.setattr(GpuSourcePool, "_make", noted_make)
+    monkeypatch.setattr(noted, "record", lambda event, stream: None if event in seen else record(event, stream))
     encode_one_array(noted, SIDE, 12, bframes=2, b_adapt=1, b_pyramid="none", subme=1)
     assert any("half_size" in race for race in noted.races)
 
