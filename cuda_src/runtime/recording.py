@@ -171,9 +171,9 @@ class Recording:
         return np.array([*self._buffers.numbers, *self._addresses[::-1]], np.int64)
 
     def subset(self, commands: Iterable[Command]) -> "Recording":
-        """A recording of some of these commands."""
+        """A recording of some of these commands, bound as this one is."""
         other = Recording(self._buffers, self._addresses)
-        other.commands = list(commands)
+        other.commands, other._numbers = list(commands), self._numbers
         return other
 
     @property

@@ -103,6 +103,14 @@ def test_stand_ins_are_replaced():
         assert recording.rows.tolist() == [[1 << 40, addresses[1] + 48, 7, addresses[0], -5]]
 
 
+def test_a_subset_is_bound_as_the_whole():
+    """By a caller that keeps the numbers, too."""
+    recording, given = Recording(HostBuffers(), (1000,)), [placeholder_address(0) + 8]
+    recording.add("a copy", [1 << 40, *given], given)
+    recording.bind(np.array([3000], np.int64))
+    assert recording.rows.tolist() == recording.subset(recording.commands).rows.tolist() == [[1 << 40, 3008]]
+
+
 def test_numbers_of_lists_have_places():
     """No settings have more entries than frame_params has places for."""
     for options in ({"bframes": 16, "ref": 16, "b_pyramid": "dyadic"}, {"ref": 16, "weightp": 1}, {"bframes": 3, "ref": 16}):
