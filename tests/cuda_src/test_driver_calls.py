@@ -8,6 +8,7 @@ import types
 import numpy as np
 import pytest
 from h264lite.cuda_src.runtime import compiler
+from h264lite.cuda_src.runtime.array import address_of
 from h264lite.cuda_src.runtime.driver_calls import ARGUMENTS, DriverCalls, Memory, replay_rows
 from h264lite.cuda_src.runtime.graph import Graphs
 from h264lite.cuda_src.runtime.recording import KERNEL, HostBuffers, Recording
@@ -259,3 +260,11 @@ def test_arrays_that_no_place_knows_are_refused():
     """They would be read and written for whichever frame comes later."""
     with pytest.raises(ValueError, match=r"a host array \(3,\) uint8"):
         Recording(HostBuffers()).add("a copy", [], (1, np.zeros(3, np.uint8)))
+
+
+def test_addresses_of_arrays():
+    """Of this NumPy, whose fields are read."""
+    whole = np.zeros((5, 7), np.int16)
+    fixed = np.frombuffer(b"samples", np.uint8)
+    for array in (whole, whole[2:, 3:], whole.T, whole[::-1], whole.reshape(-1), fixed, np.zeros(1)[:0]):
+        assert address_of(array) == array.__array_interface__["data"][0]
