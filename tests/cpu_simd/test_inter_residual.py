@@ -7,9 +7,10 @@ import pytest
 from h264lite.cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, References, Residual
 from h264lite.cpu_simd.inter.interpolate import interpolate
 from h264lite.cpu_simd.inter.motion_compensation import predict_inter
+from h264lite.cpu_simd.layout import MOST_WEIGHTED, N_WEIGHTS
 from h264lite.cpu_simd.residual.inter_residual import inter_residual
 from h264lite.jit.kernel import closed_kernel
-from h264lite.scheduler.frame_spec import NO_WEIGHTS, UNWEIGHTED, Weights
+from h264lite.scheduler.frame_spec import UNWEIGHTED, Weights
 from h264lite.standard.macroblock import (
     B_DIRECT,
     B_SKIP,
@@ -44,7 +45,8 @@ def reference_pool(pictures, weights=()):
             chroma[slot + 1, c] = np.pad(planes[1 + c], PAD // 2, "edge")
         interpolate(luma[slot + 1], PAD, 0, height // 16)
     slots = np.arange(1, len(pictures) + 1, dtype=np.int32)
-    numbers = [*(number for of in weights for number in of), *NO_WEIGHTS][: len(NO_WEIGHTS)]
+    numbers = [number for of in weights for number in of]
+    numbers += (MOST_WEIGHTED * N_WEIGHTS - len(numbers)) * [0]
     return References(luma, chroma, slots, slots, np.array(numbers, np.int32), PAD, len(pictures))
 
 
