@@ -42,7 +42,7 @@ class Kernel:
         return self._addresses[key]
 
     def chosen(self, *args):
-        """The function that serves calls with arguments of these kinds, for callers that keep it: choices take 1 to 6 us."""
+        """The function that serves calls with arguments of these kinds, for callers that keep it: to choose takes time."""
         return self.versions().version(args)[0]
 
     def versions(self):

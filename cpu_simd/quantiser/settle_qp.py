@@ -45,7 +45,7 @@ def smoothed_qps(qp, offsets, limits, reach, smoothed):
         smoothed[mb] = np.int32(nearest << 2) + side
     before = np.int64(np.int32(max(least, min(most, of_frame))) + 128) >> 8
     total = np.int64(0)
-    # by a bit for the other QP that is kept: a comparison becomes a jump, which no processor predicts. 7 us, not 10 to 37
+    # by a bit for the other QP that is kept: a comparison becomes a jump, which no processor predicts
     for mb in range(offsets.size):
         nearest, other = np.int64(smoothed[mb]) >> 2, np.int64(smoothed[mb]) & 3
         keeps = (np.int64(1) << ((nearest + other - 1) & 63)) >> (before & 63) & 1

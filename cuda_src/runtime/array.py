@@ -80,7 +80,7 @@ def handle(owner: Stream | Event | None) -> int:
 
 
 def address_of(array: np.ndarray) -> int:
-    """Where an array of the host begins. By the fields of CPython's object: NumPy's ways take 1 us."""
+    """Where an array of the host begins. By the fields of CPython's object, since NumPy's ways make objects."""
     return _word_at(id(array) + _HEAD).value
 
 
