@@ -201,8 +201,8 @@ class WorkerPool:
             thread.join()
         self._threads = []
 
-    def __del__(self) -> None:
+    def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:  # a name of the module is gone when Python ends
         shared = getattr(self, "_shared", None)  # none where its constructor was interrupted
-        if shared is not None and self._process == os.getpid():  # after a fork the threads exist only in the parent
+        if shared is not None and self._process == getpid():  # after a fork the threads exist only in the parent
             shared.closing = True
             shared.notify()

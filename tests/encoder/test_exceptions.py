@@ -143,6 +143,12 @@ def test_at_more_places(driver, options):  # noqa: F811
     sweep(options, 1500 if options["device"] == "cpu" else 150, seed=2)
 
 
+def is_of_a_cut_start(error):
+    """CPython's Thread.start takes a thread off its list when an exception comes just behind the start, and the thread,
+    which does not find itself there, complains and ends."""
+    return isinstance(error, KeyError) and isinstance(error.args[0], threading.Thread)
+
+
 @pytest.mark.parametrize("options", ({"threads": 3, "bframes": 2}, {"threads": 2, "gops": 2, "keyint": 3}), ids=str)
 def test_an_interrupted_constructor_leaves_nothing(options, monkeypatch):
     """Neither threads nor a complaint of Python about what is collected half made."""
@@ -168,7 +174,7 @@ def test_an_interrupted_constructor_leaves_nothing(options, monkeypatch):
         assert time.monotonic() - begin < 20, left
         time.sleep(0.01)
     assert interrupted > 50
-    assert not [error for error in complaints if str(error) != "here"]
+    assert not [error for error in complaints if str(error) != "here" and not is_of_a_cut_start(error)]
 
 
 def test_objects_that_are_not_made_are_dropped(monkeypatch):
