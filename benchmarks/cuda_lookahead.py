@@ -117,7 +117,7 @@ def time_frames(lumas: list[np.ndarray], count: int) -> list[dict[str, Any]]:
         costs, calls, whole = GpuCosts(Device(), lumas[0].shape[1], lumas[0].shape[0]), [], []
         for n in range(count):
             start = time.perf_counter()
-            costs.add(lumas[n % len(lumas)])
+            costs.add([lumas[n % len(lumas)]])
             costs.ahead([tuple(n - 4 + k for k in question) for question in wanted] if n >= 4 else [])
             calls.append(time.perf_counter() - start)
             costs.wait()

@@ -46,17 +46,6 @@ def load_converters() -> None:
         RgbFrame(kind, 2, 2, np.zeros(12, stored), (0, 1, 2, 3, 6), 0.0, 1.0, None).planes()
 
 
-def adapt_ahead() -> None:
-    """Adaptive quantisation of a tiny frame in the thread that an encode on a GPU has for it."""
-    from .decisions.adaptive_quantisation_async import AsyncAdaptiveQuantisation
-
-    config = Config.from_options(width=32, height=32, device="cpu")
-    ahead = AsyncAdaptiveQuantisation(config._replace(machine=config.machine._replace(device="cuda")))
-    ahead.see([np.zeros(size, np.uint8) for size in ((32, 32), (16, 16), (16, 16))])
-    ahead.take(0)()
-    ahead.close()
-
-
 def compile_for(config: Config | None = None) -> float:
     """Compile the kernels of an encode on the CPU by a tiny encode; return the seconds. config: None: default options."""
     begin = time.perf_counter()
@@ -69,7 +58,6 @@ def compile_all() -> float:
     begin = time.perf_counter()
     load_writers(hybrid=True)
     load_converters()
-    adapt_ahead()
     for options in _VARIANTS:
         _encode(_STEADY | options if options else {})
     return time.perf_counter() - begin

@@ -3,21 +3,16 @@
 import numpy as np
 
 from ...jit.kernel import closed_kernel, helper
+from ..decisions.adaptation import EXP2_TABLE, FRACTION_BITS, LOG2_SHIFT, LOG2_TABLE, ROW_BITS
 
-LOG2_SHIFT = 16  # of logarithms: they are in 1 / 65536
-QP_SHIFT = 8  # of QPs with a fraction: they are in 1 / 256
-_TABLE_BITS, _BITS = 8, 15  # of a mantissa: those that choose a row of a table, and those that interpolate to the next one
-# log2(1 + i / 256) and 2^(i / 256), in 1 / 65536, and what they rise by to the next row. All has 32 bits: loops become SIMD
-_LOG2 = np.array([round(np.log2(1 + i / 256) * (1 << LOG2_SHIFT)) for i in range(257)], np.int32)
-_EXP2 = np.array([round(2 ** (i / 256) * (1 << LOG2_SHIFT)) for i in range(257)], np.int32)
-_LOG2_RISE, _EXP2_RISE = np.diff(_LOG2), np.diff(_EXP2)
+_LOG2_RISE, _EXP2_RISE = np.diff(LOG2_TABLE), np.diff(EXP2_TABLE)  # to the next row
 
 
 @helper
 def _between(table, rise, at):
-    """int32: interpolation in a table; at: uint32, row and _BITS of a fraction."""
-    row, fraction = np.uint32(at >> np.uint32(_BITS)), np.int32(at & np.uint32((1 << _BITS) - 1))
-    more = np.int32(np.int32(rise[row] * fraction) + np.int32(1 << (_BITS - 1))) >> np.int32(_BITS)
+    """int32: interpolation in a table; at: uint32, row and FRACTION_BITS of a fraction."""
+    row, fraction = np.uint32(at >> np.uint32(FRACTION_BITS)), np.int32(at & np.uint32((1 << FRACTION_BITS) - 1))
+    more = np.int32(np.int32(rise[row] * fraction) + np.int32(1 << (FRACTION_BITS - 1))) >> np.int32(FRACTION_BITS)
     return np.int32(table[row] + np.int32(more))
 
 
@@ -36,7 +31,7 @@ def log2(value):
         rest, exponent = np.uint32(rest >> digit), np.uint32(exponent + digit)
     left = np.uint32(np.uint32(value) << np.uint32(np.uint32(31) - exponent))
     mantissa = np.uint32(left & np.uint32((1 << 31) - 1))  # below the leading 1
-    between = _between(_LOG2, _LOG2_RISE, np.uint32(mantissa >> np.uint32(31 - _TABLE_BITS - _BITS)))
+    between = _between(LOG2_TABLE, _LOG2_RISE, np.uint32(mantissa >> np.uint32(31 - ROW_BITS - FRACTION_BITS)))
     return np.int32(np.int32(exponent << np.uint32(LOG2_SHIFT)) + between)
 
 
@@ -46,7 +41,7 @@ def exp2(value, shift):
     shift: int.
     """
     fraction = np.uint32(np.uint32(value) & np.uint32((1 << LOG2_SHIFT) - 1))
-    between = _between(_EXP2, _EXP2_RISE, np.uint32(fraction << np.uint32(_TABLE_BITS + _BITS - LOG2_SHIFT)))
+    between = _between(EXP2_TABLE, _EXP2_RISE, np.uint32(fraction << np.uint32(ROW_BITS + FRACTION_BITS - LOG2_SHIFT)))
     left = np.int32(np.int32(np.int32(value) >> np.int32(LOG2_SHIFT)) - np.int32(shift))
     larger = np.int32(between << np.int32(max(left, np.int32(0))))
     return np.int32(larger >> np.int32(max(np.int32(-left), np.int32(0))))

@@ -32,16 +32,6 @@ def _chroma(cb, cr, x, y):
     return sum_of_lanes(squares) - ((a + b) ** 2 >> 6) - ((c + d) ** 2 >> 6)
 
 
-@helper
-def energies(source, row0, row1, energy):
-    """See ac_energies."""
-    mb_width = source.y.shape[1] // 16
-    for my in range(row0, row1):
-        for mx in range(mb_width):
-            luma = _luma(source.y, 16 * mx, 16 * my)
-            energy[my * mb_width + mx] = luma + _chroma(source.u, source.v, MB_WIDTH_C * mx, MB_HEIGHT_C * my)
-
-
 @closed_kernel
 def ac_energies(source, row0, row1, energy):
     """Energies of macroblock rows [row0, row1): squared differences of the samples of Y, Cb, Cr to their means, summed.
@@ -49,4 +39,8 @@ def ac_energies(source, row0, row1, energy):
     source: Planes as wide as the coded ones; the last row goes on below. energy: int32[n_mb] out, each sum rounded up by less
     than 1 a plane, below 2^23.
     """
-    energies(source, row0, row1, energy)
+    mb_width = source.y.shape[1] // 16
+    for my in range(row0, row1):
+        for mx in range(mb_width):
+            luma = _luma(source.y, 16 * mx, 16 * my)
+            energy[my * mb_width + mx] = luma + _chroma(source.u, source.v, MB_WIDTH_C * mx, MB_HEIGHT_C * my)

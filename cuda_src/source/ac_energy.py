@@ -7,12 +7,12 @@ WARPS = 4
 
 
 def ac_energies(
-    source: Planes,  # of coded size
+    source: Planes,  # of display or coded size: the last column and row go on
     energy: DeviceArray,  # int32[n_mb]
     stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.source.ac_energy.ac_energies."""
     height, width = source.y.shape
-    count = height * width // 256
-    arguments = [*source, width // 16, count, energy]
+    mb_width, count = -(-width // 16), energy.shape[0]
+    arguments = [*source, width, height, mb_width, count, energy]
     energy.device.launch("source/ac_energy", "ac_energies", (-(-count // WARPS),), (32 * WARPS,), arguments, stream)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...cpu_simd.bundles import Planes
+from ...cpu_simd.decisions.adaptation import OFF
 from ...cpu_simd.quantiser import aq_offsets as kernels
 from ...cpu_simd.quantiser.settle_qp import smoothed_qps
 from ...cpu_simd.source.ac_energy import ac_energies
@@ -63,7 +64,7 @@ def in_coded_width(planes: Sequence[np.ndarray], width: int) -> list[np.ndarray]
 def aq_offsets(energy: np.ndarray, settings: AqSettings) -> np.ndarray:
     """int32[n_mb]: offsets of QP_Y in 1 / QP_ONE, by the energies of all macroblocks of a frame (`energies`)."""
     offsets = np.zeros(energy.shape, np.int32)
-    if settings.mode != kernels.OFF:
+    if settings.mode != OFF:
         _aq_offsets.call(energy, settings.mode, settings.strength, offsets)
     return offsets
 

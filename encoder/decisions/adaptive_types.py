@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
+import numpy as np
+
 from ...scheduler.frame_spec import B, I, P
 from ...scheduler.lookahead.brightness import is_same_picture
-from ...scheduler.lookahead.costs import CostPending, CostQuery, LookaheadCosts, Luma
+from ...scheduler.lookahead.costs import CostPending, CostQuery, LookaheadCosts, Source
 from ..settings.config import Config
 from ..settings.frame_requests import IDR
 
@@ -103,16 +105,16 @@ class AdaptiveTypes:
         """For an encode. pyramid: see TypeRules."""
         return cls(TypeRules.of(config, pyramid), costs)
 
-    def expect(self, number: int, luma: Luma) -> None:
+    def expect(self, number: int, luma: np.ndarray) -> None:
         """Frame `number` is there; `add` follows. In another thread than all else."""
         self._costs.expect(number, luma)
         self._expected = number + 1
 
-    def add(self, luma: Luma | None, requested: str = "") -> list[str]:
+    def add(self, source: Source | None, requested: str = "") -> list[str]:
         """See TypeSource. Raises TypeError without samples."""
-        if luma is None:
+        if source is None:
             raise TypeError("types of frames by their samples need these")
-        self._costs.add(luma)
+        self._costs.add(source)
         if requested:
             self._requested[self._count] = requested
         self._count += 1

@@ -6,9 +6,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from ...cpu_simd.decisions import adaptation
 from ...cpu_simd.quantiser import logarithms
 
-LOG2_SHIFT, QP_SHIFT = logarithms.LOG2_SHIFT, logarithms.QP_SHIFT
+LOG2_SHIFT, QP_SHIFT = adaptation.LOG2_SHIFT, adaptation.QP_SHIFT
 _MANTISSA = 48  # bits
 
 

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from ...scheduler.frame_spec import B, I, P
-from ...scheduler.lookahead.costs import Luma
+from ...scheduler.lookahead.costs import Source
 from ..settings.config import Config
 from ..settings.frame_requests import IDR  # beside I, P and B: an I frame that begins a closed GOP
 
@@ -13,10 +13,10 @@ class TypeSource(Protocol):
     there are at most `bframes` one after another.
     """
 
-    def add(self, luma: Luma | None, requested: str = "") -> list[str]:
+    def add(self, source: Source | None, requested: str = "") -> list[str]:
         """One more source frame has come. The types that are decided now, of the frames that follow those of the last call.
 
-        luma: see Costs.add; None: unknown. requested: the type that it gets unless it would be a B frame before an IDR or
+        source: see Costs.add; None: unknown. requested: the type that it gets unless it would be a B frame before an IDR or
         I frame or at the end, or `keyint` asks for an IDR frame; at most `bframes` frames one after another ask for B.
         """
 
@@ -35,7 +35,7 @@ class FixedTypes:
         self._place = 0  # of the next frame in its GOP
         self._open: list[str] = []  # what is asked of the frames whose types wait for the next P frame
 
-    def add(self, luma: Luma | None, requested: str = "") -> list[str]:
+    def add(self, source: Source | None, requested: str = "") -> list[str]:
         """See TypeSource."""
         place = 0 if requested == IDR else self._place
         self._place = (place + 1) % self._keyint

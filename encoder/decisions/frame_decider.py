@@ -28,7 +28,7 @@ class FrameDecider:
     def __init__(
         self, config: Config, warn: Callable[[str], None] | None = None, copies: bool = True, start: Starter | None = None
     ) -> None:
-        """warn: see Requests; copies: the luma of frames is copied where it is read later; else see `reads_from`; start: see
+        """warn: see Requests; copies: planes are copied where they are read later; else see `reads_from`; start: see
         FrameCosts.
         """
         self.requests = Requests(config, warn)
@@ -49,15 +49,15 @@ class FrameDecider:
 
         planes: Y, Cb, Cr, uint8 of display size, unchanged until the frame is coded, or a frame on a GPU; empty: unknown.
         """
-        luma = planes if isinstance(planes, GpuSource) else planes[0] if planes else None
+        source = planes if isinstance(planes, GpuSource) or planes else None
         if self._costs is not None:
-            if luma is None:
+            if source is None:
                 raise TypeError("QPs of frames by their samples need these")
-            self._costs.add(luma)
+            self._costs.add(source)
             self._costs.ahead([])
         if self._qps is not None:
             self._qps.see(planes)
-        return self._ordered(self._types.add(luma, self.requests.enter()))
+        return self._ordered(self._types.add(source, self.requests.enter()))
 
     def expect(self, number: int, planes: Sequence[np.ndarray] | GpuSource) -> None:
         """`add` of frame `number` follows, in another thread: what its decisions compare may be found meanwhile."""
@@ -71,7 +71,7 @@ class FrameDecider:
 
     @property
     def reads_from(self) -> int:
-        """Without copies: the luma of this frame in display order and of later ones may still be read."""
+        """Without copies: the planes of this frame in display order and of later ones may still be read."""
         return NOTHING_READ if self._all_costs is None else self._all_costs.reads_from
 
     def flush(self) -> list[FrameSpec]:
@@ -82,8 +82,6 @@ class FrameDecider:
     def close(self) -> None:
         """Release what decisions hold; no call follows."""
         self._types.close()
-        if self._qps is not None:
-            self._qps.close()
         if self._costs is not None:
             self._costs.close()
 
@@ -133,11 +131,13 @@ def _costs_of(config: Config, copies: bool, start: Starter | None) -> LookaheadC
         keeps_used = config.rate.mbtree and config.types.b_adapt == FAST
         return FrameCosts(*size, threads, quick=quick, start=start, keeps_used=keeps_used)
     from ...scheduler.lookahead.gpu_or_host import GpuOrHostCosts
+    from .adaptive_quantisation import AqSettings
 
     def on_host(first: int) -> FrameCosts:
         return FrameCosts(*size, threads, first, quick)
 
-    return GpuOrHostCosts(ordinals[0], *size, config.machine.may_change_device, on_host, copies, quick)
+    aq = AqSettings.of(config) if config.rate.crf is not None and config.coding.aq_mode else None
+    return GpuOrHostCosts(ordinals[0], *size, config.machine.may_change_device, on_host, copies, quick, aq)
 
 
 def _qps_of(config: Config, costs: LookaheadCosts, requests: Requests, start: Starter | None) -> "QpSource":

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from ...scheduler.frame_spec import B, P
-from ...scheduler.lookahead.costs import Luma
+from ...scheduler.lookahead.costs import Source
 from ..errors import InputError
 
 
@@ -21,7 +21,7 @@ class GivenTypes:
         if self._count >= len(self._types):
             raise InputError(f"the statistics of the first pass are of {len(self._types)} frames, and more come")
 
-    def add(self, luma: Luma | None, requested: str = "") -> list[str]:
+    def add(self, source: Source | None, requested: str = "") -> list[str]:
         """See TypeSource."""
         frame_type = self._types[self._count]
         self._count += 1

@@ -19,7 +19,7 @@ from ...forks import cached_property
 from ...scheduler.frame_spec import FrameSpec, I
 from ...scheduler.lookahead.costs import CostPending, CostQuery, LookaheadCosts, TreeFrame, UsedMotion
 from ..settings.config import Config
-from .adaptive_quantisation_async import AqResult
+from .adapted_frames import Adapted
 from .fixed_point import LOG2_SHIFT, QP_SHIFT, exp2_array, fixed, scaled
 from .rate_factor import TREE_QPS
 
@@ -43,7 +43,7 @@ class Node:
 
     noise = 0  # as `hidden` of tree_propagate, of a macroblock that adaptive quantisation leaves alone
 
-    def __init__(self, spec: FrameSpec, qp: int, question: CostQuery, adapt: Callable[[], AqResult] | None) -> None:
+    def __init__(self, spec: FrameSpec, qp: int, question: CostQuery, adapt: Callable[[], Adapted] | None) -> None:
         """qp: before offsets, in 1 / 256; question: nearest references and frame; adapt: adaptive quantisation, may wait."""
         self.spec, self.qp, self.question, self._adapt = spec, qp, question, adapt
         self.weight = min(64, max(0, spec.implicit_weights[0])) if spec.list1 else 0
@@ -51,8 +51,8 @@ class Node:
         self.flow: Flow | None = None  # a GPU has it
 
     @cached_property
-    def _adapted(self) -> AqResult | None:
-        """Found when the tree grows: a thread may be at it before."""
+    def _adapted(self) -> Adapted | None:
+        """Found when it is needed: a thread, or a GPU, may be at it before."""
         return None if self._adapt is None else self._adapt()
 
     @property
@@ -60,16 +60,11 @@ class Node:
         """int32[n_mb]: offsets of adaptive quantisation, in 1 / 256."""
         return None if self._adapted is None else self._adapted.offsets
 
-    @property
-    def error_weights(self) -> np.ndarray | None:
-        """See Adapted."""
-        return None if self._adapted is None else self._adapted.error_weights
-
     @cached_property
     def for_gpu(self) -> TreeFrame:
         """What a GPU needs of it."""
         references = (self.nearest[0], self.nearest[-1]) if self.nearest else (-1, -1)
-        return TreeFrame(self.question, self.spec.coding_index, references, self.weight, self.error_weights, self.noise)
+        return TreeFrame(self.question, self.spec.coding_index, references, self.weight, self.noise)
 
     def load(self, costs: LookaheadCosts) -> None:
         """The flow comes to the host."""
@@ -77,10 +72,10 @@ class Node:
         used = None
         if len(self.question) > 1:
             used = (costs.used_of_p if len(self.question) == 2 else costs.used_of_b)(*self.question)
-        if self.error_weights is None:
+        if self._adapted is None:
             square = np.full(intra.size, 1 << SQUARE_SHIFT, np.int64)
         else:
-            square = np.maximum(self.error_weights.astype(np.int64) ** 2 >> SQUARE_SHIFT, 1)
+            square = np.maximum(self._adapted.error_weights.astype(np.int64) ** 2 >> SQUARE_SHIFT, 1)
         own_error = np.maximum(square >> (SQUARE_SHIFT - AMOUNT_SHIFT), 1)
         self.flow = Flow(intra, used, own_error, np.minimum((self.noise << SQUARE_SHIFT) // square, MOST_HIDDEN))
 

@@ -6,12 +6,11 @@ from typing import Protocol
 import numpy as np
 
 from ...scheduler.frame_spec import B, FrameSpec, I, P
-from ...scheduler.frames.device_frame import GpuSource
-from ...scheduler.lookahead.costs import CostPending, CostQuery, LookaheadCosts
+from ...scheduler.lookahead.costs import CostPending, CostQuery, LookaheadCosts, Source
 from ...scheduler.threads.dependent_task import Starter
 from ..settings.config import Config
+from .adapted_frames import AdaptedFrames
 from .adaptive_quantisation import QP_ONE, mb_qps
-from .adaptive_quantisation_async import AsyncAdaptiveQuantisation
 from .fixed_point import QP_SHIFT, scaled
 from .frame_requests import ZONE, Requests
 from .macroblock_tree import FrameWithQp, MacroblockTree, Node
@@ -25,7 +24,7 @@ class QpSource(Protocol):
     def needed_from(self) -> int:
         """The first frame in display order whose costs are still asked for."""
 
-    def see(self, planes: Sequence[np.ndarray] | GpuSource) -> None:
+    def see(self, source: Source) -> None:
         """The next source frame in display order: Y, Cb, Cr, uint8 of display size, unchanged until it is decided; or on a
         GPU.
         """
@@ -36,21 +35,18 @@ class QpSource(Protocol):
     def flush(self) -> list[FrameSpec]:
         """No frame follows: all that wait."""
 
-    def close(self) -> None:
-        """End the threads; no call follows."""
-
 
 class CrfQps:
     """A QpSource: QPs of a constant rate factor. Frames wait for the macroblock tree alone."""
 
     def __init__(self, config: Config, costs: LookaheadCosts, requests: Requests, start: Starter | None = None) -> None:
-        """start: see AsyncAdaptiveQuantisation."""
+        """start: see AdaptedFrames."""
         self._requests = requests
         rules = CrfRules.of(config)
         self._costs, self._crf, self._factor = costs, rules.crf, RateFactor(rules)
         self._limits, self._in_passes = (config.rate.qpmin, config.rate.qpmax), config.rate.pass_ > 0
         self._tree = MacroblockTree.of(config, costs) if config.rate.mbtree else None
-        self._aq = AsyncAdaptiveQuantisation(config, start) if config.coding.aq_mode else None
+        self._aq = AdaptedFrames(config, costs, start) if config.coding.aq_mode else None
         self._predicts_b = config.hrd.buffer is not None or (config.rate.bitrate > 0 and config.rate.first_pass is None)
         self._shown: dict[int, int] = {}  # display index of each reference
         self._last_shown = 0
@@ -61,10 +57,10 @@ class CrfQps:
         waiting = None if self._tree is None else self._tree.needed_from
         return self._last_shown if waiting is None else min(waiting, self._last_shown)
 
-    def see(self, planes: Sequence[np.ndarray] | GpuSource) -> None:
+    def see(self, source: Source) -> None:
         """See QpSource."""
         if self._aq is not None:
-            self._aq.see(planes)
+            self._aq.see(source)
 
     def add(self, specs: Sequence[FrameSpec]) -> list[FrameSpec]:
         """See QpSource."""
@@ -73,11 +69,6 @@ class CrfQps:
     def flush(self) -> list[FrameSpec]:
         """See QpSource."""
         return [] if self._tree is None else [self._with_qp(*frame) for frame in self._tree.flush()]
-
-    def close(self) -> None:
-        """See QpSource."""
-        if self._aq is not None:
-            self._aq.close()
 
     def _decided(self, spec: FrameSpec) -> list[FrameSpec]:
         """Those that are decided by the next frame."""

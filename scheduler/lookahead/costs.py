@@ -4,6 +4,7 @@ A question is a tuple of frame numbers: (frame,) by intra prediction; (reference
 (reference, frame, frame) as P from the reference with the frame's levels.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -12,7 +13,8 @@ from ..frames.device_frame import GpuSource
 
 CostQuery = tuple[int, ...]
 NOTHING_READ = 1 << 62  # `reads_from` where no luma is kept
-Luma = np.ndarray | GpuSource  # of a source frame: uint8[H, W] of display size, or a frame on a GPU
+# A source frame: planes, uint8 of display size, luma uint8[H, W] the first; or a frame on a GPU
+Source = Sequence[np.ndarray] | GpuSource
 
 
 class CostPending(Exception):
@@ -41,7 +43,6 @@ class TreeFrame(NamedTuple):
     coding_index: int  # one more for each frame
     references: tuple[int, int]  # coding indices of the earlier and of the later one, which may have left; -1: none
     weight: int  # of the later one in a prediction from both, of 64
-    error_weights: np.ndarray | None  # int32[n_mb], of an error, in 1 / 65536; None: 1
     noise: int  # see Node
 
 
@@ -51,10 +52,12 @@ class LookaheadCosts(Protocol):
     All of them may raise CostPending.
     """
 
-    def add(self, luma: Luma) -> None:
-        """The next frame; frames on a GPU only if these costs are of that GPU."""
+    def add(self, source: Source) -> None:
+        """The next frame; frames on a GPU only if these costs are of that GPU. Of planes luma is enough, but for
+        `aq_offsets`.
+        """
 
-    def expect(self, number: int, luma: Luma) -> None:
+    def expect(self, number: int, luma: np.ndarray) -> None:
         """Frame `number` is there, and its `add` follows: work on it may begin. Called in another thread than all else."""
 
     def ahead(self, questions: list[CostQuery]) -> None:
@@ -68,7 +71,7 @@ class LookaheadCosts(Protocol):
 
     @property
     def reads_from(self) -> int:
-        """The luma of this frame and of later ones may still be read; that of earlier ones may change."""
+        """The planes of this frame and of later ones may still be read; those of earlier ones may change."""
 
     def intra(self, frame: int) -> int:
         """By intra prediction."""
@@ -84,6 +87,9 @@ class LookaheadCosts(Protocol):
 
     def b(self, earlier: int, later: int, frame: int) -> int:
         """From both."""
+
+    def aq_offsets(self, frame: int) -> np.ndarray | None:
+        """int32[n_mb]: of QP_Y by adaptive quantisation, in 1 / 256, as long as the frame is kept; None: not found here."""
 
     def intra_costs(self, frame: int) -> np.ndarray:
         """uint16[n_mb]: of each macroblock by intra prediction."""

@@ -18,40 +18,46 @@ from .costs import CostQuery
 COUNTS = (SAMPLE_MAX + 1) // (2 * WORDS)  # rows of the table that the counts of a frame's samples take, int32 each
 MOST_NEW, MOST_PAIRS, MOST_TRIPLES = 4, 31, 64  # of a batch
 TABLE = max(2 * COUNTS, MOST_NEW + MOST_PAIRS + MOST_TRIPLES), WORDS  # shape
-OF_BATCH, OF_FRAME = 3, 7  # numbers that recordings are bound to, of a batch, and of each new frame at most
+OF_BATCH, OF_FRAME = 3, 10  # numbers that recordings are bound to, of a batch, and of each new frame at most
 
 
 @dataclass(eq=False)
 class GpuFrame:
     """A frame that is kept, or the memory for one."""
 
-    luma: np.ndarray | None  # uint8[H, W]: uploaded, and kept for the host if the GPU is lost; None: it came on the GPU
+    # uint8, those that are uploaded: luma, which is kept for the host if the GPU is lost; none: it came on the GPU
+    planes: Sequence[np.ndarray]
     half: HalfSize
     intra: DeviceArray  # uint16[n_mb]
-    copied: bool  # `luma` is memory of its own
+    copied: bool  # `planes` are memory of its own
+    # with adaptive quantisation: int32[n_mb] page-locked, in 1 / 256; int32[n_mb], of costs for the tree, in 1 / 65536
+    aq_offsets: np.ndarray | None = None
+    error_weights: DeviceArray | None = None
     source: Buffer | None = None  # of a frame that came on the GPU, until its work starts
     questions: list[CostQuery] = field(default_factory=list)  # that have been asked, of which it is the first frame
 
     def __post_init__(self) -> None:
-        self._addresses = [array.ptr for array in (*self.half, self.intra)]
+        weights = () if self.error_weights is None else (self.error_weights,)
+        self.arrays = *self.half, self.intra, *weights  # on the GPU, all that differ between frames from the host
+        self._addresses = [array.ptr for array in self.arrays]
+        self._results = () if self.aq_offsets is None else (self.aq_offsets,)
+        self._result_addresses = [address_of(array) for array in self._results]
 
     def host_buffers(self) -> list[np.ndarray | Event]:
         """What a recording of its work is bound to beside the buffers of its batch."""
-        if self.source is not None:
-            return [self.source.made, self.source.seen]
-        assert self.luma is not None
-        return [self.luma]
+        read = self.planes if self.source is None else (self.source.made, self.source.seen)
+        return [*read, *self._results]
 
     def host_numbers(self) -> list[int]:
         """Of the same."""
-        if self.source is not None:
-            return [self.source.made.handle, self.source.seen.handle]
-        assert self.luma is not None
-        return [address_of(self.luma)]
+        source = self.source
+        read = map(address_of, self.planes) if source is None else (source.made.handle, source.seen.handle)
+        return [*read, *self._result_addresses]
 
     def addresses(self) -> list[int]:
-        """Of its arrays on the GPU: see `_halve`."""
-        return self._addresses if self.source is None else [*self._addresses, self.source.planes[0].ptr]
+        """Of `arrays`, and of those of a source on the GPU: its luma and the energies of its macroblocks."""
+        source, own = self.source, self._addresses
+        return own if source is None else [*own, source.planes[0].ptr, source.energy.ptr]
 
 
 class Batch:

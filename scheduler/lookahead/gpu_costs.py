@@ -11,7 +11,7 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ...cpu_simd.bundles import HalfSize
+from ...cpu_simd.bundles import HalfSize, Planes
 from ...cpu_simd.decisions.lookahead import LOOK_PAD
 from ...cpu_simd.layout import COARSE_PAD
 from ...cuda_src.lookahead.half_size import half_size
@@ -31,17 +31,20 @@ from ...cuda_src.lookahead.lookahead import (
     lookahead_search,
     motion_job,
 )
+from ...cuda_src.quantiser.aq_offsets import aq_offsets
 from ...cuda_src.runtime.array import Stream
 from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ...cuda_src.runtime.recording import HostBuffers, Recording, placeholder_address
-from ...standard.sample_format import SAMPLE_MAX, Sample
+from ...cuda_src.source.ac_energy import ac_energies
+from ...standard.sample_format import SAMPLE_MAX, SUB_HEIGHT_C, SUB_WIDTH_C, Sample
 from ..frames.device_frame import GpuSource
 from .brightness import brightness, levels_between
-from .costs import CostPending, CostQuery, Luma, TreeFrame, position_between
+from .costs import CostPending, CostQuery, Source, TreeFrame, position_between
 from .gpu_batch import COUNTS, MOST_NEW, MOST_PAIRS, MOST_TRIPLES, TABLE, Batch, GpuFrame
 from .gpu_tree import GpuTree
 
 KERNELS = tuple(f"lookahead/{name}" for name in ("half_size", "lookahead", "lookahead_intra", "levels", "macroblock_tree"))
+AQ_KERNELS = ("source/ac_energy", "quantiser/aq_offsets")
 LEVELS = (SAMPLE_MAX + 1) // (8 * WORDS)  # rows of the table that levels take, 8 bits each
 MOST_BATCHES = 8  # that are not collected
 MOST_RECORDINGS = 128
@@ -54,11 +57,17 @@ class GpuCosts:
     All methods raise GpuLost, those that may allocate DeviceMemoryError too.
     """
 
-    def __init__(self, gpu: Device, width: int, height: int, copies: bool = True, quick: bool = False) -> None:
-        """gpu: without another user, closed by `close`; width, height: of the display, in luma samples; copies: the luma of
-        frames from the host is copied; else it stays as it is while `reads_from` says so; quick: fewer vectors are tried.
+    def __init__(
+        self, gpu: Device, width: int, height: int, copies: bool = True, quick: bool = False,
+        aq: tuple[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        """gpu: without another user, closed by `close`; width, height: of the display, in luma samples; copies: the planes of
+        frames from the host are copied; else they stay as they are while `reads_from` says so; quick: fewer vectors are
+        tried; aq: mode, not 0, and strength in 1 / 256 of adaptive quantisation, which needs all planes; None: none.
         """
-        self._gpu, self._shape, self._copies, self._quick = gpu, (height, width), copies, quick
+        self._gpu, self._copies, self._quick, self._aq = gpu, copies, quick, aq
+        chroma = -(-height // SUB_HEIGHT_C), -(-width // SUB_WIDTH_C)
+        self._shapes = ((height, width), chroma, chroma) if aq else ((height, width),)  # of planes that are uploaded
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
         self._frames: dict[int, GpuFrame] = {}
         self._motions: dict[CostQuery, Motion] = {}  # by reference and frame
@@ -76,15 +85,17 @@ class GpuCosts:
         self._recordings: dict[RecordingKey, Recording] = {}  # of batches, by kind
         self.first = self.count = 0  # frames that are kept: from `first` on, before `count`
         with gpu:
-            gpu.load(KERNELS)
+            gpu.load((*KERNELS, *AQ_KERNELS) if aq else KERNELS)
             self._stream: Stream | None = gpu.urgent_stream()
-            self._luma = gpu.array(self._shape, Sample, "the lookahead")
+            # of all frames, whose work follows one after another
+            self._planes = [self._array(shape, Sample) for shape in self._shapes]
+            self._energy, self._aq_offsets = (self._array((self._mb_height * self._mb_width,), np.int32) for _ in range(2))
             self._table = gpu.array(TABLE, np.int64)  # of all batches, which run one after another
 
     # ---- frames
-    def add(self, luma: Luma) -> None:
-        """The next frame; it is copied. Its work starts with the next call of `ahead` or `wait`, or behind more frames."""
-        on_host = isinstance(luma, np.ndarray)
+    def add(self, source: Source) -> None:
+        """The next frame. Its work starts with the next call of `ahead` or `wait`, or behind more frames."""
+        on_host = not isinstance(source, GpuSource)
         copied = self._copies and on_host
         free = self._free_frames[copied]
         is_last = len(self._new) == MOST_NEW or (self._new and (self._frames[self._new[0]].source is None) != on_host)
@@ -97,12 +108,13 @@ class GpuCosts:
                 if not free:
                     free.append(self._make_frame(copied))
         frame = free.pop()
-        if isinstance(luma, GpuSource):
-            frame.source = luma.buffer
-        elif frame.luma is None:
-            frame.luma = luma
+        if isinstance(source, GpuSource):
+            frame.source = source.buffer
+        elif frame.copied:
+            for plane, samples in zip(frame.planes, source):
+                np.copyto(plane, samples)
         else:
-            np.copyto(frame.luma, luma)
+            frame.planes = source[: len(self._planes)]
         self._frames[self.count] = frame
         self._new.append(self.count)
         self.count += 1
@@ -110,7 +122,7 @@ class GpuCosts:
     @property
     def is_on_host(self) -> bool:
         """Whether the frames that are kept came from there."""
-        return all(frame.luma is not None for frame in self._frames.values())
+        return all(frame.planes for frame in self._frames.values())
 
     @property
     def reads_from(self) -> int:
@@ -121,9 +133,7 @@ class GpuCosts:
 
     def luma(self, number: int) -> np.ndarray:
         """uint8[H, W] of a frame from the host that is kept, as long as it is."""
-        luma = self._frames[number].luma
-        assert luma is not None
-        return luma
+        return self._frames[number].planes[0]
 
     def forget(self, before: int) -> None:
         """See FrameCosts."""
@@ -141,7 +151,7 @@ class GpuCosts:
             frame.questions.clear()
             frame.source = None
             if not frame.copied:
-                frame.luma = None
+                frame.planes = ()
             self._free_frames[frame.copied].append(frame)
         self.first = before
 
@@ -174,6 +184,11 @@ class GpuCosts:
         """See Costs. Of a frame with a cost by `p_of_levels`: its samples come with the counts for that."""
         return self._counts[frame][1]
 
+    def aq_offsets(self, frame: int) -> np.ndarray | None:
+        """See Costs: they come with the cost by intra prediction."""
+        self.intra(frame)
+        return self._frames[frame].aq_offsets
+
     def ahead(self, questions: Iterable[CostQuery]) -> None:
         """Start what will be asked: see Question; frames that are kept."""
         pairs: dict[CostQuery, None] = {}
@@ -197,7 +212,7 @@ class GpuCosts:
         with self._gpu:
             if self._tree is None:
                 self._tree = GpuTree(self._gpu, self._mb_width, self._mb_height, self._stream)
-            self._tree.start(frames, count, strength, lambda n: self._frames[n].intra, self._motions, self._triple)
+            self._tree.start(frames, count, strength, self._frames, self._motions, self._triple)
         return True
 
     def tree(self, wait: bool) -> list[np.ndarray] | None:
@@ -300,7 +315,7 @@ class GpuCosts:
         with self._gpu.record_calls(host, addresses) as recording:
             table, stream, height = self._table[: batch.n_rows].put(jobs, self._stream), self._stream, self._mb_height
             for k, frame in enumerate(frames):
-                self._halve(frame, k * len(frame.addresses()), table[k])
+                self._enter(frame, k * len(frame.addresses()), table[k])
             of_triples = len(frames) + n_pairs
             if n_pairs:
                 self._search(table[len(frames) : of_triples])
@@ -310,21 +325,30 @@ class GpuCosts:
             self._gpu.record(batch.event, stream)
         return recording
 
-    def _halve(self, frame: GpuFrame, first: int, row: DeviceArray) -> None:
-        """A new frame in half size, and its costs by intra prediction, of which `row` of the table gets the sum.
+    def _enter(self, frame: GpuFrame, first: int, row: DeviceArray) -> None:
+        """A new frame in half size, its adaptive quantisation, and its costs by intra prediction, of which `row` of the table
+        gets the sum.
 
         first: number of the stand-in for the first of its arrays.
         """
-        stream, height, source = self._stream, self._mb_height, frame.source
-        *planes, intra = (self._stand_in(first + k, array) for k, array in enumerate((*frame.half, frame.intra)))
-        half = HalfSize(*planes)
+        stream, height, source, energy = self._stream, self._mb_height, frame.source, self._energy
+        arrays = [self._stand_in(first + k, array) for k, array in enumerate(frame.arrays)]
+        half, intra = HalfSize(*arrays[: len(frame.half)]), arrays[len(frame.half)]
         if source is None:
-            assert frame.luma is not None
-            half_size(self._luma.put(frame.luma, stream), 0, height, half, stream)
+            planes = [on_gpu.put(plane, stream) for on_gpu, plane in zip(self._planes, frame.planes)]
+            half_size(planes[0], 0, height, half, stream)
+            if self._aq is not None:
+                ac_energies(Planes(*planes), energy, stream)
         else:
             assert stream is not None
+            read = enumerate((source.planes[0], source.energy), first + len(arrays))
+            luma, energy = (self._stand_in(number, array) for number, array in read)
             self._gpu.wait(stream, source.made)
-            half_size(self._stand_in(first + len(planes) + 1, source.planes[0]), 0, height, half, stream)
+            half_size(luma, 0, height, half, stream)
+        if self._aq is not None:
+            aq_offsets(energy, *self._aq, self._aq_offsets, arrays[-1], stream)
+            self._aq_offsets.get(frame.aq_offsets, stream)
+        if source is not None and stream is not None:
             self._gpu.record(source.seen, stream)
         lookahead_intra(half, 0, height, intra, row[SUM:], stream)
 
@@ -427,7 +451,7 @@ class GpuCosts:
         return self._free_batches.pop()
 
     def _reads_forgotten(self) -> bool:
-        """Whether the luma of a frame that was forgotten may still be read."""
+        """Whether the planes of a frame that was forgotten may still be read."""
         return self._read_first() < self.first
 
     def _read_first(self) -> int:
@@ -461,8 +485,10 @@ class GpuCosts:
 
     # ---- memory
     def _make_frame(self, copied: bool) -> GpuFrame:
-        intra = self._array((self._mb_height * self._mb_width,), np.uint16)
-        return GpuFrame(self._gpu.pinned(self._shape, Sample) if copied else None, self._make_half(), intra, copied)
+        n_mb, pinned = self._mb_height * self._mb_width, self._gpu.pinned
+        planes = [pinned(shape, Sample) for shape in self._shapes] if copied else ()
+        frame = planes, self._make_half(), self._array((n_mb,), np.uint16), copied
+        return GpuFrame(*frame, pinned((n_mb,), np.int32), self._array((n_mb,), np.int32)) if self._aq else GpuFrame(*frame)
 
     def _make_half(self) -> HalfSize:
         mb_height, mb_width = self._mb_height, self._mb_width

@@ -8,7 +8,7 @@ import numpy as np
 from ...cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost
 from ...cuda_src.runtime.idle import is_keeping, keep_user, take_user
 from ..frames.device_frame import GpuSource
-from .costs import NOTHING_READ, CostPending, CostQuery, LookaheadCosts, Luma, TreeFrame, UsedMotion
+from .costs import NOTHING_READ, CostPending, CostQuery, LookaheadCosts, Source, TreeFrame, UsedMotion
 from .gpu_costs import GpuCosts
 
 HostCosts = Callable[[int], LookaheadCosts]
@@ -29,24 +29,25 @@ class GpuOrHostCosts:
         host: HostCosts,
         copies: bool = True,
         quick: bool = False,
+        aq: tuple[int, int] | None = None,
     ) -> None:
         """ordinal: of the GPU; width, height: of the display, luma samples; host(n): the host's, whose next frame is n;
-        copies, quick: see GpuCosts.
+        copies, quick, aq: see GpuCosts.
         """
         self._ordinal, self._size, self._may_change_device, self._host = ordinal, (width, height), may_change_device, host
-        self._copies, self._quick = copies, quick
+        self._copies, self._quick, self._aq = copies, quick, aq
         self._is_whole = True  # no exception has cut a call
         self._gpu: GpuCosts | None = None
         self._costs: LookaheadCosts | None = None  # of the host, without a GPU
         self._known: Mapping[CostQuery, int | None] = {}  # by the GPU
 
-    def add(self, luma: Luma) -> None:
+    def add(self, source: Source) -> None:
         """See Costs. Without the GPU, a frame there is downloaded."""
         if self._gpu is None and self._costs is None:
             self._start()
-        self._call("add", luma)
+        self._call("add", source)
 
-    def expect(self, number: int, luma: Luma) -> None:
+    def expect(self, number: int, luma: np.ndarray) -> None:
         """See Costs: a GPU begins in `add`."""
 
     def ahead(self, questions: list[CostQuery]) -> None:
@@ -94,6 +95,11 @@ class GpuOrHostCosts:
         """See Costs."""
         means: np.ndarray = self._call("brightness", frame)
         return means
+
+    def aq_offsets(self, frame: int) -> np.ndarray | None:
+        """See Costs."""
+        offsets: np.ndarray | None = self._call("aq_offsets", frame)
+        return offsets
 
     def intra_costs(self, frame: int) -> np.ndarray:
         """See Costs; without a GPU alone."""
@@ -148,7 +154,7 @@ class GpuOrHostCosts:
             else:
                 self._is_whole = True
                 return answer
-        return getattr(self._costs, name)(*(part.host_luma() if isinstance(part, GpuSource) else part for part in given))
+        return getattr(self._costs, name)(*([part.host_luma()] if isinstance(part, GpuSource) else part for part in given))
 
     def _start(self) -> None:
         """Take the GPU; where that cannot be used, the executor, which uses it too, says so."""
@@ -157,7 +163,7 @@ class GpuOrHostCosts:
             self._gpu = take_user(self._key, GpuCosts) if is_keeping() else None
             if self._gpu is None:
                 gpu = Device(self._ordinal)
-                self._gpu = GpuCosts(gpu, *self._size, self._copies, self._quick)
+                self._gpu = GpuCosts(gpu, *self._size, self._copies, self._quick, self._aq)
             self._known = self._gpu.known
         except (DeviceUnavailable, DeviceMemoryError, GpuLost):
             if gpu is not None:
@@ -169,7 +175,7 @@ class GpuOrHostCosts:
     @property
     def _key(self) -> Hashable:
         """Equal for costs of which one can take the place of another."""
-        return GpuCosts, self._ordinal, *self._size, self._copies, self._quick
+        return GpuCosts, self._ordinal, *self._size, self._copies, self._quick, self._aq
 
     def _keep(self, costs: GpuCosts) -> bool:
         """Keep the costs for a later encoder; False if they cannot be kept."""
@@ -193,5 +199,5 @@ class GpuOrHostCosts:
         self._gpu, self._known = None, {}
         self._costs = self._host(gpu.first)
         for number in range(gpu.first, gpu.count):
-            self._costs.add(gpu.luma(number))
+            self._costs.add([gpu.luma(number)])
         gpu.close()

@@ -3,7 +3,7 @@
 One launch goes through all frames: first those that none depends on, then their references, and so on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,13 +15,7 @@ from ...cuda_src.lookahead.macroblock_tree import AFTER, AMOUNT, GIFTS, OFFSETS,
 from ...cuda_src.runtime.array import Stream
 from ...cuda_src.runtime.device import Device, DeviceArray
 from .costs import CostPending, CostQuery, TreeFrame
-
-
-class Slot(NamedTuple):
-    """What a frame of the tree has on the GPU until it leaves."""
-
-    used: Used  # of B frames
-    error_weights: DeviceArray  # int32[n_mb], with adaptive quantisation
+from .gpu_batch import GpuFrame
 
 
 class Memory(NamedTuple):
@@ -33,10 +27,8 @@ class Memory(NamedTuple):
     amounts: DeviceArray  # int64[frames + 1, n_mb]; the first words of the last row are the launch's progress
     offsets: DeviceArray  # int32[frames, n_mb]
     found: np.ndarray  # the same, page-locked
-    used: Used  # of all slots, as are the next ones
-    error_weights: DeviceArray  # int32[frames, n_mb]
-    landing: np.ndarray  # the same, page-locked, for its upload
-    slots: list[Slot]
+    used: Used  # of B frames, of all slots
+    slots: list[Used]
     jobs: np.ndarray  # int64[frames, WORDS]: tree_job of the frames that wait, in their order; as GIFTS, their references
 
 
@@ -58,14 +50,14 @@ class GpuTree:
         return frames[self._waiting.stop - first :] if first in self._waiting else frames
 
     def start(
-        self, frames: Sequence[TreeFrame], count: int, strength: int, intra: Callable[[int], DeviceArray],
+        self, frames: Sequence[TreeFrame], count: int, strength: int, sources: Mapping[int, GpuFrame],
         motions: dict[CostQuery, Motion], triple: Callable[[CostQuery, Used], list[int]],
     ) -> None:  # fmt: skip
-        """Arguments: see Costs.start_tree; intra(n): costs of frame n; motions, those of all pairs; triple: a row of
+        """Arguments: see Costs.start_tree; sources: by display index; motions, those of all pairs; triple: a row of
         lookahead_both.
         """
         memory, stream, n = self._memory_for(len(frames)), self._stream, len(frames)
-        triples = self._enter(memory, frames, strength, intra, motions, triple)
+        triples = self._enter(memory, frames, strength, sources, motions, triple)
         rows, at = memory.rows[: len(triples) + n + count], len(triples)
         if triples:
             rows[:at] = triples
@@ -95,7 +87,7 @@ class GpuTree:
         return list(self._memory.found[: self._count])
 
     def _enter(
-        self, memory: Memory, frames: Sequence[TreeFrame], strength: int, intra: Callable[[int], DeviceArray],
+        self, memory: Memory, frames: Sequence[TreeFrame], strength: int, sources: Mapping[int, GpuFrame],
         motions: dict[CostQuery, Motion], triple: Callable[[CostQuery, Used], list[int]],
     ) -> list[list[int]]:  # fmt: skip
         """Jobs of the frames that are new; rows for those of them that are B frames, whose motion is chosen now."""
@@ -104,30 +96,19 @@ class GpuTree:
             left = first - self._waiting.start
             memory.jobs[:kept] = memory.jobs[left : left + kept]
         self._waiting = range(first, first + len(frames))
-        self._upload(memory, new)
         for frame in new:
-            slot, question = memory.slots[frame.coding_index % memory.frames], frame.question
+            question = frame.question
             motion: Motion | Used | None = motions.get(question)
             if len(question) == 3:
-                motion = slot.used
-                triples.append(triple(question, slot.used))
-            error_weights = None if frame.error_weights is None else slot.error_weights
-            job = tree_job(intra(question[-1]), error_weights, motion, frame.weight, strength, frame.noise)
+                motion = used = memory.slots[frame.coding_index % memory.frames]
+                triples.append(triple(question, used))
+            source = sources[question[-1]]
+            job = tree_job(source.intra, source.error_weights, motion, frame.weight, strength, frame.noise)
             job[GIFTS : GIFTS + 2] = frame.references
             jobs.append(job)
         if jobs:
             memory.jobs[kept : len(frames)] = jobs
         return triples
-
-    def _upload(self, memory: Memory, new: Sequence[TreeFrame]) -> None:
-        """The error weights of frames, whose slots follow each other, up to the last slot and from the first one on."""
-        while new and new[0].error_weights is not None:
-            first = new[0].coding_index % memory.frames
-            end = min(memory.frames, first + len(new))
-            for place, frame in zip(memory.landing[first:end], new):
-                place[:] = frame.error_weights
-            memory.error_weights[first:end].put(memory.landing[first:end], self._stream)
-            new = new[end - first :]
 
     def _place(self, memory: Memory, first: int, n: int, rows: np.ndarray) -> None:
         """The jobs of the n frames from `first` on in the order of their turns -> rows: int64[n, WORDS]."""
@@ -145,7 +126,7 @@ class GpuTree:
         if self._memory is None or self._memory.frames < frames:
             if (old := self._memory) is not None:
                 self._gpu.synchronize(self._stream)
-                self._gpu.release(old.table, old.amounts, old.offsets, old.error_weights, *old.used)
+                self._gpu.release(old.table, old.amounts, old.offsets, *old.used)
             self._memory, self._waiting = None, range(0)
             self._memory = self._make_memory(1 << (frames - 1).bit_length())
         return self._memory
@@ -154,12 +135,11 @@ class GpuTree:
         n_mb, pinned = self._n_mb, self._gpu.pinned
         size = frames, n_mb
         used = Used(self._array(size, np.uint16), self._array((*size, 4), np.int16), self._array(size, np.uint8))
-        error_weights = self._array(size, np.int32)
-        slots = [Slot(Used(*(of_all[k] for of_all in used)), error_weights[k]) for k in range(frames)]
+        slots = [Used(*(of_all[k] for of_all in used)) for k in range(frames)]
         table, rows = self._array((3 * frames, WORDS), np.int64), pinned((3 * frames, WORDS), np.int64)
         amounts, offsets = self._array((frames + 1, n_mb), np.int64), self._array(size, np.int32)
-        found, landing, jobs = pinned(size, np.int32), pinned(size, np.int32), np.zeros((frames, WORDS), np.int64)
-        return Memory(frames, table, rows, amounts, offsets, found, used, error_weights, landing, slots, jobs)
+        found, jobs = pinned(size, np.int32), np.zeros((frames, WORDS), np.int64)
+        return Memory(frames, table, rows, amounts, offsets, found, used, slots, jobs)
 
     def _array(self, shape: Sequence[int], dtype: DTypeLike) -> DeviceArray:
         return self._gpu.array(shape, dtype, "the macroblock tree")

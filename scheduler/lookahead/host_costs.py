@@ -24,16 +24,10 @@ from ...cpu_simd.lookahead.lookahead import (
     sum_inside,
 )
 from ..executor import bands
+from ..frames.device_frame import GpuSource
 from ..threads.dependent_task import ComputeOnce, Starter
 from .brightness import brightness, levels_between
-from .costs import (
-    NOTHING_READ,
-    CostQuery,
-    Luma,
-    TreeFrame,
-    UsedMotion,
-    position_between,
-)
+from .costs import NOTHING_READ, CostQuery, Source, TreeFrame, UsedMotion, position_between
 
 _LEAST_BAND = 200  # macroblocks that are worth a thread's start
 Motion = tuple[np.ndarray, np.ndarray]  # vectors int16[n_mb, 2], source samples; costs uint16[n_mb]
@@ -75,18 +69,17 @@ class FrameCosts:
         self._keeps_used = keeps_used
         self._between: dict[CostQuery, ComputeOnce[UsedMotion]] = {}  # of triples; without `keeps_used` the costs alone
 
-    def expect(self, number: int, luma: Luma) -> None:
+    def expect(self, number: int, luma: np.ndarray) -> None:
         """See Costs: free threads begin with the frame."""
-        assert isinstance(luma, np.ndarray)
         half = self._frames.setdefault(number, ComputeOnce(partial(self._half_size, luma)))
         intra = self._intra.setdefault(number, ComputeOnce(partial(self._intra_costs, half)))
         if self._start is not None:
             self._start(intra)
 
-    def add(self, luma: Luma) -> None:
-        """The next frame, uint8[H, W]; it is not kept."""
-        assert isinstance(luma, np.ndarray)
-        half = self._frames.setdefault(self._count, ComputeOnce(partial(self._half_size, luma)))
+    def add(self, source: Source) -> None:
+        """The next frame, by its planes; they are not kept."""
+        assert not isinstance(source, GpuSource)
+        half = self._frames.setdefault(self._count, ComputeOnce(partial(self._half_size, source[0])))
         self._intra.setdefault(self._count, ComputeOnce(partial(self._intra_costs, half)))
         half()
         self._count += 1
@@ -159,6 +152,9 @@ class FrameCosts:
             if not self._keeps_used:
                 del self._between[key]
         return self._sums[key]
+
+    def aq_offsets(self, frame: int) -> None:
+        """See Costs: other threads find them, of all planes."""
 
     def intra_costs(self, frame: int) -> np.ndarray:
         """See Costs."""

@@ -31,7 +31,7 @@ def types(lumas, **changes):
     decisions = AdaptiveTypes(chosen, costs)
     most = chosen.window + chosen.guard - 1
     for n, luma in enumerate(lumas):
-        kinds += decisions.add(luma)
+        kinds += decisions.add([luma])
         assert n + 1 - len(kinds) <= most
         assert len(costs._frames) <= most + max(chosen.guard, 1) + 1
     kinds += decisions.flush()

@@ -105,10 +105,10 @@ def test_costs_are_the_same_when_other_threads_search_ahead(executor, start):
     plain = FrameCosts(96, 80)
     costs = FrameCosts(96, 80, start=executor.start_soon if start == "threads" else start)
     for n, luma in enumerate(frames):
-        plain.add(luma)
+        plain.add([luma])
         if n % 3:  # others are added before they are expected
             costs.expect(n, luma)
-        costs.add(luma)
+        costs.add([luma])
         assert costs.intra(n) == plain.intra(n)
         questions = [(n - 1, n), (0, n), (0, n, n // 2), (n - 1, n, n)] if n > 1 else []
         costs.ahead(questions)
@@ -124,8 +124,8 @@ def test_motion_that_is_kept_is_the_same():
     plain, keeping = FrameCosts(96, 80), FrameCosts(96, 80, keeps_used=True)
     for k in range(5):
         luma = np.clip(np.roll(base, (k, 2 * k), (0, 1)) + rng.integers(-9, 10, base.shape), 0, 255).astype(np.uint8)
-        plain.add(luma)
-        keeping.add(luma)
+        plain.add([luma])
+        keeping.add([luma])
     assert plain.b(0, 4, 2) == keeping.b(0, 4, 2)
     for question in ((0, 4, 2), (0, 2, 1)):
         expected, kept = plain.used_of_b(*question), keeping.used_of_b(*question)

@@ -67,8 +67,8 @@ def test_same_costs(device, size, quick, monkeypatch):  # noqa: F811
     """Whatever is asked, and in however many batches."""
     rng, host, gpu = np.random.default_rng(SEED), FrameCosts(*size, quick=quick), GpuCosts(device, *size, quick=quick)
     for n, luma in enumerate(frames(14, *size)):
-        host.add(luma)
-        gpu.add(luma)
+        host.add([luma])
+        gpu.add([luma])
         questions = questions_of(rng, gpu.first, n + 1)
         gpu.ahead([question for question in questions[:4] if len(question) < 3 or question[1] != question[2]])
         assert answers(gpu, questions) == answers(host, questions)
@@ -86,7 +86,7 @@ def test_memory_is_bounded(device):  # noqa: F811
     """Frames, motions and batches of forgotten frames are reused; answers about them are dropped."""
     gpu, held = GpuCosts(device, WIDTH, HEIGHT), []
     for n in range(40):
-        gpu.add(np.full((HEIGHT, WIDTH), n, np.uint8))
+        gpu.add([np.full((HEIGHT, WIDTH), n, np.uint8)])
         gpu.ahead([(earlier, n) for earlier in range(max(0, n - 3), n)])
         if n >= 2:
             gpu.ahead([(n - 2, n, n - 1)])
@@ -109,8 +109,8 @@ def test_a_lost_gpu(driver, silent, may_change):  # noqa: F811
         driver.launches, driver.fail_after, driver.silent = 0, fail_after, silent
         try:
             for n, luma in enumerate(lumas):
-                host.add(luma)
-                gpu_or_host.add(luma)
+                host.add([luma])
+                gpu_or_host.add([luma])
                 questions = questions_of(rng, max(0, n - 3), n + 1)
                 gpu_or_host.ahead([(0, n)] if n < 3 else [])
                 assert answers(gpu_or_host, questions) == answers(host, questions)
@@ -135,9 +135,9 @@ def test_a_gpu_without_memory(driver, monkeypatch):  # noqa: F811
             patch.setattr(GpuCosts, "_make_frame", full)
             if not may_change:
                 with pytest.raises(DeviceMemoryError):
-                    costs.add(luma)
+                    costs.add([luma])
             else:
-                costs.add(luma)
+                costs.add([luma])
                 assert costs.intra(0) > 0
         costs.close()
     assert not driver.allocations

@@ -24,7 +24,7 @@ def clip_of(count):
         x, y = np.clip([x + rng.integers(-3, 4), y + rng.integers(-3, 4)], 0, 40)
         luma = scene[y : y + HEIGHT, x : x + WIDTH] + rng.integers(-6, 7, (HEIGHT, WIDTH))
         luma[:16, :20] = scene[:16, :20]
-        chroma = np.full((2, HEIGHT // 2, WIDTH // 2), 128, np.uint8)
+        chroma = rng.integers(0, rng.integers(2, 256), (2, HEIGHT // 2, WIDTH // 2), np.uint8)
         pictures.append((np.clip(luma, 0, 255).astype(np.uint8), *chroma))
     return pictures
 
