@@ -77,7 +77,7 @@ class Encoder:
 
     def encode(
         self, frame: Any, stream: object = None, *, keyframe: bool = False, qp: int | None = None,
-        frame_type: str | None = None,
+        frame_type: str | None = None, qp_offsets: Any = None,
     ) -> list[Packet]:  # fmt: skip
         """Encode one frame; return the finished packets, in coding order (rising dts). They may be those of earlier frames:
         with B frames none for some calls, then several at once.
@@ -95,9 +95,13 @@ class Encoder:
         keyframe: an IDR frame, which begins a closed GOP. qp: of all macroblocks, 0..51, within qpmin and qpmax. frame_type:
         "IDR", "I", "P" or "B"; a type that is not possible is replaced with a RuntimeWarning: more B frames one after another
         than `bframes`, one before an I frame or at the end, any but IDR at the start or where `keyint` asks for it. The frame
-        counts as the user's, whatever scenecut, b_adapt and qpfile say.
+        counts as the user's, whatever scenecut, b_adapt and qpfile say. qp_offsets: numbers[rows, columns], -51..51, rounded:
+        what is added to the QP of each macroblock, whatever has decided that, within qpmin and qpmax.
         """
-        request = request_of(keyframe, qp, frame_type)
+        request = None
+        if keyframe or qp is not None or frame_type is not None or qp_offsets is not None:
+            coding = self.config.coding
+            request = request_of(keyframe, qp, frame_type, qp_offsets, (coding.mb_height, coding.mb_width))
         planes = self._reader.plain(frame)
         if planes is not None:
             self._session.encode(planes, request)

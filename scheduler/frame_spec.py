@@ -66,6 +66,7 @@ class FrameSpec(NamedTuple):
     is_qp_asked                   whether the user asks for the QP, which no rate control changes
     over_factor                   mean QP of the macroblocks in 1 / 256 less the rate factor, as planned; with --pass
     predicted                     bits that a rate control expects; 0: none does
+    qp_offsets                    int8[n_mb] as bytes: what the user adds to QP_Y of each macroblock; empty: nothing
     """
 
     display_index: int
@@ -94,6 +95,7 @@ class FrameSpec(NamedTuple):
     is_qp_asked: bool = False
     over_factor: int = 0
     predicted: int = 0
+    qp_offsets: bytes = b""
 
     @property
     def luma_weighted(self) -> tuple[int, ...]:

@@ -91,6 +91,14 @@ def mean_qp(spec: FrameSpec) -> int:
     return QP_ONE * int(qps.sum(dtype=np.int64)) // qps.size if qps.size else QP_ONE * spec.qp
 
 
+def with_offsets(spec: FrameSpec, low: int, high: int) -> FrameSpec:
+    """The spec with its qp_offsets added to the QPs of macroblocks, within low and high."""
+    offsets = np.frombuffer(spec.qp_offsets, np.int8).astype(np.int32)
+    before: np.ndarray | int = np.frombuffer(spec.mb_qp, np.uint8) if spec.mb_qp else spec.qp
+    qps = np.clip(before + offsets, low, high).astype(np.uint8)
+    return spec._replace(qp=(2 * int(qps.sum(dtype=np.int64)) + qps.size) // (2 * qps.size), mb_qp=qps.tobytes())
+
+
 def shifted(spec: FrameSpec, by: int, low: int, high: int, qp_by: str) -> FrameSpec:
     """The spec with the QPs of all macroblocks higher by `by`, within low and high. qp_by: see FrameSpec."""
     if not by:

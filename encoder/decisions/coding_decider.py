@@ -77,6 +77,10 @@ class CodingDecider:
             spec = self._weighting.of(spec, self._sums(frame, planes))
         if self._config.coding.aq_mode and not spec.mb_qp:  # else decided with the QP
             spec = self._with_mb_qp(spec, frame, planes)
+        if spec.qp_offsets:
+            from .adaptive_quantisation import with_offsets
+
+            spec = with_offsets(spec, self._config.rate.qpmin, self._config.rate.qpmax)
         return spec if self._control is None else self._control.first(spec, ahead)
 
     def times(self) -> "Times | None":

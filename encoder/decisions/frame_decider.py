@@ -77,7 +77,7 @@ class FrameDecider:
     def flush(self) -> list[FrameSpec]:
         """No source frame comes any more: the frames that are left, in coding order."""
         specs = self._ordered(self._types.flush())
-        return specs if self._qps is None else [*specs, *self._qps.flush()]
+        return specs if self._qps is None else [*specs, *self.requests.with_offsets(self._qps.flush())]
 
     def close(self) -> None:
         """Release what decisions hold; no call follows."""
@@ -89,8 +89,8 @@ class FrameDecider:
         self.requests.check(types)
         specs = [spec for frame_type in types for spec in self._order.add(frame_type)]
         if self._qps is None:
-            return [self.requests.constant(spec) for spec in specs]
-        with_qps = self._qps.add(specs)
+            return self.requests.with_offsets([self.requests.constant(spec) for spec in specs])
+        with_qps = self.requests.with_offsets(self._qps.add(specs))
         self._forget(self._qps.needed_from)
         return with_qps
 

@@ -30,6 +30,7 @@ class Requests:
         self._b_frames = 0  # requests for B frames one after another
         self._types: dict[int, str] = {}  # requested, of frames that are not decided
         self._qps: dict[int, int] = {}
+        self._offsets: dict[int, bytes] = {}  # FrameSpec.qp_offsets, of frames whose QP is not decided
         self._zones = [(zone, None if zone.qp is None else config.rate._replace(qp=zone.qp)) for zone in config.rate.zones]
 
     def of_caller(self, request: Request | None) -> None:
@@ -44,6 +45,8 @@ class Requests:
         self._entered += 1
         if request.qp is not None:
             self._qps[frame] = request.qp
+        if request.qp_offsets:
+            self._offsets[frame] = request.qp_offsets
         self._b_frames = self._b_frames + 1 if request.frame_type == B and frame else 0
         if not request.frame_type:
             return ""
@@ -85,6 +88,12 @@ class Requests:
             if zone.first <= display_index <= zone.last:
                 return -scaled(_STEP * log2_of(zone.rate), 1, LOG2_SHIFT - QP_SHIFT)
         return 0
+
+    def with_offsets(self, specs: list[FrameSpec]) -> list[FrameSpec]:
+        """Frames whose QPs are decided, with the offsets that are asked for."""
+        if not self._offsets:
+            return specs
+        return [spec._replace(qp_offsets=self._offsets.pop(spec.display_index, b"")) for spec in specs]
 
     def constant(self, spec: FrameSpec) -> FrameSpec:
         """The spec of a frame in a stream of constant QP."""

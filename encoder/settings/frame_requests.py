@@ -17,10 +17,11 @@ _MOST_ZONES = 10000
 
 
 class Request(NamedTuple):
-    """For one frame. frame_type: IDR, I, P, B; empty: any. qp: of all its macroblocks; None: any."""
+    """For one frame. frame_type: IDR, I, P, B; empty: any. qp: of all its macroblocks; None: any. qp_offsets: FrameSpec."""
 
     frame_type: str = ""
     qp: int | None = None
+    qp_offsets: bytes = b""
 
 
 class Zone(NamedTuple):
@@ -86,8 +87,12 @@ def _line(words: list[str]) -> tuple[int, Request]:
     return frame, Request(_TYPES[kind], None if qp == _AUTO else qp)
 
 
-def request_of(keyframe: bool, qp: Any, frame_type: str | None) -> Request | None:
-    """That of the arguments of `Encoder.encode`; None: they ask for nothing. OptionError."""
+def request_of(
+    keyframe: bool, qp: Any, frame_type: str | None, qp_offsets: Any, size_in_mbs: tuple[int, int]
+) -> Request | None:
+    """That of the arguments of `Encoder.encode`; None: they ask for nothing. size_in_mbs: (rows, columns) of macroblocks.
+    OptionError.
+    """
     if frame_type not in (None, IDR, I, P, B):
         raise OptionError(f"{show(frame_type)}: not one of {IDR}, {I}, {P}, {B}", "frame_type")
     if not isinstance(keyframe, bool):
@@ -98,5 +103,25 @@ def request_of(keyframe: bool, qp: Any, frame_type: str | None) -> Request | Non
         number = None if qp is None else read_int(qp, 0, _MOST_QP)
     except ValueError as error:
         raise OptionError(f"{show(qp)}: {error}", "qp") from None
-    kind = IDR if keyframe else frame_type or ""
-    return Request(kind, number) if kind or number is not None else None
+    kind, offsets = IDR if keyframe else frame_type or "", _offsets(qp_offsets, size_in_mbs)
+    return Request(kind, number, offsets) if kind or number is not None or offsets else None
+
+
+def _offsets(qp_offsets: Any, size_in_mbs: tuple[int, int]) -> bytes:
+    """See FrameSpec.qp_offsets; OptionError."""
+    if qp_offsets is None:
+        return b""
+    import numpy as np
+
+    try:
+        offsets = np.asarray(qp_offsets)
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"{show(qp_offsets)}: no array ({error})", "qp_offsets") from None
+    if offsets.dtype.kind not in "iuf":
+        raise OptionError(f"an array of {offsets.dtype}: give integers or floating-point numbers", "qp_offsets")
+    if offsets.shape != size_in_mbs:
+        rows, columns = size_in_mbs
+        raise OptionError(f"shape {offsets.shape}: one number a macroblock is ({rows}, {columns})", "qp_offsets")
+    if not (np.abs(offsets.astype(np.float64)) <= _MOST_QP).all():
+        raise OptionError(f"numbers beyond -{_MOST_QP}..{_MOST_QP}, or none", "qp_offsets")
+    return np.rint(offsets).astype(np.int8).tobytes()
