@@ -29,6 +29,8 @@ class _Held(NamedTuple):
 class Recorder:
     """Makes AnalysedFrames of a decoder's pictures, in coding order; holds as many as the decoder reorders."""
 
+    traced = True  # see decoder.Observer
+
     def __init__(self, samples: bool) -> None:
         self.ready: deque[AnalysedFrame] = deque()
         self._samples = samples

@@ -48,6 +48,7 @@ def compile_host(log: Log) -> None:
     """The kernels of encoder and decoder on the CPU, and those of the host for a GPU."""
     import numpy as np
 
+    from ..decoder.colour import load_converters
     from ..decoder.decoder import Decoder
     from ..encoder.compile_kernels import compile_all
     from ..encoder.writer import encode
@@ -57,7 +58,9 @@ def compile_host(log: Log) -> None:
         compile_all()
         stream = encode([np.zeros((48, 32), np.uint8)] * 2, format="i420", device="cpu")
         decoder = Decoder()
-        assert len([*decoder.decode(stream), *decoder.flush()]) == 2
+        frames = [*decoder.decode(stream), *decoder.flush()]
+        assert len(frames) == 2
+        load_converters(frames[0])
 
     _counted(log, "CPU", work)
 

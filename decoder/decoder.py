@@ -3,7 +3,7 @@
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -37,7 +37,8 @@ _ENDS = (NAL_END_OF_SEQUENCE, NAL_END_OF_STREAM)
 # 7.4.1.2.3: NAL units that end the primary coded picture before them.
 _BETWEEN_PICTURES = (NAL_SEI, NAL_SPS, NAL_PPS, NAL_AUD, *_ENDS, *range(14, 19))
 
-BYTE_STREAM, END = "byte stream", "at the end of the stream"  # places of errors outside NAL units
+# Places of errors outside NAL units
+BYTE_STREAM, END, ACCESS_UNIT = "byte stream", "at the end of the stream", "at the end of the access unit"
 Take = Callable[[], list[tuple[int, bytes]]]  # gives (offset, data) of NAL units
 _MOST_BEHIND_ERRORS = 16  # pieces that wait because each call ends in an error: then all are forgotten, and memory is bounded
 
@@ -54,6 +55,7 @@ class Observer(Protocol):
     """Sees what a decoder does with a stream, and gives out what it makes of it."""
 
     ready: deque[Any]  # what the decoder gives out in place of frames
+    traced: bool  # whether the pool has layout.Traces of the picture at work, which takes time
 
     def unit(self, unit: NalUnit) -> None:
         """A NAL unit, before it is decoded; those before the first slice of a picture come after the picture before."""
@@ -118,6 +120,13 @@ class Decoder:
         """
         piece = data if isinstance(data, bytes) else bytes(memoryview(data))
         return self._take_in((BYTE_STREAM, partial(self._splitter.feed, piece)))
+
+    def decode_access_unit(self, units: Iterable[tuple[int, bytes]]) -> Iterator[Frame]:
+        """The frames that an access unit completes. units: (offset, data) of all its NAL units: its picture ends with them.
+
+        For callers that have NAL units, as MP4 has. Other calls of `decode` must have ended at the end of a NAL unit.
+        """
+        return self._take_in((ACCESS_UNIT, partial(list, units)), (ACCESS_UNIT, self._finish_last))
 
     def flush(self) -> Iterator[Frame]:
         """The frames left at the end of the stream; the decoder may be used for another stream afterwards."""
@@ -322,7 +331,13 @@ class Decoder:
             decode_index=self._pictures,
         )
         self._pictures += 1
-        self._work = PictureDecoding(picture, sequence.pool, header)
+        self._work = self._new_work(picture, sequence.pool, header)
+
+    def _new_pool(self, sps: Sps, slots: int) -> Pool:
+        return Pool(sps, slots, self._observer is not None and self._observer.traced)
+
+    def _new_work(self, picture: Picture, pool: Pool, header: SliceHeader) -> PictureDecoding:
+        return PictureDecoding(picture, pool, header)
 
     def _next_id(self) -> int:
         self._ids = (self._ids + 1) % (1 << 31)
@@ -335,7 +350,7 @@ class Decoder:
         if self._sequence is not None:
             self._sequence.buffer.flush(discard=bool(header.no_output_of_prior_pics_flag))
         self._sequence = None  # its memory goes before the new pool takes as much
-        pool = Pool(sps, slots, True) if self._observer else Pool(sps, slots)
+        pool = self._new_pool(sps, slots)
         self._sequence = Sequence(sps, pool, PictureBuffer(sps, partial(self._output, pool)))
         return self._sequence
 

@@ -150,7 +150,7 @@ class Planes(NamedTuple):
 
 
 class Traces(NamedTuple):
-    """What else is kept of the picture at work where its decoder has an observer; else all arrays are empty."""
+    """What else is kept of the picture at work where its decoder's observer asks for it; else all arrays are empty."""
 
     y: np.ndarray  # Sample[H, W], prediction before the residual is added; of I_PCM its samples
     u: np.ndarray  # Sample[H / 2, W / 2]

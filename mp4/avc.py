@@ -4,6 +4,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from typing import NamedTuple
 
 from ..standard.bits import (
     NAL_AUD,
@@ -28,6 +29,14 @@ _ASPECT_RATIOS = ((0, 0), (1, 1), (12, 11), (10, 11), (16, 11), (40, 33), (24, 1
                   (15, 11), (64, 33), (160, 99), (4, 3), (3, 2), (2, 1))  # fmt: skip
 
 
+def aspect_ratio_of(sps: Sps) -> tuple[int, int]:
+    """E.2.1: sample aspect ratio, horizontal and vertical; (0, 0) = not specified."""
+    vui = sps.vui
+    if vui.aspect_ratio_idc == EXTENDED_SAR:
+        return vui.sar_width, vui.sar_height
+    return _ASPECT_RATIOS[vui.aspect_ratio_idc] if vui.aspect_ratio_idc < len(_ASPECT_RATIOS) else (0, 0)
+
+
 class ParameterSets:
     """The parameter sets of a track, as its first access unit has them; a stream that changes them later is refused."""
 
@@ -50,10 +59,7 @@ class ParameterSets:
     @property
     def sample_aspect_ratio(self) -> tuple[int, int]:
         """E.2.1: horizontal and vertical; (0, 0) = not specified."""
-        vui = self.sps.vui
-        if vui.aspect_ratio_idc == EXTENDED_SAR:
-            return vui.sar_width, vui.sar_height
-        return _ASPECT_RATIOS[vui.aspect_ratio_idc] if vui.aspect_ratio_idc < len(_ASPECT_RATIOS) else (0, 0)
+        return aspect_ratio_of(self.sps)
 
     @property
     def display_size(self) -> tuple[Fraction, Fraction]:
@@ -114,9 +120,27 @@ def to_sample(access_unit: bytes) -> tuple[bytes, list[bytes]]:
     return b"".join(parts), sets
 
 
+class Colour(NamedTuple):
+    """Code points of colour (Tables E-3 to E-5), and the range of samples: 1 is full."""
+
+    primaries: int
+    transfer: int
+    matrix: int
+    full_range: int
+
+
 def to_byte_stream(sample: bytes, length_size: int) -> bytes:
     """5.3.2: the NAL units of a sample in Annex B, each with a start code; ValueError if a length is too large."""
-    stream, at = bytearray(), 0
+    stream = bytearray()
+    for begin, end in units_in(sample, length_size):
+        stream += b"\0\0\0\1"
+        stream += sample[begin:end]
+    return bytes(stream)
+
+
+def units_in(sample: bytes, length_size: int) -> Iterator[tuple[int, int]]:
+    """5.3.2: [begin, end) of each NAL unit of a sample that is not empty; ValueError if a length is too large."""
+    at = 0
     while at < len(sample):
         size = int.from_bytes(sample[at : at + length_size], "big")
         begin = at + length_size
@@ -124,12 +148,10 @@ def to_byte_stream(sample: bytes, length_size: int) -> bytes:
         if at > len(sample):
             raise ValueError(f"a NAL unit of {size} bytes at byte {begin} of a sample of {len(sample)} bytes")
         if size:
-            stream += b"\0\0\0\1"
-            stream += sample[begin:at]
+            yield begin, at
         else:  # zeros, perhaps of a whole sample, are skipped in one step
             following = _NOT_ZERO.search(sample, at)
             at += ((following.start() if following else len(sample)) - at) // length_size * length_size
-    return bytes(stream)
 
 
 def without_parameter_sets(access_unit: bytes) -> bytes:

@@ -25,13 +25,13 @@ def pieces(stream: "io.BufferedReader | io.BytesIO") -> "tuple[Iterator[bytes], 
         return chain((first,), iter(lambda: stream.read(PIECE), b"")), None
     file: Any = stream
     if not stream.seekable() or stream.tell() != len(first):
-        file = _copied(first, stream)
+        file = copied(first, stream)
     reader = Mp4Reader(file)
     return _joined(reader.byte_stream()), reader
 
 
-def _copied(first: bytes, stream: "io.BufferedReader | io.BytesIO") -> Any:
-    """An MP4 from a pipe as a file that can be read at any place; BitstreamError where it is too large for that."""
+def copied(first: bytes, stream: Any, what: str = "an MP4") -> Any:
+    """A pipe as a file that can be read at any place: `first` and what it has still. BitstreamError where it is too large."""
     import shutil  # 2 ms of --help
     import tempfile
 
@@ -42,7 +42,7 @@ def _copied(first: bytes, stream: "io.BufferedReader | io.BytesIO") -> Any:
         size += len(piece)
         if size > most:
             file.close()
-            raise BitstreamError(f"an MP4 of more than {most >> 20} MiB from a pipe: give it as a file")
+            raise BitstreamError(f"{what} of more than {most >> 20} MiB from a pipe: give it as a file")
         file.write(piece)
     return file
 

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from ..standard.bits import LARGEST_NAL_UNIT, BitstreamError
-from .avc import to_byte_stream
+from .avc import Colour, to_byte_stream
 from .movie import UPRIGHT
 from .parsing import Contents, Place, contents, length, places, printable, read_at
 from .sample_reader import Defaults, FoundSample, FragmentReader, TableReader
@@ -14,6 +14,8 @@ from .sample_reader import Defaults, FoundSample, FragmentReader, TableReader
 _FIRST_BOXES = (b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip", b"wide", b"pdin")
 _LARGEST_SAMPLE = LARGEST_NAL_UNIT  # bytes
 _MOST_SHARING = 16  # bytes of all samples, and of the byte stream made of them, by bytes of the file
+_MOST_EDITS = 10_000
+EMPTY = -1  # media_time of an edit that shows nothing
 _LEAST = 64  # bytes that a sample counts for at least, and a NAL unit beside its own, so that time is bounded too
 _PARAMETER_SET = re.compile(rb"\x00\x00\x01[\x07\x08\x27\x28\x47\x48\x67\x68]")
 _H264 = ("avc1", "avc3")
@@ -24,10 +26,18 @@ def is_mp4(first: bytes) -> bool:
     return first[4:8] in _FIRST_BOXES
 
 
+class Edit(NamedTuple):
+    """A row of elst. duration: units of the movie's timescale; media_time: of the track's; -1: nothing is shown."""
+
+    duration: int
+    media_time: int
+
+
 class Mp4Reader:
     """A file of boxes that can be read at any place. BitstreamError, at once or later: damaged, or without H.264.
 
-    brands; timescale: units a second; matrix: of tkhd; fragments: of the whole file, known after `samples`.
+    brands; timescale: units a second; matrix: of tkhd; entries: the sample entries; fragments: of the whole file, known
+    after `samples`.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -50,6 +60,7 @@ class Mp4Reader:
         self._open_track(_video_track(movie))
 
     def _open_track(self, track: Contents) -> None:
+        self._track = track
         head = track.only("tkhd")
         version, _ = head.version_and_flags()
         self.track_id = head.at(20 if version else 12, "I")[0]
@@ -63,8 +74,8 @@ class Mp4Reader:
         table = media.only("minf").only("stbl")
         self._table = TableReader(table)
         distinct_sets: dict[bytes, bytes] = {}  # equal parameter sets are one object
-        self._entries = [_Entry(box, distinct_sets) for box in _sample_entries(table)]
-        if not self._entries:
+        self.entries = [Entry(box, distinct_sets) for box in _sample_entries(table)]
+        if not self.entries:
             raise BitstreamError("box stsd has no entry")
 
     def facts(self) -> dict[str, Any]:
@@ -104,12 +115,33 @@ class Mp4Reader:
     @property
     def kind(self) -> str:
         """avc1 or avc3."""
-        return self._entries[0].kind
+        return self.entries[0].kind
 
     def rate(self) -> Fraction | None:
         """Frames a second, by the duration of the first sample."""
         first = next(self.samples(), None)
         return Fraction(self.timescale, first.duration) if first is not None and first.duration else None
+
+    def edits(self) -> list[Edit]:
+        """8.6.6: the edit list; none if there is no elst. Rates of edits are not read."""
+        outer = self._track.first("edts")
+        table = outer.first("elst") if outer is not None else None
+        if table is None:
+            return []
+        version, _ = table.version_and_flags()
+        (count,) = table.read("I")
+        if count > _MOST_EDITS:
+            raise BitstreamError(f"an edit list of {count} edits is too long")
+        return [Edit(duration, time) for duration, time, _, _ in table.rows("Qqhh" if version else "Iihh", count)]
+
+    def movie_timescale(self) -> int:
+        """8.2.2: units a second of the durations of edits."""
+        head = self._movie.only("mvhd")
+        version, _ = head.version_and_flags()
+        timescale = int(head.at(20 if version else 12, "I")[0])
+        if not timescale:
+            raise BitstreamError("box mvhd has timescale 0")
+        return timescale
 
     def samples(self) -> Iterator[FoundSample]:
         """All samples in coding order: those of moov, then those of fragments. Each lies in the file.
@@ -124,8 +156,8 @@ class Mp4Reader:
                     f"sample {number}: samples share their bytes more than {_MOST_SHARING} times, or are"
                     " more than the file has room for"
                 )
-            if not 0 <= sample.entry < len(self._entries):
-                raise BitstreamError(f"sample {number} has entry {sample.entry + 1} of {len(self._entries)}")
+            if not 0 <= sample.entry < len(self.entries):
+                raise BitstreamError(f"sample {number} has entry {sample.entry + 1} of {len(self.entries)}")
             if sample.position < 0 or sample.position + sample.size > self._size or sample.size > _LARGEST_SAMPLE:
                 raise BitstreamError(
                     f"sample {number}, {sample.size} bytes at byte {sample.position}, is not in the file"
@@ -147,9 +179,9 @@ class Mp4Reader:
 
         They count for the bytes that a file may become.
         """
-        sets, several, total = b"", len(self._entries) > 1, 0
+        sets, several, total = b"", len(self.entries) > 1, 0
         for number, sample in enumerate(self.samples()):
-            entry = self._entries[sample.entry]
+            entry = self.entries[sample.entry]
             try:
                 data = to_byte_stream(read_at(self._file, sample.position, sample.size), entry.length_size)
             except ValueError as error:
@@ -166,7 +198,7 @@ class Mp4Reader:
             sets = b"" if several and _PARAMETER_SET.search(data) else entry.parameter_sets
 
 
-class _Entry:
+class Entry:
     """5.4.2.1 of 14496-15: a sample entry: kind, length_size, parameter_sets in Annex B."""
 
     def __init__(self, box: Contents, distinct_sets: dict[bytes, bytes]) -> None:
@@ -176,6 +208,7 @@ class _Entry:
         if box.name not in _H264:
             raise BitstreamError(f"the video is {box.name}, not H.264 (avc1)")
         box.take(78)
+        self._more = box.rest()
         record = box.only("avcC")
         self.length_size = (record.at(4, "B")[0] & 3) + 1
         record.take(5)
@@ -185,6 +218,20 @@ class _Entry:
                 units.append(b"\0\0\0\1" + record.take(record.read("H")[0]))
         sets = b"".join(units)
         self.parameter_sets = distinct_sets.setdefault(sets, sets)
+
+    def colour(self) -> Colour | None:
+        """12.1.5 of 14496-12: colr of type nclx, or nclc, which QuickTime has without the range; None without one."""
+        for box in self._more.boxes("colr"):
+            kind, *points = box.at(0, "4sHHH") if box.left >= 10 else (b"", 0, 0, 0)
+            if kind == b"nclc" or (kind == b"nclx" and box.left > 10):
+                full_range = box.at(10, "B")[0] >> 7 if kind == b"nclx" else 0
+                return Colour(points[0], points[1], points[2], full_range)
+        return None
+
+    def aspect_ratio(self) -> tuple[int, int] | None:
+        """12.1.4 of 14496-12: pasp, horizontal and vertical; None without one."""
+        box = self._more.first("pasp")
+        return box.at(0, "II") if box is not None else None
 
 
 def _video_track(movie: Contents) -> Contents:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("jit", "standard", "mp4", "cpu_simd", "cuda_src", "scheduler", "encoder", "decoder", "analysis", "report",
-            "cluster", "cli")
+PACKAGES = ("jit", "standard", "mp4", "cpu_simd", "cuda_src", "scheduler", "encoder", "decoder", "analysis", "reader",
+            "report", "cluster", "cli")
 # Bottom to top: what each folder may import of ours, by folder or file.
 MAY_IMPORT = {
     "jit": {"jit"},
@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "encoder": {"jit", "standard", "mp4", "cpu_simd", "scheduler", "encoder"},
     "decoder": {"jit", "standard", "decoder"},
     "analysis": {"jit", "standard", "mp4", "decoder", "analysis"},
+    "reader": {"standard", "mp4", "encoder.errors", "encoder.settings", "decoder", "reader"},
     "report": {"standard", "encoder", "decoder", "analysis", "report"},
     "cluster": {"scheduler", "encoder", "cluster"},
     "cli": {"jit", "mp4", "scheduler", "cuda_src", "encoder", "decoder", "analysis", "report", "cluster", "cli"},

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import h264lite
 import numpy as np
 import pytest
 from h264lite.encoder.files.video import frame_bytes
@@ -96,3 +97,20 @@ def test_compare_yuv_names_the_place(tmp_path):
         b = a.copy()
         b[at] = 7
         assert f"{words}: 0 and 7" in first_difference(a, b, 33, 18)
+
+
+def test_read_frames(tmp_path):
+    """The frame after a cut is the one that changes most; the thumbnails are a table of four by three."""
+    video, picture = tmp_path / "cut.mp4", tmp_path / "thumbnails.png"
+    scene = np.zeros((48, 64, 3), np.uint8)
+    h264lite.write_video(video, [scene + 40] * 17 + [scene + 200] * 7, fps=24)
+    words = [video, picture] if importlib.util.find_spec("PIL") else [video]
+    lines = run("read_frames.py", *words).splitlines()
+    assert lines[0] == "24 frames of 64x48, 1.000 s, profile High" and lines[1].startswith("keyframes: 0")
+    assert lines[2].startswith("most changed: frame 17 at 0.708 s, mean ") and abs(float(lines[2].split()[-1]) - 200) < 2
+    if len(words) == 2:
+        from PIL import Image
+
+        table = np.asarray(Image.open(picture))
+        assert table.shape == (3 * 48, 4 * 64, 3)
+        assert abs(table[:96].mean() - 40) < 2 and abs(table[96:, 64:].mean() - 200) < 2

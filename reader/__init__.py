@@ -1,0 +1,1 @@
+"""Frames of a video by index and time, from its index and the decoder."""
