@@ -20,6 +20,7 @@ from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_re
 from ..encoder.frames.source import HostSource
 from ..encoder.session import Session, open_session
 from ..encoder.settings.config import Config
+from ..encoder.settings.fragments import with_keyframes
 from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, read_options
 from ..encoder.settings.pass_file import check_frames
 from ..encoder.statistics import FrameRow
@@ -32,7 +33,6 @@ from . import on_ray
 from .input_metadata import (
     OutputTimes,
     check_colours_of_images,
-    keyint_of,
     notes,
     open_sound,
     warnings_after,
@@ -138,11 +138,12 @@ def _open_outputs(
 ) -> tuple[Config, Sinks, OutputTimes]:
     """The settings for an input, and the outputs. names: of the first input, of all together, of the output."""
     first_name, source_name, output_name = names
-    config = make_config(source_name, source.format, reports["input_res"], option_texts)
+    times = source.times if "fps" not in option_texts else None
+    config = make_config(source_name, source.format, reports["input_res"], option_texts, times is not None)
     if reports["ray"] is not None:
         on_ray.check_config(config)
     check_frames(config.rate.first_pass, config.rate.stats, expected_frames(source.format, config))
-    clock = OutputTimes(source.times if "fps" not in option_texts else None)
+    clock = OutputTimes(times, reports["fragment"], config.video.fps)
     sound = open_sound(first_name, source, config, reports["audio"], stack)
     sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
     if sinks.rows or reports["verbose"]:
@@ -246,13 +247,18 @@ def run_encode(
         return _encode(run, stop)
 
 
-def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None, option_texts: dict[str, Any]) -> Config:
-    """The settings: the user's options, else the input's own values; InputError if the latter are invalid."""
+def make_config(
+    name: str, video: VideoFormat, input_res: tuple[int, int] | None, option_texts: dict[str, Any], has_times: bool = False
+) -> Config:
+    """The settings: the user's options, else the input's own values; InputError if the latter are invalid. has_times: each
+    frame has its own.
+    """
     check_input_res(video, input_res)
     options = {name: value for name, value in option_texts.items() if name not in _REPORTS}
     take_over(video, options)
-    if "fragment" in option_texts and "keyint" not in options:
-        options["keyint"] = keyint_of(option_texts["fragment"], options.get("fps", BY_NAME["fps"].default))
+    if "fragment" in option_texts:
+        seconds = BY_NAME["fragment"].value(option_texts["fragment"])
+        options = with_keyframes(options, seconds, options.get("fps", BY_NAME["fps"].default), has_times)
     if video.kind == "images":
         check_colours_of_images(options)
     try:
@@ -436,7 +442,7 @@ def _feed_frames(run: Run, stop: StopSignals) -> None:
         if frame is None:
             return
         run.tell_left_out()
-        run.session.encode(frame)
+        run.session.encode(frame, run.clock.request())
         _write(run)
 
 

@@ -91,7 +91,7 @@ def open_packets(
 ) -> PacketSink:  # fmt: skip
     """The sink for the stream. `muxer` auto: by the file extension. fragment: MP4, in fragments of so many seconds.
 
-    sound: beside the video, by PyAV. nal_hrd: the option. of_frames: time_base and matrix of sinks that keep them.
+    sound: beside the video, by PyAV. nal_hrd: the option. of_frames: time_base, matrix and tags of sinks that keep them.
     """
     if muxer == "auto":
         muxer = "mp4" if fragment is not None and name == "-" else muxer_of(name)

@@ -30,6 +30,9 @@ class PacketSink(Protocol):
     def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool, duration: int | None = None) -> None:
         """Write one access unit, Annex B; times in frames, or units of the sink's time base. duration: of the last frame."""
 
+    def flush(self, following: int | None = None) -> None:
+        """Write the packets so far, where fragments can end anywhere. following: dts of the next one; None: unknown."""
+
     def close(self) -> None:
         """Finish the file; a new file without packets is removed."""
 
@@ -57,6 +60,9 @@ class ByteSink(WholeFile):
         """See PacketSink."""
         self.write(data)
         self.frames += 1
+
+    def flush(self, following: int | None = None) -> None:
+        """See PacketSink: nothing waits."""
 
     def close(self) -> None:
         """See PacketSink."""

@@ -57,6 +57,7 @@ class TypeSettings(NamedTuple):
     rc_lookahead: int  # frames
     qpfile: str | None
     requests: tuple[tuple[int, Request], ...]  # of qpfile: by frame of the input, from its first on
+    first_idr_pic_id: int = 1  # of the first IDR frame, 0 or 1
 
 
 class RateSettings(NamedTuple):

@@ -24,6 +24,7 @@ OF_VALUES = (ValueError, TypeError, ArithmeticError)  # what a wrong value raise
 # num_units_in_tick and time_scale (twice the frame rate's numerator) are 32-bit numbers in the VUI (E.2.1).
 _LARGEST_FPS_TERM = 2**31 - 1
 FPS_LOW, FPS_HIGH = Fraction(1, 100), Fraction(10000)
+_OF_NTSC = tuple(Fraction(1000 * rate, 1001) for rate in (24, 30, 48, 60, 120))  # which are written as 23.976, 29.97, ...
 
 MOST_COUNT = 2**31 - 1  # limit of sizes and frame counts: bounds all numbers computed from them
 _LONGEST_NUMBER = 100  # characters
@@ -167,22 +168,37 @@ def read_ray(value: object) -> str:
 
 
 def read_fps(value: Any) -> Fraction:
-    """Frames per second from 25, 29.97, "30000/1001" or a Fraction; exact if the value is."""
+    """Frames per second from 25, 29.97, "30000/1001" or a Fraction; exact if the value is.
+
+    A decimal number that rounds 24000/1001, 30000/1001, 48000/1001, 60000/1001 or 120000/1001 to two digits or more means
+    that.
+    """
     try:
         if isinstance(value, bool):
             raise TypeError
         if isinstance(value, float):
-            fps = Fraction(float.__repr__(value))  # 29.97 means 2997/100, not the binary fraction nearest to it
+            fps = _decimal(float.__repr__(value))  # 12.34 means 1234/100, not the binary fraction nearest to it
             if fps.denominator > 10000:  # a computed 30 / 1.001: the rational number that was meant
                 fps = fps.limit_denominator(1001)
+                # 29.97 of float32
+                fps = next((exact for exact in _OF_NTSC if fps in (round(exact, 2), round(exact, 3))), fps)
         else:
-            fps = _fraction(str(value)) if isinstance(value, str | Decimal) else Fraction(value)
+            fps = _decimal(str(value)) if isinstance(value, str | Decimal) else Fraction(value)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise ValueError("not a frame rate such as 25, 29.97 or 30000/1001") from None
     check_range(fps, FPS_LOW, FPS_HIGH)
     if max(fps.numerator, fps.denominator) > _LARGEST_FPS_TERM:
         raise ValueError(f"a fraction with terms above {_LARGEST_FPS_TERM}")
     return fps
+
+
+def _decimal(text: str) -> Fraction:
+    """Fraction of a number; 29.97 and the like mean the rate of NTSC."""
+    rate = _fraction(text)
+    digits = len(text.strip().partition(".")[2])
+    if text.strip().replace(".", "", 1).isdecimal() and digits >= 2:
+        return next((exact for exact in _OF_NTSC if round(exact, digits) == rate), rate)
+    return rate
 
 
 def _fraction(text: str) -> Fraction:

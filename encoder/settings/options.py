@@ -130,8 +130,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("height", "Input", read_int, None, "height in luma samples", "INT", 1, MOST_COUNT, scope=API),
     Option("demuxer", "Input", read_choice, "auto", "format of IN; auto = by its name and first bytes",
            choices=_same("auto", "raw", "y4m", "av"), scope=CLI),
-    Option("fps", "Input", read_fps, Fraction(25), "frames per second: 25, 29.97 or 30000/1001. Without it: that of the "
-           "input, or of a raw file's name (x_352x288_30.yuv)", "RATE"),
+    Option("fps", "Input", read_fps, Fraction(25), "frames per second: 25, 12.5 or 30000/1001; 29.97 means that, 23.976 "
+           "means 24000/1001. Without it: that of the input, or of a raw file's name (x_352x288_30.yuv)", "RATE"),
     Option("seek", "Input", read_int, 0, "number of the first frame to encode; the input begins with frame 0", "INT", 0,
            MOST_COUNT, scope=CLI),
     Option("frames", "Input", read_int, 0, "encode at most this many frames; 0 = all", "INT", 0, MOST_COUNT, scope=CLI),
