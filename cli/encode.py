@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from ..console import print_line
 from ..encoder.compile_kernels import compile_for
 from ..encoder.errors import DeviceLost, Error, InputError, OptionError
+from ..encoder.files.left_out import of_tags
 from ..encoder.files.opening import open_inputs, open_packets
 from ..encoder.files.output import ByteSink, DisplayOrder, PacketSink, check_distinct
 from ..encoder.files.read_ahead import THREADS, ReadAhead
 from ..encoder.files.sound import Sound
 from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, take_over
 from ..encoder.frames.source import HostSource
+from ..encoder.sei import with_messages
 from ..encoder.session import Session, open_session
 from ..encoder.settings.config import Config
 from ..encoder.settings.fragments import with_keyframes
@@ -35,6 +37,7 @@ from .input_metadata import (
     check_colours_of_images,
     notes,
     open_sound,
+    tags_from,
     warnings_after,
     warnings_before,
 )
@@ -56,6 +59,7 @@ _SETTINGS = (  # in the summary
     "aq_strength", "keyint", "ref", "merange", "subme", "slices", "partitions", "cabac", "transform_8x8_mode", "cqm",
     "chroma_qp_offset",
 )  # fmt: skip
+_OF_BUFFER = "captions and user data (--nal-hrd)"
 _NOTHING_WRITTEN = "h264lite encode: interrupted before the first frame; nothing was written"
 
 
@@ -111,6 +115,16 @@ class Run:
         self.progress.finish()
         print_line(f"h264lite [warning]: {text}")
 
+    def with_sei(self, data: bytes, index: int) -> bytes:
+        """An access unit with the captions and user data of its frame. A buffer that is promised has no room for them."""
+        messages = self.source.sei.pop(index, ())
+        if messages and self.session.config.hrd.nal_hrd != "none":
+            if _OF_BUFFER not in self.source.left_out:
+                self.source.left_out.append(_OF_BUFFER)
+                self.tell_left_out()
+            return data
+        return with_messages(data, messages) if messages else data
+
     def tell_left_out(self) -> None:
         """Warn of what of the input the output lacks, each thing once."""
         if new := self.source.left_out[self.told :]:
@@ -157,6 +171,8 @@ def _open_outputs(
 
 def _announce(run: Run, config: Config, total: int | None, lines: Iterable[str]) -> None:
     """What is known before the first frame, and the event of the start. total: frames, if known."""
+    if not run.sinks.stream.keeps_times:
+        run.source.left_out += of_tags(run.source.format.tags)
     run.tell_left_out()
     run.info(start_line(config, run.source.format))
     for line in lines:
@@ -299,6 +315,7 @@ def open_sinks(
             config.hrd.nal_hrd,
             time_base=base,
             matrix=video.matrix,
+            tags=tags_from(video.tags, config),
         )
     )
     stack.callback(sinks.stream.close)
@@ -509,7 +526,8 @@ def _write(run: Run) -> None:
     try:
         for frame, row in run.session.hand_out():
             times = run.clock.of(frame.pts, frame.dts)
-            run.sinks.stream.write_packet(frame.data, *times, frame.is_idr, run.clock.duration(frame.pts))
+            data = run.with_sei(frame.data, frame.index)
+            run.sinks.stream.write_packet(data, *times, frame.is_idr, run.clock.duration(frame.pts))
             run.written += 1
             if run.rates:
                 run.rates.add(row)

@@ -15,6 +15,7 @@ from ..encoder.settings.config import Config
 from ..encoder.settings.fragments import FragmentTimes
 from ..encoder.settings.frame_requests import Request
 from ..files import identity
+from ..mp4.tags import FileTags
 
 
 def open_sound(name: str, source: Source, config: Config, file: str | None, stack: ExitStack) -> Sound | None:
@@ -45,6 +46,15 @@ def warnings_after(name: str, times: FrameTimes | None, sink: PacketSink, config
         f"{name} has a variable frame rate, which a plain stream cannot say: it is {config.video.fps} frames/s "
         "throughout; .mp4, .mkv and .mov keep the times"
     ]
+
+
+def tags_from(tags: FileTags, config: Config) -> FileTags:
+    """Metadata and chapters of the part that is encoded: after --seek, chapters begin earlier."""
+    skipped = config.video.seek / config.video.fps
+    begins = [max(Fraction(0), begin - skipped) for begin, _ in tags.chapters]
+    over = sum(begin <= 0 for begin in begins) - 1  # chapters that end before the first frame
+    chapters = [(begin, title) for begin, (_, title) in zip(begins, tags.chapters)]
+    return FileTags(tags.metadata, chapters[max(0, over) :])
 
 
 class OutputTimes:

@@ -19,7 +19,7 @@ _OF_ITUNES = {
     "network": b"tvnn", "keywords": b"keyw",
 }  # fmt: skip
 _TEXT = 1  # well-known type of a value: UTF-8
-_MOST_CHAPTERS, _LONGEST_TITLE = 255, 255  # a byte each
+MOST_CHAPTERS, _LONGEST_TITLE = 255, 255  # a byte each
 _CHAPTER_CLOCK = 10_000_000  # units a second
 _LARGEST_TEXT = 1 << 20  # bytes of a value
 
@@ -73,8 +73,8 @@ def _with_keys(metadata: Mapping[str, str]) -> bytes:
 
 def _chapters(chapters: Sequence[tuple[Fraction, str]]) -> bytes:
     """chpl, version 1: 32 bits that are reserved, then the number in a byte: begin in units of 100 ns, title."""
-    if len(chapters) > _MOST_CHAPTERS:
-        raise ValueError(f"{len(chapters)} chapters: not more than {_MOST_CHAPTERS}")
+    if len(chapters) > MOST_CHAPTERS:
+        raise ValueError(f"{len(chapters)} chapters: not more than {MOST_CHAPTERS}")
     entries = []
     for begin, title in chapters:
         text = title.encode()[:_LONGEST_TITLE].decode(errors="ignore").encode()  # whole characters

@@ -23,6 +23,8 @@ class VideoSettings(NamedTuple):
     colorprim: int | None  # Table E-3
     transfer: int | None  # Table E-4
     colormatrix: int | None  # Table E-5
+    mastering_display: tuple[int, ...] | None = None  # D.1.29: x, y of G, B, R, white; most and least light
+    cll: tuple[int, int] | None = None  # D.1.31: most light of a sample, of a frame's mean
     fixed_frame_rate: bool = True  # False: the container has a time for each frame
 
 

@@ -84,6 +84,8 @@ class EncoderOptions(TypedDict, total=False):
     colorprim: str | None
     transfer: str | None
     colormatrix: str | None
+    mastering_display: str | Iterable[int] | None
+    cll: str | tuple[int, int] | None
     info_sei: bool | None
     aud: bool | None
     nal_hrd: str | None

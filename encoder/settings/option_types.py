@@ -257,6 +257,38 @@ def read_psy_rd(value: object) -> float:
     return strength
 
 
+def read_mastering_display(value: Any) -> tuple[int, ...] | None:
+    """D.1.29: (x, y) of green, blue, red and white, then most and least light, of x264's text or ten numbers; undef: None."""
+    form = "not of the form G(x,y)B(x,y)R(x,y)WP(x,y)L(max,min)"
+    if isinstance(value, str):
+        if value == "undef":
+            return None
+        pair = r"\((\d{1,10}),(\d{1,10})\)"
+        match = re.fullmatch("".join(f"{name}{pair}" for name in ("G", "B", "R", "WP", "L")), re.sub(r"\s", "", value))
+        value = match.groups() if match else ()
+    try:
+        numbers = [read_int(number, 0, 2**32 - 1) for number in islice(value, 11)]
+    except TypeError:
+        raise ValueError(form) from None
+    if len(numbers) != 10:
+        raise ValueError(form)
+    for number in numbers[:8]:
+        check_range(number, 0, 50000)
+    if numbers[9] >= numbers[8]:
+        raise ValueError("the least light is not below the most")
+    return tuple(numbers)
+
+
+def read_cll(value: Any) -> tuple[int, int] | None:
+    """D.1.31: the most light of a sample and of a frame's mean, from "MAX,AVG" or a pair; undef: None."""
+    if value == "undef":
+        return None
+    pair = _pair(value, "MAX,AVG, such as 1000,400")
+    for number in pair:
+        check_range(number, 0, 65535)
+    return pair
+
+
 def _pair(value: Any, form: str) -> tuple[int, int]:
     """Two whole numbers from "A:B", "A,B", "A/B" or a pair."""
     if isinstance(value, str):

@@ -11,6 +11,7 @@ from .option_types import (
     MOST_COUNT,
     OF_VALUES,
     read_choice,
+    read_cll,
     read_count,
     read_deblock,
     read_devices,
@@ -21,6 +22,7 @@ from .option_types import (
     read_int,
     read_keyint,
     read_level,
+    read_mastering_display,
     read_partitions,
     read_psy_rd,
     read_ray,
@@ -297,6 +299,11 @@ OPTIONS: tuple[Option, ...] = (
            "of the first frame)"),
     Option("aud", "Stream", read_flag, False, "begin every frame with an access unit delimiter (not in MP4)"),
 
+    Option("mastering_display", "Stream", read_mastering_display, None, "colours and light of an HDR display (SEI): green, "
+           "blue, red and white in 1/50000, light in 0.0001 cd/m2; undef = that of the input is left out",
+           "G(x,y)B(x,y)R(x,y)WP(x,y)L(max,min)"),
+    Option("cll", "Stream", read_cll, None, "most light of a sample and of a frame's mean, in cd/m2 (SEI); undef = none",
+           "MAX,AVG"),
     Option("nal_hrd", "Stream", read_choice, "none", "write the buffer of --vbv-maxrate and the times of frames into "
            "the stream (HRD parameters, SEI): vbr; cbr also adds filler data (not in MP4)",
            choices=_same("none", "vbr", "cbr")),
