@@ -14,7 +14,7 @@ from ..encoder.compile_kernels import compile_for
 from ..encoder.errors import DeviceLost, Error, InputError, OptionError
 from ..encoder.files.left_out import of_tags
 from ..encoder.files.opening import open_inputs, open_packets
-from ..encoder.files.output import ByteSink, DisplayOrder, PacketSink, check_distinct
+from ..encoder.files.output import SEGMENT_SECONDS, ByteSink, DisplayOrder, PacketSink, check_distinct, is_playlist
 from ..encoder.files.read_ahead import THREADS, ReadAhead
 from ..encoder.files.sound import Sound
 from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, take_over
@@ -210,6 +210,9 @@ def run_encode(
     """
     read_options(option_texts, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
     reports = read_options({name: value for name, value in option_texts.items() if name in _REPORTS}, _REPORT_ROWS)
+    if reports["fragment"] is None and is_playlist(output_name, reports["muxer"]):
+        reports["fragment"] = SEGMENT_SECONDS
+        option_texts = {**option_texts, "fragment": SEGMENT_SECONDS}
     on_ray.check_options(option_texts)
     _check_files(source_names, output_name, option_texts, reports)
     rates = None

@@ -60,7 +60,7 @@ class VideoWriter:
         layout: str | None = None,
         format: str | None = None,
         value_range: tuple[float, float] | None = None,
-        fragment: float | None = None,
+        fragment: float | str | None = None,
         audio: str | os.PathLike[str] | None = None,
         progress: bool = False,
         width: int | None = None,
@@ -69,9 +69,9 @@ class VideoWriter:
     ) -> None:
         values: dict[str, Any] = dict(options)
         self._fps = BY_NAME["fps"].value(fps)
-        self._of_file = take_file_options(fragment, values)
-        check_keywords(values)
         self._target: Any = io.BytesIO() if target is None else check_target(target)
+        self._of_file = take_file_options(_segments(self._target) if fragment is None else fragment, values)
+        check_keywords(values)
         self._bytes = self._target if target is None else None
         self._keeps_times = self._of_file.fragment is not None or not _is_byte_stream(self._target)
         if self._of_file.tags and not self._keeps_times:
@@ -311,7 +311,7 @@ def write_video(
     layout: str | None = None,
     format: str | None = None,
     value_range: tuple[float, float] | None = None,
-    fragment: float | None = None,
+    fragment: float | str | None = None,
     audio: str | os.PathLike[str] | None = None,
     progress: bool = False,
     width: int | None = None,
@@ -379,6 +379,15 @@ def check_target(target: Any) -> Any:
     if isinstance(target, io.TextIOBase):
         raise OptionError("a text file: open it with mode 'wb'", "target")
     return target
+
+
+def _segments(target: object) -> float | None:
+    """Seconds of a segment, if it is the name of a playlist, and nothing is said."""
+    if not isinstance(target, str):
+        return None
+    from .files.output import SEGMENT_SECONDS, is_playlist
+
+    return SEGMENT_SECONDS if is_playlist(target) else None
 
 
 def _is_byte_stream(target: object) -> bool:

@@ -139,11 +139,12 @@ OPTIONS: tuple[Option, ...] = (
     Option("frames", "Input", read_int, 0, "encode at most this many frames; 0 = all", "INT", 0, MOST_COUNT, scope=CLI),
 
     Option("muxer", "Output", read_choice, "auto", "format of OUT; auto = by its name; raw = Annex B",
-           choices=_same("auto", "raw", "mp4", "mkv", "mov"), scope=CLI),
+           choices=_same("auto", "raw", "mp4", "mkv", "mov", "hls", "dash"), scope=CLI),
     Option("audio", "Output", read_text, None, "put the sound of this file into the .mp4, .mkv or .mov (may be IN): "
            "copied, or encoded to AAC. Needs PyAV", "FILE", scope=CLI),
-    Option("fragment", "Output", read_float, None, "write a fragmented MP4, as for pipes, HLS and DASH: whole GOPs, at "
-           "least this long together", "SECONDS", 0.001, 3600.0, scope=CLI),
+    Option("fragment", "Output", read_float, None, "write a fragmented MP4, as for pipes: whole GOPs, this long together, "
+           "with keyframes to match. Of .m3u8 and .mpd (HLS, DASH) the length of a segment; 4 without it", "SECONDS",
+           0.001, 3600.0, scope=CLI),
     Option("batch", "Output", read_text, None, "encode many videos, some at once: in place of IN and OUT, each line of "
            "the file LIST, or of - (standard input), has two names, quoted as in a shell; # begins a comment. The other "
            "options are for each video", "LIST", scope=CLI),
