@@ -147,6 +147,13 @@ def _check_files(
         check_matplotlib("trace-png", "--trace FILE for chrome://tracing")
 
 
+def _with_segments(output_name: str, option_texts: dict[str, Any]) -> dict[str, Any]:
+    """The options with a length of segments, if the output has some."""
+    if "fragment" in option_texts or not is_playlist(output_name, option_texts.get("muxer", "auto")):
+        return option_texts
+    return {**option_texts, "fragment": SEGMENT_SECONDS}
+
+
 def _open_outputs(
     names: tuple[str, str, str], source: Source, option_texts: dict[str, Any], reports: dict[str, Any], stack: ExitStack
 ) -> tuple[Config, Sinks, OutputTimes]:
@@ -209,10 +216,8 @@ def run_encode(
     has its device.
     """
     read_options(option_texts, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
+    option_texts = _with_segments(output_name, option_texts)
     reports = read_options({name: value for name, value in option_texts.items() if name in _REPORTS}, _REPORT_ROWS)
-    if reports["fragment"] is None and is_playlist(output_name, reports["muxer"]):
-        reports["fragment"] = SEGMENT_SECONDS
-        option_texts = {**option_texts, "fragment": SEGMENT_SECONDS}
     on_ray.check_options(option_texts)
     _check_files(source_names, output_name, option_texts, reports)
     rates = None

@@ -1,5 +1,6 @@
 """Playlists of segments: HLS (RFC 8216, a media playlist) and DASH (ISO/IEC 23009-1, an MPD of one representation)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import groupby
@@ -112,7 +113,7 @@ class Presentation:
         return lines
 
 
-def _tag(name: str, attributes: dict[str, object], end: str = "") -> str:
+def _tag(name: str, attributes: Mapping[str, object], end: str = "") -> str:
     return f"<{' '.join([name, *(f'{key}={quoteattr(str(value))}' for key, value in attributes.items())])}{end}>"
 
 
