@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 from ..console import print_line
 from ..encoder.compile_kernels import compile_for
 from ..encoder.errors import DeviceLost, Error, InputError, OptionError
+from ..encoder.files.left_out import of_tags
 from ..encoder.files.opening import open_inputs, open_packets
-from ..encoder.files.output import ByteSink, DisplayOrder, PacketSink, check_distinct
+from ..encoder.files.output import SEGMENT_SECONDS, ByteSink, DisplayOrder, PacketSink, check_distinct, is_playlist
 from ..encoder.files.read_ahead import THREADS, ReadAhead
 from ..encoder.files.sound import Sound
 from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, take_over
 from ..encoder.frames.source import HostSource
+from ..encoder.sei import with_messages
 from ..encoder.session import Session, open_session
 from ..encoder.settings.config import Config
+from ..encoder.settings.fragments import with_keyframes
 from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, read_options
 from ..encoder.settings.pass_file import check_frames
 from ..encoder.statistics import FrameRow
@@ -32,9 +35,9 @@ from . import on_ray
 from .input_metadata import (
     OutputTimes,
     check_colours_of_images,
-    keyint_of,
     notes,
     open_sound,
+    tags_from,
     warnings_after,
     warnings_before,
 )
@@ -56,6 +59,7 @@ _SETTINGS = (  # in the summary
     "aq_strength", "keyint", "ref", "merange", "subme", "slices", "partitions", "cabac", "transform_8x8_mode", "cqm",
     "chroma_qp_offset",
 )  # fmt: skip
+_OF_BUFFER = "captions and user data (--nal-hrd)"
 _NOTHING_WRITTEN = "h264lite encode: interrupted before the first frame; nothing was written"
 
 
@@ -111,6 +115,16 @@ class Run:
         self.progress.finish()
         print_line(f"h264lite [warning]: {text}")
 
+    def with_sei(self, data: bytes, index: int) -> bytes:
+        """An access unit with the captions and user data of its frame. A buffer that is promised has no room for them."""
+        messages = self.source.sei.pop(index, ())
+        if messages and self.session.config.hrd.nal_hrd != "none":
+            if _OF_BUFFER not in self.source.left_out:
+                self.source.left_out.append(_OF_BUFFER)
+                self.tell_left_out()
+            return data
+        return with_messages(data, messages) if messages else data
+
     def tell_left_out(self) -> None:
         """Warn of what of the input the output lacks, each thing once."""
         if new := self.source.left_out[self.told :]:
@@ -133,16 +147,24 @@ def _check_files(
         check_matplotlib("trace-png", "--trace FILE for chrome://tracing")
 
 
+def _with_segments(output_name: str, option_texts: dict[str, Any]) -> dict[str, Any]:
+    """The options with a length of segments, if the output has some."""
+    if "fragment" in option_texts or not is_playlist(output_name, option_texts.get("muxer", "auto")):
+        return option_texts
+    return {**option_texts, "fragment": SEGMENT_SECONDS}
+
+
 def _open_outputs(
     names: tuple[str, str, str], source: Source, option_texts: dict[str, Any], reports: dict[str, Any], stack: ExitStack
 ) -> tuple[Config, Sinks, OutputTimes]:
     """The settings for an input, and the outputs. names: of the first input, of all together, of the output."""
     first_name, source_name, output_name = names
-    config = make_config(source_name, source.format, reports["input_res"], option_texts)
+    times = source.times if "fps" not in option_texts else None
+    config = make_config(source_name, source.format, reports["input_res"], option_texts, times is not None)
     if reports["ray"] is not None:
         on_ray.check_config(config)
     check_frames(config.rate.first_pass, config.rate.stats, expected_frames(source.format, config))
-    clock = OutputTimes(source.times if "fps" not in option_texts else None)
+    clock = OutputTimes(times, reports["fragment"], config.video.fps)
     sound = open_sound(first_name, source, config, reports["audio"], stack)
     sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
     if sinks.rows or reports["verbose"]:
@@ -156,6 +178,8 @@ def _open_outputs(
 
 def _announce(run: Run, config: Config, total: int | None, lines: Iterable[str]) -> None:
     """What is known before the first frame, and the event of the start. total: frames, if known."""
+    if not run.sinks.stream.keeps_times:
+        run.source.left_out += of_tags(run.source.format.tags)
     run.tell_left_out()
     run.info(start_line(config, run.source.format))
     for line in lines:
@@ -192,6 +216,7 @@ def run_encode(
     has its device.
     """
     read_options(option_texts, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
+    option_texts = _with_segments(output_name, option_texts)
     reports = read_options({name: value for name, value in option_texts.items() if name in _REPORTS}, _REPORT_ROWS)
     on_ray.check_options(option_texts)
     _check_files(source_names, output_name, option_texts, reports)
@@ -246,13 +271,18 @@ def run_encode(
         return _encode(run, stop)
 
 
-def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None, option_texts: dict[str, Any]) -> Config:
-    """The settings: the user's options, else the input's own values; InputError if the latter are invalid."""
+def make_config(
+    name: str, video: VideoFormat, input_res: tuple[int, int] | None, option_texts: dict[str, Any], has_times: bool = False
+) -> Config:
+    """The settings: the user's options, else the input's own values; InputError if the latter are invalid. has_times: each
+    frame has its own.
+    """
     check_input_res(video, input_res)
     options = {name: value for name, value in option_texts.items() if name not in _REPORTS}
     take_over(video, options)
-    if "fragment" in option_texts and "keyint" not in options:
-        options["keyint"] = keyint_of(option_texts["fragment"], options.get("fps", BY_NAME["fps"].default))
+    if "fragment" in option_texts:
+        seconds = BY_NAME["fragment"].value(option_texts["fragment"])
+        options = with_keyframes(options, seconds, options.get("fps", BY_NAME["fps"].default), has_times)
     if video.kind == "images":
         check_colours_of_images(options)
     try:
@@ -293,6 +323,7 @@ def open_sinks(
             config.hrd.nal_hrd,
             time_base=base,
             matrix=video.matrix,
+            tags=tags_from(video.tags, config),
         )
     )
     stack.callback(sinks.stream.close)
@@ -436,7 +467,7 @@ def _feed_frames(run: Run, stop: StopSignals) -> None:
         if frame is None:
             return
         run.tell_left_out()
-        run.session.encode(frame)
+        run.session.encode(frame, run.clock.request())
         _write(run)
 
 
@@ -503,7 +534,8 @@ def _write(run: Run) -> None:
     try:
         for frame, row in run.session.hand_out():
             times = run.clock.of(frame.pts, frame.dts)
-            run.sinks.stream.write_packet(frame.data, *times, frame.is_idr, run.clock.duration(frame.pts))
+            data = run.with_sei(frame.data, frame.index)
+            run.sinks.stream.write_packet(data, *times, frame.is_idr, run.clock.duration(frame.pts))
             run.written += 1
             if run.rates:
                 run.rates.add(row)

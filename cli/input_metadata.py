@@ -2,6 +2,7 @@
 
 import shlex
 from contextlib import ExitStack
+from fractions import Fraction
 from typing import Any
 
 from ..encoder.errors import OptionError
@@ -11,15 +12,10 @@ from ..encoder.files.sound import Sound
 from ..encoder.files.times import FrameTimes
 from ..encoder.files.video import Source, VideoFormat
 from ..encoder.settings.config import Config
-from ..encoder.settings.option_types import read_float
-from ..encoder.settings.options import BY_NAME
+from ..encoder.settings.fragments import FragmentTimes
+from ..encoder.settings.frame_requests import Request
 from ..files import identity
-
-
-def keyint_of(fragment: Any, fps: Any) -> int:
-    """A distance of keyframes with which fragments, which end before one, last as long as asked; at most the default."""
-    frames = read_float(fragment) * BY_NAME["fps"].read(fps)
-    return min(BY_NAME["keyint"].default, max(1, round(frames)))
+from ..mp4.tags import FileTags
 
 
 def open_sound(name: str, source: Source, config: Config, file: str | None, stack: ExitStack) -> Sound | None:
@@ -52,11 +48,32 @@ def warnings_after(name: str, times: FrameTimes | None, sink: PacketSink, config
     ]
 
 
-class OutputTimes:
-    """pts, dts and duration of finished frames, in the units of the output; without times of the input they count frames."""
+def tags_from(tags: FileTags, config: Config) -> FileTags:
+    """Metadata and chapters of the part that is encoded: after --seek, chapters begin earlier."""
+    skipped = config.video.seek / config.video.fps
+    begins = [max(Fraction(0), begin - skipped) for begin, _ in tags.chapters]
+    over = sum(begin <= 0 for begin in begins) - 1  # chapters that end before the first frame
+    chapters = [(begin, title) for begin, (_, title) in zip(begins, tags.chapters)]
+    return FileTags(tags.metadata, chapters[max(0, over) :])
 
-    def __init__(self, times: FrameTimes | None) -> None:
+
+class OutputTimes:
+    """pts, dts and duration of finished frames, in the units of the output; without times of the input they count frames.
+
+    fragment: seconds of fragments, which begin with keyframes by the times of frames; None: there are none.
+    """
+
+    def __init__(self, times: FrameTimes | None, fragment: float | None = None, fps: Fraction = Fraction(25)) -> None:
         self.times = times
+        self._keyframes = None if times is None or fragment is None else FragmentTimes(fragment, fps)
+        self._entered = 0
+
+    def request(self) -> Request | None:
+        """What is asked of the next frame, which was read."""
+        if self.times is None or self._keyframes is None:
+            return None
+        self._entered += 1
+        return self._keyframes.request(self.times.of(self._entered - 1) * self.times.base)
 
     def of(self, pts: int, dts: int) -> tuple[int, int]:
         """pts and dts of a frame by those numbers of frames."""

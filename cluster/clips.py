@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..encoder.errors import DeviceError, DeviceLost, Error, InputError, OptionError
+from ..encoder.files.left_out import of_tags
 from ..encoder.files.opening import open_inputs
 from ..encoder.files.video import Source, take_over
 from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, check_keywords, read_options
@@ -159,8 +160,9 @@ class Encode:
         """What of a file the video lacks, which has frames at a constant rate and no sound."""
         video, times = source.format, source.times
         more = {"sound": video.has_audio, "rotation": video.matrix is not None,
-                "times of frames": times is not None and times.is_variable}  # fmt: skip
-        return [*(words for words, holds in more.items() if holds), *source.left_out]
+                "times of frames": times is not None and times.is_variable,
+                "captions and user data": bool(source.sei)}  # fmt: skip
+        return [*(words for words, holds in more.items() if holds), *source.left_out, *of_tags(video.tags)]
 
     def _column(self, columns: Mapping[str, Any], name: str) -> Any:
         if name not in columns:

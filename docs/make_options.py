@@ -45,8 +45,8 @@ IN is one of
 - other files: what FFmpeg decodes to 8-bit 4:2:0, by PyAV (`'h264lite[av]'`).
 
 The ending of OUT, or `--muxer`, says what is written: Annex B (`.264`, `.h264`, `.avc`, `.bin` and others, `-`), `.mp4`,
-and by PyAV `.mkv`, `.mov`. A `.tmp` or `.part` at the end does not count. Another ending, or none, is refused; devices and
-pipes need none, they get Annex B.
+`.m3u8` (HLS) and `.mpd` (DASH) with segments beside them, and by PyAV `.mkv`, `.mov`. A `.tmp` or `.part` at the end
+does not count. Another ending, or none, is refused; devices and pipes need none, they get Annex B.
 """.format(images=", ".join(IMAGES))
 
 

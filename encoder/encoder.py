@@ -1,16 +1,18 @@
 """The Python API: frames in, packets out."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Unpack
 
-from .errors import InputError
+from .errors import InputError, RefusedFrame
 from .frame_pipeline import FramePipeline
 from .frames.layouts import Known
 from .frames.reader import FrameReader
+from .given_times import GivenTimes
 from .packet import Packet, take_packets
 from .session import open_session
 from .settings.config import Config
-from .settings.frame_requests import request_of
+from .settings.frame_requests import Request, request_of
 from .settings.keywords import EncoderOptions, Rate
 from .settings.options import ALL, API, OPTIONS, read_options
 
@@ -66,6 +68,7 @@ class Encoder:
     ) -> None:  # fmt: skip
         self.config, self._keep, self._reader = config, keep_reconstruction, reader
         self._session = open_session(config, keep_reconstruction, make=make)
+        self._times = GivenTimes(config.video.fps, from_zero=False)
         self._pipeline: FramePipeline = self._session.pipeline
         self.stats = self._session.stats
         reader.known = Known("", config.coding.width, config.coding.height)
@@ -77,7 +80,7 @@ class Encoder:
 
     def encode(
         self, frame: Any, stream: object = None, *, keyframe: bool = False, qp: int | None = None,
-        frame_type: str | None = None, qp_offsets: Any = None,
+        frame_type: str | None = None, qp_offsets: Any = None, pts: int | None = None,
     ) -> list[Packet]:  # fmt: skip
         """Encode one frame; return the finished packets, in coding order (rising dts). They may be those of earlier frames:
         with B frames none for some calls, then several at once.
@@ -96,12 +99,24 @@ class Encoder:
         "IDR", "I", "P" or "B"; a type that is not possible is replaced with a RuntimeWarning: more B frames one after another
         than `bframes`, one before an I frame or at the end, any but IDR at the start or where `keyint` asks for it. The frame
         counts as the user's, whatever scenecut, b_adapt and qpfile say. qp_offsets: numbers[rows, columns], -51..51, rounded:
-        what is added to the QP of each macroblock, whatever has decided that, within qpmin and qpmax.
+        what is added to the QP of each macroblock, whatever has decided that, within qpmin and qpmax. pts: a time in any unit,
+        for all frames or none; they must rise. Packets then have pts, dts and duration in that unit.
         """
         request = None
         if keyframe or qp is not None or frame_type is not None or qp_offsets is not None:
             coding = self.config.coding
             request = request_of(keyframe, qp, frame_type, qp_offsets, (coding.mb_height, coding.mb_width))
+        self._times.give(None, pts)
+        self._times.enter()
+        try:
+            self._encode(frame, stream, request)
+        except InputError as error:
+            if not isinstance(error, RefusedFrame):
+                self._times.take_back()
+            raise
+        return self._packets()
+
+    def _encode(self, frame: Any, stream: object, request: Request | None) -> None:
         planes = self._reader.plain(frame)
         if planes is not None:
             self._session.encode(planes, request)
@@ -111,7 +126,6 @@ class Encoder:
                 many = "write_video and VideoWriter take many"
                 raise InputError(f"an array of {chunk.frames} frames: encode takes one; {many}")
             self._session.encode_from(chunk, 0, request)
-        return self._packets()
 
     def flush(self) -> list[Packet]:
         """The remaining packets; no frame can follow. After an exception it may be called again."""
@@ -129,4 +143,10 @@ class Encoder:
         self.close()
 
     def _packets(self) -> list[Packet]:
-        return take_packets(self._session, self._keep)
+        packets, times = take_packets(self._session, self._keep), self._times
+        if not times.used:
+            return packets
+        return [
+            replace(p, pts=times.of(p.pts), dts=times.of(p.dts), duration=times.duration(p.pts) or p.duration)
+            for p in packets
+        ]

@@ -2,25 +2,44 @@
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import isinf
 from typing import Any
 
 from ..standard.sample_format import chroma_shape
 from .encoder import config_of
-from .errors import InputError, OptionError
+from .errors import InputError, OptionError, RefusedFrame
 from .frames.reader import Chunk, FrameReader
 from .frames.samples import host_copy, is_array
+from .given_times import GivenTimes
 from .packet import Packet, take_packets
 from .session import Session, open_session
+from .settings.config import Config
 from .settings.device import why_no_cuda
+from .settings.fragments import FragmentTimes, with_keyframes
+from .settings.frame_requests import Request
 from .settings.keywords import Rate
 
 
 class Feeder:
-    """Reads frames by a FrameReader and encodes them; `session` exists after the first frame. Options: those of Encoder."""
+    """Reads frames by a FrameReader and encodes them; `session` exists after the first frame. Options: those of Encoder.
 
-    def __init__(self, reader: FrameReader, fps: Rate, options: Mapping[str, Any]) -> None:
+    times: those that frames are given. fragment: seconds of fragments, infinite where `flush` ends them; keyframes come where
+    they begin.
+    """
+
+    def __init__(
+        self, reader: FrameReader, fps: Rate, options: Mapping[str, Any], times: GivenTimes | None = None,
+        fragment: float | None = None,
+    ) -> None:  # fmt: skip
         self._reader, self._fps, self._options = reader, fps, options
+        self._times = times
+        self._fragment = None if fragment is None or isinf(fragment) else fragment
+        self._keyframes: FragmentTimes | None = None
+        self._begin = self._out = 0  # the number of the session's first frame; packets of all
+        self._keyframes_out = 0  # packets of the session that are keyframes
+        self._is_ended = False  # the session has no more frames: the next one begins another
         self.session: Session | None = None
         self.process = os.getpid()  # with a session: the one that opened it
         self.count = 0  # frames fed
@@ -30,19 +49,17 @@ class Feeder:
         """Feed a whole video: one array, or an iterable of frames and chunks. Yields finished packets after each frame."""
         if is_array(frames):
             yield from self.feed(frames, stream, whole=True)
-        elif isinstance(frames, str | bytes | dict) or not isinstance(frames, Iterable):
-            raise InputError(f"frames: {type(frames).__name__} is neither an array nor a list or generator of frames")
         else:
-            for frame in frames:
+            for frame in parts(frames):
                 yield from self.feed(frame, stream)
 
     def feed(self, value: object, stream: object = None, whole: bool = False) -> Iterator[list[Packet]]:
         """Feed a frame, the planes of one as a tuple, a chunk of frames, or a list of these. Yields as `feed_all`."""
+        if self._is_ended:
+            self._begin_again()
         plain = self._reader.plain(value) if isinstance(value, tuple) and self.session is not None else None
         if plain is not None and self.session is not None:
-            self.session.encode(plain)
-            self.count += 1
-            yield take_packets(self.session)
+            yield self._encode(lambda request: self._of_session.encode(plain, request))
             return
         if isinstance(value, list) and _are_planes(value):
             value = tuple(value)
@@ -51,6 +68,8 @@ class Feeder:
                 yield from self.feed(part, stream)
             return
         chunk = self._reader.chunk(value, stream, whole, f"frame {self.count}")
+        if self._times is not None:
+            self._times.require(chunk.frames)
         if self.session is None:
             self.process = os.getpid()
             self.session = self._start(chunk)
@@ -60,16 +79,65 @@ class Feeder:
             yield from self._through_host(value, chunk)
             return
         for k in range(chunk.frames):
-            self.session.encode_from(chunk, k)
-            self.count += 1
-            yield take_packets(self.session)
+            yield self._encode(lambda request, k=k: self._of_session.encode_from(chunk, k, request))  # type: ignore[misc]
+
+    @property
+    def _of_session(self) -> Session:
+        assert self.session is not None
+        return self.session
+
+    def _encode(self, encode: Callable[[Request | None], None]) -> list[Packet]:
+        """Encode a frame with its time, and what follows from that; the finished packets."""
+        time = None if self._times is None else self._times.enter()
+        request = None if time is None or self._keyframes is None else self._keyframes.request(time)
+        try:
+            encode(request)
+        except InputError as error:
+            if self._times is not None and not isinstance(error, RefusedFrame):
+                self._times.take_back()
+            raise
+        self.count += 1
+        return self._packets()
+
+    def _packets(self) -> list[Packet]:
+        """Finished packets; their times count from the first frame of all."""
+        packets, begin = take_packets(self._of_session), self._begin
+        self._out += len(packets)
+        self._keyframes_out += sum(packet.is_keyframe for packet in packets)
+        return [replace(packet, pts=packet.pts + begin, dts=packet.dts + begin) for packet in packets] if begin else packets
+
+    def flush(self) -> list[Packet]:
+        """The packets of all frames so far. If some wait for later frames, another session begins with the next one."""
+        session = self._of_session
+        if self._out == self.count:
+            return []
+        options = session.config
+        by_stream = {
+            "pass_": options.rate.pass_, "zones": options.rate.zones, "qpfile": options.types.qpfile,
+            "vbv_maxrate": options.hrd.vbv_maxrate,
+        }  # fmt: skip
+        for name in (name for name, value in by_stream.items() if value):
+            text = "counts over the whole stream, so that frames that wait cannot be flushed: use tune='zerolatency'"
+            raise OptionError(text, name.rstrip("_"))
+        session.drain()
+        self._is_ended = True
+        return self._packets()
+
+    def _begin_again(self) -> None:
+        """A session with the same parameter sets, for the frames after a flush."""
+        config, self._is_ended = self._of_session.config, False
+        self._of_session.close()
+        # 7.4.3: IDR frames one after another have different numbers
+        types = config.types._replace(first_idr_pic_id=(config.types.first_idr_pic_id + self._keyframes_out) % 2)
+        self._begin, self._keyframes_out = self.count, 0
+        self.session = open_session(config._replace(types=types, stream=config.stream._replace(info_sei=False)))
 
     def finish(self) -> list[Packet]:
         """The remaining packets; InputError if there were no frames."""
         if self.session is None:
             raise InputError("no frames to encode")
         self.session.drain()
-        return take_packets(self.session)
+        return self._packets()
 
     def close(self) -> None:
         """Release the encoder."""
@@ -88,18 +156,32 @@ class Feeder:
         width, height = (chunk.width, chunk.height) if known is None else (known.width, known.height)
         options = self._options
         if not chunk.on_gpu or options.get("device") is not None or options.get("devices") is not None:
-            return open_session(config_of(width, height, self._fps, options))
+            return open_session(self._config(width, height, options))
         missing = why_no_cuda()
         if missing is None:
             try:
                 devices = (f"cuda:{chunk.samples[0].ordinal}",)
-                return open_session(config_of(width, height, self._fps, {**options, "devices": devices}))
+                return open_session(self._config(width, height, {**options, "devices": devices}))
             except OptionError as error:
                 if error.option not in ("me", "subme"):
                     raise
                 missing = str(error)
         warnings.warn(f"frames on a GPU are copied to the host and encoded there: {missing}", RuntimeWarning, stacklevel=5)
-        return open_session(config_of(width, height, self._fps, {**options, "device": "cpu"}))
+        return open_session(self._config(width, height, {**options, "device": "cpu"}))
+
+    def _config(self, width: int, height: int, options: Mapping[str, Any]) -> Config:
+        """The settings; with given times the stream says that its frame rate is not fixed."""
+        has_times = self._times is not None and self._times.are_given
+        if self._fragment is not None:
+            options = with_keyframes(options, self._fragment, self._fps, has_times)
+        config = config_of(width, height, self._fps, options)
+        if not has_times:
+            return config
+        if self._fragment is not None:
+            self._keyframes = FragmentTimes(self._fragment, config.video.fps)
+        if config.hrd.nal_hrd != "none":
+            raise OptionError("is for a constant frame rate, and frames are given times", "nal-hrd")
+        return config._replace(video=config.video._replace(fixed_frame_rate=False))
 
     def _through_host(self, value: object, chunk: Chunk) -> Iterator[list[Packet]]:
         """Copy frame by frame to the host, and encode there."""
@@ -109,9 +191,14 @@ class Feeder:
                 copied = self._reader.chunk(tuple(map(host_copy, value)))
             else:
                 copied = self._reader.chunk(host_copy(value, chunk.layout.axes.find("T"), k))
-            self.session.encode_from(copied, 0)
-            self.count += 1
-            yield take_packets(self.session)
+            yield self._encode(lambda request, copied=copied: self._of_session.encode_from(copied, 0, request))  # type: ignore[misc]
+
+
+def parts(frames: object) -> Iterable[object]:
+    """A video that is no array, as an iterable of frames and chunks; InputError."""
+    if isinstance(frames, str | bytes | dict) or not isinstance(frames, Iterable):
+        raise InputError(f"frames: {type(frames).__name__} is neither an array nor a list or generator of frames")
+    return frames
 
 
 def _are_planes(parts: Sequence[object]) -> bool:

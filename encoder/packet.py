@@ -8,7 +8,9 @@ from .session import Session
 
 @dataclass(frozen=True)
 class Packet:
-    """One access unit, Annex B. Times count frames: seconds = pts / fps; dts <= pts, and the first dts may be negative."""
+    """One access unit, Annex B. Times count frames: seconds = pts / fps; or they are in the unit of the pts that frames
+    were given. dts <= pts, and the first dts may be negative.
+    """
 
     data: bytes
     pts: int

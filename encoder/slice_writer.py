@@ -46,6 +46,7 @@ from .decisions.coded_picture_buffer import Times
 from .hrd_syntax import hrd_parameters, timing_sei
 from .info_sei import info_sei
 from .list_syntax import marking_operations, modifications, relations
+from .sei import of_display
 from .settings.config import Config
 from .settings.scaling_lists import scaling_syntax
 
@@ -163,6 +164,7 @@ class SliceWriter:
         self.sps = sequence_parameter_set(config)
         self._log2_max_frame_num = log2_max_frame_num(config.coding)
         self.pps = picture_parameter_set(config.coding, config.rate.qp)
+        self._of_display = of_display(config.video)
         self._headers: dict[tuple[object, ...], SliceHeaders] = {}
         self.parameter_sets = nal_unit(NAL_SPS, MOST_NEEDED, write_sps(self.sps)) + nal_unit(
             NAL_PPS, MOST_NEEDED, write_pps(self.pps)
@@ -198,6 +200,8 @@ class SliceWriter:
             units.append(self.parameter_sets)
         if sei:
             units.append(nal_unit(NAL_SEI, 0, sei, long_start_code=not units))
+        if spec.is_idr and self._of_display:
+            units.append(nal_unit(NAL_SEI, 0, self._of_display, long_start_code=False))
         if self.config.stream.info_sei and spec.coding_index == 0:
             units.append(nal_unit(NAL_SEI, 0, info_sei(self.config), long_start_code=False))
         return units

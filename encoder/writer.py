@@ -10,14 +10,18 @@ import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from fractions import Fraction
+from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
 
 from .errors import Error, OptionError, RefusedFrame
-from .feeder import Feeder
+from .feeder import Feeder, parts
+from .file_options import take_file_options
 from .frames.layouts import Known
 from .frames.reader import FrameReader
+from .frames.samples import is_array
+from .given_times import GivenTimes
 from .packet import Packet
-from .settings.keywords import EncoderOptions, Rate
+from .settings.keywords import EncoderOptions, Rate, VideoOptions, WriterOptions
 from .settings.option_types import read_text, show
 from .settings.options import BY_NAME, check_keywords
 from .writing_progress import Progress
@@ -33,10 +37,13 @@ class VideoWriter:
     """Writes a video chunk by chunk.
 
     target: the name of a file (.mp4; .264 and .h264 for a byte stream; .mkv and .mov through PyAV; others are refused), None
-    for bytes of an MP4 (`getvalue`), or an object with `write`, which stays open. fps: 30, 29.97, "30000/1001" or a Fraction.
+    for bytes of an MP4 (`getvalue`), or an object with `write`, which stays open. fps: 30, 12.5, "30000/1001"
+    or a Fraction; 29.97 and 23.976 mean 30000/1001 and 24000/1001.
     layout, format and value_range say what frames are where they may be read in several ways (docs/python.md), as do width
-    and height. fragment: seconds of a fragment of an MP4, which plays while it is made. audio: a file whose sound is put
-    beside the video (PyAV). progress: a progress bar on standard error. Options: those of Encoder.
+    and height. fragment: seconds of a fragment of an MP4, which plays while it is made: keyframes come where one ends;
+    "chunk": what each call of `write` gets is one, and out when it returns. audio: a file whose sound is put
+    beside the video (PyAV). progress: a progress bar on standard error. Options: those of Encoder; time_base: seconds of a
+    unit of `pts`; metadata: {"title": "A clip"}, of .mp4, .mkv and .mov; chapters: [(seconds, title), ...].
 
     Nothing is opened before the first frame. It holds no more than a few frames: `write` blocks while the encoder is behind.
     In a fork of the process that wrote the first frame `write` is refused, and `close` does nothing to the file.
@@ -53,20 +60,26 @@ class VideoWriter:
         layout: str | None = None,
         format: str | None = None,
         value_range: tuple[float, float] | None = None,
-        fragment: float | None = None,
+        fragment: float | str | None = None,
         audio: str | os.PathLike[str] | None = None,
         progress: bool = False,
         width: int | None = None,
         height: int | None = None,
-        **options: Unpack[EncoderOptions],
+        **options: Unpack[WriterOptions],
     ) -> None:
-        check_keywords(options)
+        values: dict[str, Any] = dict(options)
         self._fps = BY_NAME["fps"].value(fps)
         self._target: Any = io.BytesIO() if target is None else check_target(target)
+        self._of_file = take_file_options(_segments(self._target) if fragment is None else fragment, values)
+        check_keywords(values)
         self._bytes = self._target if target is None else None
-        self._fragment = None if fragment is None else BY_NAME["fragment"].value(fragment)
+        self._keeps_times = self._of_file.fragment is not None or not _is_byte_stream(self._target)
+        if self._of_file.tags and not self._keeps_times:
+            name = "metadata" if self._of_file.tags.metadata else "chapters"
+            raise OptionError("a byte stream has none: .mp4, .mkv and .mov have", name)
         reader = FrameReader(layout, format, value_range, _size(width, height))
-        self._feeder = Feeder(reader, self._fps, dict(options))
+        self._times = GivenTimes(self._fps, self._of_file.time_base)
+        self._feeder = Feeder(reader, self._fps, values, self._times, self._of_file.fragment)
         self._sound = None if audio is None else _sound(self._target, audio)
         self._progress = Progress() if progress else None
         self._sink: PacketSink | None = None
@@ -86,18 +99,51 @@ class VideoWriter:
             raise Error("no frame was written yet")
         return self._feeder.session.headers()
 
-    def write(self, frames: object, stream: object = None) -> None:
+    def write(self, frames: object, stream: object = None, *, timestamps: Any = None, pts: Any = None) -> None:
         """Encode a frame, a chunk of frames, the planes of a frame as a tuple, or a list of these; InputError.
 
         stream: of the producer of GPU arrays, if it is not the one that they name or their library's current one.
+        timestamps: when frames are shown, in seconds, a number for each; without them each lasts 1 / fps. They must rise, and
+        count from that of the first frame, at which the file begins. pts: the same in whole units of time_base.
         """
-        self._put_all(lambda: self._feeder.feed(frames, stream))
+        self._give(timestamps, pts)
+        self._write(lambda: self._feeder.feed(frames, stream))
+        self._times.end_call()
 
-    def write_all(self, frames: object, stream: object = None) -> None:
-        """Encode one array that is a whole video, or an iterable of frames and chunks. stream: as of `write`."""
+    def write_all(self, frames: object, stream: object = None, *, timestamps: Any = None, pts: Any = None) -> None:
+        """Encode one array that is a whole video, or an iterable of frames and chunks. Other arguments: those of `write`."""
         if self._progress is not None:
             self._progress.total = _count(frames)
-        self._put_all(lambda: self._feeder.feed_all(frames, stream))
+        self._give(timestamps, pts)
+        if self._of_file.fragment == inf and not is_array(frames):
+            for chunk in parts(frames):
+                self._write(lambda chunk=chunk: self._feeder.feed(chunk, stream))  # type: ignore[misc]
+        else:
+            self._write(lambda: self._feeder.feed_all(frames, stream))
+        self._times.end_call()
+
+    def flush(self) -> None:
+        """Encode the frames that wait, and write all of them: in fragments the last one ends here.
+
+        Where frames wait for later ones (docs/python.md), the next frame is a keyframe; else it goes on as without a flush.
+        OptionError if frames wait and options count over the whole stream: pass_, zones, qpfile, vbv_maxrate.
+        """
+        if self._feeder.session is not None or self._closed:
+            self._put_all(lambda: [self._feeder.flush()])
+        if self._sink is not None and self._next_dts is not None:
+            self._sink.flush(self._times.known(self._next_dts))
+
+    def _give(self, timestamps: Any, pts: Any) -> None:
+        """Times for the frames of a call."""
+        if not self._keeps_times and (timestamps is not None or pts is not None):
+            name = "pts" if timestamps is None else "timestamps"
+            raise OptionError("a byte stream has no times: .mp4, .mkv and .mov have", name)
+        self._times.give(timestamps, pts)
+
+    def _write(self, feed: Callable[[], Iterable[list[Packet]]]) -> None:
+        self._put_all(feed)
+        if self._of_file.fragment == inf:
+            self.flush()
 
     def close(self) -> None:
         """Encode what is in flight, finish the file and release the encoder; InputError without any frame. A second call
@@ -175,7 +221,8 @@ class VideoWriter:
                 self._sink = self._open()
             if packet.pts if self._next_dts is None else packet.dts != self._next_dts:  # the first one is shown at 0
                 raise Error("an interrupt has lost a frame: the file ends before it")
-            self._sink.write_packet(packet.data, packet.pts, packet.dts, packet.is_keyframe)
+            times, duration = self._times, self._times.duration(packet.pts)
+            self._sink.write_packet(packet.data, times.of(packet.pts), times.of(packet.dts), packet.is_keyframe, duration)
             self._next_dts = packet.dts + 1
         if self._progress is not None:
             self._progress.total = self._progress.total or self._feeder.total
@@ -191,15 +238,19 @@ class VideoWriter:
 
     def _open(self) -> "PacketSink":
         nal_hrd = self._feeder.session.config.hrd.nal_hrd if self._feeder.session is not None else "none"
+        of_file = self._of_file
+        of_frames: dict[str, Any] = {"tags": of_file.tags, "time_base": self._times.base if self._times.used else None}
         if isinstance(self._target, str | os.PathLike):
             from .files.opening import open_packets  # all containers, which bytes do without
 
-            return open_packets(os.fspath(self._target), self._fps, "auto", self._fragment, self._sound, nal_hrd)
+            return open_packets(
+                os.fspath(self._target), self._fps, "auto", of_file.fragment, self._sound, nal_hrd, **of_frames
+            )
         if nal_hrd == "cbr":
             raise OptionError("cbr is for byte streams: MP4 holds no filler data; vbr is for all", "nal-hrd")
         from .files.output_mp4 import Mp4Sink
 
-        return Mp4Sink(self._target, fps=self._fps, fragment=self._fragment)
+        return Mp4Sink(self._target, fps=self._fps, fragment=of_file.fragment, **of_frames)
 
     def _release(self) -> None:
         """Finish the file and release the encoder. An interrupt cannot cut it: what is left is done then."""
@@ -260,18 +311,21 @@ def write_video(
     layout: str | None = None,
     format: str | None = None,
     value_range: tuple[float, float] | None = None,
-    fragment: float | None = None,
+    fragment: float | str | None = None,
     audio: str | os.PathLike[str] | None = None,
     progress: bool = False,
     width: int | None = None,
     height: int | None = None,
-    **options: Unpack[EncoderOptions],
+    **options: Unpack[VideoOptions],
 ) -> bytes | None:
     """Encode frames into a file or file object, or, for target None, into the bytes of an MP4, which are returned.
 
     frames: one array or tensor that is a whole video, or a list or generator of frames, chunks, images of PIL or planes
-    (y, u, v); consumed one after another. The other arguments and what an exception leaves behind: see VideoWriter.
+    (y, u, v); consumed one after another. timestamps, pts: one number for each frame, see `VideoWriter.write`. The other
+    arguments and what an exception leaves behind: see VideoWriter.
     """
+    values: Any = dict(options)
+    timestamps, pts = values.pop("timestamps", None), values.pop("pts", None)
     with VideoWriter(
         target,
         fps,
@@ -283,9 +337,9 @@ def write_video(
         progress=progress,
         width=width,
         height=height,
-        **options,
+        **values,
     ) as writer:
-        writer.write_all(frames)
+        writer.write_all(frames, timestamps=timestamps, pts=pts)
     return writer.getvalue() if target is None else None
 
 
@@ -325,6 +379,24 @@ def check_target(target: Any) -> Any:
     if isinstance(target, io.TextIOBase):
         raise OptionError("a text file: open it with mode 'wb'", "target")
     return target
+
+
+def _segments(target: object) -> float | None:
+    """Seconds of a segment, if it is the name of a playlist, and nothing is said."""
+    if not isinstance(target, str):
+        return None
+    from .files.output import SEGMENT_SECONDS, is_playlist
+
+    return SEGMENT_SECONDS if is_playlist(target) else None
+
+
+def _is_byte_stream(target: object) -> bool:
+    """Whether it is the name of a file without a container."""
+    if not isinstance(target, str):
+        return False
+    from .files.output import muxer_of
+
+    return muxer_of(target) == "raw"
 
 
 def _sound(target: object, audio: str | os.PathLike[str]) -> "Sound":

@@ -1,6 +1,8 @@
 """Three ways to lay a track out in a file: fragments, one movie made in place, one movie written at its end."""
 
 from collections.abc import Callable
+from fractions import Fraction
+from math import isinf
 from typing import Any, BinaryIO, Protocol
 
 from ..uninterrupted import Uninterrupted
@@ -21,6 +23,7 @@ class Layout(Protocol):
 
     frames: int  # that the file holds
     failed: bool  # a write has failed
+    can_flush: bool  # fragments may end anywhere
 
     def begin(self, track: Track) -> None:
         """The track, before its first sample."""
@@ -28,15 +31,26 @@ class Layout(Protocol):
     def add(self, data: bytes, sample: Sample) -> None:
         """One sample, in coding order."""
 
+    def flush(self) -> None:
+        """Write the samples that wait, if it can."""
+
+    def shift(self, units: int) -> None:
+        """The sample after a flush is decoded so much later than the durations before say, or earlier."""
+
     def finish(self) -> None:
         """Complete the file."""
 
 
 class _Groups:
-    """Collects samples in groups: of whole GOPs of at least `seconds`, or of about a second."""
+    """Collects samples in groups: of whole GOPs of at least `seconds`, or of about a second.
 
-    def __init__(self, seconds: float | None) -> None:
-        self._seconds = seconds
+    seconds may be infinite. slack: seconds by which a group may be shorter, at least half of its last sample.
+    """
+
+    can_flush = False
+
+    def __init__(self, seconds: float | None, slack: Fraction = Fraction(0)) -> None:
+        self._seconds, self._slack = seconds, slack
         self._track: Track
         self._samples: list[tuple[bytes, Sample]] = []  # together: an interrupt leaves none without the other
         self._duration = self._size = 0
@@ -58,8 +72,12 @@ class _Groups:
     def _is_full(self, following: Sample) -> bool:
         if self._seconds is None:
             return self._duration >= self._track.timescale or self._size >= _MOST_GROUP_BYTES
-        middle = self._samples[-1][1].duration / 2  # half a frame too early is in time: 2 s of 29.97 fps are 60 frames
-        return following.is_keyframe and self._duration + middle >= self._seconds * self._track.timescale
+        if not following.is_keyframe or isinf(self._seconds):
+            return False
+        (_, first), (_, last), scale = self._samples[0], self._samples[-1], self._track.timescale
+        lasts = self._duration + following.offset - first.offset  # from its first frame on the display to the next one's
+        # half a frame too early is in time: 2 s of 29.97 fps are 60 frames
+        return lasts + max(Fraction(last.duration, 2), self._slack * scale) >= Fraction(self._seconds) * scale
 
     def _end_group(self) -> None:
         if self._samples and not self.failed:
@@ -73,6 +91,14 @@ class _Groups:
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
         raise NotImplementedError
 
+    def flush(self) -> None:
+        """See Layout."""
+        self._end_group()
+
+    def shift(self, units: int) -> None:
+        """See Layout."""
+        raise NotImplementedError
+
     def finish(self) -> None:
         """See Layout."""
         self._end_group()
@@ -81,11 +107,14 @@ class _Groups:
 class Fragments(_Groups):
     """ftyp and moov at once, then moof and mdat for each group; each `write` is an initialisation or media segment.
 
-    seconds: least length of a fragment, which ends before a keyframe; None: about a second, wherever that ends.
+    seconds: least length of a fragment, which ends before a keyframe; None: about a second, wherever that ends. slack: see
+    _Groups.
     """
 
-    def __init__(self, write: Write, seconds: float | None) -> None:
-        super().__init__(seconds)
+    can_flush = True
+
+    def __init__(self, write: Write, seconds: float | None, slack: Fraction = Fraction(0)) -> None:
+        super().__init__(seconds, slack)
         self._write = write
         self._number = self._time = 0
 
@@ -96,6 +125,10 @@ class Fragments(_Groups):
 
     def _put(self, *parts: bytes) -> None:
         self._write(*parts)
+
+    def shift(self, units: int) -> None:
+        """See Layout."""
+        self._time += units
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
         header = fragment_header(self._number + 1, self._time, samples)
@@ -109,6 +142,8 @@ class InPlace(Fragments):
 
     edit: opens the file for reading and writing, unbuffered.
     """
+
+    can_flush = False  # the table of the movie has exact durations
 
     def __init__(self, write: Write, edit: Callable[[], BinaryIO]) -> None:
         super().__init__(write, None)

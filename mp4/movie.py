@@ -21,6 +21,7 @@ class Track:
     timescale: int  # units a second, of movie, track and edit list alike: all durations are exact
     start: int = 0  # composition time of the first frame: decoding begins earlier where frames are reordered
     matrix: tuple[int, ...] = UPRIGHT
+    tags: bytes = b""  # boxes at the end of moov, see FileTags
 
 
 def movie(track: Track, table: SampleTable, positions: list[int]) -> bytes:
@@ -37,7 +38,7 @@ def initial_movie(track: Track) -> bytes:
 
 def _movie(track: Track, lasts: int, media: int, table: bytes, extends: bytes = b"") -> bytes:
     """8.2.1: moov. lasts: duration of the presentation; media: end of the composition times; 0: fragments say their own."""
-    return box(b"moov", _movie_header(track, lasts), _track(track, lasts, media, table), extends)
+    return box(b"moov", _movie_header(track, lasts), _track(track, lasts, media, table), extends, track.tags)
 
 
 def _times(duration: int, between: bytes, after: bytes) -> tuple[int, bytes]:

@@ -15,11 +15,12 @@ _MOST_UNITS = 64  # twice the frames by which decoding runs ahead, at most: offs
 class Muxer:
     """Takes access units in coding order; the first begins with SPS and PPS, which describe the track.
 
-    time_base: seconds of a unit of pts and dts. ValueError for what a track cannot say: the message is the reason.
+    time_base: seconds of a unit of pts and dts. tags: boxes at the end of moov. ValueError for what a track cannot say: the
+    message is the reason.
     """
 
-    def __init__(self, layout: Layout, time_base: Fraction, matrix: tuple[int, ...] = UPRIGHT) -> None:
-        self._layout, self._matrix = layout, matrix
+    def __init__(self, layout: Layout, time_base: Fraction, matrix: tuple[int, ...] = UPRIGHT, tags: bytes = b"") -> None:
+        self._layout, self._matrix, self._tags = layout, matrix, tags
         scale = 1 if time_base.denominator >= _LEAST_TIMESCALE else _LEAST_TIMESCALE
         self._timescale = time_base.denominator * scale
         self._unit = time_base.numerator * scale  # units of the timescale in one of time_base
@@ -30,6 +31,7 @@ class Muxer:
         self._sets: ParameterSets | None = None
         self._waiting: tuple[bytes, int, int, bool, int] | None = None  # the last sample: the next one says how long it lasts
         self._last_duration = self._unit
+        self._following: int | None = None  # after a flush: when the next sample is decoded
 
     def add(self, access_unit: bytes, pts: int, dts: int, is_keyframe: bool, duration: int | None = None) -> None:
         """One access unit, Annex B. duration: how long it is shown, which counts for the frame shown last; default: the time
@@ -42,14 +44,29 @@ class Muxer:
             if pts < dts:
                 raise ValueError(f"the first frame is shown at {pts}, before it is decoded at {dts}")
             self._sets = ParameterSets(sets)
-            self._layout.begin(Track(self._sets, self._timescale, (pts - dts) * self._unit, self._matrix))
+            self._layout.begin(Track(self._sets, self._timescale, (pts - dts) * self._unit, self._matrix, self._tags))
         self._sets.check(sets)
+        if self._following is not None:  # what a flush has taken for granted is put right
+            self._layout.shift((dts - self._following) * self._unit)
+            self._following = None
         if self._waiting is not None:
             self._last_duration = (dts - self._waiting[2]) * self._unit
             if self._last_duration <= 0:
                 raise ValueError(f"decoding time {dts} follows {self._waiting[2]}: they must rise")
             self._pass_on(self._last_duration)
         self._waiting = sample, pts, dts, is_keyframe, (duration or 0) * self._unit
+
+    def flush(self, following: int | None = None) -> None:
+        """Write what has come as a fragment, if the layout makes some. following: when the next sample will be decoded; None:
+        unknown, so that the last one lasts as long as the caller has said, or as the one before.
+        """
+        if self._waiting is None or self._layout.failed or not self._layout.can_flush:
+            return
+        dts, shown = self._waiting[2], self._waiting[4]
+        duration = (shown or self._last_duration) if following is None else (following - dts) * self._unit
+        self._following = dts + duration // self._unit
+        self._pass_on(duration)
+        self._layout.flush()
 
     def finish(self) -> None:
         """Complete the file; without access units nothing is written."""

@@ -20,7 +20,7 @@ class FrameOrder:
         self._slices = config.coding.slice_rows
         self._displayed = self._coded = 0  # frames so far
         self._waiting = 0  # B frames before the next other frame
-        self._gop, self._idr_display = -1, 0
+        self._gop, self._idr_display, self._idr_id = -1, 0, config.types.first_idr_pic_id
         self._frame_num = 0  # of the next frame (7.4.3)
         self._references: tuple[ReferenceFrame, ...] = ()  # latest in display order first
         self._last: tuple[int, ...] = ()  # the same as coding indices, in streams without B frames
@@ -68,7 +68,7 @@ class FrameOrder:
             True,
             self._frame_num,
             2 * (index - self._idr_display),
-            (self._gop + 1) % 2,
+            (self._gop + self._idr_id) % 2,
             self._qps[frame_type, True],
             CABAC_INIT_IDC,
             list0,
@@ -103,7 +103,7 @@ class FrameOrder:
             is_reference,
             self._frame_num,
             count,
-            (self._gop + 1) % 2,
+            (self._gop + self._idr_id) % 2,
             self._qps[frame_type, is_reference],
             CABAC_INIT_IDC,
             tuple([frame.coding_index for frame in list0]),

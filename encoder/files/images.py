@@ -11,6 +11,7 @@ import numpy as np
 from ...scheduler.frames.host_rgb import RgbFrame
 from ..errors import InputError
 from ..frames.samples import has_transparency, upright
+from ..sei import Message
 from .output import error_text
 from .times import FrameTimes
 from .video import Planes, VideoFormat
@@ -35,6 +36,7 @@ class ImageSource:
     def __init__(self, names: Sequence[str]):
         self._names, self._read = names, _reader(names[0])
         self.left_over = 0
+        self.sei: dict[int, list[Message]] = {}
         first = self._load(names[0])
         self.left_out, self._first_by = list(first.left_out), first.by
         self.format = VideoFormat(*first.size, full_range=False, frames=len(names), kind="images", colours=COLOURS)

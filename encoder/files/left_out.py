@@ -1,12 +1,17 @@
-"""What an input of PyAV has and the output lacks, in words: further tracks, chapters, metadata, data beside the samples."""
+"""What an input of PyAV has and the output lacks, in words: further tracks, data beside the samples; and what may be kept."""
 
+import struct
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
+
+from ...mp4.tags import MOST_CHAPTERS, FileTags
+from ..sei import Message, captions, user_data
 
 # Side data of frames, by PyAV's names of their types
 _OF_FRAMES = {
-    "A53_CC": "captions", "STEREO3D": "stereo 3D", "SPHERICAL": "the spherical projection",
-    "MASTERING_DISPLAY_METADATA": "HDR metadata", "CONTENT_LIGHT_LEVEL": "HDR metadata", "DYNAMIC_HDR_PLUS": "HDR metadata",
+    "STEREO3D": "stereo 3D", "SPHERICAL": "the spherical projection",
+    "DYNAMIC_HDR_PLUS": "HDR metadata", "DYNAMIC_HDR_VIVID": "HDR metadata",
     "DOVI_RPU_BUFFER": "HDR metadata", "GOP_TIMECODE": "timecodes", "S12M_TIMECODE": "timecodes",
 }  # fmt: skip
 # Metadata that containers and encoders write by themselves, in lower case
@@ -34,7 +39,7 @@ def of_frame(frame: object) -> list[str]:
 def of_container(container: Any, video: Any) -> list[str]:
     """What a container has beside the samples of the stream `video` and its first sound track."""
     streams = [stream for stream in container.streams if stream.index != video.index]
-    chapters = _chapters(container)
+    chapters = len(_chapters(container))
     covers = [stream for stream in streams if stream.type == "video" and stream.disposition & stream.disposition.attached_pic]
     of_type = {
         kind: [s for s in streams if s.type == kind and s not in covers]
@@ -48,15 +53,52 @@ def of_container(container: Any, video: Any) -> list[str]:
         *_counted(len(of_type["data"]), "a data track", "data tracks"),
         *_counted(len(of_type["attachment"]), "an attachment", "attachments"),
         *_counted(len(covers), "the cover picture", "cover pictures"),
-        *_counted(chapters, "a chapter", "chapters"),
-        *_metadata({**video.metadata, **container.metadata}),
+        *_counted(max(0, chapters - MOST_CHAPTERS), "a chapter", "chapters"),
         *(["alpha"] if _lower(video.metadata).get("alpha_mode") == "1" else []),
     ]
 
 
-def _chapters(container: object) -> int:
-    """The number of chapters."""
-    return len(container.chapters()) if hasattr(container, "chapters") else 0  # PyAV from 14.1 on
+def tags_of(container: Any, video: Any) -> FileTags:
+    """The title and other metadata of a person or a camera, and the chapters, which containers of the output keep."""
+    tags = {**video.metadata, **container.metadata}
+    names = sorted(name for name in tags if tags[name] and name.lower() not in _OF_FORMAT and name[0] != "_")
+    chapters = [(c["start"] * c["time_base"], c["metadata"].get("title", "")) for c in _chapters(container)]
+    return FileTags({name: tags[name] for name in names}, chapters[:MOST_CHAPTERS])
+
+
+def of_tags(tags: FileTags) -> list[str]:
+    """What a byte stream lacks of them."""
+    return [*_counted(len(tags.chapters), "a chapter", "chapters"), *_metadata(tags.metadata)]
+
+
+def messages_of(frame: Any) -> list[Message]:
+    """Captions and user data of a frame."""
+    data: Any = side_data(frame)  # of which PyAV gives the entries, and not their names
+    entries = [(entry.type.name, bytes(entry)) for entry in data]
+    of_captions = [message for name, content in entries if name == "A53_CC" for message in captions(content)]
+    return [*of_captions, *(message for name, data in entries if name == "SEI_UNREGISTERED" for message in user_data(data))]
+
+
+def hdr_of(frame: Any) -> dict[str, str | None]:
+    """The options mastering_display and cll of what FFmpeg's structures say of a frame; numbers are fractions there."""
+    data, options = side_data(frame), dict[str, str | None]()
+    display, light = data.get("MASTERING_DISPLAY_METADATA"), data.get("CONTENT_LIGHT_LEVEL")
+    if display is not None and len(bytes(display)) >= 88:
+        numbers = struct.unpack("22i", bytes(display)[:88])
+        values = [Fraction(above, below or 1) for above, below in zip(numbers[:20:2], numbers[1:20:2])]
+        red, green, blue, white, lights = (values[k : k + 2] for k in range(0, 10, 2))
+        points = [f"{name}({round(x * 50000)},{round(y * 50000)})"
+                  for name, (x, y) in zip(("G", "B", "R", "WP"), (green, blue, red, white))]  # fmt: skip
+        if all(numbers[20:]):  # has_primaries, has_luminance
+            options["mastering_display"] = f"{''.join(points)}L({round(lights[1] * 10000)},{round(lights[0] * 10000)})"
+    if light is not None and len(bytes(light)) >= 8:
+        most, mean = struct.unpack("2I", bytes(light)[:8])
+        options["cll"] = f"{min(most, 65535)},{min(mean, 65535)}"
+    return options
+
+
+def _chapters(container: Any) -> list[dict[str, Any]]:
+    return container.chapters() if hasattr(container, "chapters") else []  # PyAV from 14.1 on
 
 
 def _more(count: int, what: str) -> list[str]:
@@ -70,7 +112,7 @@ def _counted(count: int, one: str, several: str) -> list[str]:
 
 def _metadata(tags: Mapping[str, str]) -> list[str]:
     """The title, and the names of other metadata of a person or a camera."""
-    names = sorted(name for name, text in _lower(tags).items() if text and name not in _OF_FORMAT and name[0] != "_")
+    names = sorted(_lower(tags))
     rest = [name for name in names if name != "title"]
     shown = ", ".join([*rest[:_MOST_NAMES], *(["and others"] if rest[_MOST_NAMES:] else [])])
     return [*(["the title"] if "title" in names else []), *([f"metadata ({shown})"] if rest else [])]

@@ -4,6 +4,7 @@ import io
 import os
 from collections.abc import Sequence
 from fractions import Fraction
+from math import isinf
 from typing import Any
 
 from ...files import opened, shown
@@ -11,7 +12,7 @@ from ...uninterrupted import check_of_file
 from ..errors import InputError, OptionError
 from .images import ImageSource
 from .names import I420, image_files, rate_from_name, size_from_name
-from .output import ByteSink, PacketSink, error_text, muxer_of
+from .output import PLAYLISTS, ByteSink, PacketSink, error_text, muxer_of
 from .sound import Sound
 from .video import (
     LONGEST_Y4M_LINE,
@@ -91,10 +92,12 @@ def open_packets(
 ) -> PacketSink:  # fmt: skip
     """The sink for the stream. `muxer` auto: by the file extension. fragment: MP4, in fragments of so many seconds.
 
-    sound: beside the video, by PyAV. nal_hrd: the option. of_frames: time_base and matrix of sinks that keep them.
+    sound: beside the video, by PyAV. nal_hrd: the option. of_frames: time_base, matrix and tags of sinks that keep them.
     """
     if muxer == "auto":
         muxer = "mp4" if fragment is not None and name == "-" else muxer_of(name)
+    if muxer in PLAYLISTS:
+        return _open_segments(name, fps, muxer, fragment, sound, nal_hrd, of_frames)
     if fragment is not None and muxer != "mp4":
         raise OptionError(f"is for MP4, and {shown(name, 'standard output')} is none (--muxer mp4)", "fragment")
     if sound is not None and (muxer not in ("mp4", "mkv", "mov") or fragment is not None or name == "-"):
@@ -112,3 +115,20 @@ def open_packets(
 
         return ContainerSink(name, fps, muxer, sound=sound, **of_frames)
     return ByteSink(name)
+
+
+def _open_segments(
+    name: str, fps: Fraction, muxer: str, fragment: float | None, sound: Sound | None, nal_hrd: str, of_frames: dict[str, Any]
+) -> PacketSink:
+    """The sink of a playlist and its segments; OptionError for what they cannot have."""
+    from .output_segments import SegmentSink
+
+    if name == "-":
+        raise OptionError(f"{muxer} writes several files: give the name of the playlist", "muxer")
+    if sound is not None:
+        raise OptionError("is for .mp4, .mkv and .mov files, and not for segments", "audio")
+    if fragment is not None and isinf(fragment):
+        raise OptionError("chunk: segments of a playlist have a length in seconds", "fragment")
+    if nal_hrd == "cbr":
+        raise OptionError("cbr is for .264, .h264 and .mkv: MP4 holds no filler data; vbr is for all", "nal-hrd")
+    return SegmentSink(name, muxer, fps=fps, fragment=fragment, **of_frames)

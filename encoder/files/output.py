@@ -13,7 +13,11 @@ ENDINGS = {
     **dict.fromkeys((".mp4", ".m4v"), "mp4"),
     ".mkv": "mkv",
     ".mov": "mov",
+    ".m3u8": "hls",
+    ".mpd": "dash",
 }
+SEGMENT_SECONDS = 4.0  # if nothing is said
+PLAYLISTS = ("hls", "dash")  # muxers that write segments beside the file
 # Roles of files that are read, input 2 and so on too: two of them may be one file
 _READ = ("input", "clip", "audio", "qpfile", "tuning", "cqm")
 
@@ -29,6 +33,9 @@ class PacketSink(Protocol):
 
     def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool, duration: int | None = None) -> None:
         """Write one access unit, Annex B; times in frames, or units of the sink's time base. duration: of the last frame."""
+
+    def flush(self, following: int | None = None) -> None:
+        """Write the packets so far, where fragments can end anywhere. following: dts of the next one; None: unknown."""
 
     def close(self) -> None:
         """Finish the file; a new file without packets is removed."""
@@ -57,6 +64,9 @@ class ByteSink(WholeFile):
         """See PacketSink."""
         self.write(data)
         self.frames += 1
+
+    def flush(self, following: int | None = None) -> None:
+        """See PacketSink: nothing waits."""
 
     def close(self) -> None:
         """See PacketSink."""
@@ -89,7 +99,7 @@ class DisplayOrder:
 
 
 def muxer_of(name: str) -> str:
-    """raw (Annex B), mp4, mkv or mov by the ending of a name; devices, pipes and "-" need none, they are raw. OptionError."""
+    """raw (Annex B), mp4, mkv, mov, hls or dash by the ending of a name; OptionError. Devices, pipes and "-" are raw."""
     ending = ending_of(name)
     if ending in ENDINGS:
         return ENDINGS[ending]
@@ -97,6 +107,11 @@ def muxer_of(name: str) -> str:
         return "raw"
     what = f"{ending} is no output format" if ending else "no ending, so no output format"
     raise OptionError(f"{name}: {what}; these are: {', '.join(ENDINGS)} (other names: --muxer on the command line)")
+
+
+def is_playlist(name: str, muxer: str = "auto") -> bool:
+    """Whether segments are written beside the file. muxer: the option."""
+    return (ENDINGS.get(ending_of(name)) if muxer == "auto" else muxer) in PLAYLISTS
 
 
 def _output_error(error: OSError) -> OutputError:

@@ -5,6 +5,7 @@ from io import BytesIO
 from typing import Any
 
 from ...mp4.avc import without_parameter_sets
+from ...mp4.tags import FileTags
 from ...uninterrupted import check_of_file
 from ..errors import OutputError
 from .output import ByteSink, error_text
@@ -17,6 +18,7 @@ class ContainerSink:
     """A PacketSink. The container is opened with the first access unit, which holds SPS and PPS.
 
     muxer: mp4, mov or mkv. time_base: of pts and dts, if not 1 / fps. matrix: as in tkhd, for rotated video. sound: mixed in.
+    tags: metadata and chapters.
     """
 
     keeps_times = True
@@ -29,6 +31,7 @@ class ContainerSink:
         *,
         time_base: Fraction | None = None,
         matrix: tuple[int, ...] | None = None,
+        tags: FileTags | None = None,
         sound: Sound | None = None,
     ):
         try:
@@ -38,7 +41,7 @@ class ContainerSink:
         self._file = ByteSink(name)  # raises now if the file cannot be written; no other writer takes it; a vain one goes
         self._av, self._name, self._format = av, name, _FORMATS[muxer]
         self._base, self._frame = time_base or 1 / fps, 1 / fps
-        self._matrix, self._sound = matrix, sound
+        self._matrix, self._sound, self._tags = matrix, sound, tags or FileTags()
         self.frames = 0
         self._end = Fraction(0)  # of the video so far, in seconds
         self._container: Any = None
@@ -47,8 +50,11 @@ class ContainerSink:
     def _open(self, first: bytes) -> None:
         matroska = self._format == "matroska"
         template = self._av.open(BytesIO(first), format="h264")
-        options = {} if matroska else {"movflags": "+faststart"}
+        options = {} if matroska else {"movflags": "+faststart" + "+use_metadata_tags" * self._tags.has_keys}
         self._container = self._av.open(self._name, "w", format=self._format, options=options)
+        self._container.metadata.update(self._tags.metadata)
+        if self._tags.chapters:
+            self._container.set_chapters(_chapters(self._tags))
         self._stream = self._container.add_stream_from_template(template.streams.video[0])
         self._stream.time_base = self._base
         if self._matrix is not None:
@@ -74,6 +80,9 @@ class ContainerSink:
             check_of_file(error)
             raise OutputError(f"{self._name}: {error_text(error)}") from None
 
+    def flush(self, following: int | None = None) -> None:
+        """See PacketSink: FFmpeg decides what it writes when."""
+
     def close(self) -> None:
         """See PacketSink."""
         container, self._container = self._container, None
@@ -90,3 +99,13 @@ class ContainerSink:
             raise OutputError(f"{self._name}: {error_text(error)}") from None
         finally:
             self._file.close()
+
+
+def _chapters(tags: FileTags) -> list[dict[str, Any]]:
+    """Chapters as PyAV takes them, in milliseconds; each ends where the next one begins."""
+    begins = [round(1000 * begin) for begin, _ in tags.chapters]
+    ends = [*begins[1:], begins[-1] + 1000]
+    return [
+        {"id": n, "start": begin, "end": max(begin, end), "time_base": Fraction(1, 1000), "metadata": {"title": title}}
+        for n, (begin, end, (_, title)) in enumerate(zip(begins, ends, tags.chapters), 1)
+    ]

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 from ...mp4.layouts import AtEnd, Fragments, InPlace, Layout
 from ...mp4.movie import UPRIGHT
 from ...mp4.muxer import Muxer
+from ...mp4.tags import FileTags
 from ...uninterrupted import Uninterrupted, check_of_file
 from ..errors import OutputError
 from .output import ByteSink, error_text
@@ -22,9 +23,10 @@ class Mp4Sink:
     """A PacketSink. The first packet begins with SPS and PPS, which say size, colours and aspect ratio.
 
     target: the name of a file, "-" for standard output, or an object with `write`, which stays open (BytesIO, a socket's
-    file). fragment: seconds of a fragment, at least; it ends before a keyframe. None: one movie, moov in front; pipes and
-    objects get it at the end (`waits`), files are fragments until then, so that they play if the process dies.
-    time_base: seconds of a unit of pts and dts, if not 1 / fps. matrix: of tkhd, for rotated video.
+    file). fragment: seconds of a fragment, at least; it ends before a keyframe, infinite ones at `flush` alone. None: one
+    movie, moov in front; pipes and objects get it at the end (`waits`), files are fragments until then, so that they play if
+    the process dies. time_base: seconds of a unit of pts and dts, if not 1 / fps. matrix: of tkhd, for rotated video. tags:
+    metadata and chapters.
     """
 
     keeps_times = True
@@ -37,6 +39,7 @@ class Mp4Sink:
         fragment: float | None = None,
         time_base: Fraction | None = None,
         matrix: tuple[int, ...] | None = None,
+        tags: FileTags | None = None,
     ):
         self._file: Any
         if isinstance(target, str | os.PathLike):
@@ -48,15 +51,16 @@ class Mp4Sink:
         self._ending = Uninterrupted()
         try:
             self.waits = fragment is None and not self._file.editable
-            self._layout = self._layout_of(fragment)
-            self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT))
+            self._layout = self._layout_of(fragment, fps)
+            boxes = self._named((tags or FileTags()).boxes)
+            self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT, boxes))
         except BaseException:
             self._file.close()  # and a new one goes
             raise
 
-    def _layout_of(self, fragment: float | None) -> Layout:
+    def _layout_of(self, fragment: float | None, fps: Fraction) -> Layout:
         if fragment is not None:
-            return Fragments(self._file.write, fragment)
+            return Fragments(self._file.write, fragment, 1 / (2 * fps))
         if self.waits:
             self._waiting = tempfile.SpooledTemporaryFile(IN_MEMORY)
             return AtEnd(self._file.write, self._waiting)
@@ -70,6 +74,10 @@ class Mp4Sink:
     def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool, duration: int | None = None) -> None:
         """See PacketSink. duration: of the last frame, in the same units; default: that of the frame before it."""
         self._named(lambda: self._muxer.add(data, pts, dts, is_keyframe, duration))
+
+    def flush(self, following: int | None = None) -> None:
+        """See PacketSink."""
+        self._named(lambda: self._muxer.flush(following))
 
     def close(self) -> None:
         """See PacketSink. An interrupt cannot cut it: a file that is moved is finished first."""

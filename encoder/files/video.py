@@ -12,9 +12,11 @@ from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
+from ...mp4.tags import FileTags
 from ...standard.sample_format import chroma_shape
 from ...uninterrupted import check_of_file
 from ..errors import InputError, OptionError
+from ..sei import Message
 from .output import error_text
 from .read_ahead import FileRead, FileReader, Read
 from .times import FrameTimes
@@ -45,9 +47,10 @@ class VideoFormat:
     full_range: bool | None = None
     frames: int | None = None  # None for a pipe
     kind: str = "raw"
-    colours: dict[str, str | None] = field(default_factory=dict)  # options colorprim, transfer, colormatrix
+    colours: dict[str, str | None] = field(default_factory=dict)  # options colorprim, transfer, colormatrix, HDR
     matrix: tuple[int, ...] | None = None  # of tkhd, for rotated video
     has_audio: bool = False
+    tags: FileTags = field(default_factory=FileTags)
 
 
 def take_over(video: VideoFormat, options: dict[str, Any]) -> None:
@@ -77,6 +80,7 @@ class Source(Protocol):
     format: VideoFormat
     left_over: int  # bytes of an incomplete last frame, known after the last frame
     times: FrameTimes | None  # of the frames read so far; None: the format's rate is all
+    sei: dict[int, list[Message]]  # of the frames read so far, by their number from the first one on
     left_out: list[str]  # what the output lacks of the input, but for sound, in words; grows with the frames
 
     def frames(self, seek: int, count: int) -> Iterator[Planes]:
@@ -113,6 +117,7 @@ class RawSource:
         self._size = frame_bytes(video.width, video.height)
         self.left_over = 0
         self.left_out: list[str] = []
+        self.sei: dict[int, list[Message]] = {}
         self._begin = 0 if video.frames is None else file.tell()
 
     def frames(self, seek: int = 0, count: int = 0) -> Iterator[Planes]:

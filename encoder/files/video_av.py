@@ -10,8 +10,9 @@ import numpy as np
 from ...standard.sample_format import Sample
 from ...uninterrupted import check_of_file
 from ..errors import InputError
+from ..sei import Message
 from ..settings.options import COLOUR_MATRIX, COLOUR_PRIMARIES, TRANSFER
-from .left_out import of_container, of_frame
+from .left_out import hdr_of, messages_of, of_container, of_frame, tags_of
 from .output import error_text
 from .times import FrameTimes
 from .video import RGB_TO_420, TO_420, TO_PROGRESSIVE, Planes, VideoFormat, converting
@@ -48,6 +49,7 @@ class AvSource:
             raise InputError(f"{name}: FFmpeg does not know the codec of the video")
         self._stream.thread_type = "AUTO"
         self.left_out = of_container(self._container, self._stream)
+        self.sei: dict[int, list[Message]] = {}
         self._size = self._stream.codec_context.width, self._stream.codec_context.height
         pixel_format = self._stream.codec_context.pix_fmt
         if pixel_format is not None:  # else frames say it, if there are any
@@ -76,9 +78,11 @@ class AvSource:
                 "colorprim": _name_of(shown.color_primaries, COLOUR_PRIMARIES),
                 "transfer": _name_of(shown.color_trc, TRANSFER),
                 "colormatrix": _name_of(shown.colorspace, COLOUR_MATRIX),
+                **({} if first is None else hdr_of(first)),
             },
             None if first is None else _matrix(first),
             bool(self._container.streams.audio),
+            tags_of(self._container, self._stream),
         )
 
     def _decoded(self) -> Iterator[Any]:
@@ -119,6 +123,8 @@ class AvSource:
             if number >= seek:
                 if self.times is not None:
                     self.times.add(frame.pts, frame.duration)
+                if messages := messages_of(frame):
+                    self.sei[number - seek] = messages
                 yield planes_of(frame)
             if count and number + 1 >= seek + count:
                 return

@@ -23,6 +23,8 @@ class VideoSettings(NamedTuple):
     colorprim: int | None  # Table E-3
     transfer: int | None  # Table E-4
     colormatrix: int | None  # Table E-5
+    mastering_display: tuple[int, ...] | None = None  # D.1.29: x, y of G, B, R, white; most and least light
+    cll: tuple[int, int] | None = None  # D.1.31: most light of a sample, of a frame's mean
     fixed_frame_rate: bool = True  # False: the container has a time for each frame
 
 
@@ -57,6 +59,7 @@ class TypeSettings(NamedTuple):
     rc_lookahead: int  # frames
     qpfile: str | None
     requests: tuple[tuple[int, Request], ...]  # of qpfile: by frame of the input, from its first on
+    first_idr_pic_id: int = 1  # of the first IDR frame, 0 or 1
 
 
 class RateSettings(NamedTuple):

@@ -1,6 +1,6 @@
 """The options of an encoder as typed keyword arguments, for editors and type checkers; meanings are in docs/options.md."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from os import PathLike
@@ -84,6 +84,8 @@ class EncoderOptions(TypedDict, total=False):
     colorprim: str | None
     transfer: str | None
     colormatrix: str | None
+    mastering_display: str | Iterable[int] | None
+    cll: str | tuple[int, int] | None
     info_sei: bool | None
     aud: bool | None
     nal_hrd: str | None
@@ -92,3 +94,18 @@ class EncoderOptions(TypedDict, total=False):
     psnr: bool | None
     ssim: bool | None
     bits_by_kind: bool | None
+
+
+class WriterOptions(EncoderOptions, total=False):
+    """Those of a VideoWriter: an encoder's, and what a file says beside its frames (docs/python.md); None: not set."""
+
+    time_base: Rate | None
+    metadata: Mapping[str, str] | None
+    chapters: Iterable[tuple[float, str]] | None
+
+
+class VideoOptions(WriterOptions, total=False):
+    """Those of `write_video`: a writer's, and a time for each frame; None: not set."""
+
+    timestamps: Iterable[float | Fraction] | None
+    pts: Iterable[int] | None

@@ -24,6 +24,7 @@ OF_VALUES = (ValueError, TypeError, ArithmeticError)  # what a wrong value raise
 # num_units_in_tick and time_scale (twice the frame rate's numerator) are 32-bit numbers in the VUI (E.2.1).
 _LARGEST_FPS_TERM = 2**31 - 1
 FPS_LOW, FPS_HIGH = Fraction(1, 100), Fraction(10000)
+_OF_NTSC = tuple(Fraction(1000 * rate, 1001) for rate in (24, 30, 48, 60, 120))  # which are written as 23.976, 29.97, ...
 
 MOST_COUNT = 2**31 - 1  # limit of sizes and frame counts: bounds all numbers computed from them
 _LONGEST_NUMBER = 100  # characters
@@ -167,22 +168,37 @@ def read_ray(value: object) -> str:
 
 
 def read_fps(value: Any) -> Fraction:
-    """Frames per second from 25, 29.97, "30000/1001" or a Fraction; exact if the value is."""
+    """Frames per second from 25, 29.97, "30000/1001" or a Fraction; exact if the value is.
+
+    A decimal number that rounds 24000/1001, 30000/1001, 48000/1001, 60000/1001 or 120000/1001 to two digits or more means
+    that.
+    """
     try:
         if isinstance(value, bool):
             raise TypeError
         if isinstance(value, float):
-            fps = Fraction(float.__repr__(value))  # 29.97 means 2997/100, not the binary fraction nearest to it
+            fps = _decimal(float.__repr__(value))  # 12.34 means 1234/100, not the binary fraction nearest to it
             if fps.denominator > 10000:  # a computed 30 / 1.001: the rational number that was meant
                 fps = fps.limit_denominator(1001)
+                # 29.97 of float32
+                fps = next((exact for exact in _OF_NTSC if fps in (round(exact, 2), round(exact, 3))), fps)
         else:
-            fps = _fraction(str(value)) if isinstance(value, str | Decimal) else Fraction(value)
+            fps = _decimal(str(value)) if isinstance(value, str | Decimal) else Fraction(value)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise ValueError("not a frame rate such as 25, 29.97 or 30000/1001") from None
     check_range(fps, FPS_LOW, FPS_HIGH)
     if max(fps.numerator, fps.denominator) > _LARGEST_FPS_TERM:
         raise ValueError(f"a fraction with terms above {_LARGEST_FPS_TERM}")
     return fps
+
+
+def _decimal(text: str) -> Fraction:
+    """Fraction of a number; 29.97 and the like mean the rate of NTSC."""
+    rate = _fraction(text)
+    digits = len(text.strip().partition(".")[2])
+    if text.strip().replace(".", "", 1).isdecimal() and digits >= 2:
+        return next((exact for exact in _OF_NTSC if round(exact, digits) == rate), rate)
+    return rate
 
 
 def _fraction(text: str) -> Fraction:
@@ -239,6 +255,38 @@ def read_psy_rd(value: object) -> float:
     if of_trellis:
         raise ValueError("the trellis has no psy-RD, write RD:0")
     return strength
+
+
+def read_mastering_display(value: Any) -> tuple[int, ...] | None:
+    """D.1.29: (x, y) of green, blue, red and white, then most and least light, of x264's text or ten numbers; undef: None."""
+    form = "not of the form G(x,y)B(x,y)R(x,y)WP(x,y)L(max,min)"
+    if isinstance(value, str):
+        if value == "undef":
+            return None
+        pair = r"\((\d{1,10}),(\d{1,10})\)"
+        match = re.fullmatch("".join(f"{name}{pair}" for name in ("G", "B", "R", "WP", "L")), re.sub(r"\s", "", value))
+        value = match.groups() if match else ()
+    try:
+        numbers = [read_int(number, 0, 2**32 - 1) for number in islice(value, 11)]
+    except TypeError:
+        raise ValueError(form) from None
+    if len(numbers) != 10:
+        raise ValueError(form)
+    for number in numbers[:8]:
+        check_range(number, 0, 50000)
+    if numbers[9] >= numbers[8]:
+        raise ValueError("the least light is not below the most")
+    return tuple(numbers)
+
+
+def read_cll(value: Any) -> tuple[int, int] | None:
+    """D.1.31: the most light of a sample and of a frame's mean, from "MAX,AVG" or a pair; undef: None."""
+    if value == "undef":
+        return None
+    pair = _pair(value, "MAX,AVG, such as 1000,400")
+    for number in pair:
+        check_range(number, 0, 65535)
+    return pair
 
 
 def _pair(value: Any, form: str) -> tuple[int, int]:

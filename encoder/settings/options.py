@@ -11,6 +11,7 @@ from .option_types import (
     MOST_COUNT,
     OF_VALUES,
     read_choice,
+    read_cll,
     read_count,
     read_deblock,
     read_devices,
@@ -21,6 +22,7 @@ from .option_types import (
     read_int,
     read_keyint,
     read_level,
+    read_mastering_display,
     read_partitions,
     read_psy_rd,
     read_ray,
@@ -130,18 +132,19 @@ OPTIONS: tuple[Option, ...] = (
     Option("height", "Input", read_int, None, "height in luma samples", "INT", 1, MOST_COUNT, scope=API),
     Option("demuxer", "Input", read_choice, "auto", "format of IN; auto = by its name and first bytes",
            choices=_same("auto", "raw", "y4m", "av"), scope=CLI),
-    Option("fps", "Input", read_fps, Fraction(25), "frames per second: 25, 29.97 or 30000/1001. Without it: that of the "
-           "input, or of a raw file's name (x_352x288_30.yuv)", "RATE"),
+    Option("fps", "Input", read_fps, Fraction(25), "frames per second: 25, 12.5 or 30000/1001; 29.97 means that, 23.976 "
+           "means 24000/1001. Without it: that of the input, or of a raw file's name (x_352x288_30.yuv)", "RATE"),
     Option("seek", "Input", read_int, 0, "number of the first frame to encode; the input begins with frame 0", "INT", 0,
            MOST_COUNT, scope=CLI),
     Option("frames", "Input", read_int, 0, "encode at most this many frames; 0 = all", "INT", 0, MOST_COUNT, scope=CLI),
 
     Option("muxer", "Output", read_choice, "auto", "format of OUT; auto = by its name; raw = Annex B",
-           choices=_same("auto", "raw", "mp4", "mkv", "mov"), scope=CLI),
+           choices=_same("auto", "raw", "mp4", "mkv", "mov", "hls", "dash"), scope=CLI),
     Option("audio", "Output", read_text, None, "put the sound of this file into the .mp4, .mkv or .mov (may be IN): "
            "copied, or encoded to AAC. Needs PyAV", "FILE", scope=CLI),
-    Option("fragment", "Output", read_float, None, "write a fragmented MP4, as for pipes, HLS and DASH: whole GOPs, at "
-           "least this long together", "SECONDS", 0.001, 3600.0, scope=CLI),
+    Option("fragment", "Output", read_float, None, "write a fragmented MP4, as for pipes: whole GOPs, this long together, "
+           "with keyframes to match. Of .m3u8 and .mpd (HLS, DASH) the length of a segment; 4 without it", "SECONDS",
+           0.001, 3600.0, scope=CLI),
     Option("batch", "Output", read_text, None, "encode many videos, some at once: in place of IN and OUT, each line of "
            "the file LIST, or of - (standard input), has two names, quoted as in a shell; # begins a comment. The other "
            "options are for each video", "LIST", scope=CLI),
@@ -297,6 +300,11 @@ OPTIONS: tuple[Option, ...] = (
            "of the first frame)"),
     Option("aud", "Stream", read_flag, False, "begin every frame with an access unit delimiter (not in MP4)"),
 
+    Option("mastering_display", "Stream", read_mastering_display, None, "colours and light of an HDR display (SEI): green, "
+           "blue, red and white in 1/50000, light in 0.0001 cd/m2; undef = that of the input is left out",
+           "G(x,y)B(x,y)R(x,y)WP(x,y)L(max,min)"),
+    Option("cll", "Stream", read_cll, None, "most light of a sample and of a frame's mean, in cd/m2 (SEI); undef = none",
+           "MAX,AVG"),
     Option("nal_hrd", "Stream", read_choice, "none", "write the buffer of --vbv-maxrate and the times of frames into "
            "the stream (HRD parameters, SEI): vbr; cbr also adds filler data (not in MP4)",
            choices=_same("none", "vbr", "cbr")),

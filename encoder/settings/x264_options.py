@@ -40,7 +40,6 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
     "options come from the command line": {"config": ""},
     "it is not written": {
         "overscan": "undef", "chromaloc": "0", "alternative_transfer": "undef", "crop_rect": "0,0,0,0", "frame_packing": "",
-        "mastering_display": "undef", "cll": "undef",
     },
     "there is one sequence parameter set, with number 0": {"sps_id": "0"},
     _TIMES: {"tcfile_in": "", "tcfile_out": "", "timebase": ""},

@@ -68,7 +68,7 @@ def test_sizes_from_names(name, size):
 
 
 @pytest.mark.parametrize(("name", "rate"), [
-    ("a/foreman_352x288_30.yuv", 30), ("x_352x288_29.97.yuv", Fraction(2997, 100)), ("x-1920x1080-60.yuv", 60),
+    ("a/foreman_352x288_30.yuv", 30), ("x_352x288_29.97.yuv", Fraction(30000, 1001)), ("x-1920x1080-60.yuv", 60),
     ("x_352x288_30000_1001.yuv", Fraction(30000, 1001)), ("x_352x288_24000-1001_8bit.yuv", Fraction(24000, 1001)),
     ("Bosphorus_1920x1080_120fps_420_8bit_YUV.yuv", 120), ("50Hz_x_352x288.yuv", 50), ("x_12.5FPS_2x2.yuv", Fraction(25, 2)),
     ("x_352x288_60_8bit.yuv", 60), ("30/x_352x288.yuv", None), ("x_352x288.yuv", None), ("x_352x288_300.yuv", None),

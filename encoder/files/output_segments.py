@@ -1,0 +1,153 @@
+"""Output for HLS and DASH: an initialisation segment, media segments, and a playlist that grows with them."""
+
+import os
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from ...files import check_replaceable, replace_file
+from ...mp4.layouts import Fragments
+from ...mp4.movie import FILE_TYPE, UPRIGHT, Track, initial_movie
+from ...mp4.muxer import Muxer
+from ...mp4.playlists import Presentation, init_name, segment_name
+from ...mp4.samples import Sample
+from ...mp4.tags import FileTags
+from ...uninterrupted import Uninterrupted, check_of_file
+from ..errors import OutputError
+from .output import SEGMENT_SECONDS, error_text
+
+
+class _Segments(Fragments):
+    """Each group is a file, and then in the playlist. write: replaces a file; publish: the playlist."""
+
+    can_flush = False  # a segment begins with a keyframe
+
+    def __init__(
+        self, seconds: float, fps: Fraction, write: Callable[[str, bytes], None], publish: Callable[[], None]
+    ) -> None:
+        super().__init__(lambda *_: None, seconds, 1 / (2 * fps))
+        self._asked, self._file, self._publish = seconds, write, publish
+        self.presentation: Presentation
+        self.stem = ""
+        self.fps: Fraction | None = fps
+        self._following: Sample | None = None
+
+    def begin(self, track: Track) -> None:
+        """See Layout."""
+        self._track = track
+        self.presentation = Presentation(self.stem, track.sets, track.timescale, self._asked, self.fps)
+        self._file(init_name(self.stem), FILE_TYPE + initial_movie(track))
+
+    def add(self, data: bytes, sample: Sample) -> None:
+        """See Layout."""
+        self._following = sample
+        super().add(data, sample)
+
+    def finish(self) -> None:
+        """See Layout."""
+        self._following = None
+        super().finish()
+
+    def _lasts(self, samples: list[Sample]) -> int:
+        """How long a segment is shown: from its first frame to that of the next segment, or to its own end."""
+        begin = samples[0].offset
+        if self._following is not None:
+            return sum(sample.duration for sample in samples) + self._following.offset - begin
+        time = end = 0
+        for sample in samples:
+            end = max(end, time + sample.offset + (sample.shown or sample.duration))
+            time += sample.duration
+        return end - begin
+
+    def _put(self, *parts: bytes) -> None:
+        self._file(segment_name(self.stem, self._number + 1), b"".join(parts))
+
+    def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
+        def work() -> None:
+            write(samples, data)
+            self.presentation.segments.append((self._lasts(samples), sum(map(len, data))))
+            self._publish()
+
+        write = super()._write_group
+        Uninterrupted().run(work)  # a segment is in the playlist, or there is none
+
+
+class SegmentSink:
+    """A PacketSink. target: the name of the playlist, STEM.m3u8 or STEM.mpd; the segments lie beside it, STEM_init.mp4 and
+    STEM_00001.m4s.
+
+    muxer: hls or dash. fragment: seconds of a segment, at least; it ends before a keyframe. A playlist names whole segments
+    only, so that a server may give out the folder while it grows. The other arguments: see Mp4Sink.
+    """
+
+    keeps_times = True
+
+    def __init__(
+        self,
+        target: str,
+        muxer: str,
+        *,
+        fps: Fraction,
+        fragment: float | None = None,
+        time_base: Fraction | None = None,
+        matrix: tuple[int, ...] | None = None,
+        tags: FileTags | None = None,
+    ):
+        self.name = os.fspath(target)
+        self._is_dash = muxer == "dash"
+        self._folder, file = os.path.split(self.name)
+        self._begun = ""
+        self._ending = Uninterrupted()
+        self._layout = _Segments(fragment or SEGMENT_SECONDS, fps, self._replace, self._publish)
+        self._layout.stem = os.path.splitext(file)[0]
+        self._layout.fps = fps if time_base is None else None
+        boxes = self._named((tags or FileTags()).boxes)
+        self._named(lambda: check_replaceable(self.name))
+        self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT, boxes))
+
+    @property
+    def frames(self) -> int:
+        """See PacketSink."""
+        return self._layout.frames
+
+    def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool, duration: int | None = None) -> None:
+        """See PacketSink."""
+        self._named(lambda: self._muxer.add(data, pts, dts, is_keyframe, duration))
+
+    def flush(self, following: int | None = None) -> None:
+        """See PacketSink: a segment ends before a keyframe."""
+
+    def close(self) -> None:
+        """See PacketSink. The playlist says that it is complete."""
+        if not self._ending.ended:
+            self._ending.run(lambda: self._named(self._end))
+
+    def _end(self) -> None:
+        self._muxer.finish()
+        if self._layout.frames:
+            self._layout.presentation.is_complete = True
+            self._publish()
+
+    def _replace(self, name: str, data: bytes) -> None:
+        replace_file(os.path.join(self._folder, name), data)
+
+    def _publish(self) -> None:
+        """Write the playlist of the segments so far, whole."""
+        if self._is_dash:
+            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            self._begun = self._begun or now
+            text = self._layout.presentation.dash(self._begun, now)
+        else:
+            text = self._layout.presentation.hls()
+        replace_file(self.name, text.encode())
+
+    def _named(self, call: Callable[[], Any]) -> Any:
+        """OutputError for what cannot be written or said."""
+        try:
+            return call()
+        except OSError as error:
+            check_of_file(error)
+            raise OutputError(f"{error.filename or self.name}: {error_text(error)}") from None
+        except ValueError as error:
+            raise OutputError(f"{self.name}: {error}") from None
