@@ -99,8 +99,8 @@ class Encoder:
         "IDR", "I", "P" or "B"; a type that is not possible is replaced with a RuntimeWarning: more B frames one after another
         than `bframes`, one before an I frame or at the end, any but IDR at the start or where `keyint` asks for it. The frame
         counts as the user's, whatever scenecut, b_adapt and qpfile say. qp_offsets: numbers[rows, columns], -51..51, rounded:
-        what is added to the QP of each macroblock, whatever has decided that, within qpmin and qpmax. pts: a time in any unit,
-        for all frames or none; they must rise. Packets then have pts, dts and duration in that unit.
+        what is added to the QP of each macroblock, whatever has decided that, within qpmin and qpmax. pts: a time in any
+        unit, for all frames or none; they must rise. Packets then have pts, dts and duration in that unit.
         """
         request = None
         if keyframe or qp is not None or frame_type is not None or qp_offsets is not None:
