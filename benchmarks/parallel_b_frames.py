@@ -96,7 +96,8 @@ def main() -> int:
     for (streams, most), found in rates.items():
         median = statistics.median(found)
         print(
-            f"{streams} streams, {most} in flight: best {max(found):7.1f} median {median:7.1f} frames/s, {median / first:.3f}; "
+            f"{streams} streams, {most} in flight: "
+            f"best {max(found):7.1f} median {median:7.1f} frames/s, {median / first:.3f}; "
             f"thread {statistics.median(times[streams, most]):.2f} ms; {counts[streams, most]} recordings"
         )
     print("the same bytes" if len(digests) == 1 else "THE BYTES DIFFER")
