@@ -1,17 +1,19 @@
 """MP4 in a browser: headless Chromium plays it, in the right colours, seeks in it, and takes fragments by MediaSource."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import threading
+import urllib.parse
 import urllib.request
 from fractions import Fraction
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
-from h264lite import Encoder, VideoWriter
+from h264lite import Encoder, VideoWriter, write_video
 from h264lite.encoder.files.output_mp4 import Mp4Sink
 
 av = pytest.importorskip("av", reason="PyAV makes the file to compare with")
@@ -61,6 +63,18 @@ async function stream(url, sizes, type) {
   const ranges = v.buffered.length, begin = v.buffered.start(0), middle = await seek(0.71);
   v.playbackRate = 2; v.play(); await event(v, 'ended');
   return {ends, ranges, begin, middle, duration: v.duration};
+}
+async function playlist(url, script) {
+  const tag = document.createElement('script'); tag.src = script; document.head.append(tag);
+  await new Promise((yes, no) => { tag.onload = yes; tag.onerror = no; });
+  if (v) v.remove();
+  v = document.createElement('video'); v.muted = true; document.body.append(v);
+  if (script === 'hls.js') { const hls = new Hls(); hls.loadSource(url); hls.attachMedia(v); }
+  else dashjs.MediaPlayer().create().initialize(v, url, false);
+  await event(v, 'loadeddata');
+  const first = await pixels(), middle = await seek(0.71);
+  v.playbackRate = 2; v.play(); await event(v, 'ended');
+  return {first, middle, duration: v.duration, end: v.currentTime, last: await pixels()};
 }
 </script>"""
 
@@ -258,3 +272,28 @@ def test_times_and_fragments_from_python_through_media_source(browser, folder, f
     assert (played["ranges"], played["begin"]) == (1, 0) and played["duration"] == pytest.approx(1, abs=0.001)
     assert len(played["ends"]) == (5 if fragment == "chunk" else 4)
     assert_near(played["middle"], expected["middle"])
+
+
+PLAYERS = {"hls.js": ("m3u8", "hls.js/dist/hls.min.js"), "dash.js": ("mpd", "dashjs/dist/modern/umd/dash.all.min.js")}
+
+
+@pytest.mark.parametrize("times", (None, TIMES), ids=("constant", "variable"))
+@pytest.mark.parametrize("player", PLAYERS)
+def test_players_play_the_playlists(browser, folder, player, times):
+    """hls.js and dash.js play HLS and DASH from a web server, in the right order and length, and seek."""
+    ending, script = PLAYERS[player]
+    script = os.path.join(os.environ.get("H264LITE_NODE_MODULES", ""), script)
+    if not os.path.isfile(script):
+        pytest.skip(f"no {player} in $H264LITE_NODE_MODULES (npm install hls.js dashjs)")
+    shutil.copy(script, folder / player)
+    write(folder / "movie.mp4", 1)
+    expected = browser.call("play", "movie.mp4")
+    options = {"colorprim": "bt709", "transfer": "bt709", "colormatrix": "bt709", "range": "tv", "qp": 10}
+    name = f"list {ending}{bool(times)}.{ending}"
+    given = None if times is None else [n / 30 for n in times]
+    frames = (bars(n) for n in (range(FRAMES) if times is None else times))
+    write_video(folder / name, frames, RATE, fragment=0.3, timestamps=given, threads=1, **options)
+    played = browser.call("playlist", urllib.parse.quote(name), player)
+    for part in ("first", "middle", "last"):
+        assert_near(played[part], expected[part])
+    assert played["duration"] == pytest.approx(1, abs=0.01) and played["end"] == pytest.approx(1, abs=0.01)
