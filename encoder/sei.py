@@ -14,7 +14,7 @@ SEI_USER_DATA_REGISTERED = 4  # D.1.6
 SEI_MASTERING_DISPLAY, SEI_CONTENT_LIGHT = 137, 144  # D.1.29, D.1.31
 _ATSC = bytes((0xB5, 0x00, 0x31)) + b"GA94\x03"  # ITU-T T.35: USA, ATSC; ATSC A/53 Part 4, 6.2.3: cc_data
 _MOST_CAPTIONS = 31  # cc_count has five bits
-_LARGEST = 1 << 20  # bytes of a message
+_LARGEST = 1 << 16  # bytes of a message
 _OF_ENCODERS = (ENCODER_UUID, bytes.fromhex("dc45e9bde6d948b7962cd820d923eeef"))  # the latter of x264's options
 _START = re.compile(b"\0?\0\0\1(.)", re.DOTALL)
 

@@ -36,14 +36,15 @@ Target = str | os.PathLike[str] | io.IOBase | Any | None
 class VideoWriter:
     """Writes a video chunk by chunk.
 
-    target: the name of a file (.mp4; .264 and .h264 for a byte stream; .mkv and .mov through PyAV; others are refused), None
-    for bytes of an MP4 (`getvalue`), or an object with `write`, which stays open. fps: 30, 12.5, "30000/1001"
-    or a Fraction; 29.97 and 23.976 mean 30000/1001 and 24000/1001.
+    target: the name of a file (.mp4; .264 and .h264 for a byte stream; .mkv and .mov through PyAV; .m3u8 and .mpd for the
+    playlist of HLS or DASH, with segments beside it; others are refused), None for bytes of an MP4 (`getvalue`), or an object
+    with `write`, which stays open. fps: 30, 12.5, "30000/1001" or a Fraction; 29.97 and 23.976 mean 30000/1001 and 24000/1001.
+
     layout, format and value_range say what frames are where they may be read in several ways (docs/python.md), as do width
     and height. fragment: seconds of a fragment of an MP4, which plays while it is made: keyframes come where one ends;
-    "chunk": what each call of `write` gets is one, and out when it returns. audio: a file whose sound is put
-    beside the video (PyAV). progress: a progress bar on standard error. Options: those of Encoder; time_base: seconds of a
-    unit of `pts`; metadata: {"title": "A clip"}, of .mp4, .mkv and .mov; chapters: [(seconds, title), ...].
+    "chunk": what each call of `write` gets is one, and out when it returns. audio: a file whose sound is put beside the video
+    (PyAV). progress: a progress bar on standard error. Options: those of Encoder; time_base: seconds of a unit of `pts`;
+    metadata: {"title": "A clip"}, of .mp4, .mkv and .mov; chapters: [(seconds, title), ...].
 
     Nothing is opened before the first frame. It holds no more than a few frames: `write` blocks while the encoder is behind.
     In a fork of the process that wrote the first frame `write` is refused, and `close` does nothing to the file.

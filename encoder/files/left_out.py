@@ -2,11 +2,13 @@
 
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
 from ...mp4.tags import MOST_CHAPTERS, FileTags
 from ..sei import Message, captions, user_data
+from ..settings.option_types import read_mastering_display
 
 # Side data of frames, by PyAV's names of their types
 _OF_FRAMES = {
@@ -20,6 +22,8 @@ _OF_FORMAT = {
     "minor_version", "number_of_bytes", "number_of_frames", "stereo_mode", "vendor_id",
 }  # fmt: skip
 _MOST_NAMES = 6  # names of metadata in a line
+_LONGEST_TEXT = 1 << 16  # characters of metadata
+_LATEST = 10**9  # seconds: no chapter begins later
 
 
 def side_data(frame: Any) -> Mapping[str, Any]:
@@ -53,17 +57,26 @@ def of_container(container: Any, video: Any) -> list[str]:
         *_counted(len(of_type["data"]), "a data track", "data tracks"),
         *_counted(len(of_type["attachment"]), "an attachment", "attachments"),
         *_counted(len(covers), "the cover picture", "cover pictures"),
-        *_counted(max(0, chapters - MOST_CHAPTERS), "a chapter", "chapters"),
+        *_counted(chapters - len(tags_of(container, video).chapters), "a chapter", "chapters"),
+        *_metadata({name: text for name, text in _said(container, video).items() if len(text) > _LONGEST_TEXT}),
         *(["alpha"] if _lower(video.metadata).get("alpha_mode") == "1" else []),
     ]
 
 
 def tags_of(container: Any, video: Any) -> FileTags:
     """The title and other metadata of a person or a camera, and the chapters, which containers of the output keep."""
+    chapters = [(c["start"] * c["time_base"], c["metadata"].get("title", "")) for c in _chapters(container)]
+    return FileTags(
+        {name: text for name, text in _said(container, video).items() if len(text) <= _LONGEST_TEXT},
+        [(max(Fraction(0), begin), title) for begin, title in chapters if begin < _LATEST][:MOST_CHAPTERS],
+    )
+
+
+def _said(container: Any, video: Any) -> dict[str, str]:
+    """Metadata by name, but that of formats and encoders."""
     tags = {**video.metadata, **container.metadata}
     names = sorted(name for name in tags if tags[name] and name.lower() not in _OF_FORMAT and name[0] != "_")
-    chapters = [(c["start"] * c["time_base"], c["metadata"].get("title", "")) for c in _chapters(container)]
-    return FileTags({name: tags[name] for name in names}, chapters[:MOST_CHAPTERS])
+    return {name: tags[name] for name in names}
 
 
 def of_tags(tags: FileTags) -> list[str]:
@@ -89,8 +102,10 @@ def hdr_of(frame: Any) -> dict[str, str | None]:
         red, green, blue, white, lights = (values[k : k + 2] for k in range(0, 10, 2))
         points = [f"{name}({round(x * 50000)},{round(y * 50000)})"
                   for name, (x, y) in zip(("G", "B", "R", "WP"), (green, blue, red, white))]  # fmt: skip
-        if all(numbers[20:]):  # has_primaries, has_luminance
-            options["mastering_display"] = f"{''.join(points)}L({round(lights[1] * 10000)},{round(lights[0] * 10000)})"
+        text = f"{''.join(points)}L({round(lights[1] * 10000)},{round(lights[0] * 10000)})"
+        with suppress(ValueError):  # numbers that are none of a display
+            read_mastering_display(text)
+            options |= {"mastering_display": text} if all(numbers[20:]) else {}  # has_primaries, has_luminance
     if light is not None and len(bytes(light)) >= 8:
         most, mean = struct.unpack("2I", bytes(light)[:8])
         options["cll"] = f"{min(most, 65535)},{min(mean, 65535)}"

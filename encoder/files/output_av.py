@@ -54,6 +54,8 @@ class ContainerSink:
         self._container = self._av.open(self._name, "w", format=self._format, options=options)
         self._container.metadata.update(self._tags.metadata)
         if self._tags.chapters:
+            if not hasattr(self._container, "set_chapters"):
+                raise ValueError("chapters need PyAV 14.1 or later")
             self._container.set_chapters(_chapters(self._tags))
         self._stream = self._container.add_stream_from_template(template.streams.video[0])
         self._stream.time_base = self._base

@@ -15,19 +15,22 @@ from ...mp4.samples import Sample
 from ...mp4.tags import FileTags
 from ...uninterrupted import Uninterrupted, check_of_file
 from ..errors import OutputError
-from .output import SEGMENT_SECONDS, error_text
+from .output import SEGMENT_SECONDS, ByteSink, error_text
 
 
 class _Segments(Fragments):
-    """Each group is a file, and then in the playlist. write: replaces a file; publish: the playlist."""
+    """Each group is a file, and then in the playlist. begin: writes the initialisation segment; write: a file by its name;
+    publish: the playlist.
+    """
 
     can_flush = False  # a segment begins with a keyframe
 
     def __init__(
-        self, seconds: float, fps: Fraction, write: Callable[[str, bytes], None], publish: Callable[[], None]
-    ) -> None:
+        self, seconds: float, fps: Fraction, begin: Callable[[bytes], None], write: Callable[[str, bytes], None],
+        publish: Callable[[], None],
+    ) -> None:  # fmt: skip
         super().__init__(lambda *_: None, seconds, 1 / (2 * fps))
-        self._asked, self._file, self._publish = seconds, write, publish
+        self._asked, self._begin, self._file, self._publish = seconds, begin, write, publish
         self.presentation: Presentation
         self.stem = ""
         self.fps: Fraction | None = fps
@@ -37,7 +40,7 @@ class _Segments(Fragments):
         """See Layout."""
         self._track = track
         self.presentation = Presentation(self.stem, track.sets, track.timescale, self._asked, self.fps)
-        self._file(init_name(self.stem), FILE_TYPE + initial_movie(track))
+        self._begin(FILE_TYPE + initial_movie(track))
 
     def add(self, data: bytes, sample: Sample) -> None:
         """See Layout."""
@@ -99,12 +102,18 @@ class SegmentSink:
         self._folder, file = os.path.split(self.name)
         self._begun = ""
         self._ending = Uninterrupted()
-        self._layout = _Segments(fragment or SEGMENT_SECONDS, fps, self._replace, self._publish)
-        self._layout.stem = os.path.splitext(file)[0]
-        self._layout.fps = fps if time_base is None else None
-        boxes = self._named((tags or FileTags()).boxes)
-        self._named(lambda: check_replaceable(self.name))
-        self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT, boxes))
+        stem = os.path.splitext(file)[0]
+        self._first = ByteSink(os.path.join(self._folder, init_name(stem)))  # no other writer takes it, and so none the rest
+        try:
+            self._layout = _Segments(fragment or SEGMENT_SECONDS, fps, self._first.write, self._replace, self._publish)
+            self._layout.stem = stem
+            self._layout.fps = fps if time_base is None else None
+            boxes = self._named((tags or FileTags()).boxes)
+            self._named(lambda: check_replaceable(self.name))
+            self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT, boxes))
+        except BaseException:
+            self._first.close()  # and a new one goes
+            raise
 
     @property
     def frames(self) -> int:
@@ -124,10 +133,13 @@ class SegmentSink:
             self._ending.run(lambda: self._named(self._end))
 
     def _end(self) -> None:
-        self._muxer.finish()
-        if self._layout.frames:
-            self._layout.presentation.is_complete = True
-            self._publish()
+        try:
+            self._muxer.finish()
+            if self._layout.frames:
+                self._layout.presentation.is_complete = True
+                self._publish()
+        finally:
+            self._first.close()
 
     def _replace(self, name: str, data: bytes) -> None:
         replace_file(os.path.join(self._folder, name), data)

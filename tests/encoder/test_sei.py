@@ -1,6 +1,8 @@
 """What an input says beside its samples is in the output: captions, user data, HDR display, title, chapters."""
 
 import io
+import struct
+import types
 from fractions import Fraction
 
 import h264lite
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 from h264lite.cli.cli import main
 from h264lite.encoder.errors import OptionError
+from h264lite.encoder.files.left_out import hdr_of, of_container, tags_of
 from h264lite.encoder.sei import captions, user_data, with_messages
 from h264lite.standard.bits import NAL_SEI, split_byte_stream
 from h264lite.standard.syntax import parse_sei
@@ -124,6 +127,44 @@ def test_the_display_of_hdr_is_written_and_kept(tmp_path):
 def test_displays_that_cannot_be_are_refused(options, said):
     with pytest.raises(OptionError, match=said):
         h264lite.Encoder(WIDTH, HEIGHT, 25, device="cpu", **options)
+
+
+def display_of(*numbers, has=(1, 1), light=(1000, 400)):
+    """A frame with FFmpeg's structures: fractions of red, green, blue, white, least and most light."""
+    pairs = [part for number in numbers for part in (number if isinstance(number, tuple) else (number, 50000))]
+    data = {"MASTERING_DISPLAY_METADATA": struct.pack("22i", *pairs, *has), "CONTENT_LIGHT_LEVEL": struct.pack("2I", *light)}
+    return types.SimpleNamespace(side_data=data)
+
+
+GOOD = (34000, 16000, 13250, 34500, 7500, 3000, 15635, 16450, (1, 10000), (1000, 1))
+
+
+@pytest.mark.parametrize(
+    ("frame", "wanted"),
+    [
+        (display_of(*GOOD), {"mastering_display": DISPLAY, "cll": "1000,400"}),
+        (display_of(*GOOD, has=(1, 0), light=(70000, 0)), {"cll": "65535,0"}),
+        (display_of(*GOOD[:8], (5, 1), (5, 1)), {"cll": "1000,400"}),  # no light between
+        (display_of(*((0, 0),) * 10), {"cll": "1000,400"}),
+        (display_of(-1, *GOOD[1:]), {"cll": "1000,400"}),
+    ],
+)
+def test_displays_of_inputs_that_cannot_be_are_left_out(frame, wanted):
+    assert hdr_of(frame) == wanted
+
+
+def test_odd_tags_of_inputs_end_no_encode():
+    """Chapters before the start and in a million years, more than a byte counts; a text of many pages."""
+    starts = [-5, *range(300), 10**18]
+    chapters = [{"start": at, "time_base": Fraction(1, 1000), "metadata": {}} for at in starts]
+    container = types.SimpleNamespace(
+        streams=[], chapters=lambda: chapters, metadata={"title": "T", "lyrics": "a" * 70000, "_private": "b"}
+    )
+    video = types.SimpleNamespace(index=0, metadata={"encoder": "x"})
+    tags = tags_of(container, video)
+    assert tags.metadata == {"title": "T"} and len(tags.chapters) == 255 and tags.chapters[0] == (0, "")
+    assert len(tags.boxes()) > 255
+    assert of_container(container, video) == ["47 chapters", "metadata (lyrics)"]
 
 
 # Title and chapters -----------------------------------------------------------------------------------------------------

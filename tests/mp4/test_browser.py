@@ -1,17 +1,19 @@
 """MP4 in a browser: headless Chromium plays it, in the right colours, seeks in it, and takes fragments by MediaSource."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import threading
+import urllib.parse
 import urllib.request
 from fractions import Fraction
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
-from h264lite import Encoder
+from h264lite import Encoder, VideoWriter, write_video
 from h264lite.encoder.files.output_mp4 import Mp4Sink
 
 av = pytest.importorskip("av", reason="PyAV makes the file to compare with")
@@ -61,6 +63,18 @@ async function stream(url, sizes, type) {
   const ranges = v.buffered.length, begin = v.buffered.start(0), middle = await seek(0.71);
   v.playbackRate = 2; v.play(); await event(v, 'ended');
   return {ends, ranges, begin, middle, duration: v.duration};
+}
+async function playlist(url, script) {
+  const tag = document.createElement('script'); tag.src = script; document.head.append(tag);
+  await new Promise((yes, no) => { tag.onload = yes; tag.onerror = no; });
+  if (v) v.remove();
+  v = document.createElement('video'); v.muted = true; document.body.append(v);
+  if (script === 'hls.js') { const hls = new Hls(); hls.loadSource(url); hls.attachMedia(v); }
+  else dashjs.MediaPlayer().create().initialize(v, url, false);
+  await event(v, 'loadeddata');
+  const first = await pixels(), middle = await seek(0.71);
+  v.playbackRate = 2; v.play(); await event(v, 'ended');
+  return {first, middle, duration: v.duration, end: v.currentTime, last: await pixels()};
 }
 </script>"""
 
@@ -222,3 +236,64 @@ def test_variable_rate_and_reordered_times(browser, folder):
         assert played["first"][0] == [0, 0, 0]
         assert played["duration"] == pytest.approx(1.05 if name == "v.mp4" else 0.8, abs=0.01)  # of decoding times
         assert np.abs(np.array(played["first"], int) - np.array(played["last"], int)).max() > 100
+
+
+TIMES = [0, 1, 2, 5, 6, 7, 8, 12, 13, 14, 15, 16, 20, 21, 22, 23, 24, 25, 26, 29]  # in 30ths: as bars(n) has them
+
+
+@pytest.mark.parametrize("options", ({"tune": "zerolatency"}, {}), ids=("zerolatency", "defaults"))
+@pytest.mark.parametrize("fragment", (0.3, "chunk", "mpd"))
+def test_times_and_fragments_from_python_through_media_source(browser, folder, fragment, options):
+    """Frames at their own times: the browser has one range of one second, and seeks to the right frame."""
+    write(folder / "movie.mp4", 1)
+    expected = browser.call("play", "movie.mp4")
+    options = {"colorprim": "bt709", "transfer": "bt709", "colormatrix": "bt709", "range": "tv", "qp": 10, **options}
+    pieces = []
+    target = type("Pipe", (), {"write": lambda self, data: pieces.append(bytes(data))})()
+    if fragment == "mpd":
+        target, fragment = folder / "live.mpd", 0.3
+        for old in folder.glob("live_*"):
+            old.unlink()
+    with VideoWriter(target, RATE, fragment=fragment, threads=1, **options) as writer:
+        for at in range(0, len(TIMES), 5):
+            times = TIMES[at : at + 5]
+            writer.write([bars(n) for n in times], timestamps=[n / 30 for n in times])
+    if not pieces:
+        text = target.read_text()
+        codecs = re.search(r'codecs="([^"]*)"', text)[1]
+        segments = sorted(folder.glob("live_0*.m4s"))
+        lasts = [int(entry[1]) * (1 + int(entry[2] or 0)) for entry in re.finditer(r' d="(\d+)"(?: r="(\d+)")?', text)]
+        assert sum(lasts) == int(re.search(r'timescale="(\d+)"', text)[1]) and len(segments) == 3
+        pieces += [path.read_bytes() for path in (folder / "live_init.mp4", *segments)]
+    else:
+        codecs = "avc1." + pieces[0][pieces[0].index(b"avcC") + 5 :][:3].hex()
+    (folder / "all.mp4").write_bytes(b"".join(pieces))
+    played = browser.call("stream", "all.mp4", [len(piece) for piece in pieces], f'video/mp4; codecs="{codecs}"')
+    assert (played["ranges"], played["begin"]) == (1, 0) and played["duration"] == pytest.approx(1, abs=0.001)
+    assert len(played["ends"]) == (5 if fragment == "chunk" else 4)
+    assert_near(played["middle"], expected["middle"])
+
+
+PLAYERS = {"hls.js": ("m3u8", "hls.js/dist/hls.min.js"), "dash.js": ("mpd", "dashjs/dist/modern/umd/dash.all.min.js")}
+
+
+@pytest.mark.parametrize("times", (None, TIMES), ids=("constant", "variable"))
+@pytest.mark.parametrize("player", PLAYERS)
+def test_players_play_the_playlists(browser, folder, player, times):
+    """hls.js and dash.js play HLS and DASH from a web server, in the right order and length, and seek."""
+    ending, script = PLAYERS[player]
+    script = os.path.join(os.environ.get("H264LITE_NODE_MODULES", ""), script)
+    if not os.path.isfile(script):
+        pytest.skip(f"no {player} in $H264LITE_NODE_MODULES (npm install hls.js dashjs)")
+    shutil.copy(script, folder / player)
+    write(folder / "movie.mp4", 1)
+    expected = browser.call("play", "movie.mp4")
+    options = {"colorprim": "bt709", "transfer": "bt709", "colormatrix": "bt709", "range": "tv", "qp": 10}
+    name = f"list {ending}{bool(times)}.{ending}"
+    given = None if times is None else [n / 30 for n in times]
+    frames = (bars(n) for n in (range(FRAMES) if times is None else times))
+    write_video(folder / name, frames, RATE, fragment=0.3, timestamps=given, threads=1, **options)
+    played = browser.call("playlist", urllib.parse.quote(name), player)
+    for part in ("first", "middle", "last"):
+        assert_near(played[part], expected[part])
+    assert played["duration"] == pytest.approx(1, abs=0.01) and played["end"] == pytest.approx(1, abs=0.01)

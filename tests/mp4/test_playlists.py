@@ -242,3 +242,19 @@ def test_what_playlists_cannot_be_is_refused(tmp_path, capsys):
     assert main(["encode", str(tmp_path / "in_16x16.yuv"), "-", "--muxer", "hls"]) == 2
     assert "hls writes several files" in capsys.readouterr().err
     assert sorted(os.listdir(tmp_path)) == ["in_16x16.yuv"]
+
+
+def test_other_files_are_left_alone(tmp_path, capsys):
+    """An input that is named as a segment; a playlist that another writer writes; one whose first frame is refused."""
+    clip, path = moving(30, WIDTH, HEIGHT), tmp_path / "o.m3u8"
+    with h264lite.VideoWriter(path, 25, fragment=0.4, device="cpu", preset="ultrafast", tune="zerolatency") as writer:
+        writer.write(clip)
+        with pytest.raises(OutputError, match="another writer"):
+            h264lite.write_video(path, clip, 25, device="cpu", preset="ultrafast")
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert len(before) == 5 and listed(path)[2]
+    with pytest.raises(h264lite.InputError):
+        h264lite.write_video(path, [], 25, device="cpu")
+    assert main(["encode", str(tmp_path / "o_init.mp4"), str(path), "--quiet"]) == 2
+    assert "the first segment and input are the same" in capsys.readouterr().err
+    assert before == {file.name: file.read_bytes() for file in tmp_path.iterdir()}
