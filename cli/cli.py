@@ -33,6 +33,8 @@ exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device is not available;
 """
 _OF_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errno of failed prints: no file name
 
+COMMANDS = ("encode", "decode", "info", "report", "tune", "bench", "doctor", "plot", "compile")
+_WHICH = "to encode say h264lite encode IN OUT"
 _OUTPUT = "output"  # x264's option for OUT
 _ANSWERS = {name: name for name in ("-h", "--help", "-V", "--version")} | {"--longhelp": "--help", "--fullhelp": "--help"}
 
@@ -58,6 +60,20 @@ def make_parser(command: str = "") -> Parser:
             import_module(".report", __package__).add_parsers(commands)
         add_machine_parsers(commands)
     return parser
+
+
+def check_command(argv: Sequence[str]) -> None:
+    """OptionError for what is no command, with one that is written alike, or the way to encode for a file or an option."""
+    first = argv[0] if argv else ""
+    if first in ("", "-h", "--help", "--version", *COMMANDS):
+        return
+    import difflib  # few need it
+
+    near = difflib.get_close_matches(first.lower(), COMMANDS, 1, 0.6)
+    if first.startswith("-") or (not near and (os.path.exists(first) or "." in first)):
+        raise OptionError(f"{first[:60]!r} is no command: {_WHICH}")
+    proposal = f"; did you mean {near[0]!r}?" if near else f": {', '.join(COMMANDS)}"
+    raise OptionError(f"{first[:60]!r} is no command{proposal}")
 
 
 def add_encode_parser(commands: Any) -> None:
@@ -232,6 +248,7 @@ def _run(argv: list[str]) -> int:
             argv[1:] = join_values(argv[1:], lines.append)
             for line in lines if "--quiet" not in argv else ():
                 print_line(f"h264lite [warning]: {line}")
+        check_command(argv)
         parser = make_parser(argv[0] if argv else "")
         args, unknown = parser.parse_known_args(argv)
         if args.command is not None:
@@ -239,7 +256,7 @@ def _run(argv: list[str]) -> int:
         if unknown:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         if args.command is None:
-            parser.error("which command? encode, or one of those that --help lists")
+            parser.error(_WHICH)
         return int(args.run(args) or 0)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else 2
