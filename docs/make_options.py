@@ -154,7 +154,8 @@ def refused_rows() -> list[str]:
         "",
         "Values that describe what the encoder does in any case are accepted. All others are refused, together in one "
         "message: exit code 2, or `OptionError`. With `--lenient` those of the last column are taken, and numbers beyond a "
-        "range become the nearest; a line says so. Each option that x264 lists, with its values: [x264.md](x264.md).",
+        "range become the nearest; a line says so, in Python a RuntimeWarning. Each option that x264 lists, "
+        "with its values: [x264.md](x264.md).",
         "",
         "| refused | accepted | why | `--lenient` |",
         "|---|---|---|---|",

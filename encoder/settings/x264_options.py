@@ -46,8 +46,8 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
     _MESSAGES: {"log_file": "", "log_file_level": ""},
     "choose --profile baseline, main or high": {"avcintra_class": "", "avcintra_flavor": ""},
     # of FFmpeg and imageio
-    "the stream is H.264: leave it out": {"codec": "h264 libx264 x264 avc1", "vcodec": "h264 libx264 x264 avc1"},
-    "say crf in its place: 0..51, lower is better, 23 by itself": {"quality": ""},
+    "the stream is H.264, leave it out": {"codec": "h264 libx264 x264 avc1", "vcodec": "h264 libx264 x264 avc1"},
+    "use crf in its place, 0..51, lower is better, 23 by itself": {"quality": ""},
     "the index of an MP4 (moov) stands in front anyway; fragment=SECONDS makes fragments": {
         "movflags": "faststart +faststart",
     },
