@@ -55,6 +55,7 @@ wheel: $(VENV)/.ready
 
 docs: $(VENV)/.ready
 	$(PYTHON) docs/make_options.py docs/options.md
+	$(PYTHON) docs/make_x264.py docs/x264.md
 	$(PYTHON) docs/make_files.py docs/files.md
 	$(PYTHON) docs/make_times.py README.md
 

@@ -5,7 +5,9 @@ code.
 import errno
 import io
 import os
+import re
 import select
+import shutil
 import sys
 from typing import Any, TextIO
 
@@ -13,8 +15,33 @@ from .uninterrupted import check_of_file
 
 
 def print_line(text: str, end: str = "\n") -> bool:
-    """Write to standard error and flush; False if that fails. Unprintable characters of a line are escaped."""
-    return write(sys.stderr, (one_line(text) if end == "\n" else text) + end)
+    """Write to standard error and flush; False if that fails. Unprintable characters of a line are escaped; on a terminal a
+    long line is divided between words.
+    """
+    return write(sys.stderr, (folded(one_line(text), sys.stderr) if end == "\n" else text) + end)
+
+
+def folded(text: str, stream: TextIO) -> str:
+    """Text for a stream: on a terminal lines that are longer than it is wide go on below, indented; names are not divided."""
+    try:
+        columns = shutil.get_terminal_size().columns if stream.isatty() else 0
+    except ValueError:  # closed
+        columns = 0
+    if not columns or len(text) <= columns:
+        return text
+    return "\n".join(_lines(line, columns) for line in text.split("\n"))
+
+
+def _lines(line: str, columns: int) -> str:
+    label = re.match(r"\s*\S+:  +", line)  # of the tables of `doctor` and `info`: what follows stays in its column
+    indent = " " * min(len(label[0]) if label else 2, columns // 2)
+    out = [""]
+    for word in re.findall(r"\s*\S+", line):
+        if len(out[-1]) + len(word) > columns and out[-1].strip():
+            out.append(indent + word.lstrip())
+        else:
+            out[-1] += word
+    return "\n".join(out)
 
 
 def one_line(text: str) -> str:

@@ -15,7 +15,7 @@ from ..console import print_line
 from ..encoder.clips import MOST_ON_CPU
 from ..encoder.errors import InputError, OptionError
 from ..encoder.files.output import check_distinct
-from ..encoder.settings.options import API, BY_NAME, OPTIONS, Option, read_options
+from ..encoder.settings.options import API, BY_NAME, OPTIONS, read_options
 from ..files import opened, shown
 from ..scheduler.hybrid.tuning.tuning_place import cores
 from .encode import FAILED, INTERRUPTED  # and the encoder, once for all processes
@@ -37,17 +37,12 @@ def run_batch(texts: dict[str, Any], encode: Callable[[list[str]], int]) -> int:
         raise OptionError("with --batch: it is for one video", BY_NAME[name].flag[2:])
     jobs = read_jobs(texts["batch"])
     at_once = min(values["workers"] or min(MOST_ON_CPU, cores()), len(jobs))
-    words = [_word(BY_NAME[name], value) for name, value in texts.items() if name not in ("batch", "workers", "quiet")]
+    words = [BY_NAME[name].word(value) for name, value in texts.items() if name not in ("batch", "workers", "quiet")]
     if not values["threads"] and values["device"] != "cuda":
         words.append(f"--threads={max(1, cores() // at_once)}")
     gc.freeze()  # what all processes share
     links = _fork(at_once, lambda number: encode(["encode", *jobs[number], *words, "--quiet"]))
     return _hand_out(jobs, links, values["quiet"])
-
-
-def _word(row: Option, value: Any) -> str:
-    """An option as it stands in a command."""
-    return f"{row.flag}={value}" if not row.is_switch else row.flag if value else f"--no-{row.flag[2:]}"
 
 
 def read_jobs(name: str) -> list[Job]:

@@ -4,7 +4,7 @@ import argparse
 import errno
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -13,9 +13,9 @@ from ..decoder.errors import BitstreamError
 from ..encoder.errors import Error, OptionError
 from ..encoder.files.output import error_text
 from ..encoder.settings.option_types import is_ray_address, read_devices
-from ..encoder.settings.options import API, BY_NAME, OPTIONS, Option, check_names
-from ..encoder.settings.x264_options import SHORT as UNBUILT_SHORT
-from ..encoder.settings.x264_options import UNBUILT
+from ..encoder.settings.options import ALIASES, API, BY_NAME, OPTIONS, Option, check_names, translated
+from ..encoder.settings.x264_options import IS_SWITCH
+from ..encoder.settings.x264_options import SHORT as OF_X264_SHORT
 from ..jit import cache_checks, compiling
 from ..process import gc_paused
 from ..version import __version__
@@ -32,6 +32,11 @@ exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device is not available;
 130 interrupted, the file is finished
 """
 _OF_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errno of failed prints: no file name
+
+COMMANDS = ("encode", "decode", "info", "report", "tune", "bench", "doctor", "plot", "compile")
+_WHICH = "to encode say h264lite encode IN OUT"
+_OUTPUT = "output"  # x264's option for OUT
+_ANSWERS = {name: name for name in ("-h", "--help", "-V", "--version")} | {"--longhelp": "--help", "--fullhelp": "--help"}
 
 
 class Parser(argparse.ArgumentParser):
@@ -57,6 +62,20 @@ def make_parser(command: str = "") -> Parser:
     return parser
 
 
+def check_command(argv: Sequence[str]) -> None:
+    """OptionError for what is no command, with one that is written alike, or the way to encode for a file or an option."""
+    first = argv[0] if argv else ""
+    if first in ("", "-h", "--help", "--version", *COMMANDS):
+        return
+    import difflib  # few need it
+
+    near = difflib.get_close_matches(first.lower(), COMMANDS, 1, 0.6)
+    if first.startswith("-") or (not near and (os.path.exists(first) or "." in first)):
+        raise OptionError(f"{first[:60]!r} is no command: {_WHICH}")
+    proposal = f"; did you mean {near[0]!r}?" if near else f": {', '.join(COMMANDS)}"
+    raise OptionError(f"{first[:60]!r} is no command{proposal}")
+
+
 def add_encode_parser(commands: Any) -> None:
     """Add `encode`, with the options of the table in their groups."""
     usage = "h264lite encode IN... OUT [options], or h264lite encode --batch LIST [options]"
@@ -70,7 +89,8 @@ def add_encode_parser(commands: Any) -> None:
         allow_abbrev=False,
     )
     encode.add_argument("input", metavar="IN", nargs="+", help="the video to encode, or image files, one for each frame")
-    encode.add_argument("output", metavar="OUT", help="where the stream goes")
+    encode.add_argument("output", metavar="OUT", help="where the stream goes; also as -o OUT, before or after IN")
+    encode.add_argument("-V", "--version", action="version", version=f"h264lite {__version__}")
     groups: dict[str, Any] = {}
     for row in OPTIONS:
         if row.scope != API:
@@ -94,57 +114,67 @@ def add_option(group: Any, row: Option) -> None:
     )
 
 
-def join_values(argv: Sequence[str]) -> list[str]:
-    """`--deblock -1:1` -> `--deblock=-1:1`, for all options with a value, which may begin with a dash.
+def join_values(argv: Sequence[str], tell: Callable[[str], None] = lambda line: None) -> list[str]:
+    """`--deblock -1:1` -> `--deblock=-1:1`, for all options with a value, which may begin with a dash; of several the last.
 
-    Positional arguments come last. Leaves out options of x264 that ask for nothing; refuses others that are not built here,
-    and unknown names.
+    Positional arguments come last, and behind them that of x264's --output. What x264 says in other words is said in those
+    of the table, with a line to `tell` where it acts otherwise; what is not built is refused, and so are unknown names.
     """
-    rows = {row.flag: row for row in OPTIONS if row.scope != API}
-    short = {f"-{row.short}": row for row in rows.values() if row.short}
-    switches = {flag for flag, row in rows.items() if row.is_switch}
-    switches |= {"--no-" + flag[2:] for flag in switches if rows[flag].default is True}
+    legal = [row for row in OPTIONS if row.scope != API]
+    rows = {row.flag: row for row in legal} | {_flag(alias): BY_NAME[name] for alias, name in ALIASES.items()}
+    rows |= {f"-{row.short}": row for row in legal if row.short}
+    switches = {"--no-" + row.flag[2:] for row in legal if row.is_switch and row.default is True}
     out: list[str] = []
     positional: list[str] = []
     values: dict[str, Any] = {}
-    bare = {flag for flag, row in rows.items() if row.may_be_bare}  # --ray IN -> --ray= IN
+    bare = {row.flag for row in legal if row.may_be_bare}  # --ray IN -> --ray= IN
     pairs = zip(argv, [*argv[1:], ""])
     remaining = iter([word + "=" if word in bare and not is_ray_address(after) else word for word, after in pairs])
     for argument in remaining:
         name, equals, value = argument.partition("=")
-        row = rows.get(name) or short.get(argument) or short.get(argument[:2] if not argument.startswith("--") else "")
-        if row is None or row.flag in switches:
-            if argument[:1] != "-" or argument == "-":
-                positional.append(argument)
-            elif name in (*switches, "--help", "-h"):
-                out.append(argument)
-            else:
-                values |= _foreign(argument, remaining)
-            continue
-        given: str | None = value if name in rows and equals else argument[2:]  # -q27
-        if argument in rows or argument in short:
-            given = next(remaining, None)
-        if given is None:
-            raise OptionError("needs a value", row.flag[2:])
-        values[row.name] = given
-        out.append(f"{row.flag}={given}")
-    check_names(values, BY_NAME, [*rows, *switches, "--help"], "--")
-    if "batch" in values:
-        if positional:
-            raise OptionError(f"takes the place of IN and OUT, and there is {positional[0]}", "batch")
-        positional = ["IN", "OUT"]
-    return out + positional
+        row = rows.get(name) or rows.get("" if argument.startswith("--") else argument[:2])
+        if row is not None and not row.is_switch:
+            given: str | None = value if name.startswith("--") and equals else argument[2:]  # -q27
+            values[row.name] = next(remaining, None) if argument in rows else given
+            if values[row.name] is None:
+                raise OptionError("needs a value", row.flag[2:])
+        elif argument[:1] != "-" or argument == "-":
+            positional.append(argument)
+        elif row is not None and argument in rows:
+            out.append(row.flag)
+        elif argument in switches or argument in _ANSWERS:
+            out.append(_ANSWERS.get(argument, argument))
+        else:
+            values |= _foreign(argument, remaining)
+    outputs = [values.pop(_OUTPUT)] if _OUTPUT in values else []
+    given_options, lines = translated(values | {"lenient": "--lenient" in out}, dashes="--")
+    check_names(given_options, BY_NAME, [*(row.flag for row in legal), *switches, "--help"], "--")
+    del given_options["lenient"]
+    if "batch" in values and (extra := positional + outputs):
+        raise OptionError(f"takes the place of IN and OUT, and there is {extra[0]}", "batch")
+    if outputs and not positional:
+        raise OptionError(f"{outputs[0]}: IN is missing, the video to encode", _OUTPUT)
+    for line in lines:
+        tell(line)
+    out += [BY_NAME[name].word(value) for name, value in given_options.items() if name in BY_NAME]
+    return out + (["IN", "OUT"] if "batch" in values else positional + outputs)
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def _foreign(argument: str, remaining: Iterator[str]) -> dict[str, Any]:
-    """Name and value of an option of x264 that is not built, or the argument; takes its value from the following ones."""
+    """Name and value of an option of x264 that is none here, or the argument; takes its value from the following ones."""
     name, equals, value = argument.partition("=")
-    unbuilt = UNBUILT.get(name[2:].replace("-", "_")) if name.startswith("--") else None
-    if unbuilt is None and not name.startswith("--") and argument[1] in UNBUILT_SHORT:
-        unbuilt, equals, value = UNBUILT[UNBUILT_SHORT[argument[1]]], argument[2:], argument[2:]
-    if unbuilt is None:
+    known = name[2:].replace("-", "_") if name.startswith("--") else ""
+    if not name.startswith("--") and argument[1] in OF_X264_SHORT:
+        known, equals, value = OF_X264_SHORT[argument[1]], argument[2:], argument[2:]
+    if known not in IS_SWITCH:
         return {name: ""}
-    return {unbuilt.name: True if unbuilt.is_switch else value if equals else next(remaining, "")}
+    if not IS_SWITCH[known] and not equals and (value := next(remaining, "")) == "":
+        raise OptionError("needs a value", known.replace("_", "-"))
+    return {known: True if IS_SWITCH[known] else value}
 
 
 def _run_encode(args: argparse.Namespace) -> int:
@@ -214,7 +244,11 @@ def _run(argv: list[str]) -> int:
     try:
         if argv and argv[0] == "encode":
             prog = "h264lite encode"
-            argv[1:] = join_values(argv[1:])
+            lines: list[str] = []
+            argv[1:] = join_values(argv[1:], lines.append)
+            for line in lines if "--quiet" not in argv else ():
+                print_line(f"h264lite [warning]: {line}")
+        check_command(argv)
         parser = make_parser(argv[0] if argv else "")
         args, unknown = parser.parse_known_args(argv)
         if args.command is not None:
@@ -222,7 +256,7 @@ def _run(argv: list[str]) -> int:
         if unknown:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         if args.command is None:
-            parser.error("which command? encode, or one of those that --help lists")
+            parser.error(_WHICH)
         return int(args.run(args) or 0)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else 2

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ..console import print_line, silence
+from ..console import folded, print_line, silence
 from ..decoder.errors import BitstreamError
 from ..encoder.files.names import I420, ending_of
 from ..files import WholeFile, error_text, identity, is_special, opened, shown
@@ -205,8 +205,8 @@ class _Words:
         if self._nal:
             print()
         if movie is not None:
-            print(movie.summary())
-        print("\n".join(self._info.summary()), flush=True)
+            print(folded(movie.summary(), sys.stdout))
+        print(folded("\n".join(self._info.summary()), sys.stdout), flush=True)
 
 
 class _Facts:

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ..console import one_line
+from ..console import folded, one_line
 from ..cuda_src.runtime import facts as gpu_facts
 from ..encoder.errors import Error, OptionError
 from ..encoder.settings.config import Config
@@ -35,7 +35,7 @@ def run_doctor(tuning: str | None, as_json: bool) -> int:
     if tuning == "":
         raise OptionError("'': not a file name", "tuning")
     facts = examine(tuning)
-    show(json.dumps(facts, indent=2) if as_json else "\n".join(map(one_line, lines(facts))))
+    show(json.dumps(facts, indent=2) if as_json else folded("\n".join(map(one_line, lines(facts))), sys.stdout))
     return 1 if facts["problems"] else 0
 
 

@@ -87,6 +87,8 @@ class OutputTimes:
 def notes(name: str, video: VideoFormat, config: Config, option_texts: dict[str, Any]) -> list[str]:
     """Lines on frame rate and size where they are assumed or taken from the file's name, or contradict it."""
     lines, named_size = [], size_from_name(name)
+    if finest := next((name for name in ("qp", "crf") if config.values[name] == 0 and name in option_texts), ""):
+        lines.append(f"--{finest} 0 is the finest there is, not lossless as in x264")
     if video.kind == "raw" and named_size and named_size != (video.width, video.height):
         lines.append(f"--input-res {video.width}x{video.height} overrides {named_size[0]}x{named_size[1]} of the file's name")
     if "fps" in option_texts and video.fps not in (None, config.video.fps):

@@ -9,7 +9,7 @@ from h264lite.encoder.settings.config import Config
 from h264lite.encoder.settings.options import ALIASES, API, CLI, OPTIONS
 from h264lite.encoder.settings.presets import CAVLC_PRESETS, PRESETS
 from h264lite.encoder.settings.tunes import TUNES, TUNES_WITH_RATE, WITH_RATE
-from h264lite.encoder.settings.x264_options import UNBUILT, VALUES, Unbuilt
+from h264lite.encoder.settings.x264_options import DISPENSABLE, HINTS, UNBUILT, VALUES, Unbuilt
 
 # x264's defaults of the options that both encoders have, as the fields of Config have them. x264 --fullhelp (core 165):
 # preset medium, a constant rate factor
@@ -21,6 +21,13 @@ X264_DEFAULTS: dict[str, Any] = {
     "aq_mode": 1, "aq_strength": 1.0, "mbtree": True, "qcomp": 0.6, "ipratio": 1.4, "pbratio": 1.3, "ratetol": 1.0,
     "qpmin": 0, "vbv_init": 0.9, "cqm": "flat", "chroma_qp_offset": 0, "slices": 1, "info_sei": True, "psnr": False,
 }  # fmt: skip
+X264_WITH_QP: dict[str, Any] = {"crf": None, "aq_mode": 0, "mbtree": False}  # where --qp changes its defaults
+OTHERWISE = (  # what no option says, or not alone: here, in x264
+    ("`--stats`", "h264lite_2pass.log", "x264_2pass.log"),
+    ("QP of chroma with psy-RD", "as `--chroma-qp-offset` says", "2 lower"),
+    ("search for vectors", "luma", "luma and chroma, see `--no-chroma-me`"),
+    ("an output without a known ending", "refused, see `--muxer`", "Annex B"),
+)
 _HEAD = """\
 # Options
 
@@ -100,9 +107,19 @@ def _listed(changes: dict[str, object]) -> str:
     return ", ".join(f"{key.replace('_', '-')} {value}" for key, value in changes.items())
 
 
-def differing() -> list[tuple[str, str, str]]:
-    """(option, its default here, that of x264) of the options whose defaults differ."""
-    here = Config.from_options(width=352, height=288, device="cpu").values
+def differing(**given: int) -> list[tuple[str, str, str]]:
+    """(option, its default here, that of x264) of the options whose defaults differ; with options only those that then differ
+    and else do not.
+    """
+    here = Config.from_options(width=352, height=288, device="cpu", **given).values
+    if given:
+        told = {name for name, *_ in differing()}
+        there = X264_DEFAULTS | X264_WITH_QP
+        return [
+            (f"--{name.replace('_', '-')}", _text(here[name]), _text(value))
+            for name, value in there.items()
+            if here[name] != value and f"--{name.replace('_', '-')}" not in told
+        ]
     return [
         (f"--{name.replace('_', '-')}", _text(here[name]), _text(value))
         for name, value in X264_DEFAULTS.items()
@@ -122,7 +139,11 @@ def differing_rows() -> list[str]:
              "Without options an encode is x264's preset medium at `--crf 23`, but for:", "",
              "| option | default here | in x264 |", "|---|---|---|"]  # fmt: skip
     lines += [f"| `{name}` | {here} | {there} |" for name, here, there in differing()]
-    return [*lines, "", "`--subme` has a scale of its own, above. Macroblock tree takes 1.3 in place of `--pbratio`."]
+    lines += [f"| `{name}` with `--qp` | {here} | {there} |" for name, here, there in differing(qp=26)]
+    lines += [f"| {what} | {here} | {there} |" for what, here, there in OTHERWISE]
+    return [*lines, "", "`--subme` has a scale of its own, above. Macroblock tree takes 1.3 in place of `--pbratio`. "
+            "x264's other presets and its", "tunes set other options than [the presets](#what-the-presets-are) and "
+            "[tunes](#what-the-tunes-are) here."]  # fmt: skip
 
 
 def refused_rows() -> list[str]:
@@ -132,19 +153,30 @@ def refused_rows() -> list[str]:
         "## Options of x264 that are not built",
         "",
         "Values that describe what the encoder does in any case are accepted. All others are refused, together in one "
-        "message: exit code 2, or `OptionError`.",
+        "message: exit code 2, or `OptionError`. With `--lenient` those of the last column are taken, and numbers beyond a "
+        "range become the nearest; a line says so, in Python a RuntimeWarning. Each option that x264 lists, "
+        "with its values: [x264.md](x264.md).",
         "",
-        "| refused | accepted | why |",
-        "|---|---|---|",
+        "| refused | accepted | why | `--lenient` |",
+        "|---|---|---|---|",
     ]
-    rows: dict[tuple[str, str], list[str]] = {}
+    rows: dict[tuple[str, str, str], list[str]] = {}
     for row in UNBUILT.values():
         if True not in row.neutral:
-            rows.setdefault((accepted(row), row.why), []).append(f"`{_flag(row.name)}`")
-    lines += [f"| {', '.join(names)} | {values} | {why} |" for (values, why), names in rows.items()]
-    lines += [f"| `--{name.replace('_', '-')}` {', '.join(values)} | | {why} |" for (name, values), why in VALUES.items()]
+            lenient = "left out" if row.name in DISPENSABLE else ""
+            rows.setdefault((accepted(row), row.why, lenient), []).append(f"`{_flag(row.name)}`")
+    for (values, why, lenient), names in rows.items():
+        lines.append(f"| {', '.join(names)} | {values} | {_cell(why)} | {lenient} |")
+    lines += [f"| `{_flag(row.name)}` {', '.join(row.values)} | | {_cell(row.why)} | {row.nearest} |" for row in VALUES]
+    lines += ["", "About how the machine works, and so accepted with a line that they have no effect: "
+              + ", ".join(f"`{_flag(name)}`" for name in HINTS) + "."]  # fmt: skip
     others = ", ".join(f"`{alias}` for `{name}`" for alias, name in ALIASES.items() if name not in UNBUILT)
     return [*lines, "", f"In Python, {others} is accepted."]
+
+
+def _cell(why: str) -> str:
+    """A reason as it stands in a table, for commands have pipes."""
+    return why.replace("|", "\\|")
 
 
 def accepted(row: Unbuilt) -> str:

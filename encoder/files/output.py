@@ -106,7 +106,7 @@ def muxer_of(name: str) -> str:
     if name == "-" or is_special(name):
         return "raw"
     what = f"{ending} is no output format" if ending else "no ending, so no output format"
-    raise OptionError(f"{name}: {what}; these are: {', '.join(ENDINGS)} (other names: --muxer on the command line)")
+    raise OptionError(f"{name}: {what}: choose .264, .mp4, .mkv or .mov, or say --muxer on the command line")
 
 
 def is_playlist(name: str, muxer: str = "auto") -> bool:

@@ -44,6 +44,8 @@ class Chunk:
         if (self.width, self.height) == (width, height):
             return
         text = f"a frame of shape {self.samples[0].shape} is {self.layout.format} of {self.width}x{self.height}: "
+        if self.layout.format not in (*PACKED, "gray"):
+            raise InputError(f"{text}all frames of this stream are {width}x{height}, resize it before")
         if width % 2 or height % 2:
             chroma = chroma_shape(height, width)
             raise InputError(f"{text}{width}x{height} is odd: give planes (y, u, v), chroma {chroma}, or RGB")

@@ -1,5 +1,6 @@
 """The settings of one encode, checked and complete: they exist before any allocation."""
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -10,7 +11,7 @@ from .buffer import asked_buffer, average_rate, buffer_of, nal_factor
 from .device import resolve_machine
 from .frame_requests import read_qpfile
 from .groups import HrdSettings, RateSettings, ReportSettings, StreamSettings, TypeSettings, VideoSettings
-from .options import ALL, API, OPTIONS, Option, read_options
+from .options import ALL, API, OPTIONS, Option, read_options, translated
 from .pass_file import READING, WRITING, check_pass, read_pass
 from .pyramid import dpb_frames, reordered_frames
 from .resolve import (
@@ -76,6 +77,9 @@ class Config(NamedTuple):
     def from_options(cls, **options: Any) -> "Config":
         """Check all options together; OptionError names the wrong one."""
         legal = [row for row in OPTIONS if row.scope in (ALL, API) or row.name in ("frames", "seek")]
+        options, lines = translated(options, {row.name for row in legal})
+        for line in lines:
+            warnings.warn(line, RuntimeWarning, stacklevel=4)
         values = read_options(options, legal)
         if values["bitrate"]:
             options = with_rate_factor(options, values["pass_"] in READING)
@@ -125,7 +129,7 @@ def _group(kind: Callable[..., Group], names: Iterable[str], values: Mapping[str
 
 def check_fields(rows: Iterable[Option]) -> None:
     """TypeError that names the options of the encoder for which no subject of Config has a field; called at import."""
-    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut", "no_mbtree", "no_psy"}
+    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut", "no_mbtree", "no_psy", "lenient"}
     known = parts_of_others.union(*(kind._fields for kind in GROUPS))
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:

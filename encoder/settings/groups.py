@@ -39,7 +39,11 @@ class StreamSettings(NamedTuple):
     cqm: str  # flat, jvt or the file's name
     cqm4: str | None  # scaling_lists.PARTS, with those that follow
     cqm4i: str | None
+    cqm4iy: str | None
+    cqm4ic: str | None
     cqm4p: str | None
+    cqm4py: str | None
+    cqm4pc: str | None
     cqm8: str | None
     cqm8i: str | None
     cqm8p: str | None

@@ -14,6 +14,7 @@ class EncoderOptions(TypedDict, total=False):
 
     preset: str | None
     tune: str | Iterable[str] | None
+    lenient: bool | None
     profile: str | None
     level: str | float | None
     keyint: int | str | None
@@ -56,7 +57,11 @@ class EncoderOptions(TypedDict, total=False):
     cqm: str | PathLike[str] | None
     cqm4: str | None
     cqm4i: str | None
+    cqm4iy: str | None
+    cqm4ic: str | None
     cqm4p: str | None
+    cqm4py: str | None
+    cqm4pc: str | None
     cqm8: str | None
     cqm8i: str | None
     cqm8p: str | None

@@ -32,7 +32,7 @@ _MOST_DEVICES = 64
 _MOST_NAMES, _LONGEST_NAME = 1000, 4096  # in a list; bytes of a file's path
 
 PARTITIONS = ("p8x8", "p4x4", "i8x8", "i4x4")
-_PARTITIONS_MISSING = {"b8x8": "B macroblocks are divided as P macroblocks are, see p8x8"}
+_OF_B_FRAMES = "b8x8"  # x264's name; B macroblocks are divided as P macroblocks are
 
 
 def read_int(value: Any, low: int | None = None, high: int | None = None) -> int:
@@ -228,7 +228,7 @@ def read_keyint(value: object) -> int:
 
 def read_sar(value: object) -> tuple[int, int]:
     """Sample aspect ratio (width, height) from "W:H"; 16-bit numbers in the VUI."""
-    pair = _pair(value, "W:H, such as 12:11")
+    pair = _pair(value.as_integer_ratio() if isinstance(value, Fraction) else value, "W:H, such as 12:11")
     for number in pair:
         check_range(number, 1, 65535)
     return pair
@@ -308,11 +308,11 @@ def read_partitions(value: object) -> frozenset[str]:
         return frozenset(PARTITIONS)
     if chosen == {"none"}:
         return frozenset()
-    for name in sorted(chosen):
-        if name in _PARTITIONS_MISSING:
-            raise ValueError(f"{name} is not supported yet: {_PARTITIONS_MISSING[name]}")
-        if name not in PARTITIONS:
-            raise ValueError(form)
+    if _OF_B_FRAMES in chosen and "p8x8" not in chosen:
+        raise ValueError(f"{_OF_B_FRAMES} needs p8x8 (B macroblocks are divided as P macroblocks are)")
+    chosen.discard(_OF_B_FRAMES)
+    if not chosen <= set(PARTITIONS):
+        raise ValueError(form)
     if "p4x4" in chosen and "p8x8" not in chosen:
         raise ValueError("p4x4 needs p8x8 (sub-partitions of an 8x8 partition)")
     return frozenset(chosen)

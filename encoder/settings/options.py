@@ -33,8 +33,9 @@ from .option_types import (
     show,
 )
 from .presets import PRESETS, TOOLS_OF_PRESETS, preset
+from .translation import nearest, translate, value_of_x264
 from .tunes import OF_USE, TUNES, split, tuned
-from .x264_options import UNBUILT, VALUES
+from .x264_options import DISPENSABLE, SPELLINGS, UNBUILT
 
 # Where an option is accepted: everywhere; only as an argument of Encoder(); only on the command line.
 ALL, API, CLI = "all", "api", "cli"
@@ -87,6 +88,10 @@ class Option(NamedTuple):
         """The normal form of the default; None = nothing."""
         return None if self.default is None else self.value(self.default)
 
+    def word(self, value: Any) -> str:
+        """The option with a value as it stands in a command."""
+        return f"{self.flag}={value}" if not self.is_switch else self.flag if value else f"--no-{self.flag[2:]}"
+
     def value(self, raw: object) -> Any:
         """The normal form of `raw`; OptionError with option, value and range."""
         try:
@@ -99,6 +104,8 @@ class Option(NamedTuple):
             return self.read(raw)
         except OF_VALUES as error:
             why = str(error) if type(error) is ValueError else f"{type(error).__name__} while it is read"
+            if taken := nearest(self, raw):
+                why += f" (--lenient takes {taken})"
             raise OptionError(f"{show(raw)}: {why}", self.flag[2:]) from None
 
 
@@ -156,6 +163,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("tune", "Presets", read_tune, None, "options for a kind of content or use. They override the preset, single "
            "options override them. Several are joined by commas: fastdecode, zerolatency and at most one of the others",
            "LIST", choices={name: name not in OF_USE for name in TUNES}),
+    Option("lenient", "Presets", read_flag, False, "of options and values of x264 that are not built, take what is nearest, "
+           "with a line; else they are refused"),
     Option("profile", "Presets", read_choice, "high", "profile of the stream: main allows CABAC and B frames, high also "
            "the 8x8 transform", choices=_same("baseline", "main", "high")),
     Option("level", "Presets", read_level, None, "level to declare; refused if the stream exceeds its limits. Without "
@@ -196,7 +205,8 @@ OPTIONS: tuple[Option, ...] = (
            "Frames count from 0 as in the input. TYPE is I or K (IDR), i (I), P, B or b (B); without QP, or with -1, "
            "the encoder chooses it", "FILE"),
 
-    Option("qp", "Quality", read_int, None, "constant quantiser of P frames, in place of --crf; 0 = finest", "INT", 0, 51,
+    Option("qp", "Quality", read_int, None, "constant quantiser of P frames, in place of --crf; 0 = finest, not "
+           "lossless", "INT", 0, 51,
            short="q"),
     Option("crf", "Quality", read_float, 23.0, "constant rate factor: about the same visible quality everywhere; lower "
            "= better, more bits. Frames that are hard to predict get a higher QP", "FLOAT", 0.0, 51.0),
@@ -239,13 +249,18 @@ OPTIONS: tuple[Option, ...] = (
     Option("cqm4", "Quality", read_text, None, "one matrix for all 4x4 blocks, in place of --cqm: 16 numbers, 1..255, "
            "row by row, joined by commas", "LIST"),
     Option("cqm4i", "Quality", read_text, None, "the same for 4x4 blocks of intra macroblocks", "LIST"),
+    Option("cqm4iy", "Quality", read_text, None, "the same for 4x4 blocks of luma in intra macroblocks", "LIST"),
+    Option("cqm4ic", "Quality", read_text, None, "the same for 4x4 blocks of chroma in intra macroblocks", "LIST"),
     Option("cqm4p", "Quality", read_text, None, "the same for 4x4 blocks of inter macroblocks", "LIST"),
+    Option("cqm4py", "Quality", read_text, None, "the same for 4x4 blocks of luma in inter macroblocks", "LIST"),
+    Option("cqm4pc", "Quality", read_text, None, "the same for 4x4 blocks of chroma in inter macroblocks", "LIST"),
     Option("cqm8", "Quality", read_text, None, "one matrix for all 8x8 blocks, in place of --cqm: 64 numbers", "LIST"),
     Option("cqm8i", "Quality", read_text, None, "the same for 8x8 blocks of intra macroblocks", "LIST"),
     Option("cqm8p", "Quality", read_text, None, "the same for 8x8 blocks of inter macroblocks", "LIST"),
 
     Option("partitions", "Analysis", read_partitions, "all", "block sizes to try, joined by commas: p8x8 (also 16x8 and "
-           "8x16), p4x4, i8x8 (needs the 8x8 transform), i4x4 (always tried); or none, all", "LIST", short="A"),
+           "8x16, and b8x8 of B frames), p4x4, i8x8 (needs the 8x8 transform), i4x4 (always tried); or none, all",
+           "LIST", short="A"),
     Option("me", "Analysis", read_choice, "fsbm", "motion search: fsbm (the same as esa) compares all positions; dia, "
            "hex, umh follow patterns (faster on a CPU, more bits); step searches ever finer grids (CPU only)",
            choices={"dia": "dia", "hex": "hex", "umh": "umh", "fsbm": "fsbm", "esa": "fsbm", "step": "step"}),
@@ -258,7 +273,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("trellis", "Analysis", read_int, 1, "1: trellis quantisation, levels by rate and distortion (slower; in I "
            "frames only with CABAC). 0: rounding with a dead zone", "INT", 0, 1, short="t"),
     Option("psy_rd", "Analysis", read_psy_rd, 0.0, "psy-RD: how much texture is kept at the cost of PSNR; 0 = off. RD, "
-           "or RD:0 as x264 writes it. Acts from --subme 6 on, with CABAC. Default 1, or 0 with --qp", "RD"),
+           "or RD:TRELLIS as x264 writes it, without effect on the trellis. Acts from --subme 6 on, with CABAC. Default 1, "
+           "or 0 with --qp", "RD"),
     Option("no_psy", "Analysis", read_flag, False, "the same as --psy-rd 0"),
 
     Option("deadzone_inter", "Analysis", read_int, 21, "dead zone of luma in inter macroblocks, used where the trellis "
@@ -328,14 +344,14 @@ OPTIONS: tuple[Option, ...] = (
     Option("rate_png", "Reports", read_text, None, "draw bits, QPs and buffer over time (needs matplotlib)", "FILE",
            scope=CLI),
     Option("verbose", "Reports", read_flag, False, "also report where the work is done, predicted and measured times, "
-           "and how QPs are chosen", scope=CLI),
+           "and how QPs are chosen", short="v", scope=CLI),
     Option("progress", "Reports", read_choice, "auto", "progress line; auto = updated in place on a terminal",
            choices=_same("auto", "plain", "json", "none"), scope=CLI),
     Option("quiet", "Reports", read_flag, False, "print errors only", scope=CLI),
 )
 
 BY_NAME = {option.name: option for option in OPTIONS}
-ALIASES = {"frame_rate": "fps", "bframe": "bframes", "pass": "pass_"}
+ALIASES = {"frame_rate": "fps", "bframe": "bframes", "pass": "pass_", **SPELLINGS}
 
 
 def check_names(asked: Mapping[str, Any], known: Container[str], legal: Iterable[str], dashes: str = "") -> None:
@@ -356,16 +372,16 @@ def check_names(asked: Mapping[str, Any], known: Container[str], legal: Iterable
         raise unknown[0]
     if len(problems) == 1:
         ((why, ((name, text),)),) = refused.items()
-        raise OptionError(f"{text.lstrip()} is not supported yet: {why}".lstrip(), name)
+        raise OptionError(f"{text.lstrip()} is not available: {why}".lstrip(), name)
     if problems:
         texts = [f"{', '.join(f'{dashes}{name}{text}' for name, text in names)} ({why})" for why, names in refused.items()]
-        raise OptionError(("not supported yet: " if texts else "") + "; ".join([*texts, *map(str, unknown)]))
+        raise OptionError(("not available: " if texts else "") + "; ".join([*texts, *map(str, unknown)]))
 
 
 def check_keywords(options: Mapping[str, Any]) -> None:
     """OptionError for keyword arguments that are unknown, or of x264 and not built; values are not read."""
     legal = [row.name for row in OPTIONS if row.scope in (ALL, API)]
-    check_names(options, {*legal, *ALIASES}, legal)
+    check_names(translated(options, legal)[0], legal, legal)
 
 
 def _why_not(name: str, value: object, other: Callable[[str], Any]) -> tuple[str, bool]:
@@ -374,16 +390,32 @@ def _why_not(name: str, value: object, other: Callable[[str], Any]) -> tuple[str
     if row is not None:
         if value is None or row.accepts(value, other):
             return "", False
-        return row.why, not row.is_switch and bool(row.neutral)
-    for (option, values), why in VALUES.items():
-        if name == option and any(_is(value, text) for text in values):
-            return why, True
-    return "", False
+        offer = "; --lenient leaves it out" if name in DISPENSABLE else ""
+        return row.why + offer, not row.is_switch and bool(row.neutral)
+    of_x264 = value_of_x264(name, value)
+    if of_x264 is None:
+        return "", False
+    return of_x264.why + (f"; --lenient takes {of_x264.nearest}" if of_x264.nearest else ""), True
 
 
-def _is(value: object, text: str) -> bool:
-    """Whether a value, as text or a number of any size, is that of `text`."""
-    return value == text if isinstance(value, str) else type(value) is int and text.isdecimal() and value == int(text)
+def translated(
+    options: Mapping[str, Any], known: Container[str] = frozenset(BY_NAME), dashes: str = ""
+) -> tuple[dict[str, Any], list[str]]:
+    """Options in x264's words as those of the table, under their first names; and lines on what acts otherwise than in x264.
+
+    See translation.py. OptionError for an option that is given twice, under two names.
+    """
+    named: dict[str, Any] = {}
+    for raw_name, value in options.items():
+        name = ALIASES.get(raw_name, raw_name)
+        if name in named:
+            raise OptionError(f"{raw_name}: {name} is given twice, under two names")
+        named[name] = value
+
+    def refusal(name: str, value: object) -> str:
+        return _why_not(name, value, lambda option: _in_use(named, option))[0].partition("; --lenient")[0]
+
+    return translate(named, BY_NAME, known, refusal, dashes)
 
 
 def _in_use(asked: Mapping[str, Any], name: str) -> Any:
@@ -420,12 +452,7 @@ def read_options(options: dict[str, Any], legal: Iterable[Option] = OPTIONS) -> 
     ask for nothing are accepted. None stands for "not set".
     """
     table = {option.name: option for option in legal}
-    named: dict[str, Any] = {}
-    for raw_name, value in options.items():
-        name = ALIASES.get(raw_name, raw_name)
-        if name in named:
-            raise OptionError(f"{raw_name}: {name} is given twice, under two names")
-        named[name] = value
+    named, _ = translated(options, table)
     check_names(named, table, table)
     values = {name: table[name].value(value) for name, value in named.items() if name in table and value is not None}
     merged = {name: option.default_value for name, option in table.items()}

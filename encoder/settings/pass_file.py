@@ -66,9 +66,8 @@ def check_pass(values: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
     """OptionError for what contradicts. values: normal forms of all options; asked: those of the user."""
     number = values["pass_"]
     if not number:
-        for name in ("stats", "slow_firstpass"):
-            if asked.get(name):
-                raise OptionError("has no effect without --pass", name.replace("_", "-"))
+        if asked.get("stats"):
+            raise OptionError("has no effect without --pass", "stats")
     elif number in READING and not values["bitrate"]:
         raise OptionError(f"{number}: allots the bits of --bitrate, which is missing", "pass")
     elif values["crf"] is None:

@@ -20,7 +20,8 @@ NAMES = (
 )  # fmt: skip
 # Options with one list, and which lists it stands for; later ones win
 PARTS: dict[str, Sequence[int]] = {
-    "cqm4": range(6), "cqm4i": range(3), "cqm4p": range(3, 6), "cqm8": (6, 7), "cqm8i": (6,), "cqm8p": (7,),
+    "cqm4": range(6), "cqm4i": range(3), "cqm4iy": (0,), "cqm4ic": (1, 2), "cqm4p": range(3, 6), "cqm4py": (3,),
+    "cqm4pc": (4, 5), "cqm8": (6, 7), "cqm8i": (6,), "cqm8p": (7,),
 }  # fmt: skip
 MOST_BYTES = 100_000  # of a file
 

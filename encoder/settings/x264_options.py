@@ -1,4 +1,4 @@
-"""x264's options whose tools are not built: values that ask for nothing are accepted, others refused with the reason."""
+"""x264's options that are none here: values that ask for nothing, what stands for others, and why the rest is refused."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -6,48 +6,53 @@ from typing import Any, NamedTuple
 
 from .option_types import OF_VALUES
 
-_NO_RATE = "rate control has no such setting, see --bitrate"
-_SPATIAL = "direct prediction of B frames is spatial"
-_WEIGHTB = "see --no-weightb"
-_MBTREE = "see --no-mbtree"
+_NO_RATE = "rate control has no such setting"
 _NO_CABAC = "entropy coding is CAVLC in Baseline profile, see --profile and --no-cabac"
 _NO_8X8 = "the 8x8 transform is a tool of High profile, see --profile and --no-8x8dct"
-_MATRICES = "scaling matrices come from a file, see --cqm"
-_NO_INTERLACE = "frames are progressive"
-_PSY = "see --psy-rd and --no-psy"
-_IDR = "IDR frames come by --keyint and --scenecut"
-_TIMES = "the frame rate is constant, see --fps"
-_LUMA_SEARCH = "the motion search uses luma only"
-_SLICES = "see --slices"
+_NO_INTERLACE = "frames are progressive, deinterlace before: ffmpeg -i IN -vf yadif out.y4m"
+_BLURAY = "say its limits one by one, as --level 4.1 --slices 4 --vbv-maxrate 40000 --vbv-bufsize 30000 --nal-hrd vbr"
+_TIMES = "times come from the input: give a .mp4 or .mkv that has them, or --fps"
+_CONVERT = "convert before: ffmpeg -i IN -pix_fmt yuv420p out.y4m"
+_RESIZE = "filter and scale before: ffmpeg -i IN -vf FILTERS -f yuv4mpegpipe - | h264lite encode - OUT"
+_MESSAGES = "redirect messages: h264lite encode IN OUT 2> FILE"
+_ONE_BY_ONE = "give each option by its name, as crf=20"
 
 # Options with a value, by reason: the values that describe what the encoder does in any case, separated by blanks.
 _WITH_VALUE: dict[str, dict[str, str]] = {
-    _NO_RATE: {
-        "qpstep": "", "cplxblur": "", "qblur": "",
-        "sync_lookahead": "0", "lookahead_threads": "",
-    },
-    _SPATIAL: {"direct": "spatial 1"},
-    _MATRICES: {"cqmfile": ""},
+    _NO_RATE: {"qpstep": "", "cplxblur": "", "qblur": ""},
+    "direct prediction of B frames is spatial": {"direct": "spatial 1"},
     _NO_INTERLACE: {"pulldown": "none"},
-    "input is 8-bit I420": {"input_csp": "i420", "input_depth": "8", "input_fmt": ""},
-    "output is 8-bit 4:2:0": {"output_csp": "i420", "output_depth": "8"},
+    _CONVERT: {
+        "input_csp": "i420", "input_depth": "8", "input_fmt": "", "output_csp": "i420", "output_depth": "8",
+        "pix_fmt": "yuv420p", "pixelformat": "yuv420p",
+    },
     "samples keep their range, see --range": {"input_range": "auto"},
-    "the range follows from the level": {"mvrange": "-1", "mvrange_thread": "-1"},
-    _SLICES: {"slice_max_size": "0", "slice_max_mbs": "0", "slice_min_mbs": "0", "slices_max": "0"},
-    "there is no noise reduction": {"nr": "0"},
-    "input is never filtered or rescaled": {"vf": "", "video_filter": ""},
-    "the output is the second argument": {"output": ""},
+    "the range follows from the level, see --level": {"mvrange": "-1", "mvrange_thread": "-1"},
+    "slices have equally many rows of macroblocks, see --slices": {
+        "slice_max_size": "0", "slice_max_mbs": "0", "slice_min_mbs": "0", "slices_max": "0",
+    },
+    "there is no noise reduction, filter before": {"nr": "0"},
+    _RESIZE: {"vf": "", "video_filter": ""},
+    "the output is the first argument of write_video and VideoWriter": {"output": ""},
     "options come from the command line": {"config": ""},
-    "it is not written": {
-        "overscan": "undef", "chromaloc": "0", "alternative_transfer": "undef", "crop_rect": "0,0,0,0", "frame_packing": "",
+    "the stream does not say it, ffmpeg -bsf:v h264_metadata can add it": {
+        "overscan": "undef", "chromaloc": "0", "crop_rect": "0,0,0,0",
+    },
+    "the stream does not say it, leave it out": {
+        "alternative_transfer": "undef", "frame_packing": "",
     },
     "there is one sequence parameter set, with number 0": {"sps_id": "0"},
     _TIMES: {"tcfile_in": "", "tcfile_out": "", "timebase": ""},
-    "no index is needed": {"index": ""},
-    "see --quiet, --verbose and --progress": {"log_level": "", "log_file": "", "log_file_level": ""},
-    "see --device": {"opencl_clbin": "", "opencl_device": ""},
-    "the variable H264LITE_SIMD chooses instructions": {"asm": ""},
-    "choose baseline, main or high": {"avcintra_class": "", "avcintra_flavor": ""},
+    _MESSAGES: {"log_file": "", "log_file_level": ""},
+    "choose --profile baseline, main or high": {"avcintra_class": "", "avcintra_flavor": ""},
+    # of FFmpeg and imageio
+    "the stream is H.264, leave it out": {"codec": "h264 libx264 x264 avc1", "vcodec": "h264 libx264 x264 avc1"},
+    "use crf in its place, 0..51, lower is better, 23 by itself": {"quality": ""},
+    "the index of an MP4 (moov) stands in front anyway; fragment=SECONDS makes fragments": {
+        "movflags": "faststart +faststart",
+    },
+    "any size is coded as it is": {"macro_block_size": "1"},
+    _ONE_BY_ONE: {"options": "", "x264_params": "", "x264opts": "", "ffmpeg_params": "", "output_params": ""},
 }  # fmt: skip
 
 # Switches for what the encoder never does, by reason: --name is refused and --no-name accepted.
@@ -55,14 +60,10 @@ _NEVER: dict[str, tuple[str, ...]] = {
     "GOPs are closed": ("open_gop",),
     "times are not compressed": ("dts_compress",),
     _NO_INTERLACE: ("tff", "bff", "interlaced", "fake_interlaced"),
-    "intra macroblocks may predict from inter ones": ("constrained_intra",),
-    _IDR: ("intra_refresh",),
-    _LUMA_SEARCH: ("chroma_me",),
-    "see --threads and --slices": ("sliced_threads",),
-    "what Blu-ray demands is not checked": ("bluray_compat",),
-    "see --device": ("opencl",),
-    "the stream is the same for any number of threads": ("non_deterministic",),
-    "no thread for input is needed": ("thread_input",),
+    "intra macroblocks may predict from inter ones, leave it out": ("constrained_intra",),
+    "frames to begin at are IDR frames, see --keyint": ("intra_refresh",),
+    "the motion search uses luma only": ("chroma_me",),
+    _BLURAY: ("bluray_compat",),
 }
 
 # Switches for what the encoder always does: --name is accepted and --no-name refused.
@@ -79,20 +80,78 @@ _ALWAYS: dict[str, tuple[str, ...]] = {
 _TOOLS_OF_PROFILES = {"cabac": ("main", "high"), "8x8dct": ("high",)}
 
 # Switches without an opposite: accepted, refused.
-_ACCEPTED: dict[str, tuple[str, ...]] = {_WEIGHTB: ("weightb",), _MBTREE: ("mbtree",), _PSY: ("psy",)}
+_ACCEPTED: dict[str, tuple[str, ...]] = {
+    "see --no-weightb": ("weightb",), "see --no-mbtree": ("mbtree",), "see --psy-rd and --no-psy": ("psy",),
+}  # fmt: skip
 _REFUSED: dict[str, tuple[str, ...]] = {
-    "use --trellis 0": ("no_trellis",),
-    "use --progress none": ("no_progress",),
-    "the variable H264LITE_SIMD chooses instructions": ("no_asm",),
     "the ending of the output's name decides: .264 is Annex B": ("annexb",),
 }
 
-SHORT = {"w": "weightb", "8": "8x8dct", "o": "output"}
-VALUES = {  # of options that are built
-    ("me", ("tesa",)): "choose dia, hex, umh, fsbm (esa) or step",
-    ("trellis", ("2",)): "it would gain 0.1 % for half as much time again, use --trellis 1",
-    ("profile", ("extended", "high10", "high422", "high444")): "choose baseline, main or high",
+# Tools that a stream does without: --lenient leaves these out
+DISPENSABLE = frozenset((
+    "qpstep", "cplxblur", "qblur", "direct", "mvrange", "mvrange_thread", "slices_max", "slice_min_mbs", "nr", "open_gop",
+    "dts_compress", "no_chroma_me", "chroma_me", "no_mixed_refs", "no_fast_pskip", "no_dct_decimate", "no_cpu_independent",
+    "no_stitchable", "no_force_cfr", "cabac", "8x8dct", "weightb", "mbtree", "psy",
+))  # fmt: skip
+
+# About how the machine works, and so nothing about the stream: accepted, and it is said that they have no effect
+HINTS: dict[str, str] = {
+    "sliced_threads": "frames have as many slices as --slices says, whatever the threads",
+    "lookahead_threads": "the lookahead shares --threads",
+    "sync_lookahead": "the lookahead shares --threads",
+    "thread_input": "files are read ahead anyway",
+    "non_deterministic": "the stream is the same for any number of threads",
+    "asm": "the variable H264LITE_SIMD chooses instructions",
+    "no_asm": "the variable H264LITE_SIMD chooses instructions",
+    "opencl": "--device chooses a GPU",
+    "opencl_clbin": "--device chooses a GPU",
+    "opencl_device": "--device chooses a GPU",
+    "index": "no index is needed",
 }
+_HINT_SWITCHES = ("sliced_threads", "thread_input", "non_deterministic", "no_asm", "opencl")
+
+# What says in x264's words, with a value, what other options say here. Those of messages are of the command alone
+EQUAL: dict[tuple[str, Any], dict[str, Any]] = {
+    ("no_progress", True): {"progress": "none"},
+    ("no_trellis", True): {"trellis": 0},
+    ("no_b_adapt", True): {"b_adapt": 0},
+    **{(name, False): {f"no_{name}": True} for name in ("cabac", "8x8dct", "weightb", "mbtree", "psy")},
+    **{("log_level", level): {"quiet": True} for level in ("none", "error", "warning", "-1", "0", "1")},
+    **{("log_level", level): {} for level in ("info", "2")},
+    **{("log_level", level): {"verbose": True} for level in ("debug", "3")},
+    **{("demuxer", name): {"demuxer": "av"} for name in ("lavf", "ffms")},
+    ("slices", "0"): {},
+    **{(f"no_{name}", True): {} for name in ("sliced_threads", "thread_input", "non_deterministic", "opencl")},
+}
+_EQUAL_SWITCHES = ("no_progress", "no_trellis", "no_b_adapt", "no_sliced_threads", "no_thread_input", "no_non_deterministic",
+                   "no_opencl")  # fmt: skip
+SPELLINGS = {"nf": "no_deblock", "filter": "deblock", "analyse": "partitions", "cqmfile": "cqm"}
+SHORT = {"w": "weightb", "8": "8x8dct", "o": "output"}
+
+
+class Values(NamedTuple):
+    """Values of an option here that x264 has beside those of the table. nearest: what --lenient takes; "" = refused."""
+
+    name: str
+    values: tuple[str, ...]
+    why: str
+    nearest: str = ""
+
+
+VALUES = (
+    Values("me", ("tesa",), "choose dia, hex, umh, fsbm (esa) or step", "esa"),
+    Values("trellis", ("2",), "it would gain 0.1 % for half as much time again, use --trellis 1", "1"),
+    Values("profile", ("extended", "high10", "high422", "high444"), "choose baseline, main or high; " + _CONVERT),
+    Values("level", ("1b", "9"), "choose 1.1, which holds more"),
+    Values("colormatrix", ("GBR",), "RGB becomes YCbCr, choose bt709"),
+    Values("muxer", ("flv",), "write .mp4 or .mkv, and then ffmpeg -i out.mp4 -c copy out.flv"),
+    Values("demuxer", ("avs",), "pipe the script's frames: avs2yuv IN - | h264lite encode - OUT"),
+)
+# Numbers of which x264 takes more than there are here: --lenient takes the nearest
+CLAMPED = frozenset((
+    "ref", "bframes", "b_bias", "scenecut", "rc_lookahead", "qp", "crf", "qpmin", "qpmax", "qcomp", "ratetol", "ipratio",
+    "pbratio", "aq_strength", "chroma_qp_offset", "merange", "subme", "trellis", "deadzone_inter", "deadzone_intra",
+))  # fmt: skip
 
 
 class Unbuilt(NamedTuple):
@@ -105,6 +164,8 @@ class Unbuilt(NamedTuple):
 
     def accepts(self, value: object, other: Callable[[str], Any]) -> bool:
         """Whether `value` asks for nothing that is not built. other: the value in use of an option that is built."""
+        if self.is_switch:
+            value = truth(value)
         if self.name in _TOOLS_OF_PROFILES:
             return value is True and other("profile") in _TOOLS_OF_PROFILES[self.name] and other(f"no_{self.name}") is False
         if self.name in ("weightb", "mbtree", "psy") and value is True:
@@ -116,6 +177,13 @@ class Unbuilt(NamedTuple):
         if self.is_switch:
             return isinstance(value, bool) and value in self.neutral
         return not isinstance(value, bool) and _parts(value) in map(_parts, self.neutral)
+
+
+def truth(value: object) -> object:
+    """True or False also for 1 and 0 as FFmpeg writes switches; other values as they are."""
+    if type(value) is int and value in (0, 1):
+        return bool(value)
+    return {"0": False, "1": True}.get(value, value) if isinstance(value, str) else value
 
 
 def _parts(value: object) -> tuple[Any, ...]:
@@ -152,3 +220,9 @@ def _rows() -> Iterator[Unbuilt]:
 
 
 UNBUILT = {row.name: row for row in _rows()}
+# Whether an option of x264 that is none here takes no value
+IS_SWITCH: dict[str, bool] = {
+    **{row.name: row.is_switch for row in UNBUILT.values()},
+    **{name: name in _HINT_SWITCHES for name in HINTS},
+    **{name: value is True for name, value in EQUAL if name in ("log_level", *_EQUAL_SWITCHES)},
+}  # fmt: skip

@@ -20,22 +20,22 @@ function showLegend(app) {
       const reach = app.reach(last.arrays, other);
       items.push(scaleLegend({ unit: `B − A, ${row.unit}` }, [-reach, reach], diverging));
     }
-  } else {
-    FRAME_TYPES.forEach((name, k) => items.push(item(FRAME_COLOURS[k], `${name} frame`)));
-    if (STREAMS.length > 1) items.push(item("#ffffff", "bytes of B"));
-    if (layers.has("partitions")) items.push(item("#78c8ff", "inter"), item("#ffb03c", "intra"));
-    if (layers.has("transform")) items.push(item("#ff6ed2", "8x8 transform"), item("#78e6b4", "4x4, with levels"));
-    if (layers.has("list0"))
-      items.push(
-        item(REFERENCE_COLOURS[0][0], "list 0, ref_idx 0"),
-        item(REFERENCE_COLOURS[0][1], "1"),
-        item(REFERENCE_COLOURS[0][2], "2"),
-        item(REFERENCE_COLOURS[0][3], "3 +"),
-      );
-    if (layers.has("list1"))
-      items.push(item(REFERENCE_COLOURS[1][0], "list 1, ref_idx 0"), item(REFERENCE_COLOURS[1][1], "1"));
-    if (layers.has("strength")) STRENGTH_COLOURS.forEach((colour, k) => items.push(item(colour, `bS ${k + 1}`)));
   }
+  if (layers.has("partitions")) items.push(item("#78c8ff", "inter"), item("#ffb03c", "intra"));
+  if (layers.has("transform")) items.push(item("#ff6ed2", "8x8 transform"), item("#78e6b4", "4x4, with levels"));
+  if (layers.has("list0"))
+    items.push(
+      item(REFERENCE_COLOURS[0][0], "list 0, ref_idx 0"),
+      item(REFERENCE_COLOURS[0][1], "ref_idx 1"),
+      item(REFERENCE_COLOURS[0][2], "ref_idx 2"),
+      item(REFERENCE_COLOURS[0][3], "ref_idx 3 and more"),
+    );
+  if (layers.has("list1"))
+    items.push(item(REFERENCE_COLOURS[1][0], "list 1, ref_idx 0"), item(REFERENCE_COLOURS[1][1], "ref_idx 1"));
+  if (layers.has("strength"))
+    STRENGTH_COLOURS.forEach((colour, k) => items.push(item(colour, `deblocking strength ${k + 1}`)));
+  FRAME_TYPES.forEach((name, k) => items.push(item(FRAME_COLOURS[k], `${name} frame`)));
+  if (STREAMS.length > 1) items.push(item("#ffffff", "size of stream B"));
   legend.replaceChildren(...items, element("span", { id: "place", textContent: app.placeText ?? "" }));
 }
 

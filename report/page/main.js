@@ -251,8 +251,11 @@ class App {
 const byId = (id) => document.getElementById(id);
 
 function placeTip(tip, event) {
-  const { width, height } = tip.getBoundingClientRect();
-  tip.style.left = `${Math.min(event.clientX + 16, window.innerWidth - width - 8)}px`;
+  const { width, height } = tip.getBoundingClientRect(),
+    side = byId("side").getBoundingClientRect().left; // the panel stays free: at its edge the box is to the left of the pointer
+  const right = event.clientX + 16,
+    left = right + width > side ? Math.min(event.clientX, side) - width - 12 : right;
+  tip.style.left = `${Math.max(4, left)}px`;
   tip.style.top = `${event.clientY + 16 + height > window.innerHeight ? Math.max(4, event.clientY - height - 12) : event.clientY + 16}px`;
 }
 

@@ -57,7 +57,7 @@ function macroblockPanel(app) {
     if (STREAMS.length > 1) out.push(streamTitle(stream));
     if (!arrays || mb < 0 || mb >= arrays.n) {
       out.push(
-        element("p", { className: "soft", textContent: "Point at a macroblock to read its syntax; click to keep it." }),
+        element("p", { className: "soft", textContent: "Point at a macroblock to read its syntax; a click keeps it here." }),
       );
       continue;
     }
@@ -95,7 +95,7 @@ function frameRows(stream, n) {
     ["coding order", String(frame.coded)],
     ["PicOrderCnt, frame_num", `${frame.poc}, ${frame.num}`],
     ["size", `${(frame.bits / 8).toLocaleString("en")} bytes, ${frame.bits.toLocaleString("en")} bits`],
-    ["of macroblocks", `${frame.mb_bits.toLocaleString("en")} bits`],
+    ["of it in macroblocks", `${frame.mb_bits.toLocaleString("en")} bits`],
     ["QP_Y", `${decimals(frame.qp)} mean, ${frame.qp_least} to ${frame.qp_most}`],
     ["intra, skip", `${percent(frame.intra, mbs)}, ${percent(frame.skip, mbs)} of macroblocks`],
   ];

@@ -227,14 +227,20 @@ class Timeline {
   drawRuler(first, end) {
     const { context } = this,
       length = end - first;
+    const inSeconds = this.app.state.order === "display", // else neighbours are not one after another in time
+      most = inSeconds ? 9 : 14; // labels
     const step =
-      [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000].find((s) => s * 14 > length) || 100000;
+      [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000].find((s) => s * most > length) || 100000;
+    this.ticks = [];
     context.fillStyle = "#6c737d";
     context.textAlign = "center";
     context.textBaseline = "bottom";
     for (let k = Math.ceil(first / step) * step; k < end; k += step) {
       const n = this.frameAt(k);
-      if (n !== undefined) context.fillText(String(n), (this.x(k) + this.x(k + 1)) / 2, 178);
+      if (n === undefined) continue;
+      const text = inSeconds ? `${n} · ${decimals(n / STREAMS[0].fps, 2)} s` : String(n);
+      this.ticks.push(text);
+      context.fillText(text, (this.x(k) + this.x(k + 1)) / 2, 178);
     }
   }
 

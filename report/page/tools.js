@@ -8,9 +8,9 @@ const KEYS = [
   ["o", "display order, coding order"],
   ["+ −, wheel", "zoom; drag to move"],
   ["0, double click", "the whole picture"],
-  ["1 … 5", "maps, as the list at the left says"],
-  ["g l p t m v w k d", "layers, as the list at the left says"],
-  ["Esc", "no macroblock is kept"],
+  ["1 … 5", "maps; their keys stand at the left"],
+  ["g l p t m v w k d", "layers; their keys stand at the left"],
+  ["Esc", "the panel follows the pointer again"],
 ];
 
 function makeTop(app) {
@@ -77,7 +77,7 @@ function makeTools(app) {
   }
   if (STREAMS.length > 1)
     tools.append(
-      choice("checkbox", "difference", "difference", { name: "B minus A in B", key: "x" }, () => app.setDifference()),
+      choice("checkbox", "difference", "difference", { name: "in B: difference to A", key: "x" }, () => app.setDifference()),
     );
   const opacity = element("input", {
     type: "range",

@@ -37,19 +37,19 @@ function totalsPanel() {
     if (sum(totals.lengths)) {
       const last = totals.reach;
       out.push(
-        element("h2", { textContent: "length of vectors, luma samples, by area" }),
+        element("h2", { textContent: "vector lengths in luma samples, share of the area" }),
         histogram(
           [{ values: totals.lengths, colour: "#6cb2eb" }],
           (k, full) => (full ? `length ${k}${k === last ? " and more" : ""}` : k % 4 ? "" : `${k}${k === last ? "+" : ""}`),
           "",
         ),
       );
-      out.push(element("h2", { textContent: `vectors, ±${last} luma samples, by area` }), vectorMap(totals));
+      out.push(element("h2", { textContent: `vectors up to ±${last} luma samples, share of the area` }), vectorMap(totals));
       totals.references.forEach((values, list) => {
         const used = values.reduce((most, value, k) => (value ? k + 1 : most), 0);
         if (used)
           out.push(
-            element("h2", { textContent: `ref_idx of list ${list}, by area` }),
+            element("h2", { textContent: `references (ref_idx) of list ${list}, share of the area` }),
             shares(
               values
                 .slice(0, used)
@@ -131,7 +131,7 @@ function vectorMap(totals) {
     canvas,
     element("div", {
       className: "soft",
-      textContent: "x to the right, y downwards; a square is one sample, the outermost hold all beyond; logarithmic",
+      textContent: "right: horizontal part; down: vertical part; a square is one sample, those at the edge also count longer vectors; brighter = more (logarithmic)",
     }),
   );
 }
@@ -167,7 +167,7 @@ function streamPanel() {
       }
     }
     out.push(
-      element("h2", { textContent: "NAL units: byte, bytes, type" }),
+      element("h2", { textContent: "NAL units: place in the stream, size, type" }),
       element("pre", {
         className: "lines",
         textContent: stream.lines.join("\n") + (stream.more_lines ? `\n... and ${stream.more_lines} more` : ""),

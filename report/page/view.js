@@ -4,10 +4,10 @@ const PLACE = { scale: 1, x: 0, y: 0, fitted: true };
 const PICTURES = {
   decoded: { name: "decoded" },
   source: { name: "source", needs: "source" },
-  difference: { name: "minus source, ×4", needs: "source" },
+  difference: { name: "difference to source, ×4", needs: "source" },
   prediction: { name: "prediction", needs: "prediction" },
-  residual: { name: "minus prediction, ×4", needs: "prediction" },
-  other: { name: "A − B, ×4", two: true },
+  residual: { name: "residual, ×4", needs: "prediction" },
+  other: { name: "difference of A and B, ×4", two: true },
   blank: { name: "none" },
 };
 const GAIN = 4;
@@ -110,7 +110,13 @@ class View {
     context.clip();
     context.imageSmoothingEnabled = scale < 2;
     context.drawImage(this.picture, x, y, width, height);
-    if (app.state.map !== "none") this.drawMap();
+    if (app.state.map !== "none") {
+      context.globalCompositeOperation = "saturation"; // grey, so that colours are those of the map
+      context.fillStyle = "#808080";
+      context.fillRect(x, y, width, height);
+      context.globalCompositeOperation = "source-over";
+      this.drawMap();
+    }
     this.drawn = drawLayers(context, app.state.layers, stream, this.n, arrays, PLACE, this.size);
     context.restore();
     this.outline(app.state.mb, "#ffffff", 2);

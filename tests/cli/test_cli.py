@@ -225,15 +225,19 @@ USAGE = [
     (("encode", "{clip}", "o", "--mernge", "9"), "'--merange'"), (("encode", "{clip}", "o", "-z"), "-z"),
     (("encode", "{clip}", "o", "--crf", "23", "--qp", "23"), "--crf contradicts qp"),
     (("encode", "{clip}", "o", "-B1000", "--qp", "20"), "--bitrate contradicts qp"),
-    (("encode", "{clip}", "o", "--cabac", "--profile", "baseline"), "--cabac is not supported yet"),
-    (("encode", "{clip}", "o", "--me", "tesa"), "--me tesa is not supported yet: choose dia, hex, umh, fsbm (esa)"),
+    (("encode", "{clip}", "o", "--cabac", "--profile", "baseline"), "--cabac is not available"),
+    (("encode", "{clip}", "o", "--me", "tesa"), "--me tesa is not available: choose dia, hex, umh, fsbm (esa)"),
     (("encode", "-o", "o", "--qblur", "2", "{clip}", "-b3", "--weightp=2", "-8", "--qq", "5", "--b-adapt", "2",
       "--profile=main"),
-     "not supported yet: --output (the output is the second argument); "
-     "--qblur (rate control has no such setting, see --bitrate); "
-     "--8x8dct (the 8x8 transform is a tool of High profile, see --profile and --no-8x8dct); unknown option '--qq' (see"),
-    (("encode", "{clip}", "o", "--opencl"), "--opencl is not supported yet: see --device (see"),
-    (("encode", "{clip}", "o", "--annexb"), "--annexb is not supported yet: the ending of the output's name decides"),
+     "not available: --qblur (rate control has no such setting; --lenient leaves it out); --8x8dct (the 8x8 transform is a "
+     "tool of High profile, see --profile and --no-8x8dct; --lenient leaves it out); unknown option '--qq' (see"),
+    (("encode", "{clip}", "o", "--open-gop"), "--open-gop is not available: GOPs are closed; --lenient leaves it out (see"),
+    (("encode", "{clip}", "o", "--subme", "9"), "--subme 9: not in 0..7 (--lenient takes 7) (see"),
+    (("encode", "-o", "o"), "--output o: IN is missing"), (("encode", "{clip}", "-o"), "--output needs a value"),
+    (("encode", "-o", "o", "--batch", "l"), "takes the place of IN and OUT, and there is o"),
+    (("encode", "{clip}", "o", "--log-level"), "--log-level needs a value"),
+    (("encode", "{clip}", "-o", "out"), "out: no ending, so no output format"),
+    (("encode", "{clip}", "o", "--annexb"), "--annexb is not available: the ending of the output's name decides"),
     (("encode", "{clip}", "o", "--angle"), "error: unknown option '--angle' (see"),
     (("encode", "{clip}", "o", "--deblock", "-7:1"), "--deblock -7:1: not in -6..6"),
     (("encode", "{clip}", "o", "--no-deblock", "--deblock", "1:1"), "contradicts"),
@@ -409,8 +413,8 @@ def test_values_may_begin_with_a_dash_and_stand_in_any_form():
     def joined(text):
         return cli.join_values(text.split())
 
-    assert joined("a b --deblock -1:1 -q 27 -q27 --qp=27 -f -2:-2") == [
-        "--deblock=-1:1", "--qp=27", "--qp=27", "--qp=27", "--deblock=-2:-2", "a", "b"]
+    assert joined("a b --deblock -1:1 -q 25 -q26 --qp=27 -f -2:-2") == ["--deblock=-2:-2", "--qp=27", "a", "b"]
+    assert joined("-q27 a b") == joined("a -q 27 b") == joined("a b --qp=27") == ["--qp=27", "a", "b"]
     assert joined("- - --psnr --no-psnr --quiet --help -h") == "--psnr --no-psnr --quiet --help -h - -".split()
     assert joined("--dump-yuv -") == ["--dump-yuv=-"]
 

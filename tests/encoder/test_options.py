@@ -1,8 +1,10 @@
 """The table of options: every row reads, refuses and documents itself; bad settings are refused by name."""
 
+import math
 import runpy
 import subprocess
 import sys
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 from itertools import repeat
@@ -24,7 +26,7 @@ from h264lite.encoder.settings.options import (
 )
 from h264lite.encoder.settings.presets import CAVLC_PRESETS, PRESETS, preset
 from h264lite.encoder.settings.tunes import OF_USE, TUNES, TUNES_WITH_RATE, WITH_RATE, ZERO_LATENCY, Change
-from h264lite.encoder.settings.x264_options import SHORT, UNBUILT, VALUES
+from h264lite.encoder.settings.x264_options import DISPENSABLE, EQUAL, HINTS, IS_SWITCH, SHORT, UNBUILT, VALUES
 from h264lite.scheduler.stages import BY_BITS
 
 from ..inside import changed
@@ -92,7 +94,8 @@ def test_every_row_is_whole():
     assert not set(BY_NAME) & set(UNBUILT)
     letters = [row.short for row in OPTIONS if row.short] + list(SHORT)
     assert len(set(letters)) == len(letters)
-    assert set(SHORT.values()) <= set(UNBUILT)
+    assert set(SHORT.values()) <= set(UNBUILT) and DISPENSABLE <= set(UNBUILT)
+    assert not set(HINTS) & (set(BY_NAME) | set(UNBUILT)) and set(IS_SWITCH) >= set(HINTS) | set(UNBUILT)
 
 
 def test_numbers_are_read_at_their_limits_and_refused_beyond():
@@ -155,7 +158,6 @@ BAD = [
     {"ref": 0},
     {"ref": 17},
     {"width": 8192, "height": 4320, "ref": 16},
-    {"slices": 0},
     {"slices": 19},
     {"me": "tesa"},
     {"me": ""},
@@ -170,12 +172,11 @@ BAD = [
     {"subme": 8},
     {"psy_rd": -1},
     {"psy_rd": "11:0"},
-    {"psy_rd": "1:0.2"},
+    {"psy_rd": "1:11"},
     {"psy_rd": "1:0:0"},
     {"psy_rd": "a"},
     {"partitions": "p16x16"},
     {"partitions": "p4x4"},
-    {"partitions": "p8x8,b8x8"},
     {"partitions": "b8x8"},
     {"partitions": 7},
     {"partitions": ""},
@@ -233,7 +234,6 @@ BAD = [
     {"bframes": 7, "b_pyramid": "dyadic", "level": "1.1", "width": 352, "height": 288, "fps": 5},
     {"width": 8192, "height": 4320, "bframes": 16, "b_pyramid": "dyadic"},
     {"pbratio": 0},
-    {"weightb": False},
     {"weightb": True, "no_weightb": True},
     {"cabac": True, "profile": "baseline"},
     {"8x8dct": True, "profile": "main"},
@@ -258,6 +258,11 @@ BAD = [
     {"device": "1:2:3"},
     {"threads": RaisesAlways()},
     {"trellis": 2},
+    {"subme": 12},
+    {"open_gop": 1},
+    {"codec": "hevc"},
+    {"lenient": 1},
+    {"level": "1b", "lenient": True},
     {"weightp": 3},
     {"interlaced": True},
     {"tune": "touhou"},
@@ -345,21 +350,26 @@ def test_an_unknown_name_gets_a_near_match():
 
 def test_what_x264_has_and_this_has_not_is_refused_with_a_reason():
     for name, row in UNBUILT.items():
+        if (name, False) in EQUAL:
+            continue
         wrong = not row.neutral[0] if row.is_switch and row.neutral else True if row.is_switch else "1000"
         with pytest.raises(OptionError) as caught:
             read_options({name: wrong, "ref": 2, "profile": "baseline"})
         assert row.why in str(caught.value) and caught.value.option == name.replace("_", "-")
-    for (name, values), why in VALUES.items():
-        for value in values:
+        assert ("--lenient leaves it out" in str(caught.value)) == (name in DISPENSABLE)
+    for row in VALUES:
+        for value in row.values:
             with pytest.raises(OptionError) as caught:
-                read_options({name: value})
-            assert why in str(caught.value) and value in str(caught.value)
+                read_options({row.name: value})
+            assert row.why in str(caught.value) and value in str(caught.value)
+            assert (f"--lenient takes {row.nearest}" in str(caught.value)) == bool(row.nearest)
 
 
 def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
     for name, row in UNBUILT.items():
         for value in row.neutral:
             assert config(**{name: value}) == config(), name
+    assert config(slow_firstpass=True).coding == config().coding
     for options in ({"psy_rd": (0, 0)}, {"psy_rd": "0.00:0.00"}, {"bframes": 0}, {"aq_mode": "0"}, {"crf": None},
                     {"min_keyint": "auto"}, {"min_keyint": 0}, {"scenecut": 0}, {"no_scenecut": True}, {"b_adapt": 2},
                     {"no_mixed_refs": True}, {"threads": "auto"}, {"weightb": True}, {"direct": "none"}, {"direct": 0},
@@ -373,11 +383,64 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
             config(profile="baseline", **{name: True})
         with pytest.raises(OptionError, match="see --profile"):
             config(profile=profile, **{name: True, f"no_{name}": True})
-    for options in ({"no_mixed_refs": True, "ref": 2}, {"cabac": 0}, {"no_mixed_refs": True, "preset": "slower"},
+    for options in ({"no_mixed_refs": True, "ref": 2}, {"open_gop": "1"}, {"no_mixed_refs": True, "preset": "slower"},
                     {"nr": RaisesAlways()}):  # fmt: skip
-        with pytest.raises(OptionError, match="is not supported yet") as caught:
+        with pytest.raises(OptionError, match="is not available") as caught:
             config(**options)
         assert caught.value.option == next(iter(options)).replace("_", "-")
+
+
+@pytest.mark.parametrize(("given", "same"), (
+    ({"no_progress": True}, {}), ({"log_level": "debug"}, {}), ({"nf": True}, {"no_deblock": True}),
+    ({"filter": "1:1"}, {"deblock": "1:1"}), ({"cqmfile": "jvt"}, {"cqm": "jvt"}), ({"slices": 0}, {}),
+    ({"analyse": "none"}, {"partitions": "none"}), ({"cabac": 0}, {"no_cabac": True}),
+    ({"8x8dct": "0"}, {"no_8x8dct": True}),
+    ({"weightb": False}, {"no_weightb": True}), ({"mbtree": 0}, {"no_mbtree": True}), ({"psy": 0}, {"no_psy": True}),
+    ({"no_b_adapt": True}, {"b_adapt": 0}), ({"no_trellis": 1}, {"trellis": 0}), ({"open_gop": 0}, {}),
+    ({"no_open_gop": 1}, {}), ({"codec": "libx264", "pix_fmt": "yuv420p", "movflags": "+faststart"}, {}),
+    ({"sar": Fraction(4, 3)}, {"sar": (4, 3)}), ({"sync_lookahead": 0, "opencl": 0, "asm": None}, {}),
+))  # fmt: skip
+def test_what_x264_and_ffmpeg_say_in_other_words(given, same):
+    """Without a warning, for it means the same."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert config(**given) == config(**same)
+
+
+@pytest.mark.parametrize(("given", "same", "said"), (
+    ({"psy_rd": "1:0.15"}, {"psy_rd": 1}, "psy-rd 1:0.15 acts as 1: the trellis"),
+    ({"psy_rd": (0.5, 1)}, {"psy_rd": 0.5}, r"psy-rd \(0.5, 1\) acts as 0.5"),
+    ({"asm": "AVX2"}, {}, "asm has no effect: the variable"), ({"sliced_threads": 1}, {}, "sliced-threads has no effect"),
+    *(({"lenient": True} | given, same, said) for given, same, said in (
+        ({"subme": 9}, {"subme": 7}, "subme 9: 7 is taken, the nearest"),
+        ({"trellis": "2"}, {"trellis": 1}, "trellis 2: 1 is"),
+        ({"crf": -4}, {"crf": 0}, "crf -4: 0 is"), ({"qp": 69}, {"qp": 51}, "qp 69: 51 is"),
+        ({"ratetol": "inf"}, {"ratetol": 100}, "ratetol inf: 100 is"), ({"me": "tesa"}, {"me": "esa"}, "me tesa: esa is"),
+        ({"direct": "auto"}, {}, "direct is left out: direct prediction"), ({"open_gop": True}, {}, "open-gop is left out"),
+        ({"no_mixed_refs": True, "ref": 2}, {"ref": 2}, "no-mixed-refs is left out"),
+        ({"cabac": True, "profile": "baseline"}, {"profile": "baseline"}, "cabac is left out"),
+    )),
+))  # fmt: skip
+def test_what_acts_otherwise_than_in_x264_is_told(given, same, said):
+    with pytest.warns(RuntimeWarning, match=f"^{said}"):
+        assert config(**given) == config(**same)
+
+
+def test_a_number_beyond_the_range_names_the_nearest():
+    for name, value, text in (("subme", 9, "subme 9: not in 0..7 (--lenient takes 7)"), ("qp", -1, "(--lenient takes 0)"),
+                              ("bitrate", -1, "not in 0..2000000"),
+                              ("subme", "x", "subme x: not a whole number")):  # fmt: skip
+        with pytest.raises(OptionError) as caught:
+            config(**{name: value})
+        assert str(caught.value).endswith(text)
+
+
+def test_lenient_helps_neither_unknown_names_nor_other_streams():
+    for given in ({"interlaced": True}, {"profile": "high10"}, {"mernge": 3}, {"bitrate": -1}, {"subme": "many"},
+                  {"subme": math.nan}, {"intra_refresh": True}, {"pix_fmt": "yuv444p"}, {"quality": 5}):  # fmt: skip
+        with pytest.raises(OptionError) as caught:
+            config(lenient=True, **given)
+        assert "lenient" not in str(caught.value)
 
 
 def test_frame_types_are_settled():
@@ -403,9 +466,10 @@ def test_all_refused_options_are_in_one_message():
     with pytest.raises(OptionError) as caught:
         config(nr=2, qpstep=9, me="tesa", mernge=4, qp=26, aq_mode=0)
     assert str(caught.value) == (
-        "not supported yet: nr 2 (there is no noise reduction); "
-        "qpstep (rate control has no such setting, see --bitrate); "
-        "me tesa (choose dia, hex, umh, fsbm (esa) or step); unknown option 'mernge'; did you mean 'merange'?"
+        "not available: nr 2 (there is no noise reduction, filter before; --lenient leaves it out); "
+        "qpstep (rate control has no such setting; --lenient leaves it out); "
+        "me tesa (choose dia, hex, umh, fsbm (esa) or step; --lenient takes esa); unknown option 'mernge'; did you mean "
+        "'merange'?"
     )
 
 
@@ -484,6 +548,7 @@ def test_partitions():
         ("i4x4", {"i4x4"}),
         ("p8x8, p4x4", {"p8x8", "p4x4"}),
         (("p8x8", "i4x4"), {"p8x8", "i4x4"}),
+        ("p8x8,b8x8,i8x8,i4x4", {"p8x8", "i8x8", "i4x4"}),
     ):
         assert config(partitions=given, profile="high").coding.partitions == read
         assert config(partitions=given, profile="high", no_8x8dct=True).coding.partitions == read - {"i8x8"}

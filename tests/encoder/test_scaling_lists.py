@@ -40,14 +40,16 @@ def test_decoders_agree(tools, qp, tmp_path):
         assert written_lists(stream) == scaling_lists(str(cqm))
 
 
-@pytest.mark.parametrize("given", ("cqm4", "cqm8", "cqm4p cqm8i", "cqm4 cqm4i cqm8 cqm8p"))
+@pytest.mark.parametrize("given", ("cqm4", "cqm8", "cqm4p cqm8i", "cqm4 cqm4i cqm8 cqm8p", "cqm4iy cqm4pc",
+                                    "cqm4i cqm4ic cqm4p cqm4py"))
 def test_single_lists(given):
     """Two decoders agree; the list of each kind of block is that of the last option for it, row by row."""
     rng = np.random.default_rng(len(given))
     lists = {name: rng.integers(1, 60, 16 if name[3] == "4" else 64) for name in given.split()}
     texts = {name: ",".join(map(str, values)) for name, values in lists.items()}
     stream = round_trip.check(round_trip.noise_clip(66, 50, 4, 3), 66, 50, qp=24, device="cpu", ref=2, **texts)
-    kinds = {"cqm4": (0, 1, 2, 3, 4, 5), "cqm4i": (0, 1, 2), "cqm4p": (3, 4, 5), "cqm8": (6, 7), "cqm8i": (6,), "cqm8p": (7,)}
+    kinds = {"cqm4": (0, 1, 2, 3, 4, 5), "cqm4i": (0, 1, 2), "cqm4p": (3, 4, 5), "cqm8": (6, 7), "cqm8i": (6,), "cqm8p": (7,),
+             "cqm4iy": (0,), "cqm4ic": (1, 2), "cqm4py": (3,), "cqm4pc": (4, 5)}
     expected = [np.full(16 if k < 6 else 64, 16) for k in range(8)]
     for name in lists:
         for k in kinds[name]:

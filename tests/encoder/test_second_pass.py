@@ -164,7 +164,7 @@ def test_a_file_that_is_missing_or_cannot_be_written(tmp_path):
 
 @pytest.mark.parametrize(("options", "says"), (
     ({"pass_": 2}, "allots the bits of --bitrate"), ({"pass_": 3, "crf": 20}, "allots"), ({"pass_": 1, "qp": 30}, "constant"),
-    ({"stats": "x"}, "no effect without --pass"), ({"slow_firstpass": True}, "no effect"), ({"pass_": 4}, "not in 0..3"),
+    ({"stats": "x"}, "no effect without --pass"), ({"pass_": 4}, "not in 0..3"),
 ))  # fmt: skip
 def test_passes_without_a_rate_are_refused(options, says):
     with pytest.raises(h264lite.OptionError, match=says):

@@ -24,6 +24,7 @@ CHANCE = 0.3  # that an option is given
 GIVEN = {  # chosen here, of a machine, or in test_second_pass.py
     "width", "height", "device", "devices", "tuning", "threads", "gops", "pass_", "stats", "slow_firstpass",
 }  # fmt: skip
+_OF_4X4 = ("cqm4", "cqm4i", "cqm4iy", "cqm4ic", "cqm4p", "cqm4py", "cqm4pc")
 VALUES = {  # of options that are no number and no choice, or whose edges matter more than what is between
     "fps": (1, 25, "30000/1001", 0.01, 10000), "keyint": (1, 2, 3, 5, 8, "infinite"),
     "qp": (0, 1, 2, 4, 10, 20, 30, 40, 44, 47, 49, 50, 51),
@@ -35,14 +36,14 @@ VALUES = {  # of options that are no number and no choice, or whose edges matter
     "vbv_maxrate": (10, 100, 1000, 50000), "vbv_bufsize": (10, 100, 1000, 50000), "vbv_init": (0, 0.5, 0.9, 1, 50),
     "qpfile": ("", "0 K 20\n3 P", "1 b 51\n2 B -1\n4 i 0"),  # what is in the file
     "psy_rd": (0, 1, "10:0"), "cqm": ("flat", "jvt"),
-    **dict.fromkeys(("cqm4", "cqm4i", "cqm4p"), (",".join(16 * ["9"]), ",".join(map(str, range(1, 17))), "1,2")),
+    **dict.fromkeys(_OF_4X4, (",".join(16 * ["9"]), ",".join(map(str, range(1, 17))), "1,2")),
     **dict.fromkeys(("cqm8", "cqm8i", "cqm8p"), (",".join(64 * ["255"]), ",".join(map(str, range(9, 73))), "0")),
     "bframes": (*range(1, 8), 16), "b_pyramid": ("none", "normal", "dyadic"), "min_keyint": ("auto", 1, 2, 4),
     "scenecut": (0, 10, 40, 100), "rc_lookahead": (0, 1, 3, 10, 40),
 }  # fmt: skip
 B_TOOLS = {"b_pyramid", "b_adapt", "b_bias", "scenecut", "min_keyint", "rc_lookahead", "no_weightb", "pbratio"}
 OF_BUFFER = ("vbv_maxrate", "vbv_bufsize", "vbv_init", "nal_hrd", "filler", "crf_max")
-MATRICES = ("cqm4", "cqm4i", "cqm4p", "cqm8", "cqm8i", "cqm8p")
+MATRICES = (*_OF_4X4, "cqm8", "cqm8i", "cqm8p")
 COMPILED_APART = [  # of each combination kernels of its own
     {"bframes": bframes, "subme": subme, "no_cabac": no_cabac, "no_8x8dct": no_8x8dct, "cqm": cqm}
     for bframes in (0, 2) for subme in (2, 6)

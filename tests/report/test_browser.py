@@ -372,3 +372,51 @@ def test_without_a_decoder_the_overlays_stay(browser, tmp_path):
         assert run(browser, DRAWN, 5, LAYERS) == expected_layers(decoded(report_pages.stream("high"))[5])
     finally:
         browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", hide)
+
+
+def test_maps_keep_the_legend_and_lie_over_a_grey_picture(browser, tmp_path):
+    path, _ = report_pages.make(tmp_path, report_pages.stream("high"))
+    opened(browser, path)
+    run(browser, "report.app.state.opacity = 0; report.app.state.layers.clear(); await report.app.go(4); return 1;")
+    seen = """const view = report.app.views[0], p = report.place;
+    const data = view.context.getImageData(Math.round(p.x) + 2, Math.round(p.y) + 2, 60, 60).data;
+    let most = 0;
+    for (let k = 0; k < data.length; k += 4)
+      most = Math.max(most, Math.abs(data[k] - data[k + 1]), Math.abs(data[k] - data[k + 2]));
+    return most;"""
+    assert run(browser, seen) > 20
+    run(browser, "report.app.setMap('qp'); return 1;")
+    assert run(browser, seen) <= 2
+    run(browser, "report.app.toggle('partitions'); report.app.toggle('list0'); return 1;")
+    legend = browser.find_element("id", "legend").get_property("textContent")
+    for text in ("QP", "inter", "intra", "list 0, ref_idx 0", "ref_idx 3 and more", "I frame", "B frame"):
+        assert text in legend, legend
+    quiet(browser)
+
+
+def test_the_box_at_the_pointer_leaves_the_panel_free(browser, tmp_path):
+    path, _ = report_pages.make(tmp_path, report_pages.stream("high"))
+    opened(browser, path)
+    for part in (0.05, 0.5, 0.99):
+        right, side = run(browser, """const app = report.app, view = app.views[0], p = report.place;
+        const box = view.canvas.getBoundingClientRect();
+        const place = {clientX: box.left + p.x + arguments[0] * view.stream.width * p.scale, clientY: box.top + p.y + 5};
+        app.hover(view, place);
+        const tip = document.getElementById("tip");
+        if (tip.hidden) return "no box";
+        return [tip.getBoundingClientRect().right, document.getElementById("side").getBoundingClientRect().left];""",
+        part)  # fmt: skip
+        assert right <= side
+    quiet(browser)
+
+
+def test_the_axis_has_frames_and_seconds(browser, tmp_path):
+    path, _ = report_pages.make(tmp_path, report_pages.stream("high"))
+    opened(browser, path)
+    fps, ticks = run(browser, "return [report.streams[0].fps, report.app.timeline.ticks]")
+    assert 2 <= len(ticks) <= 9
+    for tick in ticks:
+        number, seconds = tick.removesuffix(" s").split(" · ")
+        assert abs(int(number) / fps - float(seconds)) <= 0.005
+    assert all("s" not in tick for tick in run(browser, "report.app.setOrder('coded'); return report.app.timeline.ticks"))
+    quiet(browser)
