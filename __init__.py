@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .encoder.writer import VideoWriter as VideoWriter
     from .encoder.writer import encode as encode
     from .encoder.writer import write_video as write_video
+    from .sound.packets import AudioPackets as AudioPackets
 
 _PUBLIC = {
     "Encoder": ".encoder.encoder",
@@ -35,6 +36,7 @@ _PUBLIC = {
     "write_videos": ".encoder.clips",
     "ClipResult": ".encoder.clips",
     "VideoWriter": ".encoder.writer",
+    "AudioPackets": ".sound.packets",
     "Packet": ".encoder.encoder",
     "release_gpu": ".cuda_src.runtime.idle",
     "Error": ".encoder.errors",

@@ -15,7 +15,8 @@ from ..encoder.errors import DeviceLost, Error, InputError, OptionError
 from ..encoder.files.opening import open_inputs, open_packets
 from ..encoder.files.output import ByteSink, DisplayOrder, PacketSink, check_distinct
 from ..encoder.files.read_ahead import THREADS, ReadAhead
-from ..encoder.files.sound import Sound
+from ..encoder.files.sound import CopiedSound
+from ..encoder.files.sound_av import AvSound
 from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, take_over
 from ..encoder.frames.source import HostSource
 from ..encoder.session import Session, open_session
@@ -34,7 +35,7 @@ from .input_metadata import (
     check_colours_of_images,
     keyint_of,
     notes,
-    open_sound,
+    sound_of,
     warnings_after,
     warnings_before,
 )
@@ -143,7 +144,7 @@ def _open_outputs(
         on_ray.check_config(config)
     check_frames(config.rate.first_pass, config.rate.stats, expected_frames(source.format, config))
     clock = OutputTimes(source.times if "fps" not in option_texts else None)
-    sound = open_sound(first_name, source, config, reports["audio"], stack)
+    sound = sound_of(first_name, output_name, source, config, reports, stack)
     sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
     if sinks.rows or reports["verbose"]:
         config = config._replace(coding=config.coding._replace(bits_by_kind=True))
@@ -279,7 +280,7 @@ def open_sinks(
     stack: ExitStack,
     video: VideoFormat,
     clock: OutputTimes,
-    sound: Sound | None,
+    sound: CopiedSound | AvSound | None,
 ) -> Sinks:
     """Open all outputs, before any computation."""
     base = clock.times.base if clock.times is not None else None

@@ -24,7 +24,8 @@ from .writing_progress import Progress
 
 if TYPE_CHECKING:
     from .files.output import PacketSink
-    from .files.sound import Sound
+    from .files.sound import Audio, CopiedSound
+    from .files.sound_av import AvSound
 
 Target = str | os.PathLike[str] | io.IOBase | Any | None
 
@@ -35,8 +36,9 @@ class VideoWriter:
     target: the name of a file (.mp4; .264 and .h264 for a byte stream; .mkv and .mov through PyAV; others are refused), None
     for bytes of an MP4 (`getvalue`), or an object with `write`, which stays open. fps: 30, 29.97, "30000/1001" or a Fraction.
     layout, format and value_range say what frames are where they may be read in several ways (docs/python.md), as do width
-    and height. fragment: seconds of a fragment of an MP4, which plays while it is made. audio: a file whose sound is put
-    beside the video (PyAV). progress: a progress bar on standard error. Options: those of Encoder.
+    and height. fragment: seconds of a fragment of an MP4, which plays while it is made. audio: sound beside the video: the
+    name of a file, (samples, rate) or AudioPackets (docs/python.md). progress: a progress bar on standard error. Options:
+    those of Encoder.
 
     Nothing is opened before the first frame. It holds no more than a few frames: `write` blocks while the encoder is behind.
     In a fork of the process that wrote the first frame `write` is refused, and `close` does nothing to the file.
@@ -54,7 +56,7 @@ class VideoWriter:
         format: str | None = None,
         value_range: tuple[float, float] | None = None,
         fragment: float | None = None,
-        audio: str | os.PathLike[str] | None = None,
+        audio: "Audio | None" = None,
         progress: bool = False,
         width: int | None = None,
         height: int | None = None,
@@ -67,7 +69,7 @@ class VideoWriter:
         self._fragment = None if fragment is None else BY_NAME["fragment"].value(fragment)
         reader = FrameReader(layout, format, value_range, _size(width, height))
         self._feeder = Feeder(reader, self._fps, dict(options))
-        self._sound = None if audio is None else _sound(self._target, audio)
+        self._sound = None if audio is None else _sound(self._target, self._fragment, audio)
         self._progress = Progress() if progress else None
         self._sink: PacketSink | None = None
         self._next_dts: int | None = None  # of the packet that follows those in the sink
@@ -199,7 +201,8 @@ class VideoWriter:
             raise OptionError("cbr is for byte streams: MP4 holds no filler data; vbr is for all", "nal-hrd")
         from .files.output_mp4 import Mp4Sink
 
-        return Mp4Sink(self._target, fps=self._fps, fragment=self._fragment)
+        sound: Any = self._sound  # of a file object: never through PyAV
+        return Mp4Sink(self._target, fps=self._fps, fragment=self._fragment, sound=sound.stream if sound else None)
 
     def _release(self) -> None:
         """Finish the file and release the encoder. An interrupt cannot cut it: what is left is done then."""
@@ -261,7 +264,7 @@ def write_video(
     format: str | None = None,
     value_range: tuple[float, float] | None = None,
     fragment: float | None = None,
-    audio: str | os.PathLike[str] | None = None,
+    audio: "Audio | None" = None,
     progress: bool = False,
     width: int | None = None,
     height: int | None = None,
@@ -327,13 +330,17 @@ def check_target(target: Any) -> Any:
     return target
 
 
-def _sound(target: object, audio: str | os.PathLike[str]) -> "Sound":
-    """The sound of a file, for a target that is one."""
-    from .files.sound import Sound
+def _sound(target: Any, fragment: float | None, audio: "Audio") -> "CopiedSound | AvSound":
+    """The sound for a target."""
+    from .files.sound import open_sound
 
-    if not isinstance(target, str | os.PathLike):
-        raise OptionError("is for .mp4, .mkv and .mov files, and not for bytes and file objects", "audio")
-    return Sound(BY_NAME["audio"].value(audio), lambda: Fraction(0))
+    container = "mp4"
+    if isinstance(target, str | os.PathLike):
+        from .files.output import muxer_of
+
+        container = muxer_of(os.fspath(target))
+    is_file = isinstance(target, str | os.PathLike) and fragment is None
+    return open_sound(audio, lambda: Fraction(0), container, is_file)
 
 
 def _size(width: int | None, height: int | None) -> Known | None:

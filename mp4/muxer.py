@@ -1,12 +1,15 @@
 """Access units of one H.264 track into a layout: times in any unit, samples with exact durations."""
 
+from collections.abc import Callable
 from fractions import Fraction
 
+from ..sound.stream import SoundStream
 from .avc import ParameterSets, to_sample
 from .boxes import LARGEST_32
 from .layouts import Layout
 from .movie import UPRIGHT, Track
 from .samples import Sample
+from .sound_track import sound_track
 
 _LEAST_TIMESCALE = 1000  # some players round to units: below, they are fractions of the frame rate
 _MOST_UNITS = 64  # twice the frames by which decoding runs ahead, at most: offsets have a sign
@@ -15,11 +18,15 @@ _MOST_UNITS = 64  # twice the frames by which decoding runs ahead, at most: offs
 class Muxer:
     """Takes access units in coding order; the first begins with SPS and PPS, which describe the track.
 
-    time_base: seconds of a unit of pts and dts. ValueError for what a track cannot say: the message is the reason.
+    time_base: seconds of a unit of pts and dts. sound: is asked for with the first unit. ValueError for what a track cannot
+    say: the message is the reason.
     """
 
-    def __init__(self, layout: Layout, time_base: Fraction, matrix: tuple[int, ...] = UPRIGHT) -> None:
-        self._layout, self._matrix = layout, matrix
+    def __init__(
+        self, layout: Layout, time_base: Fraction, matrix: tuple[int, ...] = UPRIGHT,
+        sound: Callable[[], SoundStream] | None = None,
+    ) -> None:  # fmt: skip
+        self._layout, self._matrix, self._sound = layout, matrix, sound
         scale = 1 if time_base.denominator >= _LEAST_TIMESCALE else _LEAST_TIMESCALE
         self._timescale = time_base.denominator * scale
         self._unit = time_base.numerator * scale  # units of the timescale in one of time_base
@@ -41,8 +48,10 @@ class Muxer:
         if self._sets is None:
             if pts < dts:
                 raise ValueError(f"the first frame is shown at {pts}, before it is decoded at {dts}")
-            self._sets = ParameterSets(sets)
-            self._layout.begin(Track(self._sets, self._timescale, (pts - dts) * self._unit, self._matrix))
+            new_sets, start = ParameterSets(sets), (pts - dts) * self._unit
+            sound = None if self._sound is None else sound_track(self._sound(), self._timescale, start)
+            self._layout.begin(Track(new_sets, self._timescale, start, self._matrix, sound))
+            self._sets = new_sets
         self._sets.check(sets)
         if self._waiting is not None:
             self._last_duration = (dts - self._waiting[2]) * self._unit

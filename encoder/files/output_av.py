@@ -8,7 +8,7 @@ from ...mp4.avc import without_parameter_sets
 from ...uninterrupted import check_of_file
 from ..errors import OutputError
 from .output import ByteSink, error_text
-from .sound import Sound
+from .sound_av import AvSound
 
 _FORMATS = {"mp4": "mp4", "mov": "mov", "mkv": "matroska"}
 
@@ -29,7 +29,7 @@ class ContainerSink:
         *,
         time_base: Fraction | None = None,
         matrix: tuple[int, ...] | None = None,
-        sound: Sound | None = None,
+        sound: AvSound | None = None,
     ):
         try:
             import av

@@ -11,8 +11,9 @@ from typing import Any, BinaryIO
 from ...mp4.layouts import AtEnd, Fragments, InPlace, Layout
 from ...mp4.movie import UPRIGHT
 from ...mp4.muxer import Muxer
+from ...sound.stream import SoundStream
 from ...uninterrupted import Uninterrupted, check_of_file
-from ..errors import OutputError
+from ..errors import Error, OutputError
 from .output import ByteSink, error_text
 
 IN_MEMORY = 1 << 26  # bytes of a stream that wait in memory, before a temporary file
@@ -24,7 +25,8 @@ class Mp4Sink:
     target: the name of a file, "-" for standard output, or an object with `write`, which stays open (BytesIO, a socket's
     file). fragment: seconds of a fragment, at least; it ends before a keyframe. None: one movie, moov in front; pipes and
     objects get it at the end (`waits`), files are fragments until then, so that they play if the process dies.
-    time_base: seconds of a unit of pts and dts, if not 1 / fps. matrix: of tkhd, for rotated video.
+    time_base: seconds of a unit of pts and dts, if not 1 / fps. matrix: of tkhd, for rotated video. sound: returns the sound
+    beside the video, and is called with the first packet.
     """
 
     keeps_times = True
@@ -37,6 +39,7 @@ class Mp4Sink:
         fragment: float | None = None,
         time_base: Fraction | None = None,
         matrix: tuple[int, ...] | None = None,
+        sound: Callable[[], SoundStream] | None = None,
     ):
         self._file: Any
         if isinstance(target, str | os.PathLike):
@@ -49,7 +52,7 @@ class Mp4Sink:
         try:
             self.waits = fragment is None and not self._file.editable
             self._layout = self._layout_of(fragment)
-            self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT))
+            self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT, sound))
         except BaseException:
             self._file.close()  # and a new one goes
             raise
@@ -85,9 +88,11 @@ class Mp4Sink:
             self._named(self._file.close)
 
     def _named(self, call: Callable[[], Any]) -> Any:
-        """OutputError for what cannot be written or said."""
+        """OutputError for what cannot be written or said; errors of the sound are of the input."""
         try:
             return call()
+        except Error:
+            raise
         except OSError as error:
             check_of_file(error)
             raise OutputError(f"{self.name}: {error_text(error)}") from None
