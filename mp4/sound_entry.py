@@ -9,6 +9,8 @@ from .boxes import box, full_box
 from .parsing import Contents
 
 SOUND = ("mp4a", "Opus", "fLaC")
+
+
 class OtherSound(BitstreamError):
     """Sound that is not damaged, but cannot be copied."""
 

@@ -54,7 +54,8 @@ class SoundTrack:
         end = self._media_time(Fraction(self._video_end - self._start if last else self._video, self._scale))
         while (packet := self._peek()) is not None and self._pulled < end:
             duration = min(packet.duration, end - self._pulled) if last else packet.duration
-            self._run.append((packet.data, Sample(len(packet.data), duration, 0, True)))
+            data = packet.cut(duration) if packet.cut is not None and duration < packet.duration else packet.data
+            self._run.append((data, Sample(len(data), duration, 0, True)))
             self._pulled += duration
             self._waiting = None
 
@@ -65,10 +66,8 @@ class SoundTrack:
     def _peek(self) -> SoundPacket | None:
         if self._waiting is None and not self._ended:
             self._ended = True  # if anything cuts this
-            packet = next(self._stream.packets, None)
+            packet = _next(self._stream)
             if packet is not None:
-                if not 0 < len(packet.data) < _FOUR_BYTES or not 0 < packet.duration < _FOUR_BYTES:
-                    raise ValueError(f"a packet of {len(packet.data)} bytes, {packet.duration} units of sound")
                 self._waiting, self._ended = packet, False
         return self._waiting
 
@@ -163,9 +162,17 @@ def _edit_list(edits: list[tuple[int, int]]) -> bytes:
     return box(b"edts", full_box(b"elst", int(large), 0, struct.pack(">I", len(rows)), *rows))
 
 
+def _next(stream: SoundStream) -> SoundPacket | None:
+    """The next packet; ValueError for one that a sample cannot be."""
+    packet = next(stream.packets, None)
+    if packet is not None and not (0 < len(packet.data) < _FOUR_BYTES and 0 < packet.duration < _FOUR_BYTES):
+        raise ValueError(f"a packet of sound of {len(packet.data)} bytes, {packet.duration} units")
+    return packet
+
+
 def sound_track(stream: SoundStream, timescale: int, start: int) -> SoundTrack | None:
     """The track of a stream; None if it has no packets. Its errors are those of the packets."""
-    first = next(stream.packets, None)
+    first = _next(stream)
     return None if first is None else SoundTrack(stream, first, timescale, start)
 
 

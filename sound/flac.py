@@ -123,7 +123,7 @@ def _frames(reader: Reader) -> Iterator[SoundPacket]:
 
 def _end(buffer: bytearray) -> int:
     """Where the last frame ends: 0 if it is none. With init 0 the check of a frame and its own check is 0."""
-    ends = [len(buffer)] + ([len(buffer) - _TAG] if buffer[-_TAG:-_TAG + 3] == b"TAG" else [])
+    ends = [len(buffer)] + ([len(buffer) - _TAG] if buffer[-_TAG : -_TAG + 3] == b"TAG" else [])
     for end in ends:
         if end >= _SHORTEST_FRAME and not CRC_16(bytes(buffer[:end])):
             return end

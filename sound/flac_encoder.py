@@ -8,6 +8,8 @@ MOST_CHANNELS = 8
 _MOST_PARTITIONS = 6  # log2
 _LEAST_PARTITION = 64  # samples
 _BITS = {8: 1, 12: 2, 16: 4, 20: 5, 24: 6}  # 9.1.4
+_RATES = {88200: 1, 176400: 2, 192000: 3, 8000: 4, 16000: 5, 22050: 6, 24000: 7, 32000: 8, 44100: 9, 48000: 10,
+          96000: 11}  # fmt: skip  # 9.1.2
 _SIDES = {8: (0, 3), 9: (3, 1), 10: (2, 3)}  # 9.1.3: what is coded of left, right, middle, side
 
 
@@ -18,27 +20,27 @@ class FlacEncoder:
         self.rate, self.channels, self.bits = rate, channels, bits
         # an eighth of a second at most, so that sound and video interleave
         self.block = 1 << min(12, max(8, (rate // 8).bit_length() - 1))
-        self._number = 0
+        self.number = 0  # of the next frame
 
     def stream_info(self) -> bytes:
         """8.2: STREAMINFO without the sizes of frames, the number of samples and their MD5, which the end would say."""
         fields = self.rate << 44 | self.channels - 1 << 41 | self.bits - 1 << 36
         return self.block.to_bytes(2, "big") * 2 + bytes(6) + fields.to_bytes(8, "big") + bytes(16)
 
-    def frame(self, samples: np.ndarray) -> bytes:
-        """9: the next frame. samples: int32[n, channels], n = `block`, but for the last one."""
+    def frame(self, samples: np.ndarray, number: int) -> bytes:
+        """9: frame `number`, from 0. samples: int32[n, channels], n = `block`, but for the last one."""
         assignment, parts = self._channels(np.ascontiguousarray(samples.T, np.int32))
         body = np.packbits(np.concatenate([_subframe(part, bits) for part, bits in parts]))
-        data = self._header(len(samples), assignment) + body.tobytes()
+        data = self._header(len(samples), assignment, number) + body.tobytes()
         return data + CRC_16(data).to_bytes(2, "big")
 
-    def _header(self, count: int, assignment: int) -> bytes:
-        """9.1: the rate is that of STREAMINFO; blocks of another size than `block` say it."""
+    def _header(self, count: int, assignment: int, number: int) -> bytes:
+        """9.1: blocks of another size than `block` say it, and rates that are not among the usual ones."""
         usual = count == self.block
         size = self.block.bit_length() - 1 if usual else 7
-        head = bytes((0xFF, 0xF8, size << 4, assignment << 4 | _BITS[self.bits] << 1)) + _coded_number(self._number)
-        self._number += 1
-        head += b"" if usual else (count - 1).to_bytes(2, "big")
+        code, rate = _rate(self.rate)
+        head = bytes((0xFF, 0xF8, size << 4 | code, assignment << 4 | _BITS[self.bits] << 1)) + _coded_number(number)
+        head += (b"" if usual else (count - 1).to_bytes(2, "big")) + rate
         return head + bytes((CRC_8.of_few(head),))
 
     def _channels(self, rows: np.ndarray) -> tuple[int, list[tuple[np.ndarray, int]]]:
@@ -51,6 +53,17 @@ class FlacEncoder:
         pairs = {1: (0, 1), **_SIDES}
         best = min(pairs, key=lambda pair: costs[pairs[pair][0]] + costs[pairs[pair][1]])
         return best, [(four[k], self.bits + (k == 3)) for k in pairs[best]]
+
+
+def _rate(rate: int) -> tuple[int, bytes]:
+    """9.1.2, 9.1.7: (code, the rate in thousands, ones or tens where the code says so); code 0: that of STREAMINFO."""
+    if rate in _RATES:
+        return _RATES[rate], b""
+    if rate % 1000 == 0 and rate < 256000:
+        return 12, bytes((rate // 1000,))
+    if rate < 1 << 16:
+        return 13, rate.to_bytes(2, "big")
+    return (14, (rate // 10).to_bytes(2, "big")) if rate % 10 == 0 and rate < 655360 else (0, b"")
 
 
 def _coded_number(number: int) -> bytes:

@@ -59,9 +59,7 @@ class AudioPackets:
                 yield SoundPacket(data, measure(data))
 
 
-def _format_of(
-    codec: str, rate: int, channels: int, setup: bytes | None, priming: int | None
-) -> tuple[SoundFormat, int]:
+def _format_of(codec: str, rate: int, channels: int, setup: bytes | None, priming: int | None) -> tuple[SoundFormat, int]:
     """(format, samples to skip); ValueError."""
     if codec == "aac":
         return aac.format_of(setup or aac.config_of(rate, channels)), priming or 0

@@ -33,10 +33,16 @@ def _encoded(encoder: FlacEncoder, blocks: Iterator[np.ndarray]) -> Iterator[Sou
         waiting = np.concatenate((waiting, block)) if len(waiting) else block
         whole = len(waiting) // encoder.block * encoder.block
         for at in range(0, whole, encoder.block):
-            yield SoundPacket(encoder.frame(waiting[at : at + encoder.block]), encoder.block)
+            yield _packet(encoder, waiting[at : at + encoder.block])
         waiting = waiting[whole:]
     if len(waiting):
-        yield SoundPacket(encoder.frame(waiting), len(waiting))
+        yield _packet(encoder, waiting)
+
+
+def _packet(encoder: FlacEncoder, samples: np.ndarray) -> SoundPacket:
+    number = encoder.number
+    encoder.number += 1
+    return SoundPacket(encoder.frame(samples, number), len(samples), lambda count: encoder.frame(samples[:count], number))
 
 
 def from_floats(samples: np.ndarray) -> np.ndarray:
@@ -132,13 +138,20 @@ def from_arrays(samples: Any, rate: int) -> SoundStream:
     floating-point numbers in -1..1 (stored as 16 bits), int16, uint8 (as of WAV), or int32 of full scale (as 24 bits);
     tensors of libraries that have `__array__`, also on a GPU by their `cpu` or `get`.
     """
-    arrays = iter([samples]) if hasattr(samples, "shape") or isinstance(samples, list | tuple) else iter(samples)
-    shapes = _Shapes()
+    is_one = hasattr(samples, "shape") or (isinstance(samples, list | tuple) and _is_number(samples))
+    arrays, shapes = iter([samples]) if is_one else iter(samples), _Shapes()
     blocks = (block for array in arrays if len(block := shapes.block(array)))
     first = next(blocks, None)
     if first is None:
         raise ValueError("no samples")
     return to_flac(rate, shapes.bits, chain((first,), blocks))
+
+
+def _is_number(values: Any) -> bool:
+    """Whether lists in lists end in numbers, and not in arrays."""
+    while isinstance(values, list | tuple) and values:
+        values = values[0]
+    return isinstance(values, int | float)
 
 
 class _Shapes:
@@ -157,6 +170,8 @@ class _Shapes:
         kind = "f" if samples.dtype.kind == "f" else samples.dtype.name
         if kind not in ("f", "int16", "int32", "uint8") or samples.ndim not in (1, 2):
             raise ValueError(f"{samples.dtype}{list(samples.shape)}: not floats, int16, int32 or uint8 [samples, channels]")
+        if not samples.size:
+            return np.zeros((0, 1), np.int32)
         if not self.bits:
             self._learn(samples, kind)
         if kind != self._kind:
@@ -176,7 +191,7 @@ class _Shapes:
             self._channels, self._last = 1, True
             return
         rows, columns = samples.shape
-        if min(rows, columns) > MOST_CHANNELS or not min(rows, columns):
+        if min(rows, columns) > MOST_CHANNELS or min(rows, columns) < 1:
             raise ValueError(f"of shape {[rows, columns]}: one side is the channels, 1 to {MOST_CHANNELS}")
         if max(rows, columns) <= MOST_CHANNELS and rows > 1 < columns:
             raise ValueError(f"of shape {[rows, columns]}: which side the channels are is not clear")

@@ -1,6 +1,6 @@
 """A stream of sound packets: what they are, how long each is heard, and where the sound begins in them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
@@ -12,10 +12,14 @@ _AAC_LEAD = 2  # packets: one overlaps the next; those with SBR also need the on
 
 
 class SoundPacket(NamedTuple):
-    """One packet as a decoder takes it; duration: in units of the format's rate, of the last one what is heard of it."""
+    """One packet as a decoder takes it; duration: in units of the format's rate, of the last one what is heard of it.
+
+    cut: the packet again with so many units alone, where that can be made.
+    """
 
     data: bytes
     duration: int
+    cut: Callable[[int], bytes] | None = None
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class ContainerSink:
         if self._matrix is not None:
             self._stream.set_display_matrix(self._matrix)
         if self._sound is not None:
-            self._sound.add_to(self._container, any_codec=matroska)
+            self._sound.add_to(self._container, self._format)
 
     def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool, duration: int | None = None) -> None:
         """See PacketSink."""

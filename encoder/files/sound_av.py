@@ -11,8 +11,9 @@ from ...uninterrupted import check_of_file
 from ..errors import InputError
 from .output import error_text
 
-# What players of MP4 know; Matroska holds everything that FFmpeg names there.
-_COPIED = ("aac", "mp3", "ac3", "eac3", "alac", "opus", "flac")
+# What players of MOV and MP4 know; Matroska holds everything that FFmpeg names there.
+_COPIED = ("aac", "mp3", "ac3", "eac3", "alac")
+_COPIED_INTO_MP4 = (*_COPIED, "opus", "flac")
 _AAC_RATES = (96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000)
 
 
@@ -46,14 +47,10 @@ class AvSound:
         self._packets: Iterator[Any] = iter(())
         self._waiting: Any = None
 
-    def is_copied(self, any_codec: bool) -> bool:
-        """Whether the packets stay as they are."""
-        return any_codec or self.codec in _COPIED
-
-    def add_to(self, container: Any, any_codec: bool) -> None:
-        """Add the stream to the output, before its first packet. any_codec: the container holds all codecs."""
+    def add_to(self, container: Any, kind: str) -> None:
+        """Add the stream to the output, before its first packet. kind: mp4, mov or matroska."""
         self._to = container
-        if self.is_copied(any_codec):
+        if kind == "matroska" or self.codec in (_COPIED_INTO_MP4 if kind == "mp4" else _COPIED):
             self._out = container.add_stream_from_template(self._in)
             self._packets = self._copied()
             return
