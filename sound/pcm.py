@@ -24,7 +24,19 @@ def to_flac(rate: int, bits: int, blocks: Iterator[np.ndarray]) -> SoundStream:
     encoder = FlacEncoder(rate, first.shape[1], bits)
     from .flac import format_of
 
-    return SoundStream(format_of(encoder.stream_info()), _encoded(encoder, chain((first,), blocks)))
+    all_blocks = chain((first,), blocks)
+    return SoundStream(
+        format_of(encoder.stream_info()), _encoded(encoder, all_blocks),
+        drop=lambda count: _encoded(encoder, _without(all_blocks, count)),
+    )  # fmt: skip
+
+
+def _without(blocks: Iterator[np.ndarray], count: int) -> Iterator[np.ndarray]:
+    """Blocks from sample `count` on."""
+    for block in blocks:
+        if len(block) > count:
+            yield block[count:]
+        count = max(0, count - len(block))
 
 
 def _encoded(encoder: FlacEncoder, blocks: Iterator[np.ndarray]) -> Iterator[SoundPacket]:

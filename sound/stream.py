@@ -48,12 +48,16 @@ class SoundFormat:
 
 @dataclass
 class SoundStream:
-    """Packets in order. skip: units of the first ones that are decoded and not heard; delay: units before the first heard."""
+    """Packets in order. skip: units of the first ones that are decoded and not heard; delay: units before the first heard.
+
+    drop: the packets without so many units at the beginning, where that can be made, before any is taken.
+    """
 
     format: SoundFormat
     packets: Iterator[SoundPacket]
     skip: int = 0
     delay: int = 0
+    drop: Callable[[int], Iterator[SoundPacket]] | None = None
 
     def from_time(self, begin: Fraction) -> "SoundStream":
         """The sound from second `begin` on, to the next unit. Packets before it stay where decoding needs them."""
@@ -61,6 +65,8 @@ class SoundStream:
         if zero <= self.delay:
             return replace(self, delay=self.delay - zero)
         target, at = self.skip + zero - self.delay, 0
+        if self.drop is not None:
+            return SoundStream(self.format, self.drop(target))
         for packet in self.packets:
             if at + packet.duration > target - self.format.lead(packet.duration):
                 return SoundStream(self.format, chain((packet,), self.packets), target - at)

@@ -37,22 +37,22 @@ class CopiedSound:
 
     def stream(self) -> SoundStream:
         """The sound from the video's first frame on."""
-        named = replace(self._stream, packets=self._named())
-        return named.from_time(self._begin())
+        cut = self._named(lambda: self._stream.from_time(self._begin()))
+        return replace(cut, packets=self._packets(cut.packets))
 
-    def _named(self) -> Iterator[SoundPacket]:
-        packets = iter(self._stream.packets)
-        while True:
-            try:
-                packet = next(packets, None)
-            except Error:
-                raise
-            except (OSError, ValueError) as error:
-                check_of_file(error)
-                raise InputError(f"{self._name}: {error_text(error)}") from None
-            if packet is None:
-                return
+    def _packets(self, packets: Iterator[SoundPacket]) -> Iterator[SoundPacket]:
+        while (packet := self._named(lambda: next(packets, None))) is not None:
             yield packet
+
+    def _named(self, call: Callable[[], Any]) -> Any:
+        """InputError with the name of the sound for what is wrong with it."""
+        try:
+            return call()
+        except Error:
+            raise
+        except (OSError, ValueError) as error:
+            check_of_file(error)
+            raise InputError(f"{self._name}: {error_text(error)}") from None
 
     def finish(self) -> None:
         """Close the file; what was not written is left out."""

@@ -138,8 +138,9 @@ OPTIONS: tuple[Option, ...] = (
 
     Option("muxer", "Output", read_choice, "auto", "format of OUT; auto = by its name; raw = Annex B",
            choices=_same("auto", "raw", "mp4", "mkv", "mov"), scope=CLI),
-    Option("audio", "Output", read_text, None, "put the sound of this file into the .mp4, .mkv or .mov (may be IN): "
-           "copied, or encoded to AAC. Needs PyAV", "FILE", scope=CLI),
+    Option("audio", "Output", read_text, None, "put the sound of this file into the .mp4, .mkv or .mov (may be IN). Into "
+           "MP4 AAC, Opus and FLAC are copied, out of MP4, ADTS, Ogg and FLAC files, and WAV becomes FLAC; other sound "
+           "needs PyAV", "FILE", scope=CLI),
     Option("fragment", "Output", read_float, None, "write a fragmented MP4, as for pipes, HLS and DASH: whole GOPs, at "
            "least this long together", "SECONDS", 0.001, 3600.0, scope=CLI),
     Option("batch", "Output", read_text, None, "encode many videos, some at once: in place of IN and OUT, each line of "
