@@ -25,10 +25,12 @@ def to_flac(rate: int, bits: int, blocks: Iterator[np.ndarray]) -> SoundStream:
     from .flac import format_of
 
     all_blocks = chain((first,), blocks)
-    return SoundStream(
-        format_of(encoder.stream_info()), _encoded(encoder, all_blocks),
-        drop=lambda count: _encoded(encoder, _without(all_blocks, count)),
-    )  # fmt: skip
+    whole = _encoded(encoder, all_blocks)
+
+    def drop(count: int) -> Iterator[SoundPacket]:
+        return _encoded(encoder, _without(all_blocks, count))
+
+    return SoundStream(format_of(encoder.stream_info()), whole, drop=drop)
 
 
 def _without(blocks: Iterator[np.ndarray], count: int) -> Iterator[np.ndarray]:
