@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from .encoder.errors import OptionError
-from .encoder.files.sound_av import aac_packets
 from .encoder.settings.option_types import show
 from .encoder.settings.options import BY_NAME
 from .encoder.writer import write_video as _write_video
@@ -56,7 +55,11 @@ def write_video(
     sound: Any = None
     if audio_array is not None:
         samples, rate = _sound(audio_array, audio_fps)
-        sound = aac_packets(samples, rate) if audio_codec == "aac" else (samples, rate)
+        sound = samples, rate
+        if audio_codec == "aac":
+            from .encoder.files.sound_av import aac_packets
+
+            sound = aac_packets(samples, rate)
     _write_video(filename, video_array, fps, layout="THWC", audio=sound, **_options(options))
 
 

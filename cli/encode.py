@@ -15,8 +15,6 @@ from ..encoder.errors import DeviceLost, Error, InputError, OptionError
 from ..encoder.files.opening import open_inputs, open_packets
 from ..encoder.files.output import ByteSink, DisplayOrder, PacketSink, check_distinct
 from ..encoder.files.read_ahead import THREADS, ReadAhead
-from ..encoder.files.sound import CopiedSound
-from ..encoder.files.sound_av import AvSound
 from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, take_over
 from ..encoder.frames.source import HostSource
 from ..encoder.session import Session, open_session
@@ -280,7 +278,7 @@ def open_sinks(
     stack: ExitStack,
     video: VideoFormat,
     clock: OutputTimes,
-    sound: CopiedSound | AvSound | None,
+    sound: Any,
 ) -> Sinks:
     """Open all outputs, before any computation."""
     base = clock.times.base if clock.times is not None else None

@@ -8,8 +8,6 @@ from ..encoder.errors import OptionError
 from ..encoder.files.names import size_from_name
 from ..encoder.files.opening import container_of
 from ..encoder.files.output import PacketSink
-from ..encoder.files.sound import CopiedSound, open_sound
-from ..encoder.files.sound_av import AvSound
 from ..encoder.files.times import FrameTimes
 from ..encoder.files.video import Source, VideoFormat
 from ..encoder.settings.config import Config
@@ -26,7 +24,7 @@ def keyint_of(fragment: Any, fps: Any) -> int:
 
 def sound_of(
     name: str, output: str, source: Source, config: Config, reports: dict[str, Any], stack: ExitStack
-) -> CopiedSound | AvSound | None:
+) -> Any:
     """The sound of --audio. It begins with the first frame encoded: of the same file by its own time, else by --seek.
 
     name: of the first input.
@@ -34,6 +32,8 @@ def sound_of(
     file = reports["audio"]
     if file is None:
         return None
+    from ..encoder.files.sound import open_sound  # which encodes without sound do without
+
     container = container_of(output, reports["muxer"], reports["fragment"])
     times = source.times if identity(file, 0) == identity(name, 0) else None
     is_file = output != "-" and reports["fragment"] is None

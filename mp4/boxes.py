@@ -3,6 +3,7 @@
 import struct
 
 LARGEST_32 = (1 << 32) - 1
+VIDEO_TRACK, SOUND_TRACK = 1, 2  # their numbers
 UPRIGHT = (1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30)  # 6.2.2: the matrix of video that is not rotated
 
 

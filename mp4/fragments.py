@@ -1,10 +1,13 @@
 """Movie fragments: moof, which says the samples of the mdat that follows (ISO/IEC 14496-12, 8.8)."""
 
 import struct
+from typing import TYPE_CHECKING
 
 from .boxes import box, full_box, mdat_header
 from .samples import Sample
-from .sound_track import SoundTrack
+
+if TYPE_CHECKING:
+    from .sound_track import SoundTrack
 
 # 8.8.3.1: sample flags: a keyframe depends on no other sample; others do, and are no random access points.
 _KEYFRAME, _OTHER = 2 << 24, 1 << 24 | 1 << 16
@@ -13,7 +16,7 @@ _DEFAULT_DURATION, _DEFAULT_FLAGS, _BASE_IS_MOOF = 0x8, 0x20, 0x20000
 _DATA_OFFSET, _FIRST_FLAGS, _DURATIONS, _SIZES, _FLAGS, _OFFSETS = 0x1, 0x4, 0x100, 0x200, 0x400, 0x800
 
 
-def fragment_header(number: int, time: int, samples: list[Sample], sound: SoundTrack | None = None) -> bytes:
+def fragment_header(number: int, time: int, samples: list[Sample], sound: "SoundTrack | None" = None) -> bytes:
     """moof, and the header of mdat. number: from 1; time: the decoding time of the first sample, in the track's units.
     sound: its run follows in the same mdat.
     """

@@ -8,7 +8,6 @@ from .boxes import mdat_header
 from .fragments import fragment_header
 from .movie import FILE_TYPE, Track, initial_movie, movie
 from .samples import Sample, SampleTable
-from .sound_track import in_order
 
 PIECE = 1 << 22  # bytes moved at a time
 _MOST_GROUP_BYTES = 1 << 22  # of a group that need not end at a keyframe
@@ -222,7 +221,8 @@ class AtEnd(_Groups):
 
 def _chunks(track: Track, table: SampleTable) -> list[tuple[int, int, bool]]:
     """Chunks of both tracks by position: (position, bytes, whether they are sound)."""
-    return in_order(table.chunks(), track.sound.table.chunks() if track.sound is not None else [])
+    sound = track.sound.table.chunks() if track.sound is not None else []
+    return sorted([(*chunk, False) for chunk in table.chunks()] + [(*chunk, True) for chunk in sound])
 
 
 def _bytes(track: Track, table: SampleTable) -> int:

@@ -2,16 +2,17 @@
 
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .avc import ParameterSets
-from .boxes import LARGEST_32, UPRIGHT, box, fixed_point, full_box, header_times, this_file
+from .boxes import LARGEST_32, SOUND_TRACK, UPRIGHT, VIDEO_TRACK, box, fixed_point, full_box, header_times, this_file
 from .samples import SampleTable, empty_table
-from .sound_track import TRACK as SOUND_TRACK
-from .sound_track import SoundTrack
+
+if TYPE_CHECKING:  # loaded where there is sound
+    from .sound_track import SoundTrack
 
 # 4.3: brands. iso6: what fragments need (tfdt, positions relative to moof); avc1: H.264; mp41: for older players.
 FILE_TYPE = box(b"ftyp", b"isom", struct.pack(">I", 0x200), b"isom", b"iso6", b"avc1", b"mp41")
-_TRACK = 1  # the video
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Track:
     timescale: int  # units a second; without sound those of the movie and the edit list too: all durations are exact
     start: int = 0  # composition time of the first frame: decoding begins earlier where frames are reordered
     matrix: tuple[int, ...] = UPRIGHT
-    sound: SoundTrack | None = None
+    sound: "SoundTrack | None" = None
 
     @property
     def movie_timescale(self) -> int:
@@ -39,7 +40,7 @@ def movie(track: Track, table: SampleTable, positions: list[int], sound_position
 
 def initial_movie(track: Track) -> bytes:
     """8.2.1, 8.8.1: moov of a file of fragments."""
-    numbers = (_TRACK,) if track.sound is None else (_TRACK, SOUND_TRACK)
+    numbers = (VIDEO_TRACK,) if track.sound is None else (VIDEO_TRACK, SOUND_TRACK)
     extends = [full_box(b"trex", 0, 0, struct.pack(">IIIII", number, 1, 0, 0, 0)) for number in numbers]
     sound = b"" if track.sound is None else track.sound.initial_boxes()
     return _movie(track, 0, 0, empty_table(track.sets.sample_entry()), sound + box(b"mvex", *extends))
@@ -79,7 +80,7 @@ def _track_header(track: Track, duration: int) -> bytes:
     """8.3.2: tkhd: enabled, in the movie and its preview; the size is that on the display."""
     width, height = (fixed_point(float(side)) for side in track.sets.display_size)
     after = struct.pack(">8xhhHH9iII", 0, 0, 0, 0, *track.matrix, width, height)
-    version, contents = header_times(duration, struct.pack(">II", _TRACK, 0), after)
+    version, contents = header_times(duration, struct.pack(">II", VIDEO_TRACK, 0), after)
     return full_box(b"tkhd", version, 7, contents)
 
 

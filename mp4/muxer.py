@@ -2,14 +2,17 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from ..sound.stream import SoundStream
 from .avc import ParameterSets, to_sample
 from .boxes import LARGEST_32
 from .layouts import Layout
 from .movie import UPRIGHT, Track
 from .samples import Sample
-from .sound_track import sound_track
+
+if TYPE_CHECKING:
+    from ..sound.stream import SoundStream
+    from .sound_track import SoundTrack
 
 _LEAST_TIMESCALE = 1000  # some players round to units: below, they are fractions of the frame rate
 _MOST_UNITS = 64  # twice the frames by which decoding runs ahead, at most: offsets have a sign
@@ -24,7 +27,7 @@ class Muxer:
 
     def __init__(
         self, layout: Layout, time_base: Fraction, matrix: tuple[int, ...] = UPRIGHT,
-        sound: Callable[[], SoundStream] | None = None,
+        sound: "Callable[[], SoundStream] | None" = None,
     ) -> None:  # fmt: skip
         self._layout, self._matrix, self._sound = layout, matrix, sound
         scale = 1 if time_base.denominator >= _LEAST_TIMESCALE else _LEAST_TIMESCALE
@@ -49,8 +52,7 @@ class Muxer:
             if pts < dts:
                 raise ValueError(f"the first frame is shown at {pts}, before it is decoded at {dts}")
             new_sets, start = ParameterSets(sets), (pts - dts) * self._unit
-            sound = None if self._sound is None else sound_track(self._sound(), self._timescale, start)
-            self._layout.begin(Track(new_sets, self._timescale, start, self._matrix, sound))
+            self._layout.begin(Track(new_sets, self._timescale, start, self._matrix, self._sound_track(start)))
             self._sets = new_sets
         self._sets.check(sets)
         if self._waiting is not None:
@@ -59,6 +61,14 @@ class Muxer:
                 raise ValueError(f"decoding time {dts} follows {self._waiting[2]}: they must rise")
             self._pass_on(self._last_duration)
         self._waiting = sample, pts, dts, is_keyframe, (duration or 0) * self._unit
+
+    def _sound_track(self, start: int) -> "SoundTrack | None":
+        """The sound beside a video whose first frame has composition time `start`."""
+        if self._sound is None:
+            return None
+        from .sound_track import sound_track  # which files without sound do without
+
+        return sound_track(self._sound(), self._timescale, start)
 
     def finish(self) -> None:
         """Complete the file; without access units nothing is written."""

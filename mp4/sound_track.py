@@ -5,11 +5,10 @@ import struct
 from fractions import Fraction
 
 from ..sound.stream import SoundPacket, SoundStream
-from .boxes import LARGEST_32, UPRIGHT, box, full_box, header_times, this_file
+from .boxes import LARGEST_32, SOUND_TRACK, UPRIGHT, box, full_box, header_times, this_file
 from .samples import Sample, SampleTable, empty_table
 from .sound_entry import sample_entry
 
-TRACK = 2
 _EVERY_SAMPLE = 2 << 24  # 8.8.3.1: each depends on no other
 _LARGEST_MOVIE_SCALE = (1 << 31) - 1  # some players read it with a sign
 _FOUR_BYTES = 1 << 31  # of a sound packet's size and duration
@@ -112,7 +111,7 @@ class SoundTrack:
         if not samples:
             return b""
         same = all(sample.duration == samples[0].duration for sample in samples)
-        head = struct.pack(">II", TRACK, samples[0].duration) if same else struct.pack(">I", TRACK)
+        head = struct.pack(">II", SOUND_TRACK, samples[0].duration) if same else struct.pack(">I", SOUND_TRACK)
         rows = [struct.pack(">I", s.size) if same else struct.pack(">II", s.duration, s.size) for s in samples]
         return box(
             b"traf",
@@ -138,7 +137,7 @@ class SoundTrack:
     def _track(self, lasts: int, media: int, edits: list[tuple[int, int]], table: bytes) -> bytes:
         """8.3.1: trak. lasts: in units of the movie; media: in those of the sound. edits: (duration, media time or -1)."""
         head_after = struct.pack(">8xhhHH9iII", 0, 0, 1 << 8, 0, *UPRIGHT, 0, 0)
-        head_version, head = header_times(lasts, struct.pack(">II", TRACK, 0), head_after)
+        head_version, head = header_times(lasts, struct.pack(">II", SOUND_TRACK, 0), head_after)
         version, contents = header_times(media, struct.pack(">I", self._rate), struct.pack(">HH", 0x55C4, 0))
         return box(
             b"trak",
@@ -174,8 +173,3 @@ def sound_track(stream: SoundStream, timescale: int, start: int) -> SoundTrack |
     """The track of a stream; None if it has no packets. Its errors are those of the packets."""
     first = _next(stream)
     return None if first is None else SoundTrack(stream, first, timescale, start)
-
-
-def in_order(video: list[tuple[int, int]], sound: list[tuple[int, int]]) -> list[tuple[int, int, bool]]:
-    """Chunks (position, bytes) of both tracks by position, with whether they are sound."""
-    return sorted([(*chunk, False) for chunk in video] + [(*chunk, True) for chunk in sound])

@@ -4,7 +4,7 @@ import io
 import os
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...files import opened, shown
 from ...uninterrupted import check_of_file
@@ -12,8 +12,6 @@ from ..errors import InputError, OptionError
 from .images import ImageSource
 from .names import I420, image_files, rate_from_name, size_from_name
 from .output import ByteSink, PacketSink, error_text, muxer_of
-from .sound import CopiedSound
-from .sound_av import AvSound
 from .video import (
     LONGEST_Y4M_LINE,
     Y4M_MAGIC,
@@ -24,6 +22,10 @@ from .video import (
     with_length,
 )
 from .video_av import AvSource
+
+if TYPE_CHECKING:
+    from .sound import CopiedSound
+    from .sound_av import AvSound
 
 
 def open_inputs(names: Sequence[str], size: tuple[int, int] | None, demuxer: str = "auto") -> tuple[Source, str]:
@@ -88,7 +90,7 @@ def _guess(name: str, first: bytes, size: tuple[int, int] | None) -> str:
 
 def open_packets(
     name: str, fps: Fraction, muxer: str = "auto", fragment: float | None = None,
-    sound: CopiedSound | AvSound | None = None,    nal_hrd: str = "none", **of_frames: Any,
+    sound: "CopiedSound | AvSound | None" = None,    nal_hrd: str = "none", **of_frames: Any,
 ) -> PacketSink:  # fmt: skip
     """The sink for the stream. `muxer` auto: by the file extension. fragment: MP4, in fragments of so many seconds.
 
@@ -102,15 +104,16 @@ def open_packets(
     if muxer in ("mp4", "mov"):
         if nal_hrd == "cbr":  # ISO/IEC 14496-15, 5.2: without filler data the rate is not constant
             raise OptionError("cbr is for .264, .h264 and .mkv: MP4 holds no filler data; vbr is for all", "nal-hrd")
-    if muxer == "mp4" and not isinstance(sound, AvSound):
+    copied: Any = getattr(sound, "stream", None)  # of a CopiedSound
+    if muxer == "mp4" and (sound is None or copied is not None):
         from .output_mp4 import Mp4Sink
 
-        return Mp4Sink(name, fps=fps, fragment=fragment, sound=sound.stream if sound else None, **of_frames)
+        return Mp4Sink(name, fps=fps, fragment=fragment, sound=copied, **of_frames)
     if muxer in ("mp4", "mkv", "mov"):
-        assert not isinstance(sound, CopiedSound)
         from .output_av import ContainerSink
 
-        return ContainerSink(name, fps, muxer, sound=sound, **of_frames)
+        of_av: Any = sound
+        return ContainerSink(name, fps, muxer, sound=of_av, **of_frames)
     return ByteSink(name)
 
 

@@ -6,15 +6,17 @@ import os
 import tempfile
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ...mp4.layouts import AtEnd, Fragments, InPlace, Layout
 from ...mp4.movie import UPRIGHT
 from ...mp4.muxer import Muxer
-from ...sound.stream import SoundStream
 from ...uninterrupted import Uninterrupted, check_of_file
 from ..errors import Error, OutputError
 from .output import ByteSink, error_text
+
+if TYPE_CHECKING:
+    from ...sound.stream import SoundStream
 
 IN_MEMORY = 1 << 26  # bytes of a stream that wait in memory, before a temporary file
 
@@ -39,7 +41,7 @@ class Mp4Sink:
         fragment: float | None = None,
         time_base: Fraction | None = None,
         matrix: tuple[int, ...] | None = None,
-        sound: Callable[[], SoundStream] | None = None,
+        sound: "Callable[[], SoundStream] | None" = None,
     ):
         self._file: Any
         if isinstance(target, str | os.PathLike):
