@@ -69,8 +69,8 @@ def read_entry(entry: Contents, timescale: int) -> SoundFormat:
     if entry.name == "fLaC":
         contents = entry.only("dfLa")
         contents.take(4)
-        kind, size = (word := contents.read("I")[0]) >> 24 & 127, word & 0xFFFFFF
-        if kind:
+        block_type, size = (word := contents.read("I")[0]) >> 24 & 127, word & 0xFFFFFF
+        if block_type:
             raise BitstreamError("box dfLa does not begin with STREAMINFO")
         return _in_units(flac.format_of(contents.take(size)), timescale)
     contents = entry.only("dOps")
@@ -110,16 +110,16 @@ def _read_elementary_stream(contents: Contents, timescale: int, channels: int) -
 
 def _descriptors(data: bytes) -> dict[int, bytes]:
     """14496-1, 8.3.3: contents by tag, the first of each; what is cut off ends them."""
-    found: dict[int, bytes] = {}
+    by_tag: dict[int, bytes] = {}
     at = 0
     while at + 2 <= len(data):
         tag, size, at = data[at], 0, at + 1
         for _ in range(4):
             if at >= len(data):
-                return found
+                return by_tag
             size, more, at = size << 7 | data[at] & 127, data[at] & 128, at + 1
             if not more:
                 break
-        found.setdefault(tag, data[at : at + size])
+        by_tag.setdefault(tag, data[at : at + size])
         at += size
-    return found
+    return by_tag

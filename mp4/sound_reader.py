@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, islice
 from typing import BinaryIO
 
 from ..sound.stream import SoundFormat, SoundPacket, SoundStream
@@ -15,6 +15,7 @@ from .sound_entry import SOUND, OtherSound, read_entry
 _LARGEST_PACKET = 1 << 22  # bytes
 _MOST_SHARING = 16  # bytes of all packets by bytes of the file
 _LEAST = 64  # bytes that a packet counts for at least
+_MOST_EDITS = 100
 _NO_END = 1 << 62
 
 
@@ -34,9 +35,9 @@ def open_sound(file: BinaryIO) -> SoundStream:
     if not units:
         raise BitstreamError("box mdhd has timescale 0")
     table = media.only("minf").only("stbl")
-    entries = list(_entries(table))
+    entries = list(islice(_entries(table), 2))
     if len(entries) > 1:
-        raise OtherSound(f"the sound changes its format: it has {len(entries)} sample entries")
+        raise OtherSound("the sound changes its format: it has several sample entries")
     sound = read_entry(entries[0], units)
     delay, begin, end = _edits(movie, track, units)
     samples = _samples(file, movie, track, table)
@@ -50,7 +51,7 @@ def _sound_track(movie: Contents) -> Contents:
         media = track.first("mdia")
         if media is None or media.only("hdlr").at(8, "4s")[0] != b"soun":
             continue
-        names = [entry.name for entry in _entries(media.only("minf").only("stbl"))]
+        names = [entry.name for entry in islice(_entries(media.only("minf").only("stbl")), 1)]
         if names and names[0] in SOUND:
             return track
         others += names[:1]
@@ -78,7 +79,10 @@ def _edits(movie: Contents, track: Contents, units: int) -> tuple[int, int, int]
     if not movie_units:
         raise BitstreamError("box mvhd has timescale 0")
     version, _ = edits.version_and_flags()
-    rows = list(edits.rows("Qqhh" if version else "Iihh", edits.read("I")[0]))
+    count = edits.read("I")[0]
+    if count > _MOST_EDITS:
+        raise OtherSound(f"the edit list of the sound has {count} parts")
+    rows = list(edits.rows("Qqhh" if version else "Iihh", count))
     delay = Fraction(0)
     while rows and rows[0][1] < 0:
         delay += Fraction(rows.pop(0)[0] * units, movie_units)

@@ -44,13 +44,13 @@ def read_config(config: bytes) -> tuple[int, int, int]:
             raise BitstreamError(f"AAC of sampling frequency index {index}")
         return number
 
-    kind = take(5)
-    kind = 32 + take(6) if kind == 31 else kind
+    object_type = take(5)
+    object_type = 32 + take(6) if object_type == 31 else object_type
     samples, channels = rate(), _CHANNELS.get(take(4), 0)
-    if kind in (5, 29):  # SBR, PS: the object type of the core follows
+    if object_type in (5, 29):  # SBR, PS: the object type of the core follows
         rate()
-        kind = take(5)
-    short = kind in (1, 2, 3, 4, 6, 7, 17, 19, 20, 22) and take(1)
+        object_type = take(5)
+    short = object_type in (1, 2, 3, 4, 6, 7, 17, 19, 20, 22) and take(1)
     return samples, channels, 960 if short else FRAME
 
 

@@ -13,6 +13,7 @@ STREAM_INFO = 34  # bytes
 _LARGEST_FRAME = 1 << 22  # bytes: 65535 samples of 8 channels and 32 bits are half of it
 _SHORTEST_FRAME = 8  # bytes
 _LONGEST_HEADER = 16  # bytes
+_MOST_TRIES = 8  # headers inside of a frame that look like the next one
 _TAG = 128  # bytes of an ID3v1 tag at the end of a file
 
 
@@ -75,10 +76,10 @@ def open_flac(reader: Reader) -> SoundStream:
     stream_info, last = b"", False
     while not last:
         head = reader.exactly(4, "a metadata block")
-        last, kind, size = head[0] > 127, head[0] & 127, int.from_bytes(head[1:], "big")
+        last, block_type, size = head[0] > 127, head[0] & 127, int.from_bytes(head[1:], "big")
         if not stream_info:
-            if kind:
-                raise BitstreamError(f"the first metadata block is of type {kind}, not STREAMINFO")
+            if block_type:
+                raise BitstreamError(f"the first metadata block is of type {block_type}, not STREAMINFO")
             stream_info = reader.exactly(min(size, STREAM_INFO), "STREAMINFO")
             size -= len(stream_info)
         reader.skip(size)
@@ -87,45 +88,53 @@ def open_flac(reader: Reader) -> SoundStream:
 
 def _frames(reader: Reader) -> Iterator[SoundPacket]:
     """9: the frames. One ends where its check is right and a header with the next number follows, or the file ends."""
-    buffer, at, number = bytearray(reader.some(PIECE)), reader.position, 0
-    at -= len(buffer)
-    while buffer:
-        header = frame_header(buffer[:_LONGEST_HEADER])
-        if header is None:
-            raise _damaged(number, at)
-        following = header.number + (header.block if buffer[1] & 1 else 1)
-        mark, place = bytes(buffer[:2]), _SHORTEST_FRAME
-        while True:
-            place = buffer.find(mark, place)
-            if place < 0 or place + _LONGEST_HEADER > len(buffer):
-                back = len(buffer) if place < 0 else place + 1
-                if len(buffer) < _LARGEST_FRAME and (more := reader.some(max(PIECE, len(buffer)))):
-                    buffer += more
-                    place = max(_SHORTEST_FRAME, back - 1)
-                    continue
-            if place < 0:
-                place = _end(buffer)
-            else:
-                other = frame_header(buffer[place : place + _LONGEST_HEADER])
-                if other is None or other.number != following or CRC_16(bytes(buffer[:place])):
-                    place += 1
-                    continue
-            break
-        if not place:
-            raise _damaged(number, at)
-        yield SoundPacket(bytes(buffer[:place]), header.block)
-        number, at = number + 1, at + place
-        rest = buffer[place:]
-        buffer = rest if rest else bytearray(reader.some(PIECE))
-        if buffer[:3] == b"TAG" and len(buffer) == _TAG and not reader.peek(1):
+    buffer, begin, number, at = bytearray(), 0, 0, reader.position
+    while True:
+        if begin > PIECE or begin == len(buffer):
+            del buffer[:begin]
+            begin = 0
+        buffer += reader.some(PIECE) if len(buffer) - begin < PIECE else b""
+        rest = len(buffer) - begin
+        if not rest or (rest == _TAG and buffer.startswith(b"TAG", begin)):
             return
+        header = frame_header(buffer[begin : begin + _LONGEST_HEADER])
+        end = _end_of_frame(reader, buffer, begin, header) if header is not None else 0
+        if header is None or not end:
+            raise _damaged(number, at)
+        yield SoundPacket(bytes(buffer[begin:end]), header.block)
+        number, at, begin = number + 1, at + end - begin, end
 
 
-def _end(buffer: bytearray) -> int:
-    """Where the last frame ends: 0 if it is none. With init 0 the check of a frame and its own check is 0."""
+def _end_of_frame(reader: Reader, buffer: bytearray, begin: int, header: FrameHeader) -> int:
+    """Where the frame at byte `begin` of the buffer ends, which grows as long as it does not; 0: nowhere."""
+    following = header.number + (header.block if buffer[begin + 1] & 1 else 1)
+    mark, place, tries = bytes(buffer[begin : begin + 2]), begin + _SHORTEST_FRAME, 0
+    while True:
+        place = buffer.find(mark, place)
+        if place < 0 or place + _LONGEST_HEADER > len(buffer):
+            more = reader.some(max(PIECE, len(buffer))) if len(buffer) - begin < _LARGEST_FRAME else b""
+            if more:
+                place = len(buffer) - 1 if place < 0 else place  # half of the mark may end the buffer
+                place = max(place, begin + _SHORTEST_FRAME)
+                buffer += more
+                continue
+        if place < 0:
+            return _last_end(buffer, begin)
+        other = frame_header(buffer[place : place + _LONGEST_HEADER])
+        if other is not None and other.number == following:
+            if not CRC_16(bytes(buffer[begin:place])):
+                return place
+            tries += 1  # so many are no accident, and each takes its time
+            if tries > _MOST_TRIES:
+                return 0
+        place += 1
+
+
+def _last_end(buffer: bytearray, begin: int) -> int:
+    """Where the last frame ends, before a tag or at the end; 0 if it is cut off. With its own check a frame's check is 0."""
     ends = [len(buffer)] + ([len(buffer) - _TAG] if buffer[-_TAG : -_TAG + 3] == b"TAG" else [])
     for end in ends:
-        if end >= _SHORTEST_FRAME and not CRC_16(bytes(buffer[:end])):
+        if end - begin >= _SHORTEST_FRAME and not CRC_16(bytes(buffer[begin:end])):
             return end
     return 0
 

@@ -174,33 +174,33 @@ class _Shapes:
     bits = 0
     _channels = 0
     _last = False  # whether the channels are the last axis
-    _kind = ""
+    _type = ""
 
     def block(self, array: Any) -> np.ndarray:
         """int32[n, channels]; ValueError."""
         samples = on_host(array)
         while samples.ndim > 2 and len(samples) == 1:
             samples = samples[0]
-        kind = "f" if samples.dtype.kind == "f" else samples.dtype.name
-        if kind not in ("f", "int16", "int32", "uint8") or samples.ndim not in (1, 2):
+        name = "f" if samples.dtype.kind == "f" else samples.dtype.name
+        if name not in ("f", "int16", "int32", "uint8") or samples.ndim not in (1, 2):
             raise ValueError(f"{samples.dtype}{list(samples.shape)}: not floats, int16, int32 or uint8 [samples, channels]")
         if not samples.size:
             return np.zeros((0, 1), np.int32)
         if not self.bits:
-            self._learn(samples, kind)
-        if kind != self._kind:
-            raise ValueError(f"{samples.dtype} after {self._kind}: all have one type")
+            self._learn(samples, name)
+        if name != self._type:
+            raise ValueError(f"{samples.dtype} after {self._type}: all have one type")
         samples = samples[:, None] if samples.ndim == 1 else samples if self._last else samples.T
         if samples.shape[1] != self._channels:
             raise ValueError(f"{samples.shape[1]} channels after {self._channels}")
-        if kind == "f":
+        if name == "f":
             return from_floats(samples)
-        if kind == "uint8":
+        if name == "uint8":
             return (samples.astype(np.int32) - 128) << 8
-        return samples.astype(np.int32) >> (8 if kind == "int32" else 0)
+        return samples.astype(np.int32) >> (8 if name == "int32" else 0)
 
-    def _learn(self, samples: np.ndarray, kind: str) -> None:
-        self.bits, self._kind = 24 if kind == "int32" else 16, kind
+    def _learn(self, samples: np.ndarray, name: str) -> None:
+        self.bits, self._type = 24 if name == "int32" else 16, name
         if samples.ndim == 1:
             self._channels, self._last = 1, True
             return

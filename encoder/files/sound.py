@@ -99,7 +99,7 @@ def _of_arrays(audio: tuple[Any, Any]) -> SoundStream:
 
 
 def _of_file(name: str, begin: Callable[[], Fraction], is_mp4: bool, is_file: bool) -> CopiedSound | AvSound:
-    """The sound of a file: through PyAV if the output is no MP4, or it is of another kind and the output is a file."""
+    """The sound of a file: through PyAV if the output is no MP4, or it is of another format and the output is a file."""
     reason = "no MP4, M4A, ADTS, Ogg Opus, FLAC or WAV file"
     if is_mp4:
         try:

@@ -47,10 +47,10 @@ class AvSound:
         self._packets: Iterator[Any] = iter(())
         self._waiting: Any = None
 
-    def add_to(self, container: Any, kind: str) -> None:
-        """Add the stream to the output, before its first packet. kind: mp4, mov or matroska."""
+    def add_to(self, container: Any, container_format: str) -> None:
+        """Add the stream to the output, before its first packet. container_format: mp4, mov or matroska."""
         self._to = container
-        if kind == "matroska" or self.codec in (_COPIED_INTO_MP4 if kind == "mp4" else _COPIED):
+        if container_format == "matroska" or self.codec in (_COPIED_INTO_MP4 if container_format == "mp4" else _COPIED):
             self._out = container.add_stream_from_template(self._in)
             self._packets = self._copied()
             return
