@@ -310,3 +310,17 @@ def test_a_movie_of_a_long_sound_is_written_once(tmp_path):
     assert len(samples) == 155_041 and all(data[s.position : s.position + 3] == b"\1\2\3" for s in samples[::1000])
     assert len(chunks_in_order(data)) == 7200
     assert np.diff([s.position for s in samples]).min() == 3
+
+
+def test_a_file_whose_writer_is_killed_has_both(tmp_path):
+    """In place: what lies on the disk before `finish` plays as fragments, to the same second in both tracks."""
+    layout, _ = in_layout("in place", tmp_path / "o.mp4")
+    packets = ((bytes((n % 255 + 1,)), 1024) for n in range(300))
+    muxer = Muxer(layout, Fraction(1, 25), sound=lambda: stream_of("aac", packets, 1024))
+    video(muxer, [1] * 80)
+    data = (tmp_path / "o.mp4").read_bytes()
+    assert sum(1 for _ in Mp4Reader(io.BytesIO(data)).samples()) == 75
+    stream = open_sound(io.BytesIO(data))
+    found = [packet.data[0] for packet in stream.packets]
+    assert found == list(range(1, len(found) + 1)) and stream.skip == 1024
+    assert 0 <= len(found) * 1024 - 1024 - 3 * 44100 < 1024

@@ -10,6 +10,7 @@ import wave
 import numpy as np
 import pytest
 from h264lite import AudioPackets
+from h264lite.mp4.sound_entry import OtherSound
 from h264lite.mp4.sound_reader import open_sound
 from h264lite.sound import aac, opus
 from h264lite.sound.crc import CRC_8
@@ -409,3 +410,18 @@ def test_configurations_of_aac():
         assert aac.read_config(aac.config_of(rate, channels)) == (rate, channels, 1024)
     assert aac.read_config(bytes.fromhex("2b920800")) == (22050, 2, 1024)  # SBR: the core's rate
     assert aac.read_config(bytes.fromhex("1194")) == (48000, 2, 960)
+
+
+def test_quicktime(tmp_path):
+    """Longer sample entries, with the description inside of another box; what is no AAC is told apart from damage."""
+    source = sounds.write(tmp_path / "s.mov", "aac", PCM)
+    assert b"wave" in source.read_bytes()
+    stream = opened(source.read_bytes())
+    assert [packet.data for packet in stream.packets] == sounds.packets(source) and stream.skip == 1024
+    for codec, name in (("pcm_s16le", "sowt"), ("alac", "alac"), ("mp3", "mp3|mp4a")):
+        try:
+            data = sounds.write(tmp_path / "t.mov", codec, PCM).read_bytes()
+        except pytest.importorskip("av").FFmpegError:
+            continue
+        with pytest.raises(OtherSound, match=name):
+            open_sound(io.BytesIO(data))
