@@ -42,7 +42,7 @@ test-install: $(VENV)/bin/python
 lint: $(VENV)/.ready-dev
 	$(PYTHON) -m ruff check .
 	@mkdir -p .mypy_cache && ln -sfn .. .mypy_cache/h264lite  # mypy takes the package's name from its folder's
-	MYPYPATH=.mypy_cache $(PYTHON) -m mypy $(foreach p,jit standard mp4 cpu_simd cuda_src scheduler encoder decoder analysis reader report cluster cli papers.kernels compat,-p h264lite.$(p))
+	MYPYPATH=.mypy_cache $(PYTHON) -m mypy $(foreach p,jit standard sound mp4 cpu_simd cuda_src scheduler encoder decoder analysis reader report cluster cli papers.kernels compat,-p h264lite.$(p))
 
 bench: $(VENV)/.ready-dev
 	$(PYTHON) benchmarks/speed.py

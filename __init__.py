@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .encoder.writer import encode as encode
     from .encoder.writer import write_video as write_video
     from .reader.video_reader import VideoReader as VideoReader
+    from .sound.packets import AudioPackets as AudioPackets
 
 _PUBLIC = {
     "Encoder": ".encoder.encoder",
@@ -37,6 +38,7 @@ _PUBLIC = {
     "ClipResult": ".encoder.clips",
     "VideoWriter": ".encoder.writer",
     "VideoReader": ".reader.video_reader",
+    "AudioPackets": ".sound.packets",
     "Packet": ".encoder.encoder",
     "release_gpu": ".cuda_src.runtime.idle",
     "Error": ".encoder.errors",

@@ -8,7 +8,6 @@ import io
 import os
 import re
 import tempfile
-import wave
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,20 +44,23 @@ def write_video(
     """As torchvision.io.write_video (removed in 0.28): uint8[T, H, W, C] to a file.
 
     options: `crf`, `preset` and options of docs/options.md, also as strings. audio_array: [channels, samples] in -1..1, or
-    int16, which becomes AAC through PyAV; audio_fps: its samples a second; audio_options: refused.
+    int16; audio_fps: its samples a second. audio_codec: flac, which loses nothing (default), or aac, through PyAV.
+    audio_options: refused.
     """
     _check_codec(video_codec, "video_codec")
     if audio_options:
         raise OptionError(f"{dict(audio_options)}: there are none here", "audio_options")
-    if audio_codec not in (None, "aac"):
-        raise OptionError(f"{show(audio_codec)}: only aac", "audio_codec")
-    if audio_array is None:
-        _write_video(filename, video_array, fps, layout="THWC", **_options(options))
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        sound = os.path.join(folder, "sound.wav")
-        _write_wav(sound, audio_array, audio_fps)
-        _write_video(filename, video_array, fps, layout="THWC", audio=sound, **_options(options))
+    if audio_codec not in (None, "aac", "flac"):
+        raise OptionError(f"{show(audio_codec)}: only aac and flac", "audio_codec")
+    sound: Any = None
+    if audio_array is not None:
+        samples, rate = _sound(audio_array, audio_fps)
+        sound = samples, rate
+        if audio_codec == "aac":
+            from .encoder.files.sound_av import aac_packets
+
+            sound = aac_packets(samples, rate)
+    _write_video(filename, video_array, fps, layout="THWC", audio=sound, **_options(options))
 
 
 def export_to_video(
@@ -91,20 +93,16 @@ def export_to_video(
     return path
 
 
-def _write_wav(name: str, samples: Any, rate: Any) -> None:
-    """[channels, samples] as 16 bits; OptionError."""
+def _sound(samples: Any, rate: Any) -> tuple[np.ndarray, int]:
+    """int16[samples, channels] of [channels, samples], and samples a second; OptionError."""
     samples = np.asarray(samples)
     if samples.ndim != 2 or not 1 <= len(samples) <= 8 or (samples.dtype != np.int16 and samples.dtype.kind != "f"):
         raise OptionError(f"of {samples.dtype}{samples.shape}: not [channels, samples] of floats, int16", "audio_array")
     if isinstance(rate, bool) or not isinstance(rate, int | float | np.number) or not 1000 <= rate <= 384000:
         raise OptionError(f"{show(rate)}: not a number of samples a second", "audio_fps")
     if samples.dtype != np.int16:
-        samples = np.rint(np.clip(np.nan_to_num(samples), -1, 1) * 32767).astype(np.int16)
-    with wave.open(name, "wb") as file:
-        file.setnchannels(len(samples))
-        file.setsampwidth(2)
-        file.setframerate(int(rate))
-        file.writeframes(np.ascontiguousarray(samples.T).astype("<i2").tobytes())
+        samples = np.clip(np.rint(np.nan_to_num(samples) * 32768), -32768, 32767).astype(np.int16)
+    return samples.T, int(rate)
 
 
 def _temporary_name() -> str:

@@ -17,7 +17,6 @@ from ..encoder.files.left_out import of_tags
 from ..encoder.files.opening import open_inputs, open_packets
 from ..encoder.files.output import SEGMENT_SECONDS, ByteSink, DisplayOrder, PacketSink, check_distinct, is_playlist
 from ..encoder.files.read_ahead import THREADS, ReadAhead
-from ..encoder.files.sound import Sound
 from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, take_over
 from ..encoder.frames.source import HostSource
 from ..encoder.sei import with_messages
@@ -38,7 +37,7 @@ from .input_metadata import (
     OutputTimes,
     check_colours_of_images,
     notes,
-    open_sound,
+    sound_of,
     tags_from,
     warnings_after,
     warnings_before,
@@ -169,7 +168,7 @@ def _open_outputs(
         on_ray.check_config(config)
     check_frames(config.rate.first_pass, config.rate.stats, expected_frames(source.format, config))
     clock = OutputTimes(times, reports["fragment"], config.video.fps)
-    sound = open_sound(first_name, source, config, reports["audio"], stack)
+    sound = sound_of(first_name, output_name, source, config, reports, stack)
     sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
     if sinks.rows or reports["verbose"]:
         config = config._replace(coding=config.coding._replace(bits_by_kind=True))
@@ -313,7 +312,7 @@ def open_sinks(
     stack: ExitStack,
     video: VideoFormat,
     clock: OutputTimes,
-    sound: Sound | None,
+    sound: Any,
 ) -> Sinks:
     """Open all outputs, before any computation."""
     base = clock.times.base if clock.times is not None else None

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..encoder.errors import OptionError
 from ..encoder.files.names import size_from_name
+from ..encoder.files.opening import container_of
 from ..encoder.files.output import PacketSink
-from ..encoder.files.sound import Sound
 from ..encoder.files.times import FrameTimes
 from ..encoder.files.video import Source, VideoFormat
 from ..encoder.settings.config import Config
@@ -18,12 +18,24 @@ from ..files import identity
 from ..mp4.tags import FileTags
 
 
-def open_sound(name: str, source: Source, config: Config, file: str | None, stack: ExitStack) -> Sound | None:
-    """The sound of --audio. It begins with the first frame encoded: of the same file by its own time, else by --seek."""
+def sound_of(
+    name: str, output: str, source: Source, config: Config, reports: dict[str, Any], stack: ExitStack
+) -> Any:
+    """The sound of --audio. It begins with the first frame encoded: of the same file by its own time, else by --seek.
+
+    name: of the first input.
+    """
+    file = reports["audio"]
     if file is None:
         return None
+    from ..encoder.files.sound import open_sound  # which encodes without sound do without
+
+    container = container_of(output, reports["muxer"], reports["fragment"])
     times = source.times if identity(file, 0) == identity(name, 0) else None
-    sound = Sound(file, lambda: times.start if times is not None else config.video.seek / config.video.fps)
+    is_file = output != "-" and reports["fragment"] is None
+    sound = open_sound(
+        file, lambda: times.start if times is not None else config.video.seek / config.video.fps, container, is_file
+    )
     stack.callback(sound.finish)
     return sound
 

@@ -17,8 +17,8 @@ the ground up. How they work together: [ARCHITECTURE.md](../ARCHITECTURE.md). `t
 """
 # Bottom to top; folders that are not named follow their parent.
 FOLDERS = (
-    "", "jit", "standard", "mp4", "cpu_simd", "cuda_src", "scheduler", "encoder", "decoder", "analysis", "reader", "report",
-    "cluster", "extras", "cli", "samples", "benchmarks", "papers", "docs",
+    "", "jit", "standard", "sound", "mp4", "cpu_simd", "cuda_src", "scheduler", "encoder", "decoder", "analysis", "reader",
+    "report", "cluster", "extras", "cli", "samples", "benchmarks", "papers", "docs",
 )  # fmt: skip
 # Files that cannot hold a comment, or whose first lines have another use.
 WORDS = {

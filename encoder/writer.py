@@ -28,7 +28,8 @@ from .writing_progress import Progress
 
 if TYPE_CHECKING:
     from .files.output import PacketSink
-    from .files.sound import Sound
+    from .files.sound import Audio, CopiedSound
+    from .files.sound_av import AvSound
 
 Target = str | os.PathLike[str] | io.IOBase | Any | None
 
@@ -38,13 +39,14 @@ class VideoWriter:
 
     target: the name of a file (.mp4; .264 and .h264 for a byte stream; .mkv and .mov through PyAV; .m3u8 and .mpd for the
     playlist of HLS or DASH, with segments beside it; others are refused), None for bytes of an MP4 (`getvalue`), or an object
-    with `write`, which stays open. fps: 30, 12.5, "30000/1001" or a Fraction; 29.97 and 23.976 mean 30000/1001 and 24000/1001.
+    with `write`, which stays open. fps: 30, 12.5, "30000/1001" or a Fraction; 29.97 and 23.976 mean 30000/1001, 24000/1001.
 
     layout, format and value_range say what frames are where they may be read in several ways (docs/python.md), as do width
     and height. fragment: seconds of a fragment of an MP4, which plays while it is made: keyframes come where one ends;
-    "chunk": what each call of `write` gets is one, and out when it returns. audio: a file whose sound is put beside the video
-    (PyAV). progress: a progress bar on standard error. Options: those of Encoder; time_base: seconds of a unit of `pts`;
-    metadata: {"title": "A clip"}, of .mp4, .mkv and .mov; chapters: [(seconds, title), ...].
+    "chunk": what each call of `write` gets is one, and out when it returns. audio: sound beside the video: the name of a
+    file, (samples, rate) or AudioPackets (docs/python.md). progress: a progress bar on standard error. Options: those of
+    Encoder; time_base: seconds of a unit of `pts`; metadata: {"title": "A clip"}, of .mp4, .mkv and .mov; chapters:
+    [(seconds, title), ...].
 
     Nothing is opened before the first frame. It holds no more than a few frames: `write` blocks while the encoder is behind.
     In a fork of the process that wrote the first frame `write` is refused, and `close` does nothing to the file.
@@ -62,7 +64,7 @@ class VideoWriter:
         format: str | None = None,
         value_range: tuple[float, float] | None = None,
         fragment: float | str | None = None,
-        audio: str | os.PathLike[str] | None = None,
+        audio: "Audio | None" = None,
         progress: bool = False,
         width: int | None = None,
         height: int | None = None,
@@ -81,7 +83,7 @@ class VideoWriter:
         reader = FrameReader(layout, format, value_range, _size(width, height))
         self._times = GivenTimes(self._fps, self._of_file.time_base)
         self._feeder = Feeder(reader, self._fps, values, self._times, self._of_file.fragment)
-        self._sound = None if audio is None else _sound(self._target, audio)
+        self._sound = None if audio is None else _sound(self._target, self._of_file.fragment, audio)
         self._progress = Progress() if progress else None
         self._sink: PacketSink | None = None
         self._next_dts: int | None = None  # of the packet that follows those in the sink
@@ -251,7 +253,9 @@ class VideoWriter:
             raise OptionError("cbr is for byte streams: MP4 holds no filler data; vbr is for all", "nal-hrd")
         from .files.output_mp4 import Mp4Sink
 
-        return Mp4Sink(self._target, fps=self._fps, fragment=of_file.fragment, **of_frames)
+        sound: Any = self._sound  # of a file object: never through PyAV
+        stream = sound.stream if sound else None
+        return Mp4Sink(self._target, fps=self._fps, fragment=of_file.fragment, sound=stream, **of_frames)
 
     def _release(self) -> None:
         """Finish the file and release the encoder. An interrupt cannot cut it: what is left is done then."""
@@ -313,7 +317,7 @@ def write_video(
     format: str | None = None,
     value_range: tuple[float, float] | None = None,
     fragment: float | str | None = None,
-    audio: str | os.PathLike[str] | None = None,
+    audio: "Audio | None" = None,
     progress: bool = False,
     width: int | None = None,
     height: int | None = None,
@@ -400,13 +404,17 @@ def _is_byte_stream(target: object) -> bool:
     return muxer_of(target) == "raw"
 
 
-def _sound(target: object, audio: str | os.PathLike[str]) -> "Sound":
-    """The sound of a file, for a target that is one."""
-    from .files.sound import Sound
+def _sound(target: Any, fragment: float | None, audio: "Audio") -> "CopiedSound | AvSound":
+    """The sound for a target."""
+    from .files.sound import open_sound
 
-    if not isinstance(target, str | os.PathLike):
-        raise OptionError("is for .mp4, .mkv and .mov files, and not for bytes and file objects", "audio")
-    return Sound(BY_NAME["audio"].value(audio), lambda: Fraction(0))
+    container = "mp4"
+    if isinstance(target, str | os.PathLike):
+        from .files.output import muxer_of
+
+        container = muxer_of(os.fspath(target))
+    is_file = isinstance(target, str | os.PathLike) and fragment is None
+    return open_sound(audio, lambda: Fraction(0), container, is_file)
 
 
 def _size(width: int | None, height: int | None) -> Known | None:

@@ -3,6 +3,8 @@
 import struct
 
 LARGEST_32 = (1 << 32) - 1
+VIDEO_TRACK, SOUND_TRACK = 1, 2  # their numbers
+UPRIGHT = (1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30)  # 6.2.2: the matrix of video that is not rotated
 
 
 def box(kind: bytes, *parts: bytes) -> bytes:
@@ -29,3 +31,15 @@ def fixed_point(value: float) -> int:
     if not 0 <= number <= LARGEST_32:
         raise ValueError(f"{value} does not fit 16.16 bits")
     return number
+
+
+def header_times(duration: int, between: bytes, after: bytes) -> tuple[int, bytes]:
+    """(version, contents) of a header: no dates of creation, `between`, the duration in 32 or 64 bits, `after`."""
+    if duration > LARGEST_32:
+        return 1, struct.pack(">QQ", 0, 0) + between + struct.pack(">Q", duration) + after
+    return 0, struct.pack(">II", 0, 0) + between + struct.pack(">I", duration) + after
+
+
+def this_file() -> bytes:
+    """8.7.1: dinf: the samples are in this file."""
+    return box(b"dinf", full_box(b"dref", 0, 0, struct.pack(">I", 1), full_box(b"url ", 0, 1)))

@@ -1,9 +1,13 @@
 """Movie fragments: moof, which says the samples of the mdat that follows (ISO/IEC 14496-12, 8.8)."""
 
 import struct
+from typing import TYPE_CHECKING
 
 from .boxes import box, full_box, mdat_header
 from .samples import Sample
+
+if TYPE_CHECKING:
+    from .sound_track import SoundTrack
 
 # 8.8.3.1: sample flags: a keyframe depends on no other sample; others do, and are no random access points.
 _KEYFRAME, _OTHER = 2 << 24, 1 << 24 | 1 << 16
@@ -12,15 +16,21 @@ _DEFAULT_DURATION, _DEFAULT_FLAGS, _BASE_IS_MOOF = 0x8, 0x20, 0x20000
 _DATA_OFFSET, _FIRST_FLAGS, _DURATIONS, _SIZES, _FLAGS, _OFFSETS = 0x1, 0x4, 0x100, 0x200, 0x400, 0x800
 
 
-def fragment_header(number: int, time: int, samples: list[Sample]) -> bytes:
-    """moof, and the header of mdat. number: from 1; time: the decoding time of the first sample, in the track's units."""
-    data = mdat_header(sum(sample.size for sample in samples))
-    size = len(_fragment(number, time, samples, 0))
-    return _fragment(number, time, samples, size + len(data)) + data
+def fragment_header(number: int, time: int, samples: list[Sample], sound: "SoundTrack | None" = None) -> bytes:
+    """moof, and the header of mdat. number: from 1; time: the decoding time of the first sample, in the track's units.
+    sound: its run follows in the same mdat.
+    """
+    video = sum(sample.size for sample in samples)
+    data = mdat_header(video + (sum(sample.size for sample in sound.run[0]) if sound is not None else 0))
+
+    def fragment(offset: int) -> bytes:
+        return _fragment(number, time, samples, offset, sound.fragment_boxes(offset + video) if sound is not None else b"")
+
+    return fragment(len(fragment(0)) + len(data)) + data
 
 
-def _fragment(number: int, time: int, samples: list[Sample], data_offset: int) -> bytes:
-    """8.8.4: moof with one track fragment; data_offset: from its beginning to the first sample."""
+def _fragment(number: int, time: int, samples: list[Sample], data_offset: int, sound: bytes) -> bytes:
+    """8.8.4: moof with a fragment of the video; data_offset: from its beginning to the first sample. sound: another traf."""
     same_duration = all(sample.duration == samples[0].duration for sample in samples)
     head = struct.pack(">II", 1, samples[0].duration) if same_duration else struct.pack(">I", 1)
     flags = _BASE_IS_MOOF | _DEFAULT_FLAGS | (_DEFAULT_DURATION if same_duration else 0)
@@ -30,6 +40,7 @@ def _fragment(number: int, time: int, samples: list[Sample], data_offset: int) -
         b"moof",
         full_box(b"mfhd", 0, 0, struct.pack(">I", number)),
         box(b"traf", track, decode_time, _run(samples, same_duration, data_offset)),
+        sound,
     )
 
 

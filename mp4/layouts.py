@@ -66,6 +66,8 @@ class _Groups:
         if self._samples and self._is_full(sample):
             self._end_group()
         self._samples.append((data, sample))
+        if self._track.sound is not None:
+            self._track.sound.follow(sample)
         self._duration += sample.duration
         self._size += sample.size
 
@@ -79,14 +81,19 @@ class _Groups:
         # half a frame too early is in time: 2 s of 29.97 fps are 60 frames
         return lasts + max(Fraction(last.duration, 2), self._slack * scale) >= Fraction(self._seconds) * scale
 
-    def _end_group(self) -> None:
+    def _end_group(self, last: bool = False) -> None:
         if self._samples and not self.failed:
+            failure = self._track.sound.collect(last) if self._track.sound is not None else None
             self.failed = True  # if anything cuts this
             group, self._samples = self._samples, []
             self._duration = self._size = 0
             self._write_group([sample for _, sample in group], [data for data, _ in group])
+            if self._track.sound is not None:
+                self._track.sound.take_away()
             self.frames += len(group)
             self.failed = False
+            if failure is not None:  # of the sound, which ends there; the group is whole
+                raise failure
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
         raise NotImplementedError
@@ -99,9 +106,13 @@ class _Groups:
         """See Layout."""
         raise NotImplementedError
 
+    def _sound_run(self) -> tuple[list[Sample], list[bytes]]:
+        """The sound of the group, behind its video."""
+        return ([], []) if self._track.sound is None else self._track.sound.run
+
     def finish(self) -> None:
         """See Layout."""
-        self._end_group()
+        self._end_group(True)
 
 
 class Fragments(_Groups):
@@ -129,10 +140,13 @@ class Fragments(_Groups):
     def shift(self, units: int) -> None:
         """See Layout."""
         self._time += units
+        if self._track.sound is not None:
+            self._track.sound.shift(units)
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
-        header = fragment_header(self._number + 1, self._time, samples)
-        self._put(b"".join((header, *data)))  # in one call: a process that is killed leaves it whole, or not at all
+        header = fragment_header(self._number + 1, self._time, samples, self._track.sound)
+        # in one call: a process that is killed leaves it whole, or not at all
+        self._put(b"".join((header, *data, *self._sound_run()[1])))
         self._number += 1
         self._time += sum(sample.duration for sample in samples)
 
@@ -166,7 +180,11 @@ class InPlace(Fragments):
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
         def work() -> None:
             write(samples, data)
-            self._table.add_chunk(samples, self._position - sum(map(len, data)))
+            sound = self._sound_run()
+            position = self._position - sum(map(len, sound[1]))
+            self._table.add_chunk(samples, position - sum(map(len, data)))
+            if self._track.sound is not None and sound[0]:
+                self._track.sound.table.add_chunk(sound[0], position)
 
         write = super()._write_group
         Uninterrupted().run(work)  # the table has all samples of a group that is in the file
@@ -175,13 +193,13 @@ class InPlace(Fragments):
         """See Layout. OSError if the disk is full: the fragments are left as they are."""
         super().finish()
         if self._table.count:
-            chunks = self._table.chunks()
+            chunks = _chunks(self._track, self._table)
             head, positions = _head(self._track, self._table)
             with self._edit() as file:
-                _move(file, [(old, new, size) for (old, size), new in zip(chunks, positions)], self._position)
+                _move(file, [(old, new, size) for (old, size, _), new in zip(chunks, positions)], self._position)
                 file.seek(0)
                 _write_all(file, head)
-                file.truncate(len(head) + self._table.bytes)
+                file.truncate(len(head) + _bytes(self._track, self._table))
 
 
 class AtEnd(_Groups):
@@ -194,11 +212,11 @@ class AtEnd(_Groups):
         super().__init__(None)
         self._write, self._waiting = write, waiting
         self._table = SampleTable()
-        self._held: list[tuple[list[Sample], list[bytes]]] = []  # groups that are not in the file
+        self._held: list[tuple[list[Sample], list[bytes], list[Sample], list[bytes]]] = []  # groups that are not in the file
         self._held_bytes = 0
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
-        self._held.append((samples, data))
+        self._held.append((samples, data, *self._sound_run()))
         self._held_bytes += sum(map(len, data))
         if self._held_bytes >= _MOST_HELD_BYTES:
             Uninterrupted().run(self._write_held)
@@ -208,10 +226,13 @@ class AtEnd(_Groups):
         held, self._held, self._held_bytes = self._held, [], 0
         try:
             while held:
-                samples, data = held[0]
-                self._waiting.writelines(data)
+                samples, data, sound_samples, sound_data = held[0]
+                self._waiting.writelines((*data, *sound_data))
                 self._waiting.flush()  # a fork of the process would write what is left in the buffer again, at its end
-                self._table.add_chunk(samples, self._table.bytes)
+                position = _bytes(self._track, self._table)
+                self._table.add_chunk(samples, position)
+                if self._track.sound is not None and sound_samples:
+                    self._track.sound.table.add_chunk(sound_samples, position + sum(map(len, data)))
                 del held[0]
         except BaseException:
             self.frames = self._table.count
@@ -229,23 +250,36 @@ class AtEnd(_Groups):
         if self._table.count:
             self._write(_head(self._track, self._table)[0])
             self._waiting.seek(0)
-            rest = self._table.bytes  # a write that has failed may have left more
+            rest = _bytes(self._track, self._table)  # a write that has failed may have left more
             while piece := self._waiting.read(min(PIECE, rest)):
                 self._write(piece)
                 rest -= len(piece)
 
 
+def _chunks(track: Track, table: SampleTable) -> list[tuple[int, int, bool]]:
+    """Chunks of both tracks by position: (position, bytes, whether they are sound)."""
+    sound = track.sound.table.chunks() if track.sound is not None else []
+    return sorted([(*chunk, False) for chunk in table.chunks()] + [(*chunk, True) for chunk in sound])
+
+
+def _bytes(track: Track, table: SampleTable) -> int:
+    """Of the samples of both tracks."""
+    return table.bytes + (track.sound.table.bytes if track.sound is not None else 0)
+
+
 def _head(track: Track, table: SampleTable) -> tuple[bytes, list[int]]:
-    """(ftyp, moov and the header of mdat; the positions of the chunks that follow)."""
-    data = mdat_header(table.bytes)
+    """(ftyp, moov and the header of mdat; the positions of the chunks of both tracks that follow)."""
+    data = mdat_header(_bytes(track, table))
+    chunks = _chunks(track, table)
     offsets, offset = [], 0
-    for _, size in table.chunks():
+    for _, size, _ in chunks:
         offsets.append(offset)
         offset += size
     begin = 0
     while True:  # positions beyond 4 GiB make moov longer, which moves them: twice at most
         positions = [begin + offset for offset in offsets]
-        head = FILE_TYPE + movie(track, table, positions) + data
+        video, sound = ([at for at, chunk in zip(positions, chunks) if chunk[2] == which] for which in (False, True))
+        head = FILE_TYPE + movie(track, table, video, sound) + data
         if len(head) == begin:
             return head, positions
         begin = len(head)

@@ -1,12 +1,18 @@
 """Access units of one H.264 track into a layout: times in any unit, samples with exact durations."""
 
+from collections.abc import Callable
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from .avc import ParameterSets, to_sample
 from .boxes import LARGEST_32
 from .layouts import Layout
 from .movie import UPRIGHT, Track
 from .samples import Sample
+
+if TYPE_CHECKING:
+    from ..sound.stream import SoundStream
+    from .sound_track import SoundTrack
 
 _LEAST_TIMESCALE = 1000  # some players round to units: below, they are fractions of the frame rate
 _MOST_UNITS = 64  # twice the frames by which decoding runs ahead, at most: offsets have a sign
@@ -15,12 +21,15 @@ _MOST_UNITS = 64  # twice the frames by which decoding runs ahead, at most: offs
 class Muxer:
     """Takes access units in coding order; the first begins with SPS and PPS, which describe the track.
 
-    time_base: seconds of a unit of pts and dts. tags: boxes at the end of moov. ValueError for what a track cannot say: the
-    message is the reason.
+    time_base: seconds of a unit of pts and dts. tags: boxes at the end of moov. sound: is asked for with the first unit.
+    ValueError for what a track cannot say: the message is the reason.
     """
 
-    def __init__(self, layout: Layout, time_base: Fraction, matrix: tuple[int, ...] = UPRIGHT, tags: bytes = b"") -> None:
-        self._layout, self._matrix, self._tags = layout, matrix, tags
+    def __init__(
+        self, layout: Layout, time_base: Fraction, matrix: tuple[int, ...] = UPRIGHT, tags: bytes = b"",
+        sound: "Callable[[], SoundStream] | None" = None,
+    ) -> None:  # fmt: skip
+        self._layout, self._matrix, self._tags, self._sound = layout, matrix, tags, sound
         scale = 1 if time_base.denominator >= _LEAST_TIMESCALE else _LEAST_TIMESCALE
         self._timescale = time_base.denominator * scale
         self._unit = time_base.numerator * scale  # units of the timescale in one of time_base
@@ -43,8 +52,10 @@ class Muxer:
         if self._sets is None:
             if pts < dts:
                 raise ValueError(f"the first frame is shown at {pts}, before it is decoded at {dts}")
-            self._sets = ParameterSets(sets)
-            self._layout.begin(Track(self._sets, self._timescale, (pts - dts) * self._unit, self._matrix, self._tags))
+            new_sets, start = ParameterSets(sets), (pts - dts) * self._unit
+            track = Track(new_sets, self._timescale, start, self._matrix, self._tags, self._sound_track(start))
+            self._layout.begin(track)
+            self._sets = new_sets
         self._sets.check(sets)
         if self._following is not None:  # what a flush has taken for granted is put right
             self._layout.shift((dts - self._following) * self._unit)
@@ -67,6 +78,14 @@ class Muxer:
         self._following = dts + duration // self._unit
         self._pass_on(duration)
         self._layout.flush()
+
+    def _sound_track(self, start: int) -> "SoundTrack | None":
+        """The sound beside a video whose first frame has composition time `start`."""
+        if self._sound is None:
+            return None
+        from .sound_track import sound_track  # which files without sound do without
+
+        return sound_track(self._sound(), self._timescale, start)
 
     def finish(self) -> None:
         """Complete the file; without access units nothing is written."""

@@ -12,18 +12,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("jit", "standard", "mp4", "cpu_simd", "cuda_src", "scheduler", "encoder", "decoder", "analysis", "reader",
-            "report", "cluster", "cli")
+PACKAGES = ("jit", "standard", "sound", "mp4", "cpu_simd", "cuda_src", "scheduler", "encoder", "decoder", "analysis",
+            "reader", "report", "cluster", "cli")
 # Bottom to top: what each folder may import of ours, by folder or file.
 MAY_IMPORT = {
     "jit": {"jit"},
     "standard": {"standard"},
-    "mp4": {"standard", "mp4"},
+    "sound": {"standard", "sound"},
+    "mp4": {"standard", "sound", "mp4"},
     "cpu_simd": {"jit", "standard", "cpu_simd"},
     "cuda_src": {"jit", "standard", "cuda_src", "cpu_simd.layout", "cpu_simd.decisions", "cpu_simd.cabac_typical",
                  "cpu_simd.bundles"},
     "scheduler": {"jit", "standard", "cpu_simd", "cuda_src", "scheduler"},
-    "encoder": {"jit", "standard", "mp4", "cpu_simd", "scheduler", "encoder"},
+    "encoder": {"jit", "standard", "sound", "mp4", "cpu_simd", "scheduler", "encoder"},
     "decoder": {"jit", "standard", "decoder"},
     "analysis": {"jit", "standard", "mp4", "decoder", "analysis"},
     "reader": {"standard", "mp4", "encoder.errors", "encoder.settings", "decoder", "reader"},

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from fractions import Fraction
 from math import isinf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...files import opened, shown
 from ...uninterrupted import check_of_file
@@ -13,7 +13,6 @@ from ..errors import InputError, OptionError
 from .images import ImageSource
 from .names import I420, image_files, rate_from_name, size_from_name
 from .output import PLAYLISTS, ByteSink, PacketSink, error_text, muxer_of
-from .sound import Sound
 from .video import (
     LONGEST_Y4M_LINE,
     Y4M_MAGIC,
@@ -24,6 +23,10 @@ from .video import (
     with_length,
 )
 from .video_av import AvSource
+
+if TYPE_CHECKING:
+    from .sound import CopiedSound
+    from .sound_av import AvSound
 
 
 def open_inputs(names: Sequence[str], size: tuple[int, int] | None, demuxer: str = "auto") -> tuple[Source, str]:
@@ -87,48 +90,55 @@ def _guess(name: str, first: bytes, size: tuple[int, int] | None) -> str:
 
 
 def open_packets(
-    name: str, fps: Fraction, muxer: str = "auto", fragment: float | None = None, sound: Sound | None = None,
-    nal_hrd: str = "none", **of_frames: Any,
+    name: str, fps: Fraction, muxer: str = "auto", fragment: float | None = None,
+    sound: "CopiedSound | AvSound | None" = None,    nal_hrd: str = "none", **of_frames: Any,
 ) -> PacketSink:  # fmt: skip
     """The sink for the stream. `muxer` auto: by the file extension. fragment: MP4, in fragments of so many seconds.
 
-    sound: beside the video, by PyAV. nal_hrd: the option. of_frames: time_base, matrix and tags of sinks that keep them.
+    sound: beside the video. nal_hrd: the option. of_frames: time_base, matrix and tags of sinks that keep them.
     """
-    if muxer == "auto":
-        muxer = "mp4" if fragment is not None and name == "-" else muxer_of(name)
+    muxer = container_of(name, muxer, fragment)
     if muxer in PLAYLISTS:
-        return _open_segments(name, fps, muxer, fragment, sound, nal_hrd, of_frames)
+        return _open_segments(name, fps, muxer, fragment, sound is not None, nal_hrd, of_frames)
     if fragment is not None and muxer != "mp4":
         raise OptionError(f"is for MP4, and {shown(name, 'standard output')} is none (--muxer mp4)", "fragment")
-    if sound is not None and (muxer not in ("mp4", "mkv", "mov") or fragment is not None or name == "-"):
-        what = "fragments" if fragment is not None else shown(name, "standard output")
-        raise OptionError(f"is for .mp4, .mkv and .mov files, and not for {what}", "audio")
+    if sound is not None and muxer not in ("mp4", "mkv", "mov"):
+        raise OptionError(f"is for .mp4, .mkv and .mov files, and not for {shown(name, 'standard output')}", "audio")
     if muxer in ("mp4", "mov"):
         if nal_hrd == "cbr":  # ISO/IEC 14496-15, 5.2: without filler data the rate is not constant
             raise OptionError("cbr is for .264, .h264 and .mkv: MP4 holds no filler data; vbr is for all", "nal-hrd")
-    if muxer == "mp4" and sound is None:
+    copied: Any = getattr(sound, "stream", None)  # of a CopiedSound
+    if muxer == "mp4" and (sound is None or copied is not None):
         from .output_mp4 import Mp4Sink
 
-        return Mp4Sink(name, fps=fps, fragment=fragment, **of_frames)
+        return Mp4Sink(name, fps=fps, fragment=fragment, sound=copied, **of_frames)
     if muxer in ("mp4", "mkv", "mov"):
         from .output_av import ContainerSink
 
-        return ContainerSink(name, fps, muxer, sound=sound, **of_frames)
+        of_av: Any = sound
+        return ContainerSink(name, fps, muxer, sound=of_av, **of_frames)
     return ByteSink(name)
 
 
 def _open_segments(
-    name: str, fps: Fraction, muxer: str, fragment: float | None, sound: Sound | None, nal_hrd: str, of_frames: dict[str, Any]
+    name: str, fps: Fraction, muxer: str, fragment: float | None, has_sound: bool, nal_hrd: str, of_frames: dict[str, Any]
 ) -> PacketSink:
     """The sink of a playlist and its segments; OptionError for what they cannot have."""
     from .output_segments import SegmentSink
 
     if name == "-":
         raise OptionError(f"{muxer} writes several files: give the name of the playlist", "muxer")
-    if sound is not None:
+    if has_sound:
         raise OptionError("is for .mp4, .mkv and .mov files, and not for segments", "audio")
     if fragment is not None and isinf(fragment):
         raise OptionError("chunk: segments of a playlist have a length in seconds", "fragment")
     if nal_hrd == "cbr":
         raise OptionError("cbr is for .264, .h264 and .mkv: MP4 holds no filler data; vbr is for all", "nal-hrd")
     return SegmentSink(name, muxer, fps=fps, fragment=fragment, **of_frames)
+
+
+def container_of(name: str, muxer: str, fragment: float | None) -> str:
+    """raw, mp4, mkv or mov: `muxer`, or, where that is auto, by the name; OptionError for an unknown ending."""
+    if muxer != "auto":
+        return muxer
+    return "mp4" if fragment is not None and name == "-" else muxer_of(name)

@@ -9,7 +9,7 @@ from ...mp4.tags import FileTags
 from ...uninterrupted import check_of_file
 from ..errors import OutputError
 from .output import ByteSink, error_text
-from .sound import Sound
+from .sound_av import AvSound
 
 _FORMATS = {"mp4": "mp4", "mov": "mov", "mkv": "matroska"}
 
@@ -32,7 +32,7 @@ class ContainerSink:
         time_base: Fraction | None = None,
         matrix: tuple[int, ...] | None = None,
         tags: FileTags | None = None,
-        sound: Sound | None = None,
+        sound: AvSound | None = None,
     ):
         try:
             import av
@@ -62,7 +62,7 @@ class ContainerSink:
         if self._matrix is not None:
             self._stream.set_display_matrix(self._matrix)
         if self._sound is not None:
-            self._sound.add_to(self._container, any_codec=matroska)
+            self._sound.add_to(self._container, self._format)
 
     def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool, duration: int | None = None) -> None:
         """See PacketSink."""

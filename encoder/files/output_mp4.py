@@ -6,15 +6,18 @@ import os
 import tempfile
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ...mp4.layouts import AtEnd, Fragments, InPlace, Layout
 from ...mp4.movie import UPRIGHT
 from ...mp4.muxer import Muxer
 from ...mp4.tags import FileTags
 from ...uninterrupted import Uninterrupted, check_of_file
-from ..errors import OutputError
+from ..errors import Error, OutputError
 from .output import ByteSink, error_text
+
+if TYPE_CHECKING:
+    from ...sound.stream import SoundStream
 
 IN_MEMORY = 1 << 26  # bytes of a stream that wait in memory, before a temporary file
 
@@ -26,7 +29,7 @@ class Mp4Sink:
     file). fragment: seconds of a fragment, at least; it ends before a keyframe, infinite ones at `flush` alone. None: one
     movie, moov in front; pipes and objects get it at the end (`waits`), files are fragments until then, so that they play if
     the process dies. time_base: seconds of a unit of pts and dts, if not 1 / fps. matrix: of tkhd, for rotated video. tags:
-    metadata and chapters.
+    metadata and chapters. sound: returns the sound beside the video, and is called with the first packet.
     """
 
     keeps_times = True
@@ -40,6 +43,7 @@ class Mp4Sink:
         time_base: Fraction | None = None,
         matrix: tuple[int, ...] | None = None,
         tags: FileTags | None = None,
+        sound: "Callable[[], SoundStream] | None" = None,
     ):
         self._file: Any
         if isinstance(target, str | os.PathLike):
@@ -53,7 +57,7 @@ class Mp4Sink:
             self.waits = fragment is None and not self._file.editable
             self._layout = self._layout_of(fragment, fps)
             boxes = self._named((tags or FileTags()).boxes)
-            self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT, boxes))
+            self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT, boxes, sound))
         except BaseException:
             self._file.close()  # and a new one goes
             raise
@@ -93,9 +97,11 @@ class Mp4Sink:
             self._named(self._file.close)
 
     def _named(self, call: Callable[[], Any]) -> Any:
-        """OutputError for what cannot be written or said."""
+        """OutputError for what cannot be written or said; errors of the sound are of the input."""
         try:
             return call()
+        except Error:
+            raise
         except OSError as error:
             check_of_file(error)
             raise OutputError(f"{self.name}: {error_text(error)}") from None

@@ -114,3 +114,16 @@ def test_read_frames(tmp_path):
         table = np.asarray(Image.open(picture))
         assert table.shape == (3 * 48, 4 * 64, 3)
         assert abs(table[:96].mean() - 40) < 2 and abs(table[96:, 64:].mean() - 200) < 2
+
+
+def test_sound_and_video(tmp_path):
+    """Both last two seconds, and the sound is that of the sample, to 16 bits."""
+    av = pytest.importorskip("av")
+    from h264lite.samples import sound_and_video
+
+    run("sound_and_video.py", tmp_path / "o.mp4")
+    with av.open(str(tmp_path / "o.mp4")) as container:
+        assert container.duration == 2_000_000 and container.streams.video[0].frames == 60
+        heard = np.concatenate([frame.to_ndarray().reshape(-1, 2) for frame in container.decode(audio=0)])
+    expected = np.concatenate(list(sound_and_video.sound()))
+    assert heard.shape == expected.shape and np.abs(heard / 32768 - expected).max() <= 0.5 / 32768

@@ -11,10 +11,13 @@ import urllib.request
 from fractions import Fraction
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
+import h264lite
 import numpy as np
 import pytest
 from h264lite import Encoder, VideoWriter, write_video
 from h264lite.encoder.files.output_mp4 import Mp4Sink
+
+from ..support import sounds
 
 av = pytest.importorskip("av", reason="PyAV makes the file to compare with")
 WIDTH, HEIGHT, FRAMES, RATE = 320, 192, 30, Fraction(30)
@@ -75,6 +78,11 @@ async function playlist(url, script) {
   const first = await pixels(), middle = await seek(0.71);
   v.playbackRate = 2; v.play(); await event(v, 'ended');
   return {first, middle, duration: v.duration, end: v.currentTime, last: await pixels()};
+}
+async function heard(url, rate) {  // samples of the first channel, decoded by the browser
+  const data = await (await fetch(url, {cache: 'no-store'})).arrayBuffer();
+  const buffer = await new OfflineAudioContext(1, 1, rate).decodeAudioData(data);
+  return {samples: [...buffer.getChannelData(0)].map(x => Math.round(x * 32768)), channels: buffer.numberOfChannels};
 }
 </script>"""
 
@@ -219,6 +227,58 @@ def test_fragments_through_media_source(browser, folder, options):
     assert played["ends"] == pytest.approx([0, 1 / 3, 2 / 3, 1], abs=0.001)
     assert (played["ranges"], played["begin"]) == (1, 0) and played["duration"] == pytest.approx(1, abs=0.001)
     assert_near(played["middle"], expected["middle"])
+
+
+def with_sound(target, kind, fragment, tmp_path, **options):
+    """The bars, which move after half a second, and a click then; AAC and Opus by FFmpeg, FLAC by our encoder."""
+    samples = np.zeros((48000, 2), np.int16)
+    samples[24000:24200] = 20000 * np.sin(np.arange(200) * 0.9)[:, None]
+    audio = (samples, 48000)
+    if kind != "flac":
+        audio = sounds.write(tmp_path / {"aac": "s.m4a", "opus": "s.ogg"}[kind], {"opus": "libopus"}.get(kind, kind), samples)
+    frames = (bars(n) for n in range(FRAMES))
+    options = {"qp": 10, "keyint": 10, "threads": 1, "device": "cpu", "width": WIDTH, "height": HEIGHT, **options}
+    h264lite.write_video(target, frames, RATE, format="i420", audio=audio, fragment=fragment, **options)
+    return samples[:, 0].astype(int)
+
+
+@pytest.mark.parametrize("kind", ("flac", "aac", "opus"))
+@pytest.mark.parametrize("fragment", (None, 0.3), ids=("movie", "fragments"))
+def test_sound_is_played_in_time(browser, folder, kind, fragment, tmp_path):
+    """The file plays to its end, and the browser's own decoder has each sample of FLAC, and the click at its sample."""
+    expected = with_sound(folder / "s.mp4", kind, fragment, tmp_path, bframes=3, b_adapt=0)
+    played = browser.call("play", "s.mp4")
+    assert played["duration"] == pytest.approx(1, abs=0.03) and played["end"] == pytest.approx(1, abs=0.03)
+    heard = browser.call("heard", "s.mp4", 48000)
+    samples = np.array(heard["samples"])
+    assert heard["channels"] == 2
+    if kind == "flac":
+        assert len(samples) == 48000 and np.abs(samples - expected).max() <= 1  # it scales positive numbers by 32767
+    else:
+        late = 0
+        if kind == "opus" and fragment is None:  # Chromium's decodeAudioData skips the pre-skip twice, in files of FFmpeg too
+            sounds.write(folder / "ffmpeg_s.mp4", "libopus", np.stack([expected, expected], 1).astype(np.int16))
+            late = click(browser.call("heard", "ffmpeg_s.mp4", 48000)["samples"], expected)
+        assert abs(click(samples, expected) - late) <= 1
+
+
+def click(samples, expected):
+    """By how many samples the click is late."""
+    alike = np.correlate(np.array(samples[23000:26000], float), expected[24000:24200].astype(float))
+    return int(alike.argmax()) - 1000
+
+
+@pytest.mark.parametrize("kind", ("flac", "aac", "opus"))
+def test_sound_through_media_source(browser, folder, kind, tmp_path):
+    """Fragments of both tracks: one range from 0 to the end, without a hole."""
+    pieces = []
+    with_sound(type("Pipe", (), {"write": lambda self, data: pieces.append(bytes(data))})(), kind, 0.3, tmp_path)
+    (folder / "all.mp4").write_bytes(b"".join(pieces))
+    record = pieces[0][pieces[0].index(b"avcC") + 5 :][:3].hex()
+    codecs = f"avc1.{record}, {'mp4a.40.2' if kind == 'aac' else kind}"
+    played = browser.call("stream", "all.mp4", [len(piece) for piece in pieces], f'video/mp4; codecs="{codecs}"')
+    assert played["ranges"] == 1 and played["begin"] == 0 and played["duration"] == pytest.approx(1, abs=0.03)
+    assert all(abs(end - n / 3) < 0.03 for n, end in enumerate(played["ends"]))
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from fractions import Fraction
 
+import h264lite
 import numpy as np
 import pytest
 from h264lite import Encoder
@@ -14,7 +15,7 @@ from h264lite.decoder.decoder import Decoder
 from h264lite.encoder.files.output_mp4 import Mp4Sink
 from h264lite.mp4.reader import Mp4Reader
 
-from ..support import round_trip
+from ..support import round_trip, sounds
 
 RATE, FRAMES = Fraction(24000, 1001), 20
 
@@ -111,6 +112,48 @@ def test_mp4box_js_of_gpac(movie, tmp_path):
     assert facts["codec"].startswith("avc1.6400") and facts["video"] == {"width": 64, "height": 48}
     assert facts["width"] == pytest.approx(64 * 16 / 11, abs=0.001)
     assert facts["brands"][-4:] == ["isom", "iso6", "avc1", "mp41"]
+
+
+BOTH = """
+const {createFile} = require('mp4box'), fs = require('fs');
+const data = fs.readFileSync(process.argv[2]), file = createFile(), samples = {};
+let info;
+file.onError = (where, what) => { throw new Error(where + what); };
+file.onReady = found => { info = found;
+                          for (const track of found.tracks) file.setExtractionOptions(track.id, null, {nbSamples: 1});
+                          file.start(); };
+file.onSamples = (id, user, found) => { (samples[id] ??= []).push(...found.map(s => [s.cts, s.duration, [...s.data]])); };
+const buffer = data.buffer.slice(data.byteOffset, data.byteOffset + data.length);
+buffer.fileStart = 0; file.appendBuffer(buffer); file.flush();
+console.log(JSON.stringify(info.tracks.map(t => [t.codec, t.timescale, t.edits, t.audio, samples[t.id]])));
+"""
+
+
+CODECS = (("m4a", "aac", "mp4a.40.2"), ("ogg", "libopus", "Opus"), ("flac", "flac", "fLaC"))
+
+
+@pytest.mark.parametrize("ending, codec, name", CODECS)
+@pytest.mark.parametrize("fragment", (None, 0.3))
+def test_sound_in_mp4box_js_of_gpac(tmp_path, ending, codec, name, fragment):
+    """Codec, rate, channels, every packet with its time; media time of the edit list is the priming."""
+    folder = os.environ.get("H264LITE_NODE_MODULES", "")
+    if not (shutil.which("node") and os.path.isdir(os.path.join(folder, "mp4box"))):
+        pytest.skip("no node, or no mp4box in $H264LITE_NODE_MODULES (npm install mp4box)")
+    source = sounds.write(tmp_path / f"s.{ending}", codec, sounds.pcm(30000))
+    frames = [planes for planes in round_trip.noise_clip(64, 48, FRAMES, 3)]
+    h264lite.write_video(tmp_path / "o.mp4", frames, 24, audio=source, fragment=fragment, keyint=6, device="cpu")
+    (tmp_path / "read.js").write_text(BOTH)
+    done = subprocess.run(["node", str(tmp_path / "read.js"), str(tmp_path / "o.mp4")], capture_output=True, text=True,
+                          timeout=60, env={**os.environ, "NODE_PATH": folder})  # fmt: skip
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    _, (found, scale, edits, audio, samples) = json.loads(done.stdout)
+    assert (found, scale) == (name, 48000) and audio == {"sample_rate": 48000, "channel_count": 2, "sample_size": 16}
+    priming = {"m4a": 1024, "ogg": 312, "flac": 0}[ending]
+    assert (edits[0]["media_time"] if edits else 0) == priming
+    assert [bytes(data) for _, _, data in samples] == sounds.packets(source)
+    times = [time for time, _, _ in samples]
+    assert times[0] == 0 and all(b == a + samples[n][1] for n, (a, b) in enumerate(zip(times, times[1:])))
+    assert times[-1] + samples[-1][1] == 30000 + priming
 
 
 @pytest.mark.parametrize("fragment", (None, 0.3))
