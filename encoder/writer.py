@@ -38,7 +38,7 @@ class VideoWriter:
 
     target: the name of a file (.mp4; .264 and .h264 for a byte stream; .mkv and .mov through PyAV; .m3u8 and .mpd for the
     playlist of HLS or DASH, with segments beside it; others are refused), None for bytes of an MP4 (`getvalue`), or an object
-    with `write`, which stays open. fps: 30, 12.5, "30000/1001" or a Fraction; 29.97 and 23.976 mean 30000/1001 and 24000/1001.
+    with `write`, which stays open. fps: 30, 12.5, "30000/1001" or a Fraction; 29.97 and 23.976 mean 30000/1001, 24000/1001.
 
     layout, format and value_range say what frames are where they may be read in several ways (docs/python.md), as do width
     and height. fragment: seconds of a fragment of an MP4, which plays while it is made: keyframes come where one ends;
