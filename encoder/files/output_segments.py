@@ -33,6 +33,7 @@ class _Segments(Fragments):
         self._asked, self._begin, self._file, self._publish = seconds, begin, write, publish
         self.presentation: Presentation
         self.stem = ""
+        self.segments = 0  # in the playlist
         self.fps: Fraction | None = fps
         self._following: Sample | None = None
 
@@ -70,6 +71,7 @@ class _Segments(Fragments):
         def work() -> None:
             write(samples, data)
             self.presentation.segments.append((self._lasts(samples), sum(map(len, data))))
+            self.segments += 1
             self._publish()
 
         write = super()._write_group
@@ -109,7 +111,7 @@ class SegmentSink:
             self._layout.stem = stem
             self._layout.fps = fps if time_base is None else None
             boxes = self._named((tags or FileTags()).boxes)
-            self._named(lambda: check_replaceable(self.name))
+            self._named(lambda: Uninterrupted().run(lambda: check_replaceable(self.name)))  # which makes a file for a moment
             self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT, boxes))
         except BaseException:
             self._first.close()  # and a new one goes
@@ -135,7 +137,13 @@ class SegmentSink:
     def _end(self) -> None:
         try:
             self._muxer.finish()
-            if self._layout.frames:
+        finally:
+            self._complete()
+
+    def _complete(self) -> None:
+        """Say in the playlist that nothing follows, whatever has ended it."""
+        try:
+            if self._layout.segments:
                 self._layout.presentation.is_complete = True
                 self._publish()
         finally:

@@ -3,6 +3,7 @@
 import gc
 import io
 import os
+import re
 import sys
 import threading
 from fractions import Fraction
@@ -15,6 +16,7 @@ from h264lite import VideoWriter
 from h264lite.encoder.errors import Error, OutputError
 from h264lite.encoder.files.output import ByteSink
 from h264lite.encoder.files.output_mp4 import Mp4Sink
+from h264lite.encoder.files.output_segments import SegmentSink
 from h264lite.mp4.avc import to_sample
 from h264lite.mp4.reader import Mp4Reader
 from h264lite.uninterrupted import Uninterrupted
@@ -101,6 +103,33 @@ def test_a_sink(tmp_path, kind, error):
         if strike.events < at:
             break
     assert check(data, kind) == len(PACKETS) and at > 40 and len(counts) > 2
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_segments(tmp_path, error):
+    """What the playlist names is there and whole; after the close it is complete, if there is one."""
+    at, counts = 0, set()
+    while True:
+        at += 1
+        path, sink = tmp_path / f"{at}.m3u8", None
+        with Strike(at, error) as strike:
+            try:
+                sink = SegmentSink(str(path), "hls", fps=RATE, fragment=float(3 / RATE))
+                for p in PACKETS:
+                    sink.write_packet(p.data, p.pts, p.dts, p.is_keyframe)
+                sink.close()
+            except error as struck:
+                assert str(struck) == "here"
+        if sink is not None:
+            sink.close()
+        assert not list(tmp_path.glob("*.part*")) and all(file.stat().st_size for file in tmp_path.iterdir()), at
+        names = [f"{at}_init.mp4", *re.findall(r"^\d+_\d+\.m4s$", path.read_text() if path.exists() else "", re.MULTILINE)]
+        if path.exists():
+            assert path.read_text().endswith("#EXT-X-ENDLIST\n"), at
+        counts.add(frames_of(b"".join((tmp_path / name).read_bytes() for name in names)) if len(names) > 1 else 0)
+        if strike.events < at:
+            break
+    assert {0, 3, 6} <= counts and len(names) == 3 and at > 40
 
 
 class Feeder:
