@@ -21,7 +21,7 @@ def read(data):
     error, frames = "", 0
     try:
         with h264lite.VideoReader(data, format="gray", nearby=2) as reader:
-            _ = reader.metadata, reader.key_frames, reader.durations
+            assert reader.metadata.num_frames == len(reader.durations) >= len(reader.key_frames)
             for index in range(len(reader)):
                 try:
                     frames += reader[index].ndim == 2
