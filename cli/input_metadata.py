@@ -22,9 +22,7 @@ def keyint_of(fragment: Any, fps: Any) -> int:
     return min(BY_NAME["keyint"].default, max(1, round(frames)))
 
 
-def sound_of(
-    name: str, output: str, source: Source, config: Config, reports: dict[str, Any], stack: ExitStack
-) -> Any:
+def sound_of(name: str, output: str, source: Source, config: Config, reports: dict[str, Any], stack: ExitStack) -> Any:
     """The sound of --audio. It begins with the first frame encoded: of the same file by its own time, else by --seek.
 
     name: of the first input.
