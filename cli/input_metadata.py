@@ -18,9 +18,7 @@ from ..files import identity
 from ..mp4.tags import FileTags
 
 
-def sound_of(
-    name: str, output: str, source: Source, config: Config, reports: dict[str, Any], stack: ExitStack
-) -> Any:
+def sound_of(name: str, output: str, source: Source, config: Config, reports: dict[str, Any], stack: ExitStack) -> Any:
     """The sound of --audio. It begins with the first frame encoded: of the same file by its own time, else by --seek.
 
     name: of the first input.

@@ -413,6 +413,8 @@ def _sound(target: Any, fragment: float | None, audio: "Audio") -> "CopiedSound 
         from .files.output import muxer_of
 
         container = muxer_of(os.fspath(target))
+        if container == "raw":
+            raise OptionError(f"is for .mp4, .mkv and .mov files, and not for {os.fspath(target)}", "audio")
     is_file = isinstance(target, str | os.PathLike) and fragment is None
     return open_sound(audio, lambda: Fraction(0), container, is_file)
 

@@ -213,6 +213,12 @@ def test_wrong_sound_is_refused_before_anything_is_written(tmp_path, audio, erro
     assert "\n" not in str(info.value) and not (tmp_path / "o.mp4").exists()
 
 
+def test_a_byte_stream_has_no_sound(tmp_path):
+    """Which is said before the first frame."""
+    with pytest.raises(OptionError, match=r"audio is for \.mp4, \.mkv and \.mov files, and not for .*o\.264"):
+        h264lite.VideoWriter(tmp_path / "o.264", 25, audio=(PCM, 48000))
+
+
 def test_files_that_are_no_sound(tmp_path):
     path = tmp_path / "s.bin"
     for data, words in (
