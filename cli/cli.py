@@ -256,7 +256,7 @@ def _run(argv: list[str]) -> int:
         if unknown:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         if args.command is None:
-            parser.error(_WHICH)
+            parser.error(f"which command? {_WHICH}")
         return int(args.run(args) or 0)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else 2

@@ -391,7 +391,6 @@ def test_maps_keep_the_legend_and_lie_over_a_grey_picture(browser, tmp_path):
     legend = browser.find_element("id", "legend").get_property("textContent")
     for text in ("QP", "inter", "intra", "list 0, ref_idx 0", "ref_idx 3 and more", "I frame", "B frame"):
         assert text in legend, legend
-    quiet(browser)
 
 
 def test_the_box_at_the_pointer_leaves_the_panel_free(browser, tmp_path):
