@@ -6,13 +6,13 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..decoder.colour import FORMATS, Converter
 from ..encoder.errors import OptionError
+from ..forks import cached_property
 from ..standard.bits import BitstreamError
 from .index import index_of
 from .metadata import VideoMetadata, metadata_of
