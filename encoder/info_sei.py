@@ -9,7 +9,7 @@ from .settings.options import ALL, OPTIONS
 
 ENCODER_UUID = bytes.fromhex("8a1df1fa 1a85 48c6 b56b 628a942a7f35")  # of this encoder's user data
 _NOT_OF_THE_STREAM = ("Running", "Reports")  # groups of options that leave its bytes as they are
-_SAID_OTHERWISE = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut", "no_weightb", "no_mbtree", "no_psy")
+_SAID_OTHERWISE = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut", "no_weightb", "no_mbtree", "no_psy", "lenient")
 _OF_B_FRAMES = ("b_pyramid", "pbratio", "weightb")
 _OF_CRF = ("qcomp", "mbtree", "qpmin", "qpmax")
 _OF_BUFFER = ("vbv_maxrate", "vbv_bufsize", "vbv_init", "nal_hrd", "filler")

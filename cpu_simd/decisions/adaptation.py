@@ -21,6 +21,6 @@ SLOPE, NEUTRAL = round(1.0397 * ONE), round(14.427 * ONE)
 NEUTRAL_SQUARE = 14
 
 # ---- error weights
-STEP = 6  # QPs that double the quantiser step
+DOUBLING = 6  # QPs that double the quantiser step
 MOST_CHANGE = MOST_WEIGHT_LOG2 << LOG2_SHIFT
-ENOUGH = (STEP * MOST_CHANGE >> (LOG2_SHIFT - QP_SHIFT)) + STEP  # of an offset, for the least and the most weight
+ENOUGH = (DOUBLING * MOST_CHANGE >> (LOG2_SHIFT - QP_SHIFT)) + DOUBLING  # of an offset, for the least and the most weight

@@ -17,7 +17,7 @@ from ..decisions.adaptation import (
     ONE,
     QP_SHIFT,
     SLOPE,
-    STEP,
+    DOUBLING,
 )
 from ..decisions.lookahead import MOST_WEIGHT_LOG2
 from .logarithms import exp2, log2
@@ -81,6 +81,6 @@ def error_weights(offsets, weights):
     """
     for mb in range(offsets.size):
         finer = np.int32(np.int32(ENOUGH) - min(max(offsets[mb], np.int32(-ENOUGH)), np.int32(ENOUGH)))  # from 0 on
-        change = np.int32(np.uint32(np.uint32(finer) << np.uint32(LOG2_SHIFT - QP_SHIFT)) // np.uint32(STEP))
+        change = np.int32(np.uint32(np.uint32(finer) << np.uint32(LOG2_SHIFT - QP_SHIFT)) // np.uint32(DOUBLING))
         above = np.int32(change - np.int32(1 << (LOG2_SHIFT - QP_SHIFT)))
         weights[mb] = exp2(min(max(above, np.int32(0)), np.int32(2 * MOST_CHANGE)), MOST_WEIGHT_LOG2)

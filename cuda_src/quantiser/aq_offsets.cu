@@ -41,7 +41,7 @@ DEVICE int by_frame(long long root, long long mean, long long of_frame, int mode
 }
 DEVICE int error_weight(const Logarithms &tables, int offset) {
   const int finer = ENOUGH - min(max(offset, -ENOUGH), ENOUGH);
-  const int change = int((unsigned(finer) << (LOG2_SHIFT - QP_SHIFT)) / unsigned(STEP)) - (1 << (LOG2_SHIFT - QP_SHIFT));
+  const int change = int((unsigned(finer) << (LOG2_SHIFT - QP_SHIFT)) / unsigned(DOUBLING)) - (1 << (LOG2_SHIFT - QP_SHIFT));
   return exp2_of(tables, min(max(change, 0), 2 * MOST_CHANGE), MOST_WEIGHT_LOG2);
 }
 

@@ -131,7 +131,7 @@ def test_refusals(device, gpu):  # noqa: F811
         (upload(device, packed[:-1]), r"shape \(26, 34\).*\(27, 34\)"),
         (upload(device, packed, typestr="<i4"), "dtype <i4"),
         (Array(memory, packed.shape, (width + 2, 1)), "contiguous"),
-        (Array(memory, (3, width, height)), r"rgb of 18x34: 34x18"),
+        (Array(memory, (3, width, height)), r"rgb of 18x34: all frames of this stream are 34x18"),
         (Array(memory, (4,)), "two dimensions"),
         (Array(memory, packed.shape, stream=0), "stream 0"),
         (Array(memory, packed.shape, stream=-1), "stream -1"),

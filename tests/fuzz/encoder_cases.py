@@ -39,7 +39,8 @@ VALUES = {  # of options that are no number and no choice, or whose edges matter
     **dict.fromkeys(_OF_4X4, (",".join(16 * ["9"]), ",".join(map(str, range(1, 17))), "1,2")),
     **dict.fromkeys(("cqm8", "cqm8i", "cqm8p"), (",".join(64 * ["255"]), ",".join(map(str, range(9, 73))), "0")),
     "bframes": (*range(1, 8), 16), "b_pyramid": ("none", "normal", "dyadic"), "min_keyint": ("auto", 1, 2, 4),
-    "scenecut": (0, 10, 40, 100), "rc_lookahead": (0, 1, 3, 10, 40),
+    "scenecut": (0, 10, 40, 100), "rc_lookahead": (0, 1, 3, 10, 40), "cll": ("1000,400", "0,65535", "undef"),
+    "mastering_display": ("G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(10000000,1)", "undef", "G(1,2)"),
 }  # fmt: skip
 B_TOOLS = {"b_pyramid", "b_adapt", "b_bias", "scenecut", "min_keyint", "rc_lookahead", "no_weightb", "pbratio"}
 OF_BUFFER = ("vbv_maxrate", "vbv_bufsize", "vbv_init", "nal_hrd", "filler", "crf_max")

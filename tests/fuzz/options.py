@@ -119,7 +119,7 @@ def _command(case: Case, folder: Path) -> str:
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(out):
         code = cli.main(["encode", str(folder / "missing_16x16.yuv"), str(folder / "o.264"), *words])
     assert code in (1, 2, 3), code
-    lines = said.getvalue().splitlines()
+    lines = [line for line in said.getvalue().splitlines() if "[warning]: " not in line]  # options that act as another value
     assert len(lines) == 1 and "error: " in lines[0] and not out.getvalue(), said.getvalue()[:2000]
     assert not list(folder.iterdir())
     return f"command {code}"
