@@ -9,6 +9,7 @@ from ...jit.kernel import closed_kernel, helper
 from ..decisions.adaptation import (
     BY_VARIANCE,
     DARK_FINER,
+    DOUBLING,
     ENOUGH,
     LOG2_SHIFT,
     MOST_CHANGE,
@@ -17,7 +18,6 @@ from ..decisions.adaptation import (
     ONE,
     QP_SHIFT,
     SLOPE,
-    DOUBLING,
 )
 from ..decisions.lookahead import MOST_WEIGHT_LOG2
 from .logarithms import exp2, log2
