@@ -112,8 +112,8 @@ def _identifier(unit: NalUnit) -> int:
 
 def map_of(pieces: Iterable[bytes]) -> StreamMap:
     """The pictures of a byte stream in pieces. BitstreamError where headers are broken, Unsupported by the tool's name."""
-    found = StreamMap()
-    decoder: Any = HeaderDecoder(observer=found)
+    stream_map = StreamMap()
+    decoder: Any = HeaderDecoder(observer=stream_map)
 
     def parts() -> Iterator[Any]:
         for piece in pieces:
@@ -122,4 +122,4 @@ def map_of(pieces: Iterable[bytes]) -> StreamMap:
 
     for _ in parts():
         pass
-    return found
+    return stream_map

@@ -15,7 +15,7 @@ EXP2_TABLE = np.array([round(2 ** (i / 256) * (1 << LOG2_SHIFT)) for i in range(
 
 # ---- offsets
 OFF, BY_VARIANCE, BY_FRAME, DARK_FINER = 0, 1, 2, 3  # --aq-mode
-ONE = 1 << LOG2_SHIFT
+ONE = 1 << LOG2_SHIFT  # a QP, a bit of energy or an eighth root, in 1 / 65536
 # of the formulas: QPs a bit of energy, and the log2 of the energy whose QP stays; mean squared eighth root that stays
 SLOPE, NEUTRAL = round(1.0397 * ONE), round(14.427 * ONE)
 NEUTRAL_SQUARE = 14

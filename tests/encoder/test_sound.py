@@ -17,14 +17,7 @@ from ..support import sounds
 pytest.importorskip("av")
 FRAMES = np.random.default_rng(1).integers(0, 255, (50, 32, 48, 3), np.uint8)  # two seconds
 PCM = sounds.pcm()
-SOURCES = {
-    "adts": ("s.aac", "aac"),
-    "ogg": ("s.ogg", "libopus"),
-    "flac": ("s.flac", "flac"),
-    "m4a": ("s.m4a", "aac"),
-    "opus in mp4": ("s.mp4", "libopus"),
-    "wav": ("s.wav", "pcm_s16le"),
-}
+SOURCES = sounds.FILES
 TARGETS = ("file", "bytes", "object", "fragments", "fragments in a file")
 
 

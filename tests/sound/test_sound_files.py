@@ -22,14 +22,7 @@ from h264lite.standard.bits import BitstreamError
 from ..support import sounds
 
 PCM = sounds.pcm(30000)
-KINDS = {
-    "adts": ("s.aac", "aac"),
-    "ogg": ("s.ogg", "libopus"),
-    "flac": ("s.flac", "flac"),
-    "m4a": ("s.m4a", "aac"),
-    "opus in mp4": ("s.mp4", "libopus"),
-    "wav": ("s.wav", "pcm_s16le"),
-}
+KINDS = sounds.FILES
 
 
 @pytest.fixture(scope="module", params=KINDS)

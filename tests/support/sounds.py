@@ -6,6 +6,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+FILES = {  # name of a file, codec
+    "adts": ("s.aac", "aac"),
+    "ogg": ("s.ogg", "libopus"),
+    "flac": ("s.flac", "flac"),
+    "m4a": ("s.m4a", "aac"),
+    "opus in mp4": ("s.mp4", "libopus"),
+    "wav": ("s.wav", "pcm_s16le"),
+}
+
 RATE = 48000
 
 
