@@ -257,3 +257,20 @@ def test_a_full_disk_is_the_error_of_the_output(tmp_path):
         h264lite.write_video(out, FRAMES, 25, audio=(PCM, 48000), device="cpu", fragment=0.4, keyint=10, qp=40)
     assert not isinstance(info.value, InputError)
     assert len(sounds.decoded(out.getvalue())[1][0]) > 9000
+
+
+def test_chunks_whose_last_frame_lasts_longer_than_was_known():
+    """A chunk is out before the time of the next frame is known: sound and video stay in step to the sample."""
+    times, rng = [0.0, 0.04, 0.08, 0.5, 0.54, 1.0, 1.04, 1.08, 1.3, 1.34], np.random.default_rng(4)
+    pcm, target = rng.integers(-9000, 9000, (int(1.38 * sounds.RATE), 1)).astype(np.int16), io.BytesIO()
+    options = {"device": "cpu", "tune": "zerolatency"}
+    with h264lite.VideoWriter(target, fps=25, fragment="chunk", audio=(pcm, sounds.RATE), **options) as writer:
+        for k in range(0, len(times), 2):
+            writer.write(FRAMES[k : k + 2], timestamps=times[k : k + 2])
+    av = pytest.importorskip("av")
+    with av.open(io.BytesIO(target.getvalue())) as container:
+        shown = [float(packet.pts * packet.time_base) for packet in container.demux(video=0) if packet.size]
+    with av.open(io.BytesIO(target.getvalue())) as container:
+        heard = [frame.to_ndarray().reshape(-1, 1) for frame in container.decode(audio=0)]
+    assert shown == pytest.approx(times)
+    np.testing.assert_array_equal(np.concatenate(heard), pcm)
