@@ -189,8 +189,12 @@ def run(case: Case) -> Config | None:
         with encoder:
             for n, planes in enumerate(clip):
                 of_frame, request = case.requests.get(n, {}), None
+                size_in_mbs = ((case.height + 15) // 16, (case.width + 15) // 16)
                 try:
-                    request = request_of(of_frame.get("keyframe", False), of_frame.get("qp"), of_frame.get("frame_type"))
+                    request = request_of(
+                        of_frame.get("keyframe", False), of_frame.get("qp"), of_frame.get("frame_type"),
+                        of_frame.get("qp_offsets"), size_in_mbs,
+                    )  # fmt: skip
                 except h264lite.OptionError as error:
                     check_refusal(str(error), of_frame)
                 encoder._session.encode(tuple(planes), request)
