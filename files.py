@@ -57,7 +57,7 @@ class WholeFile:
 
     def __init__(self, name: str, readable: bool = False, said: str = ""):
         self.name = said or shown(name, "standard output")
-        self._fd = -1
+        self._path, self._fd = name, -1
         self._created = ""  # a new file: `close` removes it if nothing was written
         self._written = 0  # bytes
         self._started = self._regular = False
@@ -175,6 +175,34 @@ class WholeFile:
         finally:
             if is_empty:
                 self._remove()
+
+    def discard(self, emptied: bool = False) -> None:
+        """Close and remove it, whatever it holds: a new file, and an existing one whose old contents are gone (emptied: by
+        others than `write`). Devices and pipes stay. A second call does nothing.
+        """
+        if self._fd < 0:
+            return
+        is_overwritten = self._regular and (self._started or emptied)
+        path = self._created or (os.path.realpath(self._path) if is_overwritten else "")
+        self._created = ""  # it may be another file's name by the time of `close`
+        is_left = bool(path) and self._is_at(path)
+        try:
+            if is_left:
+                with suppress(PermissionError):  # Windows removes no open file
+                    os.unlink(path)
+                    is_left = False
+        finally:
+            self.close()
+            if is_left:
+                os.unlink(path)
+
+    def _is_at(self, path: str) -> bool:
+        """Whether the open file still has this name."""
+        try:
+            return os.path.samestat(os.fstat(self._fd), os.stat(path))
+        except OSError as error:
+            check_of_file(error)
+            return False
 
     def _close(self, number: int) -> None:
         try:

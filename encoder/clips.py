@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Unpack
@@ -21,11 +22,12 @@ from .settings.keywords import EncoderOptions, Rate
 from .settings.option_types import read_int, show
 from .settings.options import API, CLI, OPTIONS, Option, read_options
 from .writer import Target, VideoWriter, finish_at_exit
+from .writing_progress import Reported, ReportedProgress
 
 MOST_ON_CPU, ON_GPU = 8, 1  # clips at once, unless the caller says how many; on a GPU more are slower (docs/tried.md)
 _WORKERS = Option("workers", "", read_int, None, "", "INT", 1, 256)
 _ENCODER_OPTIONS = [row for row in OPTIONS if row.scope not in (API, CLI)]
-_OF_ONE_VIDEO = ("audio", "progress", "pass_", "pass", "stats", "slow_firstpass")
+_OF_ONE_VIDEO = ("audio", "pass_", "pass", "stats", "slow_firstpass")
 
 
 class ClipResult(NamedTuple):
@@ -48,6 +50,7 @@ def write_videos(
     format: str | None = None,
     value_range: tuple[float, float] | None = None,
     fragment: float | None = None,
+    progress: Reported | None = None,
     width: int | None = None,
     height: int | None = None,
     **options: Unpack[EncoderOptions],
@@ -56,7 +59,8 @@ def write_videos(
 
     videos: an iterable of what write_video takes as frames; targets: one for each clip, or None for bytes. fps: of all clips,
     or one for each. workers: by default one for each core, 8 at most, or one on a GPU. Encoders share the cores, unless
-    `threads` is given.
+    `threads` is given. progress: a function, called in the caller's thread while that waits for results, with the frames
+    written of all clips so far, their number in all or None while it is unknown, and the bytes of their packets.
 
     `videos` and `targets` run in the caller's thread, when results are asked for; at most workers + 1 clips are taken and not
     finished, and 2 * workers not yielded. A clip that is a generator of frames runs in a thread of its own. An exception of a
@@ -67,6 +71,8 @@ def write_videos(
     for name, value in (("targets", targets), ("videos", videos)):
         if (value is not None or name == "videos") and not _is_many(value):
             raise OptionError(f"{show(value)}: not an iterable with one for each clip; write_video is for one", name)
+    if progress is not None and not callable(progress):
+        raise OptionError(f"{show(progress)}: not a function", "progress")
     named: dict[str, Any] = {"videos": videos, "targets": targets, "fps": fps}
     lengths = {name: len(value) for name, value in named.items() if _is_many(value) and hasattr(value, "__len__")}
     if len({*lengths.values()}) > 1:
@@ -82,7 +88,8 @@ def write_videos(
     threads = values["threads"]
     if not threads and not _is_for_gpu(values["device"], values["devices"]):
         threads = max(1, cores() // workers)
-    return _results(_Batch(workers, {**arguments, **options, "threads": threads}), _clips(videos, targets, fps))
+    report = None if progress is None else ReportedProgress(progress)
+    return _results(_Batch(workers, {**arguments, **options, "threads": threads}, report), _clips(videos, targets, fps))
 
 
 def _is_many(values: object) -> bool:
@@ -114,6 +121,8 @@ class _Clip:
     fps: Rate
     frames: Any
     stream: object
+    written: tuple[int, int] = (0, 0)  # frames, and bytes of their packets
+    total: int | None = None  # frames, once it is known
     result: ClipResult | None = None
     failure: BaseException | None = None  # no Exception: it ends the batch
 
@@ -144,7 +153,7 @@ def _results(batch: "_Batch", clips: Iterator[_Clip]) -> Generator[ClipResult, N
                     clip = next(clips, None)
                 except Exception as error:
                     failure, clip = error, None
-                is_more = clip is not None
+                is_more = batch.is_more = clip is not None
                 if clip is not None:
                     waiting.append(clip)
                     batch.begin(clip)
@@ -165,12 +174,15 @@ def _results(batch: "_Batch", clips: Iterator[_Clip]) -> Generator[ClipResult, N
 class _Batch:
     """Threads that encode clips. They have no reference to the generator of results, which ends them when it is dropped."""
 
-    def __init__(self, workers: int, arguments: dict[str, Any]) -> None:
+    def __init__(self, workers: int, arguments: dict[str, Any], report: ReportedProgress | None = None) -> None:
         self.workers, self._arguments, self._stopped = workers, arguments, False
+        self._report, self._is_told = report, False
+        self._begun, self._done = list[_Clip](), (0, 0)  # clips that are reported, and the sums of those before them
+        self.is_more = True  # clips may follow
         self._process, self._caller = os.getpid(), 0
         self._threads: list[threading.Thread] = []
         self._to_do: SimpleQueue[_Clip | None] = SimpleQueue()
-        self._finished: SimpleQueue[None] = SimpleQueue()
+        self._news: SimpleQueue[bool] = SimpleQueue()  # true: a clip is finished; else frames are written
         self._unfinished = 0
 
     def check_process(self) -> None:
@@ -181,6 +193,8 @@ class _Batch:
     def begin(self, clip: _Clip) -> None:
         """Encode a clip in one of the threads, or in this one where the system refuses threads."""
         self._unfinished += 1
+        if self._report is not None:
+            self._begun.append(clip)
         self._caller = threading.get_ident()
         if self._unfinished > len(self._threads) < self.workers:
             name = f"h264lite clip {len(self._threads)}"
@@ -194,14 +208,34 @@ class _Batch:
 
     def unfinished(self) -> int:
         """How many clips are begun and not finished."""
-        for _ in range(self._finished.qsize()):
+        for _ in range(self._news.qsize()):
             self.wait()
         return self._unfinished
 
     def wait(self) -> None:
-        """Wait until a clip is finished."""
-        self._finished.get()
-        self._unfinished -= 1
+        """Wait until a clip is finished, or there is progress to report."""
+        if self._news.get():
+            self._unfinished -= 1
+        if self._report is not None:
+            self._is_told = False  # before the sums: what comes later is told again
+            self._report_sums(self._report)
+
+    def _report_sums(self, report: ReportedProgress) -> None:
+        """Over all clips so far."""
+        for clip in [clip for clip in self._begun if clip.result is not None or clip.failure is not None]:
+            self._done = self._done[0] + clip.written[0], self._done[1] + clip.written[1]
+            self._begun.remove(clip)
+        frames, size = (sum(counts) for counts in zip(self._done, *(clip.written for clip in self._begun)))
+        totals = [clip.total for clip in self._begun]
+        report.total = None if self.is_more or None in totals else self._done[0] + sum(filter(None, totals))
+        report.show(frames, frames, size)
+
+    def wrote(self, clip: _Clip, frames: int, total: int | None, size: int) -> None:
+        """A thread has written frames of a clip: the caller hears of it, once until it looks."""
+        clip.written, clip.total = (frames, size), total
+        if not self._is_told:
+            self._is_told = True
+            self._news.put(False)
 
     def end(self) -> None:
         """End the threads, each after the frame that it encodes, and wait for them; a second call does nothing."""
@@ -225,13 +259,14 @@ class _Batch:
                 if clip.result is not None and clip.result.error is not None:
                     _drop_locals(clip.result.error)
             del clip
-            self._finished.put(None)
+            self._news.put(True)
         self._to_do.put(None)
 
     def _encode(self, clip: _Clip) -> None:
         frames, clip.frames = clip.frames, None
+        progress: Any = False if self._report is None else partial(self.wrote, clip)
         try:
-            with _Writer(clip.target, clip.fps, **self._arguments) as writer:
+            with _Writer(clip.target, clip.fps, progress=progress, **self._arguments) as writer:
                 writer.ends = lambda: self._stopped
                 writer.write_all(frames, clip.stream)
             clip.result = ClipResult(clip.target, writer.getvalue() if clip.target is None else None, None)

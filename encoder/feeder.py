@@ -1,6 +1,7 @@
 """Feeds frames of any form to a session that is opened for the first one: arrays, chunks, lists, generators, images."""
 
 import os
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -40,6 +41,7 @@ class Feeder:
         self._begin = self._out = 0  # the number of the session's first frame; packets of all
         self._keyframes_out = 0  # packets of the session that are keyframes
         self._is_ended = False  # the session has no more frames: the next one begins another
+        self._is_aborted, self._aborting = False, threading.RLock()
         self.session: Session | None = None
         self.process = os.getpid()  # with a session: the one that opened it
         self.count = 0  # frames fed
@@ -72,7 +74,8 @@ class Feeder:
             self._times.require(chunk.frames)
         if self.session is None:
             self.process = os.getpid()
-            self.session = self._start(chunk)
+            self._open(lambda: self._start(chunk))
+            assert self.session is not None
         self._reader.remember(chunk)
         self.total = chunk.frames if whole else None
         if chunk.on_gpu and not self.session.takes_gpu_frames:
@@ -130,7 +133,21 @@ class Feeder:
         # 7.4.3: IDR frames one after another have different numbers
         types = config.types._replace(first_idr_pic_id=(config.types.first_idr_pic_id + self._keyframes_out) % 2)
         self._begin, self._keyframes_out = self.count, 0
-        self.session = open_session(config._replace(types=types, stream=config.stream._replace(info_sei=False)))
+        again = config._replace(types=types, stream=config.stream._replace(info_sei=False))
+        self._open(lambda: open_session(again))
+
+    def _open(self, make: Callable[[], Session]) -> None:
+        """Make the session; another thread may abort it meanwhile."""
+        self.session = make()
+        if self._is_aborted:
+            self.abort()
+            self.session.require()
+
+    def abort(self) -> bool:
+        """See Session."""
+        with self._aborting:
+            self._is_aborted = True
+            return self.session is None or self.session.abort()
 
     def finish(self) -> list[Packet]:
         """The remaining packets; InputError if there were no frames."""

@@ -79,6 +79,10 @@ class FramePipeline(Protocol):
     def close(self) -> None:
         """Stop threads and release memory; frames that are not finished are dropped."""
 
+    def stop(self) -> None:
+        """Another thread drops the encode: a call of this one returns soon, whatever it leaves out; `close` follows."""
+        return
+
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
         """uint8[n]: a buffer for the next frame as I420, which saves a copy if it is its source; None: any buffer.
 

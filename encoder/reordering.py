@@ -37,6 +37,7 @@ class ReorderingPipeline(FramePipeline):
         self._next: deque[SourceBuffer] = deque()  # of the next frames
         self._free: deque[SourceBuffer] = deque()
         self._done: list[EncodedFrame] = []  # of this call, by frames before the last one
+        self._is_stopped = False
         self._pipeline = Pipeline(config, keep_reconstruction, warn, trace)
         self._exchanges = self._pipeline.executor.ring.exchanges
         self._evenly = self._exchanges and not config.machine.waits_for_packets
@@ -106,6 +107,9 @@ class ReorderingPipeline(FramePipeline):
     def flush(self) -> list[EncodedFrame]:
         return self._code(self._decisions.end()) + self._pipeline.flush()
 
+    def stop(self) -> None:
+        self._is_stopped = True
+
     def close(self) -> None:
         if isinstance(self._decisions, ThreadedDecisionQueue):
             self._pipeline.close()  # decisions are tasks of its threads
@@ -144,6 +148,8 @@ class ReorderingPipeline(FramePipeline):
         """Code frames one after another; returns what has become finished."""
         self._done = []
         for spec, held in frames:
+            if self._is_stopped:
+                break
             source: Source
             if isinstance(held, DeviceFrame):
                 source, free = held, None

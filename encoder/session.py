@@ -1,7 +1,9 @@
 """The calls of an encoder: one at a time, in its own process; each frame is handed out once, none after a failure."""
 
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
+from threading import get_ident
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from .settings.frame_requests import Request
 from .settings.pass_file import WRITING, PassFile
 from .statistics import FrameRow, Statistics
 
+_POLL = 0.001  # seconds between looks at a call that ends
 OPEN, FAILED, FLUSHING, FLUSHED, CLOSED = "open", "failed", "flushing", "flushed", "closed"
 
 
@@ -40,7 +43,9 @@ class Session:
         self._n_handed_out = 0  # frames handed out
         self._failure: BaseException | None = None
         self._process = os.getpid()
-        self._call: dict[str, object] = {}  # the current call; setdefault is atomic
+        self._call: dict[str, list[int]] = {}  # the current call, by its thread; setdefault is atomic
+        self._closed_by: dict[str, object] = {}  # the call that closes
+        self._is_aborted = False
 
     @property
     def takes_gpu_frames(self) -> bool:
@@ -60,9 +65,10 @@ class Session:
 
     def encode(self, source: Source, request: Request | None = None) -> None:
         """Encode a frame; add finished frames to `ready`. request: what is asked of the frame."""
-        mark = object()
+        mark = [get_ident()]
         try:
-            if self._call.setdefault("call", mark) is not mark or self.state != OPEN or os.getpid() != self._process:
+            is_other = self._call.setdefault("call", mark) is not mark or os.getpid() != self._process
+            if is_other or self.state != OPEN or self._is_aborted:
                 self._refuse(mark, OPEN)
             try:
                 self._collect(self._encode(source, request))
@@ -94,16 +100,32 @@ class Session:
 
     def close(self) -> None:
         """Release threads and memory, except in a forked process, which does not own them."""
-        if self.state != CLOSED:
+        mark = object()
+        if self._closed_by.setdefault("call", mark) is mark:
             self.state = CLOSED
             if os.getpid() == self._process:
                 release_imports()
                 self.pipeline.close()
 
+    def abort(self) -> bool:
+        """Close from any thread: a call of another one ends early, with an Error, and is waited for. False: the call is this
+        thread's, interrupted by a handler of a signal; it ends with an Error, after which `abort` is to be called again.
+        """
+        self._is_aborted = True
+        self.pipeline.stop()
+        while call := self._call.get("call"):
+            if call[0] == get_ident():
+                return False
+            time.sleep(_POLL)
+        self.close()
+        return True
+
     def require(self, *states: str) -> None:
         """Error unless the state is one of `states` and the process is the one that made the encoder."""
         if os.getpid() != self._process:
             raise Error(f"the encoder belongs to process {self._process}, which made it: make one in each process")
+        if self._is_aborted:
+            raise Error("the encode was aborted: no frame can follow")
         if self.state == FAILED and FAILED not in states:
             why, error_type = self._failure, type(self._failure) if isinstance(self._failure, Error) else Error
             raise error_type(f"the encoder failed ({str(why) or type(why).__name__}): no frame can follow")
@@ -112,7 +134,7 @@ class Session:
 
     def _run(self, step: Callable[[], None]) -> None:
         """Run a step that takes no frame, and collect finished frames."""
-        mark = object()
+        mark = [get_ident()]
         try:
             self._call.setdefault("call", mark)
             self._refuse(mark, OPEN, FAILED, FLUSHING)
@@ -123,7 +145,7 @@ class Session:
             if "call" in self._call and self._call["call"] is mark:
                 del self._call["call"]
 
-    def _refuse(self, mark: object, *states: str) -> None:
+    def _refuse(self, mark: list[int], *states: str) -> None:
         """Error unless `mark` marks the current call and the state is one of `states`."""
         if self._call.get("call") is not mark and os.getpid() == self._process:
             raise Error("the encoder is in use by another call: one thread at a time may feed it")
@@ -171,6 +193,8 @@ class Session:
             self.state = FLUSHING
         try:
             self._collect(self.pipeline.flush())
+            if self._is_aborted:
+                self.require()
         except BaseException as error:
             if not self.pipeline.is_whole:
                 self.state, self._failure = FAILED, error.with_traceback(None)

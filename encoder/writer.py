@@ -13,6 +13,7 @@ from fractions import Fraction
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
 
+from ..files import is_special
 from .errors import Error, OptionError, RefusedFrame
 from .feeder import Feeder, parts
 from .file_options import take_file_options
@@ -24,7 +25,7 @@ from .packet import Packet
 from .settings.keywords import EncoderOptions, Rate, VideoOptions, WriterOptions
 from .settings.option_types import read_text, show
 from .settings.options import BY_NAME, check_keywords
-from .writing_progress import Progress
+from .writing_progress import Reported, progress_of
 
 if TYPE_CHECKING:
     from .files.output import PacketSink
@@ -44,8 +45,9 @@ class VideoWriter:
     layout, format and value_range say what frames are where they may be read in several ways (docs/python.md), as do width
     and height. fragment: seconds of a fragment of an MP4, which plays while it is made: keyframes come where one ends;
     "chunk": what each call of `write` gets is one, and out when it returns. audio: sound beside the video: the name of a
-    file, (samples, rate) or AudioPackets (docs/python.md). progress: a progress bar on standard error. Options: those of
-    Encoder; time_base: seconds of a unit of `pts`; metadata: {"title": "A clip"}, of .mp4, .mkv and .mov; chapters:
+    file, (samples, rate) or AudioPackets (docs/python.md). progress: a progress bar on standard error, or a function that is
+    called with frames written, frames in all or None if that is unknown, and bytes of the packets. Options: those of Encoder;
+    time_base: seconds of a unit of `pts`; metadata: {"title": "A clip"}, of .mp4, .mkv and .mov; chapters:
     [(seconds, title), ...].
 
     Nothing is opened before the first frame. It holds no more than a few frames: `write` blocks while the encoder is behind.
@@ -65,7 +67,7 @@ class VideoWriter:
         value_range: tuple[float, float] | None = None,
         fragment: float | str | None = None,
         audio: "Audio | None" = None,
-        progress: bool = False,
+        progress: "bool | Reported" = False,
         width: int | None = None,
         height: int | None = None,
         **options: Unpack[WriterOptions],
@@ -84,11 +86,13 @@ class VideoWriter:
         self._times = GivenTimes(self._fps, self._of_file.time_base)
         self._feeder = Feeder(reader, self._fps, values, self._times, self._of_file.fragment)
         self._sound = None if audio is None else _sound(self._target, self._of_file.fragment, audio)
-        self._progress = Progress() if progress else None
+        self._progress = progress_of(progress)
         self._sink: PacketSink | None = None
+        self._sink_lock, self._is_in_sink = threading.RLock(), False  # whether packets are being written
         self._next_dts: int | None = None  # of the packet that follows those in the sink
+        self._frames_out = self._bytes_out = 0  # packets in the sink, and their bytes
         self._is_writing = False  # a call of `write` or `write_all` is under way
-        self._closed = False
+        self._closed = self._is_aborted = False
 
     @property
     def frames(self) -> int:
@@ -133,7 +137,10 @@ class VideoWriter:
         """
         if self._feeder.session is not None or self._closed:
             self._put_all(lambda: [self._feeder.flush()])
-        if self._sink is not None and self._next_dts is not None:
+        self._use_sink(self._flush_sink)
+
+    def _flush_sink(self) -> None:
+        if self._sink is not None and self._next_dts is not None and not self._is_aborted:
             self._sink.flush(self._times.known(self._next_dts))
 
     def _give(self, timestamps: Any, pts: Any) -> None:
@@ -152,15 +159,30 @@ class VideoWriter:
         """Encode what is in flight, finish the file and release the encoder; InputError without any frame. A second call
         does nothing.
         """
-        if not self._closed and not self._is_of_parent():
+        if self._is_aborted:
+            self._drop()
+        elif not self._closed and not self._is_of_parent():
             try:
                 self._finish()
             finally:
                 self._release()
 
+    def abort(self) -> None:
+        """End the encode and leave no file: none of the target's name, and no segments beside it; what devices, pipes and
+        objects have got stays there. Threads and memory are released.
+
+        Any thread may call it. One that writes, or waits for frames, gets an Error out of its call, as do later calls. It is
+        waited for while it encodes a frame, but not while a pipe or object takes bytes. Where the call comes in the midst of
+        one of the same thread (a handler of a signal), it takes effect when that one ends. After `close` it does nothing. A
+        file that existed before stays as long as no frame was written.
+        """
+        if not self._closed and not self._is_of_parent():
+            self._is_aborted = True
+            self._drop()
+
     def getvalue(self) -> bytes:
         """The bytes of a closed writer without a target."""
-        if self._bytes is None or not self._closed:
+        if self._bytes is None or not self._closed or self._is_aborted:
             raise Error("bytes exist of a closed writer with target None")
         return self._bytes.getvalue()
 
@@ -200,8 +222,8 @@ class VideoWriter:
 
     def _put_all(self, feed: Callable[[], Iterable[list[Packet]]]) -> None:
         """Write the packets of frames that are fed."""
-        if self._closed:
-            raise Error("the writer is closed")
+        if self._closed or self._is_aborted:
+            raise self._ended()
         if self._is_of_parent():
             raise Error(f"process {self._feeder.process} began the file, and this is its fork: make a writer in each process")
         self._is_writing = True
@@ -210,8 +232,13 @@ class VideoWriter:
                 self._put(packets)
         finally:
             self._is_writing = False
-            if self._feeder.session is not None:
+            if self._is_aborted:
+                self._drop()
+            elif self._feeder.session is not None:
                 finish_at_exit(self)
+
+    def _ended(self) -> Error:
+        return Error("the writer was aborted" if self._is_aborted else "the writer is closed")
 
     def _is_of_parent(self) -> bool:
         """Whether this process was forked from the one that has begun the file, and that will finish it."""
@@ -219,7 +246,26 @@ class VideoWriter:
 
     def _put(self, packets: list[Packet]) -> None:
         """Write packets; the first one opens the target."""
+        self._use_sink(lambda: self._put_each(packets))
+        if self._is_aborted:
+            raise self._ended()
+        if self._progress is not None:
+            self._progress.total = self._progress.total or self._feeder.total
+            self._progress.show(self._feeder.count, self._frames_out, self._bytes_out)
+
+    def _use_sink(self, call: Callable[[], object]) -> None:
+        """Call with the sink to itself: `abort` of another thread waits, or leaves it to this one."""
+        with self._sink_lock:
+            self._is_in_sink = True
+            try:
+                call()
+            finally:
+                self._is_in_sink = False
+
+    def _put_each(self, packets: list[Packet]) -> None:
         for packet in packets:
+            if self._is_aborted:
+                raise self._ended()
             if self._sink is None:
                 self._sink = self._open()
             if packet.pts if self._next_dts is None else packet.dts != self._next_dts:  # the first one is shown at 0
@@ -227,9 +273,7 @@ class VideoWriter:
             times, duration = self._times, self._times.duration(packet.pts)
             self._sink.write_packet(packet.data, times.of(packet.pts), times.of(packet.dts), packet.is_keyframe, duration)
             self._next_dts = packet.dts + 1
-        if self._progress is not None:
-            self._progress.total = self._progress.total or self._feeder.total
-            self._progress.show(self._feeder.count)
+            self._frames_out, self._bytes_out = self._frames_out + 1, self._bytes_out + len(packet.data)
 
     def _finish(self) -> None:
         """Write what is in flight; if a frame of it is refused, the frames before."""
@@ -268,16 +312,38 @@ class VideoWriter:
             raise
 
     def _release_all(self) -> None:
+        if self._is_aborted:
+            self._drop()
+            return
         self._closed = True
         try:
             if self._sink is not None:
-                self._sink.close()
+                self._use_sink(self._sink.close)
         finally:
             self._feeder.close()
-            if self._sound is not None:
-                self._sound.finish()
-            if self._progress is not None:
-                self._progress.close()
+            self._release_rest()
+
+    def _release_rest(self) -> None:
+        if self._sound is not None:
+            self._sound.finish()
+        if self._progress is not None:
+            self._progress.close()
+
+    def _drop(self) -> None:
+        """What `abort` does, as far as it can be done now: the call that is under way does the rest as it ends."""
+        if not self._feeder.abort():
+            return
+        is_file = isinstance(self._target, str) and not is_special(self._target)
+        if self._sink_lock.acquire(blocking=is_file):
+            try:
+                if self._is_in_sink:  # in the midst of a write of this thread
+                    return
+                self._closed = True
+                if self._sink is not None:
+                    self._sink.discard()
+            finally:
+                self._sink_lock.release()
+            self._release_rest()
 
 
 class Unclosed(Protocol):
@@ -318,7 +384,7 @@ def write_video(
     value_range: tuple[float, float] | None = None,
     fragment: float | str | None = None,
     audio: "Audio | None" = None,
-    progress: bool = False,
+    progress: "bool | Reported" = False,
     width: int | None = None,
     height: int | None = None,
     **options: Unpack[VideoOptions],
@@ -427,7 +493,7 @@ def _size(width: int | None, height: int | None) -> Known | None:
 
 
 def _count(frames: object) -> int | None:
-    """The number of frames, if it is known before."""
+    """The number of frames of a list of these; None for others."""
     if isinstance(frames, list | tuple) and all(not hasattr(frame, "shape") or len(frame.shape) < 4 for frame in frames):
         return len(frames)
     return None

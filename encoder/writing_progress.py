@@ -1,10 +1,42 @@
-"""The progress of a video that is written from Python: tqdm if it is installed, else a line on standard error."""
+"""The progress of a video that is written from Python: a bar by tqdm, a line on standard error, or a caller's function."""
 
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
+from .errors import OptionError
+from .settings.option_types import show
+
 INTERVAL = 0.2  # seconds between lines
+# (frames written, frames in all or None, bytes of their packets); what it raises ends the video, as an exception inside does
+Reported = Callable[[int, int | None, int], object]
+
+
+def progress_of(asked: "bool | Reported") -> "Progress | ReportedProgress | None":
+    """Of the argument `progress`; OptionError."""
+    if callable(asked):
+        return ReportedProgress(asked)
+    if not isinstance(asked, bool):
+        raise OptionError(f"{show(asked)}: neither True or False, nor a function", "progress")
+    return Progress() if asked else None
+
+
+class ReportedProgress:
+    """Calls a function after each call of the encoder that has finished frames, in the thread of that call."""
+
+    def __init__(self, report: Reported) -> None:
+        self.total: int | None = None
+        self._report, self._said = report, 0
+
+    def show(self, frames: int, written: int, size: int) -> None:
+        """See Progress."""
+        if written > self._said:
+            self._said = written
+            self._report(written, self.total, size)
+
+    def close(self) -> None:
+        """The last packets were reported as they were written."""
 
 
 class Progress:
@@ -20,8 +52,8 @@ class Progress:
             tqdm = None
         self._tqdm: Any = tqdm
 
-    def show(self, frames: int) -> None:
-        """`frames` were given to the encoder so far."""
+    def show(self, frames: int, written: int, size: int) -> None:
+        """`frames` were given to the encoder so far, and `written` to the target, with `size` bytes."""
         if self._tqdm is not None:
             if self._bar is None:
                 self._bar = self._tqdm(total=self.total, unit="frames")

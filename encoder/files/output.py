@@ -40,6 +40,9 @@ class PacketSink(Protocol):
     def close(self) -> None:
         """Finish the file; a new file without packets is removed."""
 
+    def discard(self) -> None:
+        """In place of `close`: leave nothing of it on the disk. What devices, pipes and objects have got stays there."""
+
 
 class ByteSink(WholeFile):
     """A WholeFile that raises OutputError."""
@@ -72,6 +75,13 @@ class ByteSink(WholeFile):
         """See PacketSink."""
         try:
             super().close()
+        except OSError as error:
+            raise _output_error(error) from None
+
+    def discard(self, emptied: bool = False) -> None:
+        """See PacketSink; emptied: see WholeFile."""
+        try:
+            super().discard(emptied)
         except OSError as error:
             raise _output_error(error) from None
 

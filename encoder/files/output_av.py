@@ -102,6 +102,17 @@ class ContainerSink:
         finally:
             self._file.close()
 
+    def discard(self) -> None:
+        """See PacketSink."""
+        container, self._container = self._container, None
+        try:
+            if container is not None:
+                container.close()
+        except (self._av.FFmpegError, OSError, ValueError) as error:  # of a trailer that nobody reads
+            check_of_file(error)
+        finally:
+            self._file.discard(container is not None)
+
 
 def _chapters(tags: FileTags) -> list[dict[str, Any]]:
     """Chapters as PyAV takes them, in milliseconds; each ends where the next one begins."""

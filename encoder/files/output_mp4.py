@@ -96,6 +96,18 @@ class Mp4Sink:
                 self._waiting.close()
             self._named(self._file.close)
 
+    def discard(self) -> None:
+        """See PacketSink. An interrupt cannot cut it."""
+        if not self._ending.ended:
+            self._ending.run(self._drop)
+
+    def _drop(self) -> None:
+        try:
+            if self._waiting is not None:
+                self._waiting.close()
+        finally:
+            self._file.discard()
+
     def _named(self, call: Callable[[], Any]) -> Any:
         """OutputError for what cannot be written or said; errors of the sound are of the input."""
         try:
@@ -142,3 +154,6 @@ class _Object:
         """Pass on what the object has buffered; it stays open."""
         if hasattr(self._target, "flush"):
             self._target.flush()
+
+    def discard(self) -> None:
+        """It stays open, with what it has."""

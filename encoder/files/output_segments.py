@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -103,6 +104,7 @@ class SegmentSink:
         self._is_dash = muxer == "dash"
         self._folder, file = os.path.split(self.name)
         self._begun = ""
+        self._written: dict[str, None] = {}  # the names of whole files, beside the initialisation segment
         self._ending = Uninterrupted()
         stem = os.path.splitext(file)[0]
         self._first = ByteSink(os.path.join(self._folder, init_name(stem)))  # no other writer takes it, and so none the rest
@@ -149,8 +151,23 @@ class SegmentSink:
         finally:
             self._first.close()
 
+    def discard(self) -> None:
+        """See PacketSink: the playlist goes first, then what it names."""
+        if not self._ending.ended:
+            self._ending.run(lambda: self._named(self._drop))
+
+    def _drop(self) -> None:
+        try:
+            for name in reversed(self._written):
+                with suppress(FileNotFoundError):
+                    os.unlink(os.path.realpath(name))
+        finally:
+            self._first.discard()
+
     def _replace(self, name: str, data: bytes) -> None:
-        replace_file(os.path.join(self._folder, name), data)
+        path = os.path.join(self._folder, name)
+        replace_file(path, data)
+        self._written[path] = None
 
     def _publish(self) -> None:
         """Write the playlist of the segments so far, whole."""
@@ -161,6 +178,8 @@ class SegmentSink:
         else:
             text = self._layout.presentation.hls()
         replace_file(self.name, text.encode())
+        self._written.pop(self.name, None)  # it is the last one: it names the others
+        self._written[self.name] = None
 
     def _named(self, call: Callable[[], Any]) -> Any:
         """OutputError for what cannot be written or said."""

@@ -27,6 +27,7 @@ class ConcurrentGops(FramePipeline):
         self._taken: list[EncodedFrame] = []
         self._decisions = DecisionQueue[np.ndarray | Read](config, warn)
         self._buffer: np.ndarray | None = None  # of the next frame
+        self._is_stopped = False
 
     @property
     def taken(self) -> list[EncodedFrame]:
@@ -56,7 +57,7 @@ class ConcurrentGops(FramePipeline):
             planes = load(source, self.next_buffer(), self.config.coding.display, self._decisions.count)
             if isinstance(source, RgbFrame):
                 self.set_bt709()
-            while not self.has_room():
+            while not self.has_room() and not self._is_stopped:
                 self._wait()
             self._add(self._decisions.add(self._leave_buffer(), planes))
         else:
@@ -66,9 +67,12 @@ class ConcurrentGops(FramePipeline):
 
     def flush(self) -> list[EncodedFrame]:
         self.end()
-        while self.busy():
+        while self.busy() and not self._is_stopped:
             self._wait()
         return self._fetch()
+
+    def stop(self) -> None:
+        self._is_stopped = True
 
     def poll(self) -> list[EncodedFrame]:
         self._wait()

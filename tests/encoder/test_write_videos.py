@@ -339,11 +339,29 @@ def test_clips_at_once(monkeypatch, device, gpu, workers):
     ({"videos": 3}, "videos"), ({"targets": ["a.mp4"]}, "2 videos, 1 targets"), ({"fps": [24, 25, 30]}, "2 videos, 3 fps"),
     ({"fps": 0}, "fps"), ({"workers": 0}, "workers 0"), ({"workers": 2.5}, "workers"), ({"crf": 99}, "crf"),
     ({"crff": 3}, "crff"), ({"layout": "HH"}, "layout"), ({"width": 8}, "width"), ({"pass_": 1}, "pass is for one video"),
-    ({"audio": "a.wav"}, "audio is for one video"), ({"progress": True}, "progress is for one video"),
+    ({"audio": "a.wav"}, "audio is for one video"), ({"progress": True}, "progress True: not a function"),
 ))  # fmt: skip
 def test_what_no_clip_can_have_is_refused_at_once(arguments, said):
     with pytest.raises(OptionError, match=said):
         h264lite.write_videos(**{"targets": None, "videos": [clip(0), clip(1)], **OPTIONS, **arguments})
+
+
+@pytest.mark.parametrize("workers", (1, 3))
+def test_progress_is_told_to_the_caller(workers):
+    """Frames and bytes of all clips so far, in its thread; what it raises ends the batch."""
+    calls, threads = [], set()
+
+    def report(*values):
+        calls.append(values)
+        threads.add(threading.get_ident())
+
+    expected = [h264lite.encode(clip(k, 4 + k), 25, **OPTIONS) for k in range(8)]
+    assert all(r.data for r in write_all((clip(k, 4 + k) for k in range(8)), workers=workers, progress=report))
+    frames, totals, sizes = zip(*calls)
+    assert [*frames] == sorted({*frames}) and frames[-1] == sum(range(4, 12)) and threads == {threading.get_ident()}
+    assert {*totals} <= {None, frames[-1]} and sizes[-1] == sum(map(len, expected))
+    with pytest.raises(LookupError):
+        list(write_all(map(clip, range(8)), workers=workers, progress=lambda *_: {}["none"]))
 
 
 def test_the_stream_of_a_producer_is_that_of_the_callers_thread(monkeypatch):
