@@ -96,6 +96,10 @@ class DecisionQueue(Generic[AnySource]):
         self.is_decided = True
         yield from self._left(False)
 
+    def reconfigure(self, config: Config) -> None:
+        """Other settings of rate control for the frames that enter from now on."""
+        self._decider.reconfigure(self.count, config)
+
     def request(self, request: Request | None) -> None:
         """For the next frame; None: nothing."""
         self._request = request

@@ -127,6 +127,23 @@ class Encoder:
                 raise InputError(f"an array of {chunk.frames} frames: encode takes one; {many}")
             self._session.encode_from(chunk, 0, request)
 
+    def reconfigure(
+        self, *, bitrate: int | None = None, vbv_maxrate: int | None = None, vbv_bufsize: int | None = None,
+        crf: float | None = None,
+    ) -> None:  # fmt: skip
+        """Change numbers of rate control between two frames; None: as before. Units: those of the options (kbit/s, kbit).
+
+        It counts from the first frame in coding order on that is given after the call: with B frames, those of the frames
+        before that wait for it have the new numbers too, and all others that wait keep the old ones. When a packet has come
+        makes no difference: the bytes follow from the frames between which it is called, on every device.
+
+        OptionError, and nothing changes, for another mode (crf in place of bitrate), a buffer that was not there, one that
+        the stream says (nal_hrd), two passes, and rates beyond the level of the stream: begin with a higher `level`.
+        """
+        changes = {"bitrate": bitrate, "vbv_maxrate": vbv_maxrate, "vbv_bufsize": vbv_bufsize, "crf": crf}
+        self._session.reconfigure(changes)
+        self.config = self._session.config
+
     def flush(self) -> list[Packet]:
         """The remaining packets; no frame can follow. After an exception it may be called again."""
         self._session.drain()

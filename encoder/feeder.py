@@ -126,6 +126,12 @@ class Feeder:
         self._is_ended = True
         return self._packets()
 
+    def reconfigure(self, changes: Mapping[str, Any]) -> None:
+        """See Session."""
+        if self._is_ended:
+            self._begin_again()
+        self._of_session.reconfigure(changes)
+
     def _begin_again(self) -> None:
         """A session with the same parameter sets, for the frames after a flush."""
         config, self._is_ended = self._of_session.config, False

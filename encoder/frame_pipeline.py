@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from .frames.source import Planes, Source
+from .settings.config import Config
 from .settings.frame_requests import Request
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ class FramePipeline(Protocol):
 
     def request(self, request: Request | None) -> None:
         """What is asked of the next frame; None: nothing."""
+
+    def reconfigure(self, config: Config) -> None:
+        """Other settings of rate control for the frames that enter from now on, as of settings/reconfigure.py."""
 
     def set_bt709(self) -> None:
         """Frames come from RGB: write BT.709, limited range, to the VUI.

@@ -91,6 +91,10 @@ class Pipeline(FramePipeline):
     def headers(self) -> bytes:
         return self.writer.parameter_sets
 
+    def reconfigure(self, config: Config, first: int | None = None) -> None:
+        """first: the next frame in display order, if not by the frames of this pipeline. Constant QPs change in nothing."""
+        self.decider.reconfigure(self.executor.ring.count if first is None else first, config)
+
     def request(self, request: Request | None) -> None:
         self.decider.request(request)
 

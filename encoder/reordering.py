@@ -71,6 +71,10 @@ class ReorderingPipeline(FramePipeline):
     def read_ahead(self) -> bool:
         return self._exchanges  # else a frame is copied once more
 
+    def reconfigure(self, config: Config) -> None:
+        self._decisions.reconfigure(config)
+        self._pipeline.reconfigure(config, self._decisions.count)
+
     def request(self, request: Request | None) -> None:
         self._decisions.request(request)
 

@@ -2,8 +2,9 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import get_ident
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from .frames.source import HostSource, Source, check_range, planes_of
 from .settings.config import Config
 from .settings.frame_requests import Request
 from .settings.pass_file import WRITING, PassFile
+from .settings.reconfigure import reconfigured
 from .statistics import FrameRow, Statistics
 
 _POLL = 0.001  # seconds between looks at a call that ends
@@ -77,6 +79,19 @@ class Session:
                     raise
                 self.state, self._failure = FAILED, error.with_traceback(None)
                 raise
+        finally:  # no function is called here: an interrupt would keep the mark
+            if "call" in self._call and self._call["call"] is mark:
+                del self._call["call"]
+
+    def reconfigure(self, changes: Mapping[str, Any]) -> None:
+        """Other numbers of rate control for the frames encoded after it; OptionError, before any change."""
+        mark = [get_ident()]
+        try:
+            self._call.setdefault("call", mark)
+            self._refuse(mark, OPEN)
+            config = reconfigured(self.config, changes)
+            self.pipeline.reconfigure(config)
+            self.config = config
         finally:  # no function is called here: an interrupt would keep the mark
             if "call" in self._call and self._call["call"] is mark:
                 del self._call["call"]

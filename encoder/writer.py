@@ -129,6 +129,18 @@ class VideoWriter:
             self._write(lambda: self._feeder.feed_all(frames, stream))
         self._times.end_call()
 
+    def reconfigure(
+        self, *, bitrate: int | None = None, vbv_maxrate: int | None = None, vbv_bufsize: int | None = None,
+        crf: float | None = None,
+    ) -> None:  # fmt: skip
+        """Change numbers of rate control for the frames that are written after it: see Encoder.reconfigure. Error before the
+        first frame, whose numbers are options.
+        """
+        if self._feeder.session is None:
+            raise Error("no frame was written yet: give these numbers to the writer")
+        changes = {"bitrate": bitrate, "vbv_maxrate": vbv_maxrate, "vbv_bufsize": vbv_bufsize, "crf": crf}
+        self._feeder.reconfigure(changes)
+
     def flush(self) -> None:
         """Encode the frames that wait, and write all of them: in fragments the last one ends here.
 

@@ -9,13 +9,14 @@ import numpy as np
 from ...scheduler.frame_spec import FrameSpec
 from ..settings.config import Config
 from .adaptive_quantisation import shifted
-from .fixed_point import LOG2_SHIFT, log2_fixed
+from .fixed_point import LOG2_SHIFT, log2_fixed, log2_of
 from .size_feedback import RATE_LAG
 from .size_model import SizeModel
 
 _ONE = 1 << LOG2_SHIFT
 _QPS = 51
 _MOST_STEP = 4  # of the shift from a frame to the next one
+_CHANGE = 5  # QPs at once for a rate that is twice or half as large; the model, which has not seen such, would take more
 _FIRST_STEP, _FIRST_FRAMES = 8, 2 * RATE_LAG  # until the model has learned
 _BEYOND = 12  # QPs that macroblocks differ from the QP of their frame
 _INERTIA = 12  # of the model
@@ -40,6 +41,10 @@ class BitrateControl:
         self._unshifted = 0  # bits of the frames whose sizes are known, as they would be without a shift
         self._bits = 0  # of the frames whose sizes are known
         self._count = 0  # frames with QPs
+        self._carried = Fraction(0)  # bits that those frames could have beside what the rate gives them: of rates before
+        self._changed = self._each  # the rate from the next frame on
+        self._quick = 0  # steps of the shift that a change of the rate allows its first frame
+        self._unknown = 0  # frames until the sizes of those after a change are known
         self._shift = 0
 
     def assign_qp(
@@ -66,19 +71,38 @@ class BitrateControl:
                 totals += SizeModel.bits_of(log2_fixed(self._unshifted) + -shifts * _ONE // 6)
         else:
             spent, totals = self._bits + int(bits[0, :start].sum()), bits[:, start:].sum(axis=1)
+            if self._changed != self._each:
+                self._begin_rate(spent)
             budget = self._budget(spent, 1 + len(ahead), len(ahead) < self._planned)
         row = self._nearest(totals, budget)
-        self._shift = least + row
+        self._shift, self._quick, self._unknown = least + row, 0, max(0, self._unknown - 1)
         with_qp = self._shifted(spec)._replace(predicted=int(bits[row, start]))
         self._waiting.append(with_qp)
         self._planned_waiting.append(spec)
         self._count += 1
         return with_qp, tuple([self._shifted(frame) for frame in ahead]) if self._has_buffer else ()
 
+    def change(self, config: Config) -> None:
+        """Another bit rate from the next frame on."""
+        self._changed = Fraction(1000 * config.rate.bitrate) / config.video.fps
+        steps = _CHANGE * abs(log2_of(self._changed / self._each))
+        self._quick, self._unknown = -(-steps // _ONE), RATE_LAG
+
+    def _begin_rate(self, spent: int) -> None:
+        """The rate changes. What the frames before have left, or have had too much, counts as many seconds of a lower rate,
+        and as many bits of a higher one: else a lower one would take long to repay. spent: their bits.
+        """
+        left = (self._each * self._count + self._carried - spent) * min(Fraction(1), self._changed / self._each)
+        self._each = self._changed
+        self._carried = left + spent - self._each * self._count
+
     def _budget(self, spent: int, frames: int, is_end: bool) -> int:
         """Bits of the next frames; spent: of all before; is_end: none follows them."""
         bits, over = self._each.as_integer_ratio()  # numerators below: a Fraction takes longer for each step
         left, usual = bits * self._count - spent * over, bits * frames
+        if self._carried:
+            more, parts = self._carried.as_integer_ratio()
+            left, usual, over = left * parts + more * over, usual * parts, over * parts
         if not is_end:
             repaid = max(frames, self._repaid)
             left, usual, over = left * frames, usual * repaid, over * repaid
@@ -93,6 +117,8 @@ class BitrateControl:
         qps = [frame.qp for frame in frames]
         if self._count:
             most = _FIRST_STEP if self._count < _FIRST_FRAMES else _MOST_STEP
+            if self._unknown:
+                most = max(1, self._quick)
             low, high = self._shift - most, self._shift + most
         # none far beyond that which takes all QPs to a limit, from which it would be long in coming back
         low = max(low, min(self._qpmin - max(qps[start:]) - _BEYOND, high))

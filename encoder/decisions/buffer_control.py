@@ -34,15 +34,19 @@ class BufferControl:
         assert config.hrd.buffer is not None
         self.buffer = CodedPictureBuffer(config.hrd.buffer, config.video.fps)
         self._qpmax, self._model = config.rate.qpmax, SizeModel(256 * config.coding.n_mb)
-        # QPs above those without a buffer
-        most = config.hrd.crf_max
-        self._most = int(Fraction(most) - Fraction(config.rate.crf or 0)) if most else config.rate.qpmax
+        self._most = _most_higher(config)
         self._planned: FrameSpec  # as it came
         self._tried: FrameSpec
         self._limit = 0  # bits
         self._next = 0  # predicted bits of the next frame at the greatest QP, or of this one if none is decided
         self._tries: list[tuple[int, int]] = []  # how much higher the QP was, and the bits that came out
         self._higher = 0
+
+    def change(self, config: Config) -> None:
+        """Another buffer from the next frame on."""
+        assert config.hrd.buffer is not None
+        self.buffer.change(config.hrd.buffer)
+        self._most = _most_higher(config)
 
     def times(self) -> Times:
         """Of the frame at work."""
@@ -129,3 +133,9 @@ class BufferControl:
                 return False
             fullness = min(size, fullness - bits + arriving)
         return fullness >= min(begin + len(sizes) * arriving // 2, size // 2)
+
+
+def _most_higher(config: Config) -> int:
+    """By how much QPs may be above those without a buffer."""
+    most = config.hrd.crf_max
+    return int(Fraction(most) - Fraction(config.rate.crf or 0)) if most else config.rate.qpmax

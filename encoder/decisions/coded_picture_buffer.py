@@ -28,12 +28,21 @@ class CodedPictureBuffer:
     """
 
     def __init__(self, buffer: Buffer, fps: Fraction) -> None:
-        self.buffer, self._clock, self._bit = buffer, buffer.rate * fps.numerator, CLOCKS * fps.numerator
-        self._arriving = buffer.rate * fps.denominator * CLOCKS  # in the time of a frame
-        self._longest = CLOCKS * buffer.size // buffer.rate  # clocks: the sum of both initial delays
-        self._most = buffer.size * self._bit if buffer.constant else self._longest * self._clock
+        self._fps, self._bit = fps, CLOCKS * fps.numerator
+        self._set(buffer)
         self._fullness = CLOCKS * buffer.start // buffer.rate * self._clock  # when the next frame is taken out
         self._period = 0  # coding index of the frame that began the buffering period
+
+    def _set(self, buffer: Buffer) -> None:
+        self.buffer, self._clock = buffer, buffer.rate * self._fps.numerator
+        self._arriving = buffer.rate * self._fps.denominator * CLOCKS  # in the time of a frame
+        self._longest = CLOCKS * buffer.size // buffer.rate  # clocks: the sum of both initial delays
+        self._most = buffer.size * self._bit if buffer.constant else self._longest * self._clock
+
+    def change(self, buffer: Buffer) -> None:
+        """Another rate and size from the next frame on: what is in the buffer stays there, as far as it has room."""
+        self._set(buffer)
+        self._fullness = min(self._most, self._fullness)
 
     def times(self, spec: FrameSpec) -> Times:
         """Of the next frame, which may be asked for again. It begins a buffering period if it is an IDR frame."""

@@ -1,5 +1,6 @@
 """Completes the FrameSpec of a frame when it is coded: QP by the bit rate, weights, QPs of macroblocks, room in a buffer."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ class CodingDecider:
         self._config, self._warn = config, warn
         self._frame_decider: FrameDecider | None = None
         self._rate, self._weighting, self._control = _rate(config), _weighting(config), _buffer_control(config)
+        self._changes: deque[tuple[int, Config]] = deque()
         self._warned: set[str] = set()  # promises of the buffer that were not kept
         if config.rate.first_pass is not None:
             from .second_pass import far_off
@@ -71,6 +73,8 @@ class CodingDecider:
         ahead: the frames that follow, for plans. frame: with its source, whose planes are uint8 of display size, or empty if
         it lies on a GPU.
         """
+        while self._changes and self._changes[0][0] <= spec.display_index:
+            self._change(self._changes.popleft()[1])
         if self._rate is not None:
             spec, ahead = self._rate.assign_qp(spec, ahead)
         if self._weighting is not None:
@@ -82,6 +86,16 @@ class CodingDecider:
 
             spec = with_offsets(spec, self._config.rate.qpmin, self._config.rate.qpmax)
         return spec if self._control is None else self._control.first(spec, ahead)
+
+    def reconfigure(self, first: int, config: Config) -> None:
+        """Other settings of rate control from the first frame in coding order on that is not displayed before `first`."""
+        self._changes.append((first, config))
+
+    def _change(self, config: Config) -> None:
+        if self._rate is not None:
+            self._rate.change(config)
+        if self._control is not None:
+            self._control.change(config)
 
     def times(self) -> "Times | None":
         """When the last frame enters and leaves the buffer."""

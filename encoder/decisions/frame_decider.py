@@ -64,6 +64,11 @@ class FrameDecider:
         if self._all_costs is not None and not isinstance(planes, GpuSource) and planes:
             (self._adaptive or self._all_costs).expect(number, planes[0])
 
+    def reconfigure(self, first: int, config: Config) -> None:
+        """Other settings of rate control from frame `first` in display order on, which has not come; any thread may call."""
+        if self._qps is not None:
+            self._qps.reconfigure(first, config)
+
     def check_next(self) -> None:
         """InputError, before any change, if no frame can follow."""
         if self._given is not None:

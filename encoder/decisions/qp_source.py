@@ -1,5 +1,6 @@
 """Where QPs of frames come from: each frame, with its type and references, waits here until its QP is known."""
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -35,6 +36,9 @@ class QpSource(Protocol):
     def flush(self) -> list[FrameSpec]:
         """No frame follows: all that wait."""
 
+    def reconfigure(self, first: int, config: Config) -> None:
+        """Other settings from frame `first` in display order on, which has not come; any thread may call."""
+
 
 class CrfQps:
     """A QpSource: QPs of a constant rate factor. Frames wait for the macroblock tree alone."""
@@ -48,6 +52,7 @@ class CrfQps:
         self._tree = MacroblockTree.of(config, costs) if config.rate.mbtree else None
         self._aq = AdaptedFrames(config, costs, start) if config.coding.aq_mode else None
         self._predicts_b = config.hrd.buffer is not None or (config.rate.bitrate > 0 and config.rate.first_pass is None)
+        self._changes: deque[tuple[int, CrfRules]] = deque()
         self._shown: dict[int, int] = {}  # display index of each reference
         self._last_shown = 0
 
@@ -70,8 +75,14 @@ class CrfQps:
         """See QpSource."""
         return [] if self._tree is None else [self._with_qp(*frame) for frame in self._tree.flush()]
 
+    def reconfigure(self, first: int, config: Config) -> None:
+        """See QpSource. The first such frame in coding order begins it."""
+        self._changes.append((first, CrfRules.of(config)))
+
     def _decided(self, spec: FrameSpec) -> list[FrameSpec]:
         """Those that are decided by the next frame."""
+        while self._changes and self._changes[0][0] <= spec.display_index:
+            self._factor.change(self._changes.popleft()[1])
         if cost := self._cost(spec):
             spec = spec._replace(cost=cost)
         qp = self._factor.qp(spec, spec.cost)

@@ -35,6 +35,11 @@ class RateControl:
         assert self._control is not None
         return self._control.assign_qp(spec, self._sizes.release(index - self._part.start), ahead)
 
+    def change(self, config: Config) -> None:
+        """Another bit rate from the next frame on, in one pass."""
+        assert isinstance(self._control, BitrateControl)
+        self._control.change(config)
+
     def add(self, coding_index: int, bits: int) -> None:
         """The next finished frame in coding order; those of other parts, coded before, are no longer of use."""
         if self._whole is None or coding_index in self._part:

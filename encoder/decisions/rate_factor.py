@@ -64,13 +64,26 @@ class RateFactor:
     """QPs of the frames of a stream, which come in coding order."""
 
     def __init__(self, rules: CrfRules) -> None:
-        self._rules = rules
-        ease = scaled(fixed(TREE_QPS, LOG2_SHIFT), rules.ease, LOG2_SHIFT)
-        self._of_tree = rules.crf + _qps(ease + _STEP * scaled(-rules.log2_duration, rules.ease, LOG2_SHIFT))
+        self._set(rules)
         self._cost = self._count = 0  # of I and P frames, each worth half as much as the next; in 1 / 65536
         self._sum = self._weight = 0  # QPs of I and P frames as those of P frames, by decaying weight
         self._last_type = ""  # of the last frame that is no B frame
         self._known: dict[int, tuple[FrameSpec, int]] = {}  # references and their QPs, by coding index
+
+    def _set(self, rules: CrfRules) -> None:
+        self._rules = rules
+        ease = scaled(fixed(TREE_QPS, LOG2_SHIFT), rules.ease, LOG2_SHIFT)
+        self._of_tree = rules.crf + _qps(ease + _STEP * scaled(-rules.log2_duration, rules.ease, LOG2_SHIFT))
+
+    def change(self, rules: CrfRules) -> None:
+        """Another rate factor from the next frame on: QPs of later frames that follow from those before differ by as much."""
+        change = rules.crf - self._rules.crf
+        self._set(rules)
+        self._sum += change * self._weight
+        limits = rules.qpmin, rules.qpmax
+        self._known = {
+            index: (spec, min(limits[1], max(limits[0], qp + change))) for index, (spec, qp) in self._known.items()
+        }
 
     def qp(self, spec: FrameSpec, cost: int) -> int:
         """Of the next frame, in 1 / 256. cost: of the frame by its type from the nearest reference; of B frames unused."""

@@ -46,6 +46,9 @@ class ConcurrentGops(FramePipeline):
             self._buffer = self._new_buffer()
         return self._buffer
 
+    def reconfigure(self, config: Config) -> None:
+        self._decisions.reconfigure(config)  # for all lanes: with a bit rate or a buffer there is one GOP at a time
+
     def request(self, request: Request | None) -> None:
         self._decisions.request(request)
 
