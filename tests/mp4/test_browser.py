@@ -1,13 +1,10 @@
 """MP4 in a browser: headless Chromium plays it, in the right colours, seeks in it, and takes fragments by MediaSource."""
 
-import json
 import os
 import re
 import shutil
-import subprocess
 import threading
 import urllib.parse
-import urllib.request
 from fractions import Fraction
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
@@ -18,12 +15,10 @@ from h264lite import Encoder, VideoWriter, write_video
 from h264lite.encoder.files.output_mp4 import Mp4Sink
 
 from ..support import sounds
+from ..support.browser import Chromium, skip_without_chromium
 
 av = pytest.importorskip("av", reason="PyAV makes the file to compare with")
 WIDTH, HEIGHT, FRAMES, RATE = 320, 192, 30, Fraction(30)
-ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-             "--disable-background-networking", "--disable-component-update",
-             "--autoplay-policy=no-user-gesture-required"]  # fmt: skip
 # Y, Cb, Cr of vertical bars: the primaries and their complements, as BT.601 or BT.709 has them, and greys
 BARS = [(16, 128, 128), (63, 102, 240), (173, 42, 26), (32, 240, 118), (219, 16, 138), (188, 154, 16), (78, 214, 230),
         (235, 128, 128)]  # fmt: skip
@@ -87,46 +82,17 @@ async function heard(url, rate) {  // samples of the first channel, decoded by t
 </script>"""
 
 
-class Browser:
-    """Chromium by chromedriver: runs functions of the page."""
+class Browser(Chromium):
+    """The page of a folder that a web server of this process gives out."""
 
     def __init__(self, folder, profile):
         handler = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), lambda *args: handler(*args, directory=str(folder)))
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        self._driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
-        try:
-            said = (re.search(r"started successfully on port (\d+)", line) for line in self._driver.stdout)
-            port = next(match[1] for match in said if match)
-            self._url = f"http://127.0.0.1:{port}/session"
-            options = {"args": [*ARGUMENTS, f"--user-data-dir={profile}"], "binary": shutil.which("chromium")}
-            made = self._post("", {"capabilities": {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options}}})
-            self._url += "/" + made["sessionId"]
-            self._post("/timeouts", {"script": 15000})
-            self._post("/url", {"url": f"http://127.0.0.1:{self._server.server_address[1]}/page.html"})
-        except BaseException:
-            self.close()
-            raise
-
-    def _post(self, path, body, method="POST"):
-        head = {"Content-Type": "application/json"}
-        request = urllib.request.Request(self._url + path, json.dumps(body).encode(), head, method=method)
-        with urllib.request.urlopen(request, timeout=90) as answer:
-            return json.load(answer)["value"]
-
-    def call(self, function, *arguments):
-        script = (f"const done = arguments[arguments.length - 1]; {function}(...[...arguments].slice(0, -1))"
-                  ".then(done, error => done({error: String(error)}))")  # fmt: skip
-        answer = self._post("/execute/async", {"script": script, "args": list(arguments)})
-        assert "error" not in answer, answer
-        return answer
+        super().__init__(f"http://127.0.0.1:{self._server.server_address[1]}/page.html", profile)
 
     def close(self):
-        if hasattr(self, "_url"):
-            self._post("", {}, "DELETE")
-        self._driver.terminate()
-        self._driver.wait()
-        self._driver.stdout.close()
+        super().close()
         self._server.shutdown()
         self._server.server_close()
 
@@ -140,8 +106,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(folder, tmp_path_factory):
-    if not (shutil.which("chromium") and shutil.which("chromedriver")):
-        pytest.skip("no chromium and chromedriver (Debian: apt-get install chromium chromium-driver)")
+    skip_without_chromium()
     browser = Browser(folder, tmp_path_factory.mktemp("profile"))
     yield browser
     browser.close()
