@@ -1,6 +1,7 @@
 """Encoder.reconfigure: from which frame on numbers of rate control count, what they come to, what is refused; equal bytes."""
 
 import io
+import warnings
 from fractions import Fraction
 
 import h264lite
@@ -8,8 +9,12 @@ import numpy as np
 import pytest
 from h264lite.encoder.errors import Error, OptionError
 from h264lite.mp4.reader import Mp4Reader
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
 
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..fuzz import rate_cases
+from ..fuzz.encoder_cases import ffmpeg_samples
 from ..support.moving import moving
 
 WIDTH, HEIGHT = 96, 64
@@ -196,3 +201,69 @@ def test_a_writer(flushes):
     if not flushes:
         packets = packets_of({20: {"crf": 34}}, 40, crf=20, **B_FRAMES)
         assert sizes[1:] == [len(p.data) for p in packets][1:]
+
+
+NUMBERS = {"bitrate": st.integers(0, 2000), "crf": st.floats(0, 51), "vbv_maxrate": st.integers(0, 2000),
+           "vbv_bufsize": st.integers(0, 2000)}  # fmt: skip
+
+
+@st.composite
+def cases_with_changes(draw):
+    """A case, changes by frame, and a number of threads; most changes are those of options that the case has."""
+    case = draw(rate_cases.cases())
+    fits = draw(st.integers(0, 9)) > 0
+    named = [name for name in NUMBERS if not fits or name in case.options] or ["crf"]
+    change = st.fixed_dictionaries({}, optional={name: NUMBERS[name] for name in named})
+    if fits:
+        case = case._replace(options={"level": "4", **case.options, "keyint": 250, "pass_": 0})
+    return case, draw(st.dictionaries(st.integers(0, case.frames - 1), change, max_size=3)), draw(st.integers(2, 5))
+
+
+def encode_case(case, changes):
+    """Packets and rows in coding order, and the settings by the frame from which they count; None: the case is refused."""
+    try:
+        encoder = h264lite.Encoder.from_config(rate_cases.settings_of(case), keep_reconstruction=True)
+    except OptionError:
+        return None
+    with encoder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a buffer promises may be impossible
+        configs = {0: encoder.config}
+        for n, planes in enumerate(rate_cases.clip_of(case)):
+            if n in changes:
+                before = encoder.config
+                try:
+                    encoder.reconfigure(**changes[n])
+                except OptionError as error:
+                    assert encoder.config is before
+                    names = [*changes[n], "level", "pass", "crf_max", "gops"]
+                    assert any(name.replace("_", "-") in str(error) for name in names), (changes[n], error)
+                configs[n] = encoder.config
+            encoder._session.encode(tuple(planes))
+        encoder._session.drain()
+        return [(frame, row) for frame, row in encoder._session.hand_out()], configs
+
+
+@seed(1)
+@settings(max_examples=80, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(cases_with_changes())
+def test_any_changes(given_case):
+    """Equal bytes for any threads, streams that FFmpeg decodes alike, the buffer of the frame, QPs in their range."""
+    case, changes, threads = given_case
+    done = encode_case(case, changes)
+    if done is None:
+        return
+    pairs, configs = done
+    data = b"".join(frame.data for frame, _ in pairs)
+    other, _ = encode_case(case._replace(options={**case.options, "threads": threads}), changes)
+    assert b"".join(frame.data for frame, _ in other) == data
+    shown = sorted((frame for frame, _ in pairs), key=lambda frame: frame.pts)
+    assert ffmpeg_samples(data) == b"".join(plane.tobytes() for frame in shown for plane in frame.reconstruction)
+    begun = 0
+    for frame, row in pairs:
+        begun = max([n for n in configs if n <= frame.pts] + [begun])
+        buffer, rate = configs[begun].hrd.buffer, configs[begun].rate
+        assert (row.in_buffer is None) == (buffer is None)
+        if buffer is not None:
+            assert row.in_buffer.size == buffer.size and row.in_buffer.there <= buffer.size
+            assert row.in_buffer.left >= 0 or row.qp_range[0] == rate.qpmax or configs[begun].hrd.crf_max
+        assert rate.crf is None or rate.qpmin <= row.qp_range[0] <= row.qp_range[1] <= rate.qpmax
