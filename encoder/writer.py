@@ -172,7 +172,7 @@ class VideoWriter:
         does nothing.
         """
         if self._is_aborted:
-            self._drop()
+            self._release()
         elif not self._closed and not self._is_of_parent():
             try:
                 self._finish()
@@ -190,7 +190,7 @@ class VideoWriter:
         """
         if not self._closed and not self._is_of_parent():
             self._is_aborted = True
-            self._drop()
+            self._release()
 
     def getvalue(self) -> bytes:
         """The bytes of a closed writer without a target."""
@@ -245,7 +245,7 @@ class VideoWriter:
         finally:
             self._is_writing = False
             if self._is_aborted:
-                self._drop()
+                self._release()
             elif self._feeder.session is not None:
                 finish_at_exit(self)
 
@@ -350,12 +350,12 @@ class VideoWriter:
             try:
                 if self._is_in_sink:  # in the midst of a write of this thread
                     return
-                self._closed = True
                 if self._sink is not None:
                     self._sink.discard()
             finally:
                 self._sink_lock.release()
             self._release_rest()
+            self._closed = True
 
 
 class Unclosed(Protocol):

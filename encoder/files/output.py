@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from ...files import WholeFile, error_text, identity, is_special, shown
-from ...uninterrupted import check_of_file
+from ...uninterrupted import Uninterrupted, check_of_file
 from ..errors import OptionError, OutputError
 from .names import ending_of
 
@@ -79,9 +79,9 @@ class ByteSink(WholeFile):
             raise _output_error(error) from None
 
     def discard(self, emptied: bool = False) -> None:
-        """See PacketSink; emptied: see WholeFile."""
+        """See PacketSink; emptied: see WholeFile. An interrupt cannot cut it."""
         try:
-            super().discard(emptied)
+            Uninterrupted().run(lambda: WholeFile.discard(self, emptied))
         except OSError as error:
             raise _output_error(error) from None
 

@@ -150,6 +150,10 @@ class Feeder:
         packets, self.count = PACKETS[max(4, self.count) :], len(PACKETS)
         return packets
 
+    def abort(self):
+        """Nothing to end."""
+        return True
+
     def close(self):
         """Nothing to release."""
 
@@ -176,6 +180,32 @@ def test_a_writer(tmp_path, name, error, monkeypatch):
         if strike.events < at:
             break
     assert check(data, "file" if name == "o.mp4" else "byte stream") == len(PACKETS) and at > 80 and len(counts) > 2
+
+
+@pytest.mark.parametrize("name", ("o.mp4", "o.264", "o.m3u8"))
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_abort(tmp_path, name, error, monkeypatch):
+    """Cut anywhere: it is done all the same, or the next one does it; nothing is left."""
+    monkeypatch.setattr("h264lite.encoder.writer.finish_at_exit", lambda writer: None)
+    at = 0
+    while True:
+        at += 1
+        writer = VideoWriter(tmp_path / name, RATE, fragment=1.5 if name == "o.m3u8" else None)
+        writer._feeder = Feeder()
+        writer._put(PACKETS)
+        assert len(os.listdir(tmp_path)) == (3 if name == "o.m3u8" else 1)
+        with Strike(at, error) as strike:
+            try:
+                writer.abort()
+            except error as struck:
+                assert str(struck) == "here"
+        writer.abort()
+        assert not os.listdir(tmp_path), f"place {at}"
+        with pytest.raises(Error, match="aborted"):
+            writer.write([])
+        if strike.events < at:
+            break
+    assert at > 8
 
 
 def test_a_lost_frame_ends_the_file(tmp_path):
