@@ -37,7 +37,7 @@ def source(frame, **options):
 def test_the_class_shows_public_names_alone():
     with h264lite.Encoder(32, 16, qp=26, bframes=0) as encoder:
         shown = {name for name in dir(encoder) if not name.startswith("_")}
-    assert shown == {"close", "config", "encode", "flush", "from_config", "headers", "stats"}
+    assert shown == {"close", "config", "encode", "flush", "from_config", "headers", "reconfigure", "stats"}
 
 
 def test_frames_in_packets_out():
