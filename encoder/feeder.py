@@ -1,7 +1,6 @@
 """Feeds frames of any form to a session that is opened for the first one: arrays, chunks, lists, generators, images."""
 
 import os
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -41,7 +40,7 @@ class Feeder:
         self._begin = self._out = 0  # the number of the session's first frame; packets of all
         self._keyframes_out = 0  # packets of the session that are keyframes
         self._is_ended = False  # the session has no more frames: the next one begins another
-        self._is_aborted, self._aborting = False, threading.RLock()
+        self._is_aborted = False
         self.session: Session | None = None
         self.process = os.getpid()  # with a session: the one that opened it
         self.count = 0  # frames fed
@@ -150,10 +149,9 @@ class Feeder:
             self.session.require()
 
     def abort(self) -> bool:
-        """See Session."""
-        with self._aborting:
-            self._is_aborted = True
-            return self.session is None or self.session.abort()
+        """See Session. No lock: a handler of a signal may call it in a thread whose call another one waits for."""
+        self._is_aborted = True
+        return self.session is None or self.session.abort()
 
     def finish(self) -> list[Packet]:
         """The remaining packets; InputError if there were no frames."""

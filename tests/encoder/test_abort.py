@@ -2,6 +2,7 @@
 
 import gc
 import io
+import itertools
 import os
 import signal
 import threading
@@ -149,7 +150,7 @@ def test_while_another_thread_encodes(tmp_path, options, at):
     """At any place of it: the frames are large, and the encoder is behind."""
     frames = np.random.default_rng(1).integers(0, 256, (30, 240, 320, 3), np.uint8)
     writer = h264lite.VideoWriter(tmp_path / "o.mp4", 24, **options)
-    thread, raised = in_thread(lambda: [writer.write(frame) for frame in frames] and writer.close())
+    thread, raised = in_thread(lambda: [writer.write(frame) for frame in itertools.cycle(frames)])
     wait_for(lambda: writer.frames > 5 * at)
     time.sleep(0.003 * at)
     begin = time.monotonic()
@@ -248,6 +249,28 @@ def test_in_a_handler_of_a_signal(tmp_path, at):
     assert not os.listdir(tmp_path)
 
 
+@pytest.mark.parametrize("at", range(6))
+def test_in_a_handler_while_another_thread_aborts(tmp_path, at):
+    """Neither waits for the other."""
+    frames = np.random.default_rng(1).integers(0, 256, (8, 480, 640, 3), np.uint8)
+    writer = h264lite.VideoWriter(tmp_path / "o.264", 24, **OPTIONS)
+    writer.write(frames)
+    before = signal.signal(signal.SIGALRM, lambda *_: writer.abort())
+    timer = threading.Timer(0.02 * at, writer.abort)
+    timer.start()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.005 + 0.02 * at)
+        with pytest.raises(Error, match="aborted"):
+            while True:
+                writer.write(frames)
+        timer.join(20)
+        time.sleep(0.02)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not timer.is_alive() and not os.listdir(tmp_path)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_fork_removes_no_file_of_its_parent(tmp_path):
@@ -266,7 +289,8 @@ def test_a_gpu_is_released(tmp_path, driver):  # noqa: F811
     """From another thread than the one that encodes; a later encoder has the memory."""
     writer = h264lite.VideoWriter(tmp_path / "o.264", 24, device="cuda", qp=20, preset="ultrafast")
     thread, raised = in_thread(lambda: [writer.write(CLIP[k % 24, :32, :32]) for k in range(1000)])
-    wait_for(lambda: writer.frames > 1)
+    wait_for(lambda: writer.frames > 1 or raised)
+    assert not raised
     writer.abort()
     thread.join(60)
     assert "aborted" in str(raised[0]) and not os.listdir(tmp_path)
