@@ -93,6 +93,15 @@ Candidates = namedtuple("Candidates", (
     "extra",  # int32[n_mb, N_B_EXTRAS], true cost less SATD; 0 without rd_candidates_b
 ))  # fmt: skip
 
+# The same with vectors that true costs have moved, from subme RD_B_PARTS on.
+MovedCandidates = namedtuple("MovedCandidates", (
+    "cost",
+    "ref",
+    "mv",
+    "extra",
+    "moved",  # int16[n_mb, 3, 2, 2], in place of mv of the undivided choices, which neighbours read
+))  # fmt: skip
+
 # Motion of a decoded frame, for later frames.
 KeptMotion = namedtuple("KeptMotion", (
     "ref_idx",  # int8[n_mb, 4], of list 0

@@ -263,6 +263,7 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
     ArrayRow("b_mv", BIPREDICTION, of_second_list(N_B_CHOICES, 2, 2), np.int16, "its vectors, quarter samples (x, y)",
              _ABOVE),
     ArrayRow("b_extra", BIPREDICTION, of_second_list(N_B_EXTRAS), np.int32, "true costs less SATD (cpu_simd/layout.py)"),
+    ArrayRow("b_moved", BIPREDICTION, of_second_list(3, 2, 2), np.int16, "vectors of undivided choices, by true costs"),
     ArrayRow("kept_ref_idx", KEPT, of_second_list(4), np.int8, "ref_idx of a decoded frame"),
     ArrayRow("kept_mv", KEPT, of_second_list(16, 2), np.int16, "mv of a decoded frame"),
     ArrayRow("kept_still", KEPT, of_second_list(), np.uint8, "colZeroFlag of its quadrants (8.4.1.2.2), a bit each"),

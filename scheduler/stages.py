@@ -198,13 +198,13 @@ TABLE = (
     ),
     Stage(
         "rd_candidates_b", "decide/rd_candidates_b.rd_candidates_b", ROWS, "encoder",
-        "source references quantiser decision_settings tools row0 row1 R,R,R,W:candidates RW,W:other_costs",
+        "source references quantiser decision_settings tools row0 row1 R,R,RW,W,W:moved_candidates RW,W:other_costs",
         optional=True,
     ),
     Stage(
         "mode_decision_b", "decide/mode_decision_b.mode_decision_b", TICKETS, "encoder",
-        "source references candidates colocated_still other_costs slice_first_mb decision_settings_b W:progress row0 row1 "
-        "W:motion",
+        "source references moved_candidates colocated_still other_costs slice_first_mb decision_settings_b W:progress row0 "
+        "row1 W:motion",
         optional=True,
     ),
     Stage(

@@ -25,6 +25,7 @@ from ..decisions.decide import (
     BITS_B_SUB,
     BITS_SKIP,
     PSY_ERROR,
+    RD_B_PARTS,
     RD_SKIP_WEIGHT,
     BITS_B_8x8,
     BITS_B_8x16,
@@ -50,10 +51,11 @@ from .mode_decision import COST_MAX, whole_error
 # What the parts of a macroblock are chosen from, and the choice.
 ChoiceB = namedtuple("ChoiceB", (
     "mv_caches",  # of both lists, each int64[5, 6, 3], see load_mv_cache
-    "candidates",  # Candidates
+    "candidates",  # MovedCandidates
     "direct",  # int64[2, 4], see direct_motion
     "direct_cost",  # int64[4], SAD or SATD of the direct quadrants
     "counts",  # entries of both lists
+    "has_moved",  # whether the vectors of undivided choices are candidates.moved
 ))  # fmt: skip
 
 
@@ -66,6 +68,15 @@ def lists_of(candidates, mb, c):
 
 
 @helper
+def _vector(choice, mb, c, k):
+    """The vector of choice c in list k."""
+    if choice.has_moved and c >= B_WHOLE:
+        moved = choice.candidates.moved
+        return np.int64(moved[mb, c - B_WHOLE, k, 0]), np.int64(moved[mb, c - B_WHOLE, k, 1])
+    return np.int64(choice.candidates.mv[mb, c, k, 0]), np.int64(choice.candidates.mv[mb, c, k, 1])
+
+
+@helper
 def choice_cost(choice, mb, c, bx, by, bw, bh, lam):
     """Cost of choice c for the partition at block (bx, by), bw x bh blocks, with bits of ref_idx and of the vectors by their
     actual predictors, without those of the type.
@@ -75,7 +86,7 @@ def choice_cost(choice, mb, c, bx, by, bw, bh, lam):
         ref = np.int64(candidates.ref[mb, c, k])
         if ref >= 0:
             px, py = predict(choice.mv_caches[k], bx, by, bw, bh, ref)
-            x, y = np.int64(candidates.mv[mb, c, k, 0]), np.int64(candidates.mv[mb, c, k, 1])
+            x, y = _vector(choice, mb, c, k)
             bits += ref_idx_bits(ref, choice.counts[k]) + mvd_bits(x, y, px, py)
     return np.int64(candidates.cost[mb, c]) + lam * bits
 
@@ -87,7 +98,7 @@ def put_choice(choice, mb, c, bx, by, bw, bh):
     for k in range(2):
         ref, x, y = np.int64(candidates.ref[mb, c, k]), np.int64(0), np.int64(0)
         if ref >= 0:
-            x, y = np.int64(candidates.mv[mb, c, k, 0]), np.int64(candidates.mv[mb, c, k, 1])
+            x, y = _vector(choice, mb, c, k)
         fill_mv_cache(choice.mv_caches[k], bx, by, bw, bh, ref, x, y)
 
 
@@ -177,7 +188,7 @@ def mode_decision_b(
 ):
     """Decides the macroblock rows [row0, row1), shared with all other threads that call this with the same arguments.
 
-    Bundles: Planes source, of which y is read; References; Candidates of bipredict; OtherCosts; DecisionSettingsB.
+    Bundles: Planes source, of which y is read; References; MovedCandidates; OtherCosts; DecisionSettingsB.
     colocated_still: uint8[n_mb], colZeroFlag of the quadrants of RefPicList1[0], a bit each; slice_first_mb, progress and
     row0 - 1: as in mode_decision.
 
@@ -199,13 +210,13 @@ def mode_decision_b(
     stride = references.luma.shape[3]
     quarter_offsets(references.luma.shape[2] * stride, stride, QUARTER_SAMPLES, offsets)
     tables = np.empty((3, 4, 16), np.int16)
-    qp = settings.qp
-    tables_qp = np.int64(-1)  # QP of `tables`
+    qp, tables_qp = settings.qp, np.int64(-1)  # tables_qp: QP of `tables`
     current, predicted = np.empty(256, np.int16), np.empty((1, 1, 16, 16), Sample)
     mv_caches = np.zeros((5, 6, 3), np.int64), np.zeros((5, 6, 3), np.int64)
     direct, direct_cost = np.zeros((2, 4), np.int64), np.zeros(4, np.int64)
     target = Target(current, predicted, of_predicted)
-    choice = ChoiceB(mv_caches, candidates, direct, direct_cost, (np.int64(references.n_ref), np.int64(references.n_ref1)))
+    counts, has_moved = (np.int64(references.n_ref), np.int64(references.n_ref1)), by_cost and settings.subme >= RD_B_PARTS
+    choice = ChoiceB(mv_caches, candidates, direct, direct_cost, counts, bool(has_moved))
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
         first_mb = np.int64(slice_first_mb[my])

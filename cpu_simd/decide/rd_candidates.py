@@ -20,6 +20,9 @@ from ..decisions.decide import (
     RD_BITS_INTRA,
     RD_COST_MAX,
     RD_GATE,
+    RD_NEAR,
+    RD_PARTS,
+    RD_ROUNDS,
     RD_VECTORS,
     UPPER,
     WHOLE,
@@ -165,31 +168,76 @@ def _true_cost(x0, y0, references, motion, residue, q_y, q_c, lam, transform_8x8
 
 
 @helper
-def _refine(mb, x0, y0, whole, extra, references, area, searches, motion, residue, scale):
-    """Moves the undivided macroblock's searched vector by a quarter sample if that lowers its true cost.
+def _parts(shape, sub):
+    """How many partitions lie in a part of a division, a half or a quadrant with sub_mb_type `sub`; how many parts it has."""
+    if shape == QUARTERS:
+        return _count(sub), 4
+    return 1, 1 if shape == WHOLE else 2
 
-    whole: that cost; extra: its difference to SATD; scale: (QP_Y, QP_C, lambda, transform_8x8_mode).
+
+@helper
+def _partition(shape, i, sub, j):
+    """Partition j of part i of a division, and its block: see _part."""
+    if shape == QUARTERS:
+        return _part(i, sub, j)
+    if shape == UPPER:
+        return 36 + i, 0, 2 * i, 4, 2
+    if shape == LEFT:
+        return 38 + i, 2 * i, 0, 2, 4
+    return 40, 0, 0, 4, 4
+
+
+@helper
+def _set_vector(bx, by, bw, bh, x, y, motion):
+    """Stores the vector of the partition at block (bx, by) in motion of one macroblock."""
+    for r in range(by, by + bh):
+        for c in range(bx, bx + bw):
+            motion.mv[0, 4 * r + c, 0], motion.mv[0, 4 * r + c, 1] = x, y
+
+
+@helper
+def _move(mb, x0, y0, partition, true, references, area, searches, motion, residue, scale):
+    """Moves the searched vector of a partition by a quarter sample if that lowers the division's true cost; returns this.
+
+    partition: of _partition; true: the true cost before; scale: (QP_Y, QP_C, lambda, transform_8x8_mode). What it saves is
+    taken off the partition's cost.
     """
     q_y, q_c, lam, transform_8x8_mode = scale
-    ref, _ = _best_reference(mb, 40, references.n_ref, lam, searches)
+    k, bx, by, bw, bh = partition
+    ref = np.int64(motion.ref_idx[0, (by >> 1) * 2 + (bx >> 1)])
     px, py = np.int64(searches.predictor[ref, mb, 0]), np.int64(searches.predictor[ref, mb, 1])
-    cx, cy = np.int64(searches.mv[ref, mb, 40, 0]), np.int64(searches.mv[ref, mb, 40, 1])
-    motion.mb_type[0] = P_16x16
-    best = whole + lam * mvd_bits(cx, cy, px, py)
+    cx, cy = np.int64(searches.mv[ref, mb, k, 0]), np.int64(searches.mv[ref, mb, k, 1])
+    before = true + lam * mvd_bits(cx, cy, px, py)
+    best, best_x, best_y = before, cx, cy
     for n in range(4):
         x, y = cx + (n == 2) - (n == 1), cy + (n == 3) - (n == 0)
         if not inside(x, y, x0, y0, area):
             continue
-        for k in range(16):
-            motion.mv[0, k, 0], motion.mv[0, k, 1] = x, y
-        for q in range(4):
-            motion.ref_idx[0, q] = ref
+        _set_vector(bx, by, bw, bh, x, y, motion)
         value, _ = _true_cost(x0, y0, references, motion, residue, q_y, q_c, lam, transform_8x8_mode)
-        value += lam * mvd_bits(x, y, px, py)
-        if value < best:
-            best = value
-            searches.mv[ref, mb, 40, 0], searches.mv[ref, mb, 40, 1] = x, y
-            searches.cost[ref, mb, 40] = best - extra
+        cost = value + lam * mvd_bits(x, y, px, py)
+        if cost < best:
+            best, best_x, best_y, true = cost, x, y, value
+    _set_vector(bx, by, bw, bh, best_x, best_y, motion)
+    searches.mv[ref, mb, k, 0], searches.mv[ref, mb, k, 1] = best_x, best_y
+    searches.cost[ref, mb, k] += best - before
+    return true, best < before
+
+
+@helper
+def _refine(mb, x0, y0, shape, true, rounds, references, area, searches, motion, residue, scale):
+    """Moves the vectors of a division, which is in `motion`, one after another, `rounds` times at most. true: see _move."""
+    n_parts, i = 1, 0
+    while i < n_parts:
+        sub = motion.sub_mb_type[0, i]
+        count, n_parts = _parts(shape, sub)
+        for j in range(count):
+            partition = _partition(shape, i, sub, j)
+            moved, left = True, rounds
+            while moved and left > 0:
+                true, moved = _move(mb, x0, y0, partition, true, references, area, searches, motion, residue, scale)
+                left -= 1
+        i += 1
 
 
 @closed_kernel
@@ -263,9 +311,14 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
                     skip_limit[mb] = extras[WHOLE] - without
             else:
                 extras[shape] = RD_COST_MAX
-        if settings.subme >= RD_VECTORS and extras[WHOLE] + estimates[WHOLE] == least:
-            whole = extras[WHOLE] + satds[WHOLE]
-            _refine(mb, x0, y0, whole, extras[WHOLE], references, area, searches, motion, residue, scale)
+        if settings.subme >= RD_VECTORS:
+            of_all = settings.subme >= RD_PARTS
+            limit, rounds = (least + (least >> RD_NEAR), RD_ROUNDS) if of_all else (least, 1)
+            for shape in range(shapes if of_all else 1):
+                if extras[shape] + estimates[shape] <= limit:
+                    _set_division(mb, shape, n_ref, lam, partition_mask, searches, motion)
+                    true = extras[shape] + satds[shape]
+                    _refine(mb, x0, y0, shape, true, rounds, references, area, searches, motion, residue, scale)
         for shape in range(1, shapes):
             extra = extras[best if extras[shape] == RD_COST_MAX else shape] - extras[WHOLE]
             _add_to_search(mb, shape, extra, n_ref, searches.cost)

@@ -16,8 +16,19 @@ from ..costs.cabac_bits import B_SLICE, ONE_BIT
 from ..costs.cost import strip_satd
 from ..costs.psy import luma_energy
 from ..decisions.common import INTER_IS_CHEAPER, LAMBDA, RD_MOST
-from ..decisions.decide import RD_B_BITS, RD_B_BOTH, RD_B_SKIP, RD_BITS_INTRA, RD_COST_MAX, RD_GATE
+from ..decisions.decide import (
+    RD_B_BITS,
+    RD_B_BOTH,
+    RD_B_PARTS,
+    RD_B_SKIP,
+    RD_BITS_INTRA,
+    RD_COST_MAX,
+    RD_GATE,
+    RD_NEAR,
+    RD_ROUNDS,
+)
 from ..inter.motion_compensation import predict_inter
+from ..inter.mv_cache import Area, inside
 from ..inter.mv_prediction import choose_predictor
 from ..layout import (
     B_EXTRA_DIRECT,
@@ -167,15 +178,21 @@ def _set_division(mb, shape, candidates, motion):
 
 
 @helper
+def _parts_of(shape):
+    """The first choice of a division, and how many it has."""
+    if shape == B_EXTRA_16x8:
+        return B_16x8_PART, 2
+    if shape == B_EXTRA_8x16:
+        return B_8x16_PART, 2
+    if shape == B_EXTRA_8x8:
+        return B_QUADRANT, 4
+    return B_WHOLE + shape, 1
+
+
+@helper
 def _estimate(mb, shape, n_ref, n_ref1, candidates, direct):
     """SATD of a division and its estimated bits; the vector of direct prediction stands for the predictors of each list."""
-    k, count = B_WHOLE + shape, 1
-    if shape == B_EXTRA_16x8:
-        k, count = B_16x8_PART, 2
-    elif shape == B_EXTRA_8x16:
-        k, count = B_8x16_PART, 2
-    elif shape == B_EXTRA_8x8:
-        k, count = B_QUADRANT, 4
+    k, count = _parts_of(shape)
     satd, bits = np.int64(0), np.int64(RD_B_BITS[shape])
     for i in range(k, k + count):
         satd += np.int64(candidates.cost[mb, i])
@@ -191,31 +208,111 @@ def _estimate(mb, shape, n_ref, n_ref1, candidates, direct):
     return satd, bits
 
 
+@helper
+def _set_part(shape, i, n, ref, x, y, motion):
+    """Stores the motion of part i of a division in list n."""
+    for q in range(4):
+        of_part = q >> 1 if shape == B_EXTRA_16x8 else q & 1 if shape == B_EXTRA_8x16 else q if shape == B_EXTRA_8x8 else 0
+        if of_part == i:
+            if n == 0:
+                _set_quadrant(q, ref, x, y, motion.ref_idx, motion.mv)
+            else:
+                _set_quadrant(q, ref, x, y, motion.ref_idx1, motion.mv1)
+
+
+@helper
+def _move(x0, y0, part, true, vector, middle, references, area, motion, residue, scale):
+    """Moves a vector by a quarter sample if that lowers the division's true cost; returns this and whether it has moved.
+
+    part: (division, part, list, entry); vector: int16[2], written; middle: what stands for its predictor; true: the true cost
+    before; scale: (QP_Y, QP_C, lambda, may_be_8x8).
+    """
+    q_y, q_c, lam, may_be_8x8 = scale
+    shape, i, n, ref = part
+    px, py = middle
+    cx, cy = np.int64(vector[0]), np.int64(vector[1])
+    best, best_x, best_y = true + lam * mvd_bits(cx, cy, px, py), cx, cy
+    for d in range(4):
+        x, y = cx + (d == 2) - (d == 1), cy + (d == 3) - (d == 0)
+        if not inside(x, y, x0, y0, area):
+            continue
+        _set_part(shape, i, n, ref, x, y, motion)
+        predict_inter(0, x0, y0, references, motion, residue.predicted)
+        value, _ = residual_cost(residue, q_y, q_c, lam, may_be_8x8)
+        cost = value + lam * mvd_bits(x, y, px, py)
+        if cost < best:
+            best, best_x, best_y, true = cost, x, y, value
+    _set_part(shape, i, n, ref, best_x, best_y, motion)
+    vector[0], vector[1] = best_x, best_y
+    return true, best_x != cx or best_y != cy
+
+
+@helper
+def _refine(mb, x0, y0, shape, true, references, area, candidates, direct, motion, residue, scale):
+    """Moves the vectors of a division, which is in `motion`; returns its true cost, which was `true`.
+
+    Each part's in list 0, then in list 1, RD_ROUNDS times at most. Neighbours read the vectors of undivided choices, which
+    are therefore moved in candidates.moved.
+    """
+    k, count = _parts_of(shape)
+    for i in range(count):
+        goes_on, left = True, RD_ROUNDS
+        while goes_on and left > 0:
+            goes_on = False
+            for n in range(2):
+                ref = np.int64(candidates.ref[mb, k + i, n])
+                if ref >= 0:
+                    vector = candidates.moved[mb, shape, n] if shape < B_EXTRA_16x8 else candidates.mv[mb, k + i, n]
+                    part, middle = (shape, i, n, ref), (direct[n, 1], direct[n, 2])
+                    true, has_moved = _move(x0, y0, part, true, vector, middle, references, area, motion, residue, scale)
+                    goes_on |= has_moved
+            left -= 1
+    return true
+
+
+@helper
+def _refine_all(mb, x0, y0, weighed, gains, references, area, candidates, direct, motion, residue, scale):
+    """Moves the vectors of all divisions whose true cost is near the least. weighed: estimates, SATD and `extra` by division.
+
+    Writes gains: int64[N_B_EXTRAS], by how much true costs change.
+    """
+    estimates, satds, extras = weighed
+    least = np.int64(RD_COST_MAX)
+    for k in range(3):
+        for n in range(2):
+            for i in range(2):
+                candidates.moved[mb, k, n, i] = candidates.mv[mb, B_WHOLE + k, n, i]
+    for shape in range(N_B_EXTRAS):
+        gains[shape], least = 0, min(least, extras[shape] + estimates[shape])
+    for shape in range(B_EXTRA_DIRECT):
+        if extras[shape] + estimates[shape] <= least + (least >> RD_NEAR):
+            _set_division(mb, shape, candidates, motion)
+            true = extras[shape] + satds[shape]
+            moved = _refine(mb, x0, y0, shape, true, references, area, candidates, direct, motion, residue, scale)
+            gains[shape] = moved - true
+
+
 @closed_kernel
 def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, candidates, other_costs):
     """True costs less SATD of the choices of B macroblocks, of the macroblock rows [row0, row1).
 
-    Bundles: Planes source, References with n_ref1 > 0, Quantiser, DecisionSettings, CodingTools, Candidates of bipredict, of
-    the row above too, OtherCosts with intra_cost of intra_estimate. The true cost of the residual (rd_cost) is determined for
-    each division, and for the estimated direct prediction, whose estimated cost is near the best; for others the difference
-    to SATD is that of the best by estimates.
+    Bundles: Planes source, References with n_ref1 > 0, Quantiser, DecisionSettings, CodingTools, MovedCandidates, those of
+    bipredict, of the row above too, OtherCosts with intra_cost of intra_estimate. The true cost of the residual (rd_cost) is
+    determined for each division, and for the estimated direct prediction, whose estimated cost is near the best; for others
+    the difference to SATD is that of the best by estimates.
 
-    Writes candidates.extra; intra_cost: the difference of the best division is added; skip_limit: the cost of the squared
-    error of chroma without a residual at direct prediction, in units of SATD, less RD_B_SKIP bits.
+    Writes candidates.extra; from subme RD_B_PARTS on candidates.mv, where true costs move vectors of halves and quadrants,
+    and candidates.moved, those of undivided choices; intra_cost: the difference of the best division is added;
+    skip_limit: the cost of the squared error of chroma without a residual at direct prediction, in units of SATD, less
+    RD_B_SKIP bits.
     """
     n_ref, n_ref1, partition_mask = references.n_ref, references.n_ref1, settings.partition_mask
     qp, chroma_qp_offset, scaling_table, has_scaling_lists = quantiser
     scaling = ScalingLists(scaling_table, np.int64(SCALING_SET), np.int64(scaling_table[SCALING_FINER]), has_scaling_lists)
     intra_cost, skip_limit = other_costs
     mb_width = source.y.shape[1] // 16
-    motion = Motion(
-        np.zeros(1, np.uint8),
-        np.zeros((1, 4), np.uint8),
-        np.zeros((1, 4), np.int8),
-        np.zeros((1, 16, 2), np.int16),
-        np.zeros((1, 4), np.int8),
-        np.zeros((1, 16, 2), np.int16),
-    )
+    types, refs, vectors = np.zeros((1, 4), np.uint8), np.zeros((2, 1, 4), np.int8), np.zeros((2, 1, 16, 2), np.int16)
+    motion = Motion(np.zeros(1, np.uint8), types, refs[0], vectors[0], refs[1], vectors[1])
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
     residue = Residue(
@@ -233,7 +330,8 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
         np.zeros(MB_SAMPLES, Sample),
     )
     estimates, satds, extras = np.zeros(N_B_EXTRAS, np.int64), np.zeros(N_B_EXTRAS, np.int64), np.zeros(N_B_EXTRAS, np.int64)
-    direct = np.zeros((2, 3), np.int64)
+    direct, gains = np.zeros((2, 3), np.int64), np.zeros(N_B_EXTRAS, np.int64)
+    area = Area(source.y.shape[1], source.y.shape[0], references.pad, settings.max_mv_y)
     may_be_8x8 = tools.transform_8x8_mode != 0  # direct_8x8_inference_flag is 1, and no part is smaller
     for mb in range(row0 * mb_width, row1 * mb_width):
         x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
@@ -274,7 +372,10 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
                 without = min(error * lam // ONE_BIT, RD_MOST)
             if n == 0:
                 skip_limit[mb] = without - lam * RD_B_SKIP
+        if settings.subme >= RD_B_PARTS:
+            weighed, scale = (estimates, satds, extras), (q_y, q_c, lam, may_be_8x8)
+            _refine_all(mb, x0, y0, weighed, gains, references, area, candidates, direct, motion, residue, scale)
         for shape in range(N_B_EXTRAS):
-            candidates.extra[mb, shape] = extras[best if extras[shape] == RD_COST_MAX else shape]
+            candidates.extra[mb, shape] = extras[best if extras[shape] == RD_COST_MAX else shape] + gains[shape]
         if intra_cost[mb] < INTER_IS_CHEAPER:
             intra_cost[mb] += extras[best] + lam * RD_BITS_INTRA

@@ -250,6 +250,7 @@ struct Given {
   const signed char *ref;
   const unsigned *mv;
   const int *extra;
+  const unsigned *moved;  // vectors of the undivided choices in place of mv; null: none
   const uint8_t *still, *qp;
   const int *intra_cost, *skip_limit;
 };
@@ -267,7 +268,7 @@ DEVICE Loaded load(const Given &g, const FrameB &f, int mx, int my) {
   if (lane < 2 * N_B_CHOICES) {
     const size_t at = size_t(mb) * 2 * N_B_CHOICES + lane;
     l.ref = __ldg(g.ref + at);
-    l.v = __ldg(g.mv + at);
+    l.v = __ldg(g.moved && lane >= 2 * B_WHOLE ? g.moved + size_t(mb) * 6 + lane - 2 * B_WHOLE : g.mv + at);
   }
   if (lane < N_B_CHOICES) l.cost = __ldg(g.cost + size_t(mb) * N_B_CHOICES + lane);
   if (lane < N_B_EXTRAS) l.extra = __ldg(g.extra + size_t(mb) * N_B_EXTRAS + lane);
@@ -322,13 +323,13 @@ DEVICE Motion motion_above(Above &above, int mx, int mb_width) {
 }
 
 // Macroblock rows [row0, row0 + gridDim.x), a block each. Choices: cost int[n_mb][N_B_CHOICES], reference [..][2], vectors [..][2],
-// extra int[n_mb][N_B_EXTRAS]; colocated_still: uint8[n_mb]; progress: int[2], handed: u64[gridDim.x * mb_width][HANDED], both 0
+// extra int[n_mb][N_B_EXTRAS]; moved: [n_mb][3][2], read if has_moved; colocated_still: uint8[n_mb]; progress: int[2], handed: u64[gridDim.x * mb_width][HANDED], both 0
 // before the first launch and after each.
 extern "C" __global__ void __launch_bounds__(THREADS) mode_decision_b(const Sample *__restrict__ source,
     const Sample *__restrict__ ref_luma, const int *__restrict__ ref_slots, const int *__restrict__ bi_weights, int pad, int n_ref,
     int n_ref1, const int *__restrict__ choice_cost, const signed char *__restrict__ choice_ref, const unsigned *__restrict__ choice_mv,
-    const int *__restrict__ choice_extra, const uint8_t *__restrict__ colocated_still, const int *__restrict__ intra_cost,
-    const int *__restrict__ skip_limit, const int *__restrict__ slice_first_mb, const uint8_t *__restrict__ qp, int satd, int by_cost,
+    const int *__restrict__ choice_extra, const unsigned *__restrict__ moved, int has_moved,
+    const uint8_t *__restrict__ colocated_still, const int *__restrict__ intra_cost, const int *__restrict__ skip_limit, const int *__restrict__ slice_first_mb, const uint8_t *__restrict__ qp, int satd, int by_cost,
     int psy_rd, int partition_mask, int mb_width, int mb_height, int row0, int *progress, Published *handed, uint8_t *mb_type,
     uint8_t *sub_mb_type, signed char *ref_idx, unsigned *mv, signed char *ref_idx1, unsigned *mv1) {
   SHARED(Work, shared, 1);
@@ -340,7 +341,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) mode_decision_b(const Samp
   if (threadIdx.x == 0) w.row = atomicAdd(progress + TICKETS, 1);
   __syncthreads();
   const FrameB f = {source, ref_luma, ref_slots, bi_weights, pad, n_ref, n_ref1, satd, by_cost, psy_rd, partition_mask, mb_width, mb_height};
-  const Given given = {source, choice_cost, choice_ref, choice_mv, choice_extra, colocated_still, qp, intra_cost, skip_limit};
+  const Given given = {source, choice_cost, choice_ref, choice_mv, choice_extra, has_moved ? moved : nullptr, colocated_still, qp,
+                       intra_cost, skip_limit};
   const int row = w.row, my = row0 + row, first_mb = slice_first_mb[my];
   const bool has_above = my * mb_width > first_mb;
   const bool hands = row + 1 < int(gridDim.x) && slice_first_mb[my + 1] < (my + 1) * mb_width;

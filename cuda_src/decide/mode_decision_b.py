@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from ...cpu_simd.bundles import Candidates, DecisionSettingsB, Motion, OtherCosts, Planes, References
+from ...cpu_simd.bundles import DecisionSettingsB, Motion, MovedCandidates, OtherCosts, Planes, References
 from ...cpu_simd.decisions.common import BY_COST
+from ...cpu_simd.decisions.decide import RD_B_PARTS
 from ..runtime.array import DeviceArray, Stream
 
 COUNTERS, THREADS = 2, 128  # words of `progress`; threads of a row
@@ -13,7 +14,7 @@ HANDED = 4  # words of a macroblock for the row below: its lower quadrants in li
 def mode_decision_b(
     source: Planes,
     references: References,
-    candidates: Candidates,
+    candidates: MovedCandidates,
     colocated_still: DeviceArray,  # uint8[n_mb]
     other_costs: OtherCosts,
     slice_first_mb: DeviceArray,  # int32[mb_height]
@@ -32,7 +33,8 @@ def mode_decision_b(
     handed = device.scratch("motion for the row below in mode decision of B frames", size, np.uint64, stream, zeros=True)
     by_cost = int(settings.subme >= BY_COST and settings.cabac != 0)
     arguments = [source.y, references.luma, references.slots, references.bi_weights, references.pad, references.n_ref]
-    arguments += [references.n_ref1, candidates.cost, candidates.ref, candidates.mv, candidates.extra, colocated_still]
+    has_moved = int(by_cost and settings.subme >= RD_B_PARTS)
+    arguments += [references.n_ref1, *candidates, has_moved, colocated_still]
     arguments += [*other_costs, slice_first_mb, settings.qp, int(settings.subme >= 3), by_cost, settings.psy_rd]
     arguments += [settings.partition_mask, width // 16, height // 16, row0, counters, handed, *motion]
     device.launch("decide/mode_decision_b", "mode_decision_b", (rows,), (THREADS,), arguments, stream)

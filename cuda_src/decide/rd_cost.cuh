@@ -16,6 +16,9 @@ struct alignas(16) Residue {
 // The 8x8 quadrant of the lane's block
 DEVICE int own_quadrant(int lane) { return lane < 16 ? (lane >> 3) * 2 + (lane >> 1 & 1) : lane & 3; }
 
+// Neighbour n of a vector at a quarter sample: above, left, right, below; below 0: the vector itself
+DEVICE short2 neighbour(short2 v, int n) { return make_short2(short(v.x + (n == 2) - (n == 1)), short(v.y + (n == 3) - (n == 0))); }
+
 // The source of the lane's block of macroblock (mx, my), 0 in lanes without one
 DEVICE void load_source(const Sample *src_y, const Sample *src_u, const Sample *src_v, int mb_width, int mx, int my, int lane,
                         unsigned *source) {

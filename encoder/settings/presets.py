@@ -11,7 +11,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "fast": {"subme": 6, "partitions": "p8x8,i8x8"},
     "medium": {"merange": 16, "partitions": "all"},
     "slow": {"ref": 3, "subme": 7, "bframes": 5},
-    "slower": {"ref": 4, "bframes": 8, "b_adapt": 2},
+    "slower": {"ref": 4, "bframes": 8, "b_adapt": 2, "subme": 9},
     "veryslow": {"ref": 6, "b_pyramid": "dyadic"},
     "placebo": {"ref": 8, "merange": 32},
 }

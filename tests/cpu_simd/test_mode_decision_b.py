@@ -83,7 +83,7 @@ def test_against_the_definition(cabac):
     subs: set[int] = set()
     for n, (n_ref, n_ref1, subme, mask, qp, psy) in enumerate((
         (1, 1, 5, 31, 27, 0), (2, 1, 7, 31, 24, 0), (3, 2, 6, 7, 30, 0), (1, 1, 2, 31, 27, 0), (2, 2, 6, 15, None, 300),
-        (1, 1, 6, 3, 34, 256), (4, 1, 5, 1, 20, 0), (2, 1, 7, 31, None, 0),
+        (1, 1, 6, 3, 34, 256), (4, 1, 5, 1, 20, 0), (2, 1, 7, 31, None, 0), (2, 1, 9, 31, 28, 0),
     )):  # fmt: skip
         rng = np.random.default_rng(SEED + n)
         qps = varying(rng, N_MB) if qp is None else constant(N_MB, qp)

@@ -99,6 +99,24 @@ def chroma_cost(differences, qp, qp_c, bits):
     return min(costs), without
 
 
+def true_cost(pool, planes, at, kind_of, parts, refs, vectors, how):
+    """The cost of a division and that of the error of chroma, in 1 / 256 bit. how: QP_Y, QP_C, bits, psy_rd."""
+    motion = Motion(np.array([kind_of], np.uint8), np.zeros((1, 4), np.uint8), np.zeros((1, 4), np.int8),
+                    np.zeros((1, 16, 2), np.int16))  # fmt: skip
+    for (_, bx, by, bw, bh), ref, vector in zip(parts, refs, vectors):
+        for y in range(by, by + bh):
+            for x in range(bx, bx + bw):
+                motion.mv[0, 4 * y + x] = vector
+                motion.ref_idx[0, y // 2 * 2 + x // 2] = ref
+    (x0, y0), (qp, qp_c, bits, psy_rd), out = at, how, np.zeros(384, np.uint8)
+    predict_inter(0, x0, y0, pool, motion, out)
+    luma = planes[0][y0 : y0 + 16, x0 : x0 + 16].astype(int), out[:256].reshape(16, 16).astype(int)
+    chroma = [planes[1 + c][y0 // 2 : y0 // 2 + 8, x0 // 2 : x0 // 2 + 8].astype(int)
+              - out[256:].reshape(8, 16)[:, 8 * c : 8 * c + 8] for c in range(2)]  # fmt: skip
+    of_chroma, error = chroma_cost(chroma, qp, qp_c, bits)
+    return of_chroma + luma_cost(*luma, qp, bits, psy_rd), error
+
+
 @pytest.mark.parametrize("kind", ["noise", "waves"])
 @pytest.mark.parametrize("qp", [18, 30, 41])
 @pytest.mark.parametrize("psy_rd", [0, 300])
@@ -119,25 +137,15 @@ def test_against_the_definition(kind, qp, psy_rd):
         y0, x0 = 16 * (mb // 3), 16 * (mb % 3)
         estimates, extras, without = [], [], 0
         for kind_of, type_bits, parts, _ in DIVISIONS:
-            motion = Motion(np.array([kind_of], np.uint8), np.zeros((1, 4), np.uint8), np.zeros((1, 4), np.int8),
-                            np.zeros((1, 16, 2), np.int16))  # fmt: skip
             estimate, satd = type_bits * lam, 0
-            for k, bx, by, bw, bh in parts:
-                ref = min((0, 1), key=lambda r: cost[r, mb, k])
+            refs = [min((0, 1), key=lambda r, k=k: cost[r, mb, k]) for k, *_ in parts]
+            for (k, *_), ref in zip(parts, refs):
                 estimate += cost[ref, mb, k] + lam
                 offset = searches.mv[ref, mb, k].astype(int) - searches.predictor[ref, mb]
                 satd += cost[ref, mb, k] - lam * sum(naive.se_bits(int(v)) for v in offset)
-                for y in range(by, by + bh):
-                    for x in range(bx, bx + bw):
-                        motion.mv[0, 4 * y + x] = searches.mv[ref, mb, k]
-                        motion.ref_idx[0, y // 2 * 2 + x // 2] = ref
-            out = np.zeros(384, np.uint8)
-            predict_inter(0, x0, y0, pool, motion, out)
-            luma = planes[0][y0 : y0 + 16, x0 : x0 + 16].astype(int), out[:256].reshape(16, 16).astype(int)
-            chroma = [planes[1 + c][y0 // 2 : y0 // 2 + 8, x0 // 2 : x0 // 2 + 8].astype(int)
-                      - out[256:].reshape(8, 16)[:, 8 * c : 8 * c + 8] for c in range(2)]  # fmt: skip
-            of_chroma, error = chroma_cost(chroma, qp, qp_c, bits)
-            extras.append((of_chroma + luma_cost(*luma, qp, bits, psy_rd)) * lam // 256 - satd)
+            vectors = [searches.mv[ref, mb, k] for (k, *_), ref in zip(parts, refs)]
+            true, error = true_cost(pool, planes, (x0, y0), kind_of, parts, refs, vectors, (qp, qp_c, bits, psy_rd))
+            extras.append(true * lam // 256 - satd)
             estimates.append(estimate)
             without = without or error
         best = int(np.argmin(estimates))
@@ -151,3 +159,42 @@ def test_against_the_definition(kind, qp, psy_rd):
                     cost[r, mb, k] += extras[n if is_near else best] - extras[0]
     np.testing.assert_array_equal(searches.cost, cost)
     assert 0 < near < 3 * N_MB
+
+
+@pytest.mark.parametrize(("qp", "psy_rd"), [(18, 0), (30, 300), (38, 0)])
+def test_vectors_move_to_lower_true_costs(qp, psy_rd):
+    """From subme 8 on: what vectors save is that of the true cost and of their bits."""
+    rng = np.random.default_rng([SEED, qp])
+    pool = reference_pool(pictures := [picture(rng, HEIGHT, WIDTH, "waves") for _ in range(2)])
+    planes = [np.clip(p + rng.integers(-9, 10, p.shape), 0, 255).astype(np.uint8) for p in pictures[1]]
+    qps, lam, qp_c, bits = np.full(N_MB, qp, np.uint8), int(LAMBDA[qp]), int(QP_CHROMA[qp - 2]), np.zeros(N_BITS, np.int32)
+    fill_bits(bits, P_SLICE, qp)
+    found = searched(rng, N_MB, 2, qps)
+    before, after = (Searches(*(array.copy() for array in found)) for _ in range(2))
+    results = []
+    for subme, searches in ((6, before), (8, after)):
+        costs = OtherCosts(np.full(N_MB, 9000, np.int32), np.zeros(N_MB, np.int32))
+        settings, tools = DecisionSettings(subme, 1, 128, 7, psy_rd), CodingTools(1, 0, 1)
+        rd_candidates(Planes(*planes), pool, Quantiser(qps, -2), settings, tools, 0, 2, searches, costs)
+        results.append(costs)
+    for a, b in zip(*results):
+        np.testing.assert_array_equal(a, b)
+    count = 0
+    for mb in range(N_MB):
+        for kind_of, _, parts, _ in DIVISIONS:
+            refs = [min((0, 1), key=lambda r, k=k: found.cost[r, mb, k]) for k, *_ in parts]
+            of_parts = [(ref, mb, k) for (k, *_), ref in zip(parts, refs)]
+            gain = sum(int(after.cost[at]) - int(before.cost[at]) for at in of_parts)
+            if all((after.mv[at] == before.mv[at]).all() for at in of_parts):
+                assert gain == 0
+                continue
+            values = []
+            for searches in (before, after):
+                vectors, at = [searches.mv[at].astype(int) for at in of_parts], (16 * (mb % 3), 16 * (mb // 3))
+                true, _ = true_cost(pool, planes, at, kind_of, parts, refs, vectors, (qp, qp_c, bits, psy_rd))
+                away = [vector - found.predictor[ref, mb] for vector, ref in zip(vectors, refs)]
+                rate = sum(naive.se_bits(int(v)) for offset in away for v in offset)
+                values.append(true * lam // 256 + lam * rate)
+            assert gain == values[1] - values[0] < 0
+            count += 1
+    assert count

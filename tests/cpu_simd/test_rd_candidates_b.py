@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.bundles import Candidates, CodingTools, DecisionSettings, Motion, OtherCosts, Planes, Quantiser
+from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, Motion, MovedCandidates, OtherCosts, Planes, Quantiser
 from h264lite.cpu_simd.costs.cabac_bits import B_SLICE, N_BITS, fill_bits
 from h264lite.cpu_simd.decide.rd_candidates_b import rd_candidates_b
 from h264lite.cpu_simd.decisions.common import LAMBDA
@@ -82,7 +82,8 @@ def choices(rng, planes, pool):
             for q, k in enumerate(of_quadrants):
                 rows, columns = slice(8 * (q >> 1), 8 * (q >> 1) + 8), slice(8 * (q & 1), 8 * (q & 1) + 8)
                 cost[mb, k] += naive.satd(source[rows, columns] - out[rows, columns])
-    return Candidates(cost, ref.astype(np.int8), mv.astype(np.int16), np.full((n_mb, N_B_EXTRAS), 1 << 28, np.int32))
+    extra, moved = np.full((n_mb, N_B_EXTRAS), 1 << 28, np.int32), np.zeros((n_mb, 3, 2, 2), np.int16)
+    return MovedCandidates(cost, ref.astype(np.int8), mv.astype(np.int16), extra, moved)
 
 
 def direct_motion(mb, mb_width, candidates, lam):
@@ -163,3 +164,44 @@ def test_against_the_definition(kind, qp, psy_rd, partition_mask):
             assert candidates.extra[mb, division] == extras[division if is_near else best], (mb, division)
         assert intra[mb] == (old_intra[mb] + extras[best] + 8 * lam if mb else 1 << 20)
     assert n_mb < near < len(allowed) * n_mb and len(kinds) > 1
+
+
+@pytest.mark.parametrize(("qp", "psy_rd"), [(18, 0), (30, 300), (38, 0)])
+def test_vectors_move_to_lower_true_costs(qp, psy_rd):
+    """From subme 9 on: what a division's vectors save is that of its true cost, more than their bits take."""
+    rng = np.random.default_rng([SEED, qp])
+    first = picture(rng, HEIGHT, WIDTH, "waves")
+    pictures, planes = [noisy(rng, first, 6) for _ in range(3)], noisy(rng, first, 9)
+    pool, n_mb, mb_width = b_pool(pictures, (32, 21)), WIDTH * HEIGHT // 256, WIDTH // 16
+    qps, lam, qp_c, bits = np.full(n_mb, qp, np.uint8), int(LAMBDA[qp]), int(QP_CHROMA[qp - 2]), np.zeros(N_BITS, np.int32)
+    fill_bits(bits, B_SLICE, qp)
+    before, count = choices(rng, planes, pool), 0
+    after = MovedCandidates(*(array.copy() for array in before))
+    for subme, candidates in ((6, before), (9, after)):
+        intra, limit = np.full(n_mb, 1 << 20, np.int32), np.zeros(n_mb, np.int32)
+        settings, tools = DecisionSettings(subme, 1, 128, 31, psy_rd), CodingTools(1, 0, 1)
+        how = (Planes(*planes), pool, Quantiser(qps, -2), settings, tools)
+        rd_candidates_b(*how, 0, HEIGHT // 16, candidates, OtherCosts(intra, limit))
+    ends = np.concatenate([after.mv[:, :8], after.moved], 1)
+    np.testing.assert_array_equal(after.mv[:, 8:], before.mv[:, 8:])
+    for mb in range(n_mb):
+        x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
+        source, (_, middle) = of_macroblock(planes, x0, y0), direct_motion(mb, mb_width, before, lam)
+
+        def true(of_quadrants, mv, mb=mb, x0=x0, y0=y0, source=source):
+            samples = predicted(pool, x0, y0, before.ref[mb, of_quadrants], mv[mb, of_quadrants])
+            return true_cost(source, samples, qp, qp_c, bits, psy_rd)[0] * lam // 256
+
+        for division, (of_quadrants, _) in enumerate(DIVISIONS):
+            used = sorted(set(of_quadrants))
+            if not (ends[mb, used] != before.mv[mb, used]).any():
+                continue
+            count += 1
+            gain = true(of_quadrants, ends) - true(of_quadrants, before.mv)
+            assert after.extra[mb, division] - before.extra[mb, division] == gain
+            vectors = [(k, n) for k in used for n in range(2) if before.ref[mb, k, n] >= 0]
+            away = [[mv[mb, k, n].astype(int) - middle[n] for k, n in vectors] for mv in (ends, before.mv)]
+            rates = [sum(naive.se_bits(int(v)) for offset in offsets for v in offset) for offsets in away]
+            assert gain + lam * (rates[0] - rates[1]) < 0
+            assert np.abs(ends[mb, used] - before.mv[mb, used]).sum(-1).max() <= 2
+    assert count

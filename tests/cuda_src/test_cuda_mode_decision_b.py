@@ -19,7 +19,7 @@ def test_twin(device, n_ref, n_ref1, cabac):  # noqa: F811
     seen: set[int] = set()
     for n, (width, height, subme, mask, one_qp, psy, reach) in enumerate((
         (80, 64, 5, 31, 27, 0, 6), (96, 80, 7, 31, None, 0, 3), (64, 48, 6, 7, 30, 300, 900), (48, 48, 2, 31, 24, 0, 6),
-        (80, 64, 6, 3, 34, 256, 6), (16, 48, 7, 31, 27, 0, 40), (64, 16, 5, 1, None, 0, 6), (112, 64, 6, 31, 20, 0, 6),
+        (80, 64, 9, 3, 34, 256, 6), (16, 48, 7, 31, 27, 0, 40), (64, 16, 5, 1, None, 0, 6), (112, 64, 6, 31, 20, 0, 6),
     )):  # fmt: skip
         rng = np.random.default_rng(SEED + 10 * n + n_ref)
         rows, n_mb = height // 16, width * height // 256

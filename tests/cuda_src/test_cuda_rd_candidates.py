@@ -16,17 +16,20 @@ from ..support.scaling_lists import lists_named, quantiser_of
 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "waves"])
 @pytest.mark.parametrize(
-    ("transform_8x8_mode", "subme", "psy_rd"), [(0, 6, 0), (1, 6, 0), (1, 7, 0), (0, 6, 256), (1, 7, 2560)]
+    ("transform_8x8_mode", "subme", "psy_rd"),
+    [(0, 6, 0), (1, 6, 0), (1, 7, 0), (0, 6, 256), (1, 7, 2560), (0, 8, 0), (1, 8, 256)],
 )
 def test_twin(device, kind, transform_8x8_mode, subme, psy_rd):  # noqa: F811
     compare(device, kind, transform_8x8_mode, subme, "flat", psy_rd)
 
 
 @pytest.mark.parametrize(
-    ("kind", "lists", "psy_rd"), [("noise", "wild", 0), ("waves", "default", 200), ("waves", "random", 0)]
-)
-def test_scaling_lists(device, kind, lists, psy_rd):  # noqa: F811
-    compare(device, kind, 1, 7, lists, psy_rd)
+    ("kind", "lists", "psy_rd", "subme"),
+    [("noise", "wild", 0, 7), ("waves", "default", 200, 7), ("waves", "random", 0, 7), ("waves", "default", 200, 8),
+     ("waves", "random", 0, 8)],
+)  # fmt: skip
+def test_scaling_lists(device, kind, lists, psy_rd, subme):  # noqa: F811
+    compare(device, kind, 1, subme, lists, psy_rd)
 
 
 def compare(device, kind, transform_8x8_mode, subme, of, psy_rd):  # noqa: F811

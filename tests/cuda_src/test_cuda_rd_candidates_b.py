@@ -14,14 +14,15 @@ from ..support.scaling_lists import lists_named, quantiser_of
 
 
 @pytest.mark.parametrize(
-    ("kind", "lists", "transform_8x8_mode", "psy_rd"),
-    [("noise", "flat", 0, 0), ("extremes", "flat", 1, 0), ("waves", "flat", 1, 0), ("waves", "flat", 0, 256),
-     ("waves", "flat", 1, 2560), ("noise", "wild", 1, 0), ("waves", "default", 1, 200)],
+    ("kind", "lists", "transform_8x8_mode", "psy_rd", "subme"),
+    [("noise", "flat", 0, 0, 6), ("extremes", "flat", 1, 0, 6), ("waves", "flat", 1, 0, 6), ("waves", "flat", 0, 256, 6),
+     ("waves", "flat", 1, 2560, 6), ("noise", "wild", 1, 0, 6), ("waves", "default", 1, 200, 6), ("waves", "flat", 1, 0, 9),
+     ("extremes", "flat", 0, 256, 9), ("waves", "default", 0, 0, 9), ("noise", "wild", 1, 200, 9)],
 )  # fmt: skip
-def test_twin(device, kind, lists, transform_8x8_mode, psy_rd):  # noqa: F811
+def test_twin(device, kind, lists, transform_8x8_mode, psy_rd, subme):  # noqa: F811
     rng = np.random.default_rng(seed := 7 + transform_8x8_mode)
     print("seed", seed)
-    with_extra = 0
+    with_extra, n_moved = 0, [0, 0]
     for width, height, qp, partition_mask, weights in (
         (48, 48, 4, 31, (32, 32)), (80, 32, 26, 15, (21, 128)), (48, 32, 35, 31, (-64, 43)), (32, 32, 51, 3, (32, 20)),
         (16, 32, 20, 1, (32, 32)),
@@ -41,11 +42,11 @@ def test_twin(device, kind, lists, transform_8x8_mode, psy_rd):  # noqa: F811
         qps = np.clip(qp + rng.integers(-2, 3, n_mb), 0, 51).astype(np.uint8)
         intra = np.where(rng.random(n_mb) < 0.5, 1 << 20, rng.integers(100, 9000, n_mb)).astype(np.int32)
         limit, offset = np.full(n_mb, 77, np.int32), int(rng.integers(-12, 13))
-        settings, tools = DecisionSettings(6, 1, 128, partition_mask, psy_rd), CodingTools(1, transform_8x8_mode, 1)
+        settings, tools = DecisionSettings(subme, 1, 128, partition_mask, psy_rd), CodingTools(1, transform_8x8_mode, 1)
         given, out = lists_named(lists, rng), [device.upload(intra), device.upload(limit)]
         fixed = [uploaded(device, bundle) for bundle in (source, pool)]
         on_gpu = uploaded(device, candidates)._replace(extra=blank(device, candidates).extra)
-        how = quantiser_of(qps, offset, given)
+        how, moved, before = quantiser_of(qps, offset, given), candidates.moved, candidates.mv.copy()
         cpu.rd_candidates_b(source, pool, how, settings, tools, 0, rows, candidates, OtherCosts(intra, limit))
         how = quantiser_of(device.upload(qps), offset, given, device.upload)
         for row in range(rows):
@@ -53,5 +54,9 @@ def test_twin(device, kind, lists, transform_8x8_mode, psy_rd):  # noqa: F811
         np.testing.assert_array_equal(out[1].get(), limit, err_msg="skip_limit")
         np.testing.assert_array_equal(on_gpu.extra.get(), candidates.extra, err_msg="extra")
         np.testing.assert_array_equal(out[0].get(), intra, err_msg="intra_cost")
+        np.testing.assert_array_equal(on_gpu.mv.get(), candidates.mv, err_msg="mv")
+        np.testing.assert_array_equal(on_gpu.moved.get(), moved, err_msg="moved")
         with_extra += sum(len(set(row)) > 1 for row in candidates.extra.tolist())
-    assert with_extra
+        n_moved[0] += int((candidates.mv[:, :8] != before[:, :8]).any((2, 3)).sum())
+        n_moved[1] += int((moved != before[:, 8:]).any((2, 3)).sum()) if subme > 6 else int(moved.any())
+    assert with_extra and (min(n_moved) > 0) == (max(n_moved) > 0) == (subme > 6)

@@ -30,14 +30,15 @@ ALL_B = {"b_adapt": 0, "scenecut": 0, "device": "cpu", "threads": 1}  # as many 
 TOOLS = (
     {"bframes": 3}, {"bframes": 2, "no_cabac": True, "subme": 4, "weightp": 2, "slices": 2},
     {"bframes": 7, "b_pyramid": "dyadic", "subme": 7, "ref": 3, "no_weightb": True}, {"bframes": 1, "subme": 2, "me": "step"},
-    {"bframes": 2, "no_cabac": True, "no_8x8dct": True},
+    {"bframes": 2, "no_cabac": True, "no_8x8dct": True}, {"bframes": 3, "subme": 9, "ref": 2, "cqm": "jvt", "psy_rd": 1},
 )  # fmt: skip
 GOLDEN = {
     "": "e7d9855c16499671",
     "bframes=1 preset=ultrafast": "313eb6fc4b9eb904",
     "bframes=3 preset=veryfast b_pyramid=none": "737d92bf95ee3a31",
     "bframes=3 no_cabac=1 slices=2": "442ed94f93b8dc85",
-    "bframes=7 b_pyramid=dyadic preset=slower": "b97a89fdbf30ab26",
+    "bframes=7 b_pyramid=dyadic preset=slower subme=7": "b97a89fdbf30ab26",
+    "bframes=7 b_pyramid=dyadic preset=slower": "84dfe943de830dde",
     "bframes=2 b_adapt=2 weightp=2 profile=main": "51a0214e1fb8e3d8",
     "bframes=2 trellis=0 no_weightb=1 psy_rd=1": "d4a1e81475be1cb4",
     "bframes=3 qp=0 cqm=jvt keyint=4": "6628b645531f1b68",

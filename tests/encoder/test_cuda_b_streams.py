@@ -28,6 +28,7 @@ TOOLS = (
     (6, {"bframes": 2, "weightp": 1, "subme": 2, "trellis": 0}),
     (5, {"bframes": 3, "preset": "faster"}),
     (4, {"bframes": 2, "qp": 1, "subme": 2}),  # I_PCM
+    (5, {"bframes": 3, "subme": 9, "ref": 2, "psy_rd": 1}),
     (7, {"bframes": 3, "b_adapt": 1, "no_scenecut": False, "scenecut": 90, "min_keyint": 2}),
 )
 

@@ -169,7 +169,7 @@ BAD = [
     {"step_grid": 3},
     {"step_grid": 3, "me": "esa"},
     {"subme": -1},
-    {"subme": 8},
+    {"subme": 10},
     {"psy_rd": -1},
     {"psy_rd": "11:0"},
     {"psy_rd": "1:11"},
@@ -412,7 +412,7 @@ def test_what_x264_and_ffmpeg_say_in_other_words(given, same):
     ({"psy_rd": (0.5, 1)}, {"psy_rd": 0.5}, r"psy-rd \(0.5, 1\) acts as 0.5"),
     ({"asm": "AVX2"}, {}, "asm has no effect: the variable"), ({"sliced_threads": 1}, {}, "sliced-threads has no effect"),
     *(({"lenient": True} | given, same, said) for given, same, said in (
-        ({"subme": 9}, {"subme": 7}, "subme 9: 7 is taken, the nearest"),
+        ({"subme": 11}, {"subme": 9}, "subme 11: 9 is taken, the nearest"),
         ({"trellis": "2"}, {"trellis": 1}, "trellis 2: 1 is"),
         ({"crf": -4}, {"crf": 0}, "crf -4: 0 is"), ({"qp": 69}, {"qp": 51}, "qp 69: 51 is"),
         ({"ratetol": "inf"}, {"ratetol": 100}, "ratetol inf: 100 is"), ({"me": "tesa"}, {"me": "esa"}, "me tesa: esa is"),
@@ -427,7 +427,7 @@ def test_what_acts_otherwise_than_in_x264_is_told(given, same, said):
 
 
 def test_a_number_beyond_the_range_names_the_nearest():
-    for name, value, text in (("subme", 9, "subme 9: not in 0..7 (--lenient takes 7)"), ("qp", -1, "(--lenient takes 0)"),
+    for name, value, text in (("subme", 10, "subme 10: not in 0..9 (--lenient takes 9)"), ("qp", -1, "(--lenient takes 0)"),
                               ("bitrate", -1, "not in 0..2000000"),
                               ("subme", "x", "subme x: not a whole number")):  # fmt: skip
         with pytest.raises(OptionError) as caught:

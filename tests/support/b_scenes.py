@@ -1,7 +1,7 @@
 """Random frames with choices of B macroblocks, for mode_decision_b of both devices."""
 
 import numpy as np
-from h264lite.cpu_simd.bundles import Candidates, Motion, OtherCosts, References
+from h264lite.cpu_simd.bundles import Motion, MovedCandidates, OtherCosts, References
 from h264lite.cpu_simd.decisions.common import LAMBDA
 
 from . import naive
@@ -49,11 +49,13 @@ def scene(rng, width, height, n_ref, n_ref1, qp, pad=PAD, reach=6, noise=4, weig
     first = np.array([k // 2 * 2 * mb_width for k in range(rows)], np.int32)
     limit = rng.integers(-100, 100, n_mb) * lam // 4
     intra = AREAS[8] * rng.integers(1, 6, n_mb) * rng.integers(1, 4, n_mb)
+    moved = mv[:, 8:] + rng.integers(-1, 2, (n_mb, 3, 2, 2)) * (ref[:, 8:, :, None] >= 0)
     none = np.zeros(2, np.int32)
     return {
         "source": source,
         "references": References(luma, chroma, slots, slots, none, pad, n_ref, n_ref1, weights.astype(np.int32)),
-        "candidates": Candidates(cost.astype(np.int32), ref.astype(np.int8), mv.astype(np.int16), extra.astype(np.int32)),
+        "candidates": MovedCandidates(cost.astype(np.int32), ref.astype(np.int8), mv.astype(np.int16), extra.astype(np.int32),
+                                      moved.astype(np.int16)),
         "still": (rng.integers(0, 16, n_mb) * (rng.random(n_mb) < 0.7)).astype(np.uint8),
         "other_costs": OtherCosts(intra.astype(np.int32), limit.astype(np.int32)),
         "first": first, "qp": qp,

@@ -88,6 +88,8 @@ class DecisionB:
 
     def pair(self, c):
         ref, mv = self.s["candidates"].ref[self.mb, c], self.s["candidates"].mv[self.mb, c]
+        if c >= 8 and self.settings.cabac and self.settings.subme >= 9:
+            mv = self.s["candidates"].moved[self.mb, c - 8]
         return [(int(ref[k]), tuple(mv[k].tolist()) if ref[k] >= 0 else (0, 0)) for k in range(2)]
 
     def kind(self, c):
