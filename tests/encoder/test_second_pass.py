@@ -195,7 +195,7 @@ def test_the_first_pass_has_fast_tools_unless_the_user_asks_for_others():
     given = {"width": 64, "height": 48, "preset": "slower", "pass_": 1, "bitrate": 100, "device": "cpu"}
     fast, slow = (Config.from_options(**given, slow_firstpass=is_slow).coding for is_slow in (False, True))
     assert (fast.ref, fast.subme, fast.trellis, fast.transform_8x8_mode) == (1, 2, 0, False)
-    assert (slow.ref, slow.subme, slow.trellis, slow.transform_8x8_mode) == (4, 7, 1, True)
+    assert (slow.ref, slow.subme, slow.trellis, slow.transform_8x8_mode) == (4, 9, 1, True)
     assert Config.from_options(**given, ref=2, trellis=1).coding.ref == 2
 
 
