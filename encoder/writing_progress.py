@@ -13,13 +13,13 @@ INTERVAL = 0.2  # seconds between lines
 Reported = Callable[[int, int | None, int], object]
 
 
-def progress_of(asked: "bool | Reported") -> "Progress | ReportedProgress | None":
+def progress_of(argument: "bool | Reported") -> "Progress | ReportedProgress | None":
     """Of the argument `progress`; OptionError."""
-    if callable(asked):
-        return ReportedProgress(asked)
-    if not isinstance(asked, bool):
-        raise OptionError(f"{show(asked)}: neither True or False, nor a function", "progress")
-    return Progress() if asked else None
+    if callable(argument):
+        return ReportedProgress(argument)
+    if not isinstance(argument, bool):
+        raise OptionError(f"{show(argument)}: neither True or False, nor a function", "progress")
+    return Progress() if argument else None
 
 
 class ReportedProgress:

@@ -197,10 +197,10 @@ def _set_vector(bx, by, bw, bh, x, y, motion):
 
 @helper
 def _move(mb, x0, y0, partition, true, references, area, searches, motion, residue, scale):
-    """Moves the searched vector of a partition by a quarter sample if that lowers the division's true cost; returns this.
+    """Moves the searched vector of a partition by a quarter sample if that lowers the division's true cost.
 
     partition: of _partition; true: the true cost before; scale: (QP_Y, QP_C, lambda, transform_8x8_mode). What it saves is
-    taken off the partition's cost.
+    taken off the partition's cost. Returns the true cost, and whether the vector has moved.
     """
     q_y, q_c, lam, transform_8x8_mode = scale
     k, bx, by, bw, bh = partition
@@ -248,7 +248,8 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
     intra_cost of intra_estimate. The true cost of the residual (rd_cost) less SATD is determined for the undivided
     macroblock, and for each division whose estimated cost is near the best; for others it is that of the best by estimates.
 
-    Writes searches.cost: to the costs of a division its difference is added less that of the undivided macroblock;
+    Writes searches.cost: to the costs of a division its difference is added less that of the undivided macroblock; from
+    subme RD_VECTORS on searches.mv, where true costs move vectors, and what that saves is taken off their cost;
     intra_cost: likewise with the difference of the best division; and skip_limit: the difference of the undivided macroblock
     less the cost of the squared error of chroma without a residual.
     """

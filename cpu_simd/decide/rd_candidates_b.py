@@ -222,10 +222,10 @@ def _set_part(shape, i, n, ref, x, y, motion):
 
 @helper
 def _move(x0, y0, part, true, vector, middle, references, area, motion, residue, scale):
-    """Moves a vector by a quarter sample if that lowers the division's true cost; returns this and whether it has moved.
+    """Moves a vector by a quarter sample if that lowers the division's true cost.
 
     part: (division, part, list, entry); vector: int16[2], written; middle: what stands for its predictor; true: the true cost
-    before; scale: (QP_Y, QP_C, lambda, may_be_8x8).
+    before; scale: (QP_Y, QP_C, lambda, may_be_8x8). Returns the true cost, and whether the vector has moved.
     """
     q_y, q_c, lam, may_be_8x8 = scale
     shape, i, n, ref = part

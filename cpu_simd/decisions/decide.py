@@ -29,9 +29,9 @@ WHOLE, UPPER, LEFT, QUARTERS = range(4)  # divisions: 16x16, 16x8, 8x16, 8x8
 RD_COST_MAX = 1 << 30  # more than any cost
 RD_GATE = 3  # a division is coded if its estimated cost is less than the best one's plus one part in 2^RD_GATE
 RD_VECTORS = 7  # lowest subme with true costs of the vectors a quarter sample from that of an undivided P macroblock
-RD_PARTS = 8  # of the vectors of all divisions that are near the best, by one part in 2^RD_NEAR of its true cost
-RD_B_PARTS = 9  # in B frames too
-RD_NEAR, RD_ROUNDS = 4, 2  # vectors move by a quarter sample so many times
+RD_PARTS, RD_B_PARTS = 8, 9  # the same of the vectors of all divisions that are near the best: of P frames, of B frames
+RD_NEAR = 4  # those whose true cost is at most the least one plus one part in 2^RD_NEAR
+RD_ROUNDS = 2  # how often each vector may move by a quarter sample
 RD_BITS_INTRA = 8  # of an intra macroblock, besides BITS_INTRA
 # Of B macroblocks, to find the divisions that are near the best: by kinds of `b_extra`, mb_type with sub_mb_type, the vectors
 # apart; and what a part takes more that both lists predict

@@ -41,7 +41,7 @@ DEVICE int part_of(int q, int sub, int dx, int dy) {
 }
 
 // Best references and their vectors of all partitions -> m
-DEVICE void load_found(const Frame &f, Macroblock &m, int mb, int lam, const int *cost, const short2 *mv, const short2 *predictor, int lane) {
+DEVICE void load_searched(const Frame &f, Macroblock &m, int mb, int lam, const int *cost, const short2 *mv, const short2 *predictor, int lane) {
   const size_t n_mb = size_t(f.mb_width) * f.mb_height;
   const int most = most_ref_idx_bits(f.n_ref);
   if (lane < 9) {
@@ -187,7 +187,7 @@ DEVICE void weigh_divisions(const Scaling &all_scaling, const Sample *__restrict
   const Frame f = {src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, n_ref, mb_width, mb_height, partition_mask,
                    chroma_qp_offset, transform_8x8_mode};
   const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], lam = LAMBDA[qp_y];
-  load_found(f, m, mb, lam, search_cost, search_mv, predictor, lane);
+  load_searched(f, m, mb, lam, search_cost, search_mv, predictor, lane);
   const int2 quarters = choose_quarters(f, m, lam, lane);
   const int shapes = partition_mask & 4 ? 4 : partition_mask & 2 ? 3 : 1;
   int estimate = RD_COST_MAX, distortion = 0;  // of division `lane`
@@ -227,8 +227,8 @@ DEVICE void weigh_divisions(const Scaling &all_scaling, const Sample *__restrict
     unsigned predicted[4];
     differences(f, m, m.ref[shape == QUARTERS ? own_quadrant(lane) : k - 32], v, mx, my, source, lane, predicted, c);
     const bool may_be_8x8 = transform_8x8_mode && (shape != QUARTERS || !*reinterpret_cast<const unsigned *>(m.sub));
-    const ResidualCost found = residual_cost<PSY>(scaling, c, predicted, true, may_be_8x8, {qp_y, qp_c, lam}, psy, m, lane);
-    const int cost = found.all;
+    const ResidualCost residual = residual_cost<PSY>(scaling, c, predicted, true, may_be_8x8, {qp_y, qp_c, lam}, psy, m, lane);
+    const int cost = residual.all;
     if (n >= 0) {
       const int all = cost + lam * mvd_bits(v.x - middle.x, v.y - middle.y);
       if (all < cheapest_moved) {
@@ -242,7 +242,7 @@ DEVICE void weigh_divisions(const Scaling &all_scaling, const Sample *__restrict
     if (lane == 0) m.extra[shape] = extra;
     if (shape == WHOLE) {
       whole = extra;
-      without = extra - found.without;
+      without = extra - residual.without;
     }
   }
   __syncwarp();

@@ -184,7 +184,7 @@ DEVICE void weigh_choices(const Scaling &all_scaling, const Frame &f, const Vect
   const Scales scales = {qp_y, QP_CHROMA[clip3(0, 51, qp_y + f.chroma_qp_offset)], int(LAMBDA[qp_y])};
   const int lam = scales.lam;
   estimate_direct(f.choices, m, mx, my, f.mb_width, lam, lane);
-  int2 found = load_choices(f.choices, m, mb, f.references.n_ref, f.references.n_ref1, f.partition_mask, lam, lane);
+  int2 satd_and_cost = load_choices(f.choices, m, mb, f.references.n_ref, f.references.n_ref1, f.partition_mask, lam, lane);
   unsigned source[4];
   load_source(f.src_y, f.src_u, f.src_v, f.mb_width, mx, my, lane, source);
   const Psy psy = {f.psy_rd, PSY ? ac_energy(source) : 0};
@@ -200,18 +200,18 @@ DEVICE void weigh_choices(const Scaling &all_scaling, const Frame &f, const Vect
     predict_both(f.references, {{m.ref[k][0], m.ref[k][1]}, {m.mv[k][0], m.mv[k][1]}}, mx, my, lane, predicted);
     if (step == 0) {
       const int satd = __reduce_add_sync(FULL_WARP, lane < 16 ? int(satd_4x4(source, predicted)) : 0);
-      if (lane == B_EXTRA_DIRECT) found = make_int2(satd, satd + lam * RD_B_BITS[B_EXTRA_DIRECT]);
-      const int least = __reduce_min_sync(FULL_WARP, found.y);
-      const unsigned equal = __ballot_sync(FULL_WARP, found.y == least);
+      if (lane == B_EXTRA_DIRECT) satd_and_cost = make_int2(satd, satd + lam * RD_B_BITS[B_EXTRA_DIRECT]);
+      const int least = __reduce_min_sync(FULL_WARP, satd_and_cost.y);
+      const unsigned equal = __ballot_sync(FULL_WARP, satd_and_cost.y == least);
       best = equal >> B_EXTRA_DIRECT & 1 ? B_EXTRA_DIRECT : __ffs(int(equal)) - 1;
-      near = 1u << best | __ballot_sync(FULL_WARP, found.y < least + (least >> RD_GATE));
+      near = 1u << best | __ballot_sync(FULL_WARP, satd_and_cost.y < least + (least >> RD_GATE));
     }
     int c[16];
 #pragma unroll
     for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
     const ResidualCost cost =
         residual_cost<PSY>(scaling, c, predicted, near >> shape & 1, f.transform_8x8_mode != 0, scales, psy, m, lane);
-    if (lane == shape) own = cost.all - found.x;
+    if (lane == shape) own = cost.all - satd_and_cost.x;
     if (step == 0) without = cost.without;
   }
   const int of_best = __shfl_sync(FULL_WARP, own, best);
@@ -228,12 +228,12 @@ DEVICE void weigh_choices(const Scaling &all_scaling, const Frame &f, const Vect
       for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
       return residual_cost<PSY>(scaling, c, predicted, true, f.transform_8x8_mode != 0, scales, psy, m, lane).all;
     };
-    const int all = near >> lane & 1 ? found.y + own : RD_COST_MAX, least = __reduce_min_sync(FULL_WARP, all);
+    const int all = near >> lane & 1 ? satd_and_cost.y + own : RD_COST_MAX, least = __reduce_min_sync(FULL_WARP, all);
     const unsigned chosen = __ballot_sync(FULL_WARP, all <= least + (least >> RD_NEAR));
 #pragma unroll 1
     for (int shape = 0; shape < B_EXTRA_DIRECT; shape++) {
       if (!(chosen >> shape & 1)) continue;
-      const int before = __shfl_sync(FULL_WARP, own + found.x, shape);
+      const int before = __shfl_sync(FULL_WARP, own + satd_and_cost.x, shape);
       const int after = refine(f.references, m, shape, before, mx, my, lam, vectors.max_mv_y, lane, evaluate);
       if (lane == shape) gain = after - before;
     }

@@ -108,7 +108,7 @@ class ContainerSink:
         try:
             if container is not None:
                 container.close()
-        except (self._av.FFmpegError, OSError, ValueError) as error:  # of a trailer that nobody reads
+        except (self._av.FFmpegError, OSError, ValueError) as error:  # of a trailer that is not read
             check_of_file(error)
         finally:
             self._file.discard(container is not None)

@@ -15,9 +15,9 @@ CHANGEABLE = ("bitrate", "crf", "vbv_maxrate", "vbv_bufsize")
 
 def reconfigured(config: Config, changes: Mapping[str, Any]) -> Config:
     """The settings with other numbers of CHANGEABLE; those that are None stay. OptionError for what cannot change."""
-    asked = {name: BY_NAME[name].value(value) for name, value in changes.items() if value is not None}
-    _check_mode(config, asked)
-    values = {**config.values, **asked}
+    changed = {name: BY_NAME[name].value(value) for name, value in changes.items() if value is not None}
+    _check_mode(config, changed)
+    values = {**config.values, **changed}
     rate, size = asked_buffer(values, {})
     high = config.coding.transform_8x8_mode or config.coding.scaling_lists != FLAT
     _check_level(config, rate or average_rate(values["bitrate"], bool(high)), size, nal_factor(bool(high)))
@@ -28,25 +28,25 @@ def reconfigured(config: Config, changes: Mapping[str, Any]) -> Config:
     return config._replace(rate=config.rate._replace(bitrate=values["bitrate"], crf=values["crf"]), hrd=hrd)
 
 
-def _check_mode(config: Config, asked: Mapping[str, Any]) -> None:
+def _check_mode(config: Config, changed: Mapping[str, Any]) -> None:
     """OptionError for another mode than the encoder's, and for what the stream has said about itself."""
     rate, hrd = config.rate, config.hrd
     mode = "--bitrate" if rate.bitrate else "--qp" if rate.crf is None else "--crf"
     for name in ("bitrate", "crf"):
-        if name in asked and (mode != f"--{name}" or (name == "bitrate" and not asked[name])):
+        if name in changed and (mode != f"--{name}" or (name == "bitrate" and not changed[name])):
             raise OptionError(
                 f"cannot change: the encoder was made with {mode}, and another mode needs another encoder", name
             )
     for name in ("vbv_maxrate", "vbv_bufsize"):
-        if name not in asked:
+        if name not in changed:
             continue
-        if hrd.buffer is None or not asked[name]:
+        if hrd.buffer is None or not changed[name]:
             text = "cannot change: a buffer is there from the first frame to the last, or not at all"
             raise OptionError(text, name.replace("_", "-"))
         if hrd.nal_hrd != "none":
             text = f"cannot change: the stream says its buffer (--nal-hrd {hrd.nal_hrd})"
             raise OptionError(text, name.replace("_", "-"))
-    if asked and rate.pass_:
+    if changed and rate.pass_:
         raise OptionError(f"{rate.pass_}: the passes count over the whole stream, so that no rate can change", "pass")
 
 
