@@ -116,3 +116,13 @@ def test_schedule_is_a_valid_order():
                     if a != b:
                         reads = {cuda._sample(n, b, i) for s in cuda._flow(n, b[3]).values() for i in s}
                         assert not writes & reads
+
+
+def test_lines_stay_in_their_plane():
+    """All samples that lines of a tile read lie in the rows that shared memory has for their plane, needed ones or not."""
+    for n, stride, rows in ((16, cuda.LUMA_STRIDE, cuda.LUMA_ROWS), (8, cuda.CHROMA_STRIDE, 2 * cuda.CHROMA_ROWS)):
+        for word in cuda.schedule(n)[cuda.schedule(n) != 0xFFFFFFFF].tolist():
+            place, across, edge = word & 4095, stride if word >> 12 & 1 else 1, word >> 15 & 3
+            flow = cuda._flow(n, edge if n == 16 else edge // 2)
+            reads = [place + i * across for i in set().union(*flow.values())]
+            assert 0 <= min(reads) and max(reads) < stride * rows
