@@ -13,8 +13,8 @@ from ...cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
 from ...standard.sample_format import MB_WIDTH_C, SUB_WIDTH_C
 from ..runtime.array import DeviceArray, Stream
 
-# What the lines of a tile read, in shared memory: bytes a row, rows, columns and rows before the tile. Its last luma row decides no
-# sample of the tile: it is there so that no line reads chroma, which another warp writes meanwhile.
+# What the lines of a tile read, in shared memory: bytes a row, rows, columns and rows before the tile. The last luma row
+# decides no sample of the tile: it is there so that no line reads chroma, which another warp writes meanwhile.
 LUMA_STRIDE, LUMA_ROWS, LUMA_LEFT, LUMA_TOP = 52, 51, 12, 12
 CHROMA_STRIDE, CHROMA_ROWS, CHROMA_LEFT, CHROMA_TOP = 28, 20, 4, 2
 TILE = 2  # macroblocks a side: a larger tile has less halo; 2x2 macroblocks fill the steps of a warp
