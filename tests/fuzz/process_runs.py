@@ -36,7 +36,6 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     {"tune": "zerolatency"}, {"ref": 3, "bframes": 3}, {"bitrate": 200}, {"crf": 25, "threads": 4},
 )  # fmt: skip
 LIMIT = 120  # seconds of a child, or of a call
-PYTHON_STARTS = "init_import_site", "_get_module_details"  # in the traceback of an interrupt before the program's first line
 CHILDREN, CALLS = 4, 20  # of a run
 
 
@@ -256,8 +255,7 @@ def workers(rng: random.Random, folder: Path) -> Counter[str]:
     data, ended = out.read_bytes() if out.exists() else b"", running.returncode
     outcomes = Counter({f"{what}: exit code {ended}, {'same bytes' if data == expected else 'part of the bytes'}": 1})
     may_be_part = "interrupt" in what or "kill the parent" in what or (what == "kill all" and ended)
-    has_begun = not any(name in said for name in PYTHON_STARTS)
-    if not expected.startswith(data) or (data != expected and not may_be_part) or ("Traceback" in said and has_begun):
+    if not expected.startswith(data) or (data != expected and not may_be_part) or "Traceback" in said:
         outcomes[f"WRONG: {what}: exit code {ended}, {len(data)} of {len(expected)} bytes, {said[-500:]}"] += 1
     begin = time.monotonic()
     while left := [child for child in children if os.path.exists(f"/proc/{child}")]:
