@@ -4,14 +4,15 @@ Nothing is loaded here: each public name is imported when it is first used, so t
 takes no CUDA context and costs a millisecond.
 """
 
-from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from . import forks as forks  # registers what a fork has to do, before there are locks
 from .version import __version__
 
+TYPE_CHECKING = False  # true for a type checker; typing's is five milliseconds away, in which Ctrl-C would leave a traceback
 if TYPE_CHECKING:
+    from typing import Any
+
     from .analysis.analyse import analyse as analyse
     from .cuda_src.runtime.idle import release_gpu as release_gpu
     from .decoder.decoder import Decoder as Decoder
@@ -59,17 +60,19 @@ __all__ = ["__version__", *_PUBLIC]
 def _require_main_interpreter() -> None:
     """ImportError in a sub-interpreter, where the first kernel would wait for ever."""
     for name in ("_interpreters", "_xxsubinterpreters"):  # the latter before Python 3.13
-        with suppress(ModuleNotFoundError):
+        try:
             interpreters = import_module(name)
-            if interpreters.get_current() != interpreters.get_main():
-                raise ImportError("h264lite works in the main interpreter of a process only, as Numba does: use processes")
-            return
+        except ModuleNotFoundError:
+            continue
+        if interpreters.get_current() != interpreters.get_main():
+            raise ImportError("h264lite works in the main interpreter of a process only, as Numba does: use processes")
+        return
 
 
 _require_main_interpreter()
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name == "ray":
         return import_module(".ray", __name__)
     if name not in _PUBLIC:

@@ -2,16 +2,25 @@
 
 So the locks of the process are taken before a fork and released after it, here and in the child: no thread is then within
 the code that they guard, and what they guard is whole. A fork waits for a kernel that is being loaded or compiled. Objects
-with a lock of their own are told in the child. Registered by the first import of the package.
+with a lock of their own are told in the child. Registered by the first import of the package, which an interrupt should
+not meet: only modules that Python has loaded by then are imported.
 """
 
 import os
 import sys
 from _thread import RLock, get_ident
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
 from operator import attrgetter
-from typing import Any, Generic, Protocol, TypeVar, overload
+
+TYPE_CHECKING = False  # true for a type checker, as typing's
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    class Forked(Protocol):
+        """An object with a lock of its own."""
+
+        def forked(self) -> None:
+            """Called in the child, before all else there: a thread of the parent may have the lock."""
+
 
 # (module, lock), in the order in which threads take them: a compilation makes and loads kernels, all of them call LLVM.
 # By name: what is not imported has no lock, and kernels do not depend on this file
@@ -24,44 +33,12 @@ LOCKS = (
 )
 _PACKAGES = (__package__, "numba", "llvmlite", "numpy", "scipy")  # whose imports a fork waits for
 _forking = RLock()  # one thread at a time forks
-_taken = ExitStack()
+_taken: "list[Any]" = []
+
+_told: "Any" = None  # a WeakSet of Forked
 
 
-class Forked(Protocol):
-    """An object with a lock of its own."""
-
-    def forked(self) -> None:
-        """Called in the child, before all else there: a thread of the parent may have the lock."""
-
-
-Value = TypeVar("Value")
-
-
-class cached_property(Generic[Value]):
-    """As functools.cached_property, whose lock (Python 3.11) all objects share: threads that come at once compute twice."""
-
-    def __init__(self, function: Callable[[Any], Value]) -> None:
-        self._function, self.__doc__ = function, function.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> "cached_property[Value]": ...
-
-    @overload
-    def __get__(self, instance: object, owner: type) -> Value: ...
-
-    def __get__(self, instance: Any, owner: type) -> Any:
-        if instance is None:
-            return self
-        return instance.__dict__.setdefault(self._name, self._function(instance))
-
-
-_told: Any = None  # a WeakSet of Forked
-
-
-def tell_in_child(thing: Forked) -> None:
+def tell_in_child(thing: "Forked") -> None:
     """Call thing.forked() in each fork of this process, as long as the object lives."""
     global _told
     if _told is None:
@@ -71,16 +48,18 @@ def tell_in_child(thing: Forked) -> None:
     _told.add(thing)
 
 
-def _locks() -> list[Any]:
+def _locks() -> "list[Any]":
     """The locks of those modules that are imported."""
     locks = []
     for module, name in LOCKS:
-        with suppress(AttributeError):  # not imported so far, or another version
+        try:
             locks.append(attrgetter(name)(sys.modules.get(module)))
+        except AttributeError:  # not imported so far, or another version
+            continue
     return locks
 
 
-def _imports() -> list[Any]:
+def _imports() -> "list[Any]":
     """Locks of modules that other threads import now. CPython leaves them to the child as they are."""
     modules = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})
     locks = [reference() for name, reference in list(modules.items()) if str(name).partition(".")[0] in _PACKAGES]
@@ -91,19 +70,27 @@ def _before() -> None:
     _forking.acquire()
     while True:
         for lock in _imports():
-            with suppress(RuntimeError):  # it would wait for an import of this thread
+            try:
                 lock.acquire()
                 lock.release()
+            except RuntimeError:  # it would wait for an import of this thread
+                continue
         locks = _locks()
         for lock in locks:
-            _taken.enter_context(lock)
+            lock.__enter__()
+            _taken.append(lock)
         if locks == _locks() and not _imports():
             return
-        _taken.close()
+        _release()
+
+
+def _release() -> None:
+    while _taken:
+        _taken.pop().__exit__(None, None, None)
 
 
 def _after() -> None:
-    _taken.close()
+    _release()
     _forking.release()
 
 

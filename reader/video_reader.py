@@ -12,7 +12,7 @@ import numpy as np
 
 from ..decoder.colour import FORMATS, Converter
 from ..encoder.errors import OptionError
-from ..forks import cached_property
+from ..process import cached_property
 from ..standard.bits import BitstreamError
 from .index import index_of
 from .metadata import VideoMetadata, metadata_of

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from ..cpu_simd.layout import COARSE_PAD, ENTRY_BYTES, N_B_CHOICES, N_B_EXTRAS, N_LEVEL_BLOCKS, PARTITIONS
-from ..forks import cached_property
+from ..process import cached_property
 from ..standard.macroblock import I_4x4
 from ..standard.sample_format import MB_HEIGHT_C, MB_WIDTH_C, SUB_HEIGHT_C, SUB_WIDTH_C, Sample
 from .stages import Stage

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from ..cuda_src.runtime.array import Stream
-from ..forks import cached_property
+from ..process import cached_property
 from .bundles import Getter, State, getters, members
 
 Kernel = Callable[..., None]  # with the arguments of a stage

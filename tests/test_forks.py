@@ -14,7 +14,7 @@ import traceback
 import h264lite
 import numpy as np
 import pytest
-from h264lite import forks
+from h264lite import forks, process
 from h264lite.cuda_src.runtime import driver
 from h264lite.encoder.errors import DeviceError, Error
 from h264lite.encoder.files import output_mp4
@@ -146,7 +146,7 @@ def test_a_child_computes_a_property_that_a_thread_of_the_parent_was_computing()
     begun, over = threading.Event(), threading.Event()
 
     class Thing:
-        @forks.cached_property
+        @process.cached_property
         def value(self):
             begun.set()
             over.wait(LIMIT)
@@ -161,7 +161,7 @@ def test_a_child_computes_a_property_that_a_thread_of_the_parent_was_computing()
     thread.join()
     assert first.value is first.value and second.value is not first.value
     texts = [(ROOT / name).read_text(encoding="utf-8") for name in SOURCES]
-    assert sum("forks import cached_property" in text for text in texts) > 3
+    assert sum("process import cached_property" in text for text in texts) > 3
     assert not any(re.search("from functools import .*cached_property", text) for text in texts)
 
 

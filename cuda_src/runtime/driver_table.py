@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ...forks import cached_property
+from ...process import cached_property
 from .array import DType, Stream
 from .compiler import load_codes
 from .driver_calls import DriverCalls

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...forks import cached_property
 from ...jit.intrinsics import intrinsic, ir, types
 from ...jit.kernel import quick_kernel
+from ...process import cached_property
 from .array import Event, address_of, handle
 
 KERNEL = "the kernel "  # in messages, before its name

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from ...forks import cached_property
+from ...process import cached_property
 from ...scheduler.frames.device_frame import GpuSource
 from ...scheduler.lookahead.costs import CostPending, LookaheadCosts, Source
 from ...scheduler.threads.dependent_task import ComputeOnce, Starter

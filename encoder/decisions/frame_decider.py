@@ -10,6 +10,7 @@ from ...scheduler.frames.device_frame import GpuSource
 from ...scheduler.lookahead.costs import NOTHING_READ, LookaheadCosts
 from ...scheduler.threads.dependent_task import Starter
 from ..settings.config import Config
+from ..settings.groups import RateSettings
 from .fixed_types import FixedTypes, TypeSource
 from .frame_order import FrameOrder
 from .frame_requests import Requests
@@ -37,7 +38,7 @@ class FrameDecider:
         self._all_costs = costs
         self._qps = None if config.rate.crf is None or costs is None else _qps_of(config, costs, self.requests, start)
         self._costs = None if by_costs else costs  # which AdaptiveTypes adds to else
-        self._given = None if config.rate.first_pass is None else _given_types(config.rate.first_pass.types, warn)
+        self._given = None if config.rate.first_pass is None else _given_types(config.rate, warn)
         self._adaptive = _adaptive_types(config, costs) if by_costs else None
         self._types: TypeSource = self._given or self._adaptive or FixedTypes(config)
         self._order = FrameOrder(config)
@@ -107,11 +108,12 @@ class FrameDecider:
             self._costs.forget(before)
 
 
-def _given_types(types: Sequence[str], warn: Callable[[str], None] | None) -> "GivenTypes":
+def _given_types(rate: RateSettings, warn: Callable[[str], None] | None) -> "GivenTypes":
     """Of the first pass."""
     from .given_types import GivenTypes
 
-    return GivenTypes(types, warn)
+    assert rate.first_pass is not None
+    return GivenTypes(rate.first_pass.types, rate.stats, warn)
 
 
 def _adaptive_types(config: Config, costs: LookaheadCosts | None) -> "AdaptiveTypes":

@@ -10,16 +10,17 @@ from ..errors import InputError
 class GivenTypes:
     """A TypeSource. What is asked of a frame has no effect: the first pass has asked for the same."""
 
-    def __init__(self, types: Sequence[str], warn: Callable[[str], None] | None = None) -> None:
-        """warn: called with a sentence if fewer frames come than types."""
+    def __init__(self, types: Sequence[str], name: str, warn: Callable[[str], None] | None = None) -> None:
+        """name: of the file of statistics. warn: called with a sentence if fewer frames come than types."""
         self._types, self._warn = types, warn
+        self._about = f"{name}: the statistics of the first pass are of {len(types)} frames"
         self._count = 0  # frames added
         self._waiting = 0  # B frames whose next other frame has not come
 
     def check_next(self) -> None:
         """InputError if there is no type for one more frame."""
         if self._count >= len(self._types):
-            raise InputError(f"the statistics of the first pass are of {len(self._types)} frames, and more come")
+            raise InputError(f"{self._about}, and more come")
 
     def add(self, source: Source | None, requested: str = "") -> list[str]:
         """See TypeSource."""
@@ -32,8 +33,7 @@ class GivenTypes:
         """See TypeSource."""
         if self._count < len(self._types) and self._warn is not None:
             self._warn(
-                f"the statistics of the first pass are of {len(self._types)} frames, and {self._count} have come: "
-                "the rate is not that of --bitrate"
+                f"{self._about}, and {self._count} have come: the rate is not that of --bitrate"
             )
         return self._run(P) if self._waiting else []
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...cpu_simd.decisions.lookahead import AMOUNT_SHIFT, MOST_HIDDEN, SQUARE_SHIFT
 from ...cpu_simd.lookahead.macroblock_tree import tree_offsets, tree_propagate
-from ...forks import cached_property
+from ...process import cached_property
 from ...scheduler.frame_spec import FrameSpec, I
 from ...scheduler.lookahead.costs import CostPending, CostQuery, LookaheadCosts, TreeFrame, UsedMotion
 from ..settings.config import Config

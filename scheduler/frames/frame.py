@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ...cpu_simd.layout import HEADER_BITS, N_LEVEL_BLOCKS
-from ...forks import cached_property
+from ...process import cached_property
 from ...standard.sample_format import Sample
 from ..arrays import (
     ALL_REFS,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...forks import cached_property
+from ...process import cached_property
 from ..stages import CPU, CUDA, EVEN, ROWS, STAGES, TABLE, frame_steps
 
 HOST = "cpu"  # the memory of all devices except GPUs

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...forks import cached_property
+from ...process import cached_property
 from ..accesses import Access, RefLists, accesses
 from ..arrays import (
     ALL_ROWS,

@@ -128,6 +128,16 @@ def test_a_signal_during_imports_is_quiet():
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
+def test_the_package_needs_no_module_that_python_has_not_loaded():
+    """Before the command line can be quiet, the package itself is imported: an interrupt should hardly meet that."""
+    code = "import pkgutil, runpy, sys\n" \
+           "loaded = set(sys.modules)\n" \
+           "import h264lite\n" \
+           "print(*sorted(name for name in set(sys.modules) - loaded if not name.startswith('h264lite')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True, text=True)
+    assert set(done.stdout.split()) <= {"_interpreters", "_xxsubinterpreters"}
+
+
 _READY = """
 import os, runpy, sys, time
 import h264lite.cli.encode as command
