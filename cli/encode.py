@@ -28,7 +28,6 @@ from ..encoder.settings.pass_file import check_frames
 from ..encoder.statistics import FrameRow
 from ..encoder.warm_up import will_compile
 from ..jit import compiling
-from ..mp4.playlists import init_name
 from ..scheduler.devices import cuda_kernels_will_compile
 from ..scheduler.threads.readers import Readers
 from ..scheduler.trace import Trace
@@ -141,6 +140,8 @@ def _check_files(
     inputs |= {name: option_texts[name] for name in ("qpfile", "tuning", "cqm") if option_texts.get(name)}
     outputs = {"output": output_name} | {name: reports[name.replace("-", "_")] for name in _REPORT_FILES}
     if is_playlist(output_name, reports["muxer"]):
+        from ..mp4.playlists import init_name  # few need it
+
         outputs["the first segment"] = init_name(os.path.splitext(output_name)[0])
     outputs["stats"] = option_texts.get("stats", BY_NAME["stats"].default) if option_texts.get("pass_") else None
     check_distinct({**inputs, "audio": reports["audio"], **outputs})

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from html import escape
 from itertools import groupby
 from math import floor
 from urllib.parse import quote
-from xml.sax.saxutils import quoteattr
 
 from .avc import ParameterSets
 
@@ -114,7 +114,8 @@ class Presentation:
 
 
 def _tag(name: str, attributes: Mapping[str, object], end: str = "") -> str:
-    return f"<{' '.join([name, *(f'{key}={quoteattr(str(value))}' for key, value in attributes.items())])}{end}>"
+    words = [name, *(f'{key}="{escape(str(value))}"' for key, value in attributes.items())]
+    return f"<{' '.join(words)}{end}>"
 
 
 def _duration(seconds: Fraction) -> str:

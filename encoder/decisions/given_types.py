@@ -32,9 +32,7 @@ class GivenTypes:
     def flush(self) -> list[str]:
         """See TypeSource."""
         if self._count < len(self._types) and self._warn is not None:
-            self._warn(
-                f"{self._about}, and {self._count} have come: the rate is not that of --bitrate"
-            )
+            self._warn(f"{self._about}, and {self._count} have come: the rate is not that of --bitrate")
         return self._run(P) if self._waiting else []
 
     def _run(self, last: str) -> list[str]:

@@ -203,10 +203,10 @@ def test_more_or_fewer_frames_than_in_the_first_pass(statistics):
     frames, more = clip("texture", 12), {name: value for name, value in statistics.items() if name not in ("width", "height")}
     with h264lite.Encoder(WIDTH, HEIGHT, **more) as encoder:
         packets = [packet for planes in frames for packet in encoder.encode(planes)]
-        with pytest.raises(h264lite.InputError, match="stats: .* of 12 frames, and more come"):
+        with pytest.raises(h264lite.InputError, match=r"stats: .* of 12 frames, and more come"):
             encoder.encode(frames[0])
         assert len(packets + encoder.flush()) == 12
-    with pytest.warns(RuntimeWarning, match="stats: .* of 12 frames, and 7 have come"):
+    with pytest.warns(RuntimeWarning, match=r"stats: .* of 12 frames, and 7 have come"):
         data, _ = round_trip.encode(frames[:7], WIDTH, HEIGHT, **more)
     assert len(round_trip.ffmpeg_frames(data)) == 7
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import h264lite
@@ -34,10 +35,11 @@ def test_an_encode_on_one_gpu_imports_neither_the_planner_nor_files():
     names = {name.removeprefix("h264lite.") for name in done.stdout.split() if name.startswith("h264lite.")}
     assert {"scheduler.cuda_executor", "encoder.writer"} <= names
     unwanted = {
-        "scheduler.hybrid.planner", "scheduler.hybrid.tuning_file", "scheduler.hybrid.executor", "mp4.muxer",
+        "scheduler.hybrid.planner", "scheduler.hybrid.tuning.tuning_file", "scheduler.hybrid.executor", "mp4.muxer",
         "cpu_simd.source.convert", "cpu_simd.residual.expand", "encoder.files.video", "encoder.files.opening",
     }  # fmt: skip
     assert not names & unwanted
+    assert all(find_spec(f"h264lite.{name}") is not None for name in unwanted)
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)

@@ -256,7 +256,8 @@ def workers(rng: random.Random, folder: Path) -> Counter[str]:
     outcomes = Counter({f"{what}: exit code {ended}, {'same bytes' if data == expected else 'part of the bytes'}": 1})
     may_be_part = "interrupt" in what or "kill the parent" in what or (what == "kill all" and ended)
     before_program = "interrupt" in what and not data and said.startswith("Fatal Python error: init_import_site")
-    if not expected.startswith(data) or (data != expected and not may_be_part) or ("Traceback" in said and not before_program):
+    is_wrong = not expected.startswith(data) or (data != expected and not may_be_part)
+    if is_wrong or ("Traceback" in said and not before_program):
         short = said if len(said) < 2000 else f"{said[:1000]} [...] {said[-1000:]}"
         outcomes[f"WRONG: {what}: exit code {ended}, {len(data)} of {len(expected)} bytes, {short}"] += 1
     begin = time.monotonic()
