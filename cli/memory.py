@@ -3,8 +3,6 @@
 import sys
 from typing import Any
 
-from ..scheduler.devices import held_bytes
-
 _MIB = 1 << 20
 
 
@@ -23,7 +21,11 @@ def memory(on_gpu: bool) -> dict[str, Any]:
     """
     peak = peak_bytes()
     facts: dict[str, Any] = {} if peak is None else {"peak_memory_mib": -(-peak // _MIB)}
-    there, page_locked = held_bytes() if on_gpu else (0, 0)
+    if not on_gpu:
+        return facts
+    from ..cuda_src.runtime.device import held_bytes
+
+    there, page_locked = held_bytes()
     if there:
         facts |= {"gpu_memory_mib": -(-there // _MIB), "page_locked_mib": -(-page_locked // _MIB)}
     return facts

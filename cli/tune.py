@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..console import print_line
+from ..cuda_src.runtime.device import Device
 from ..encoder.compile_kernels import compile_for
 from ..encoder.errors import DeviceError, DeviceLost, Error, OptionError, OutputError
 from ..encoder.files.output import check_distinct
@@ -19,7 +20,6 @@ from ..encoder.settings.device_prediction import frame_kind_of, on_single_device
 from ..encoder.warm_up import will_compile
 from ..files import check_replaceable, is_special
 from ..scheduler.devices import (
-    Device,
     DeviceMemoryError,
     DeviceUnavailable,
     GpuLost,

@@ -91,7 +91,8 @@ def _host() -> tuple[str, ...]:
     """What machine code depends on beside its sources: the processor to compile for, and settings."""
     triple, name, features = wheel_kernels.processor()
     chosen, known = os.environ.get("NUMBA_CPU_NAME", ""), {NUMBAS_VARIABLE, *wheel_kernels.VARIABLES}
-    settings = sorted(f"{key}={value}" for key, value in os.environ.items() if key.startswith("NUMBA_") and key not in known)
+    names = sorted(name for name in os.environ if name.startswith("NUMBA_") and name not in known)
+    settings = [f"{name}={os.environ[name]}" for name in names]
     features = os.environ.get("NUMBA_CPU_FEATURES", "" if chosen else features)
     return triple, chosen or name, features, os.environ.get("H264LITE_SIMD", ""), *settings
 

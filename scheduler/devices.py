@@ -3,17 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..cuda_src.runtime.compiler import is_kept, why_no_kernels
-from ..cuda_src.runtime.device import (
-    Device,
-    DeviceMemoryError,
-    DeviceUnavailable,
-    GpuLost,
-    available,
-    count,
-    held_bytes,
-)
-from ..cuda_src.runtime.driver import first_gpu, is_real
+from ..cuda_src.runtime.driver import available, count, first_gpu, is_real
+from ..cuda_src.runtime.library import DeviceMemoryError, DeviceUnavailable, GpuLost
 from .executor import Executor
 from .stages import CUDA, files
 from .trace import Trace
@@ -24,7 +15,6 @@ if TYPE_CHECKING:
     from .hybrid.start import Hybrid
 
 __all__ = [
-    "Device",
     "DeviceMemoryError",
     "DeviceUnavailable",
     "GpuLost",
@@ -32,7 +22,6 @@ __all__ = [
     "count_gpus",
     "cuda_kernels_will_compile",
     "gpu_name",
-    "held_bytes",
     "make_executor",
     "why_no_cuda",
 ]
@@ -44,6 +33,8 @@ def why_no_cuda() -> str | None:
     """None if a GPU can be used, else what is missing. Creates no context, and compiles nothing."""
     missing = available()
     if missing is None and is_real():
+        from ..cuda_src.runtime.compiler import why_no_kernels  # an encode on a CPU needs nothing of it
+
         missing = why_no_kernels(files(CUDA), first_gpu().capability)
     return missing
 
@@ -63,6 +54,8 @@ def gpu_name() -> str:
 
 def cuda_kernels_will_compile(has_b_frames: bool = False) -> bool:
     """Whether GPU kernels must be compiled before the GPU can be used; has_b_frames: see GpuMemory."""
+    from ..cuda_src.runtime.compiler import is_kept
+
     try:
         capability = first_gpu().capability
         return not all(is_kept(name, capability) for name in files(CUDA, has_b_frames))

@@ -1,13 +1,16 @@
 """A source frame on a GPU, as the arguments of the stage that reads it, and the encoder's buffer that it may lie in."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ...cuda_src.runtime.array import Event
-from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
-from ...cuda_src.runtime.recording import HostBuffers
+from ...cuda_src.runtime.library import GpuLost
+
+if TYPE_CHECKING:  # a CPU imports this file too, and needs nothing of the driver
+    from ...cuda_src.runtime.device import Device, DeviceArray
+    from ...cuda_src.runtime.recording import HostBuffers
 
 
 class Order(NamedTuple):
@@ -41,21 +44,21 @@ class Buffer(NamedTuple):
     Events: made, behind the measurements; seen, behind the lookahead's read; read, behind the copy to the loop's arrays.
     """
 
-    planes: tuple[DeviceArray, ...]  # Y, Cb, Cr, uint8 of coded size
-    energy: DeviceArray  # int32[n_mb]
+    planes: "tuple[DeviceArray, ...]"  # Y, Cb, Cr, uint8 of coded size
+    energy: "DeviceArray"  # int32[n_mb]
     sums: np.ndarray  # int32[2, n], block_sums in scheduler/arrays.py
     energies: np.ndarray  # int32[n_mb]
     made: Event
     seen: Event
     read: Event
     held: Held
-    on_host: HostBuffers  # for recordings
+    on_host: "HostBuffers"  # for recordings
 
 
 class GpuSource:
     """A frame in a buffer. outside: int32[1], page-locked, as HostFrame.outside; valid when the frame is coded."""
 
-    def __init__(self, gpu: Device, buffer: Buffer, outside: np.ndarray) -> None:
+    def __init__(self, gpu: "Device", buffer: Buffer, outside: np.ndarray) -> None:
         self._gpu, self.buffer, self.outside = gpu, buffer, outside
         self._is_made = False  # seen to be: the driver need not be asked again
 

@@ -57,6 +57,7 @@ def test_an_encode_with_compiled_kernels_imports_no_numba(tmp_path, device):
     modules = imported(tmp_path, device == "cuda", *options)
     assert not {name for name in modules if name.partition(".")[0] in SLOW}
     assert not modules & OF_OPTIONS
+    assert ("h264lite.cuda_src.runtime.device" in modules) == (device == "cuda")
     assert cli.main(["encode", str(tmp_path / "clip_48x32_25.yuv"), str(tmp_path / "here.264"), *options[:-1], "cpu"]) == 0
     assert (tmp_path / "here.264").read_bytes() == (tmp_path / "out.264").read_bytes()
 
