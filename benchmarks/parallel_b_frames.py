@@ -7,7 +7,8 @@
 Frames are in memory, synthetic unless --clip names one of benchmarks/clips.py. All are timed by turns; each line has the best
 and the median of the rounds, its share of the first line's median, the processor time of the caller's thread, and the
 recordings that the stream has. --streams, --in-flight: lists, all pairs of which are timed; 0 streams: all frames share one.
-The constants are B_FRAME_STREAMS in scheduler/cuda_executor.py and IN_FLIGHT_ON_GPU in scheduler/frames/ring.py.
+The constants are B_FRAME_STREAMS in scheduler/cuda_executor.py, IN_FLIGHT_ON_GPU in scheduler/frames/ring.py and, of frames
+in flight besides, MOST_AHEAD in scheduler/frames/run_ahead.py.
 """
 
 import argparse

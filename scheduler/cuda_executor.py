@@ -2,7 +2,8 @@
 
 Nothing is allocated after the first frames, and the host waits only for the results of a frame (`download_results`).
 Arrays of `frames_on_device` frames lie on the GPU: one frame is uploaded and one downloaded while a third is in the loop, and
-one more in the loop of each stream for B frames. The arrays of a frame are reused after its download.
+one more in the loop of each stream for B frames; `run_ahead` more wait there, so that P frames need not wait for B frames.
+The arrays of a frame are reused after its download.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ from ..cuda_src.runtime.recording import HostBuffers, Recording
 from .bundles import State
 from .executor import Step
 from .frames.device_frame import DeviceFrame, Held
+from .frames.run_ahead import NONE, RunAhead
 from .frames.stream_schedule import FrameWaits
 from .gpu_memory import GpuMemory
 from .stages import (
@@ -57,18 +59,19 @@ class CudaExecutor(GpuMemory):
 
     def __init__(
         self, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool = False,
-        has_b_frames: bool = False, parallel_b_frames: int | None = None,
+        has_b_frames: bool = False, parallel_b_frames: int | None = None, ahead: RunAhead = NONE,
     ) -> None:  # fmt: skip
         """serial: everything on one stream, so that the host thread issues fewer event calls; has_b_frames: see GpuMemory.
 
-        parallel_b_frames: in place of B_FRAME_STREAMS, where there are B frames.
+        parallel_b_frames: in place of B_FRAME_STREAMS, where there are B frames; ahead: the bounds of `run_ahead`.
         """
         super().__init__(gpu, has_b_frames)
         self.serial = serial
         self.parallel_b_frames = (
             0 if serial or not has_b_frames else B_FRAME_STREAMS if parallel_b_frames is None else parallel_b_frames
         )
-        self.frames_on_device += self.parallel_b_frames
+        self.run_ahead = ahead.frames(self.parallel_b_frames, gpu.free_bytes()) if self.parallel_b_frames else 0
+        self.frames_on_device += self.parallel_b_frames + self.run_ahead
         self._main = MAIN  # the stream of the coding loop of this frame
         mains = [MAIN, *(f"{MAIN} {k}" for k in range(1, 1 + self.parallel_b_frames))]
         self._mains = mains

@@ -11,6 +11,7 @@ from .trace import Trace
 
 if TYPE_CHECKING:
     from .cuda_executor import CudaExecutor
+    from .frames.run_ahead import RunAhead
     from .hybrid.executor import HybridExecutor
     from .hybrid.start import Hybrid
 
@@ -66,13 +67,14 @@ def cuda_kernels_will_compile(has_b_frames: bool = False) -> bool:
 def make_executor(
     device: str, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None,
     ordinal: int = 0, hybrid: "Hybrid | None" = None, choices: Mapping[str, int] | None = None, has_b_frames: bool = False,
-    team: int | None = None,
+    team: int | None = None, ahead: "RunAhead | None" = None,
 ) -> "OneDevice | HybridExecutor":  # fmt: skip
     """The executor for "cpu", "cuda" or "hybrid", with GPU `ordinal`. Raises DeviceUnavailable or DeviceMemoryError.
 
     If the plan leaves everything to one device, and is pinned or the other devices are too slow, the result is the executor
     of that device. choices: see CHOSEN in tuning/tuning_file.py; `streams` of a GPU that works alone (1, else four) and
-    `tile_rows`; `parallel_b_frames`: see CudaExecutor. has_b_frames: see GpuMemory. team: see Executor.
+    `tile_rows`; `parallel_b_frames`: see CudaExecutor. has_b_frames: see GpuMemory. team: see Executor. ahead: see
+    CudaExecutor.
     """
     choices = choices or {}
     if device == "hybrid" and hybrid is not None:
@@ -84,11 +86,13 @@ def make_executor(
         device = hybrid_executor
     if device == "cuda":
         from .cuda_executor import CudaExecutor  # most machines have no GPU
+        from .frames.run_ahead import NONE
         from .gpu_memory import make_gpu, serial
 
         gpu = make_gpu(ordinal, choices)
         try:
-            return CudaExecutor(gpu, n_rows, slices, trace, serial(choices), has_b_frames, choices.get("parallel_b_frames"))
+            streams = choices.get("parallel_b_frames")
+            return CudaExecutor(gpu, n_rows, slices, trace, serial(choices), has_b_frames, streams, ahead or NONE)
         except BaseException:
             gpu.close()
             raise

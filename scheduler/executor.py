@@ -59,13 +59,14 @@ class Executor:
     Executors of all devices share this interface. `zeros` makes arrays in the memory of the stages, `host_zeros` host arrays
     for uploads and downloads; `frames_on_device`: frames in the memory of a GPU (0: stages work on host arrays);
     `by_rows`: whether rows of a frame may lie on different devices; `parallel_b_frames`: 0 if frames run one after another,
-    else on a GPU the number of streams for disposable B frames, on a CPU the number of frames in flight, of which each B
-    frame has one thread; `tickets`: whether mode decision counts in `progress`, from 0 on; `deferred`: stages that are left
-    to `deferred_call`; `shares_references`: whether the team shares B frames that are references too.
+    else on a GPU the number of streams for B frames, on a CPU the number of frames in flight, of which each B frame has one
+    thread; `run_ahead`: frames that a GPU may have in flight beyond one of each stream (run_ahead.py); `tickets`:
+    whether mode decision counts in `progress`, from 0 on; `deferred`: stages that are left to `deferred_call`;
+    `shares_references`: whether the team shares B frames that are references too.
     """
 
     frames_on_device, tickets, deferred = 0, True, deferred_stages(CPU)
-    by_rows = False
+    by_rows, run_ahead = False, 0
 
     def __init__(
         self, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, name: str = "h264lite",

@@ -18,7 +18,7 @@ class GpuMemory:
     """Arrays on a GPU, and the streams of one user of it; several users of one GPU take turns (`order_after`)."""
 
     streams: dict[str, Stream]
-    tickets, parallel_b_frames = False, 0  # see Executor
+    tickets, parallel_b_frames, run_ahead = False, 0, 0  # see Executor
 
     def __init__(self, gpu: Device, has_b_frames: bool = False) -> None:
         """has_b_frames: of the stream."""

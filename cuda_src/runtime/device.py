@@ -273,6 +273,11 @@ class Device:
                 self._kept[key] = self.upload(values)
             return self._kept[key]
 
+    def free_bytes(self) -> int:
+        """Bytes of the GPU's memory that no process has taken; GpuLost."""
+        with self:
+            return self._do("a question for its memory", self.driver.memory_left)[0]
+
     def release(self, *arrays: DeviceArray) -> None:
         """Return whole arrays (not slices) to the pool; their work must be done."""
         with self._lock:

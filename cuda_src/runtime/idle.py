@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from .device import Device, GpuLost
 from .driver import is_real, load_driver
 
-MOST_GPU_MEMORY, MOST_HOST_MEMORY = 4 << 30, 1 << 30  # bytes that are kept
+MOST_GPU_MEMORY, MOST_HOST_MEMORY = 4 << 30, 5 << 28  # bytes that are kept: of encodes of 2160p too
 GPU_SHARE = 16  # and at most 1 / GPU_SHARE of a GPU's memory
 MOST_USERS, MOST_UNUSED = 32, 4
 

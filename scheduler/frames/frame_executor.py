@@ -17,7 +17,8 @@ from ..trace import HOST, Trace
 from .device_frame import DeviceFrame
 from .frame import Frame, HostFrame
 from .loop import FrameLoop, Loop
-from .ring import FrameRing
+from .ring import FrameRing, in_main_stream
+from .run_ahead import RunAhead, frame_bytes
 
 if TYPE_CHECKING:
     from ..cuda_executor import CudaExecutor
@@ -253,6 +254,7 @@ class FrameExecutor(Generic[Result]):
             machine.choices,
             has_b_frames,
             machine.team(settings),
+            self._run_ahead() if device != "cpu" else None,
         )
         try:
             if executor.by_rows:
@@ -267,6 +269,12 @@ class FrameExecutor(Generic[Result]):
         except BaseException:
             executor.close()
             raise
+
+    def _run_ahead(self) -> RunAhead:
+        """What bounds the frames that run ahead on a GPU."""
+        machine, settings = self.machine, self.settings
+        most = 0 if machine.waits_for_packets else self._most_in_flight - in_main_stream(machine)
+        return RunAhead(most, frame_bytes(settings), machine.gops)
 
     def _hybrid(self) -> "Hybrid":
         """The input of the plan of device "hybrid"."""

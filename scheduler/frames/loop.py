@@ -34,6 +34,7 @@ class FrameDevice(Protocol):
 
     frames_on_device: int
     parallel_b_frames: int
+    run_ahead: int
     by_rows: bool
 
     def host_zeros(self, shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:

@@ -37,7 +37,7 @@ class FrameRing:
         self.count = 0  # frames entered
         self.in_flight = machine.stage_threads(settings) if machine.device == "cpu" else machine.threads
         if _is_gpu(executor):
-            self.in_flight = min(machine.threads, IN_FLIGHT_ON_GPU) + executor.parallel_b_frames
+            self.in_flight = in_main_stream(machine) + executor.parallel_b_frames + executor.run_ahead
         elif executor.parallel_b_frames:
             self.in_flight = executor.parallel_b_frames
         self.in_flight = min(self.in_flight, most_in_flight)
@@ -171,6 +171,11 @@ class FrameRing:
             return Frame(*size, has_b_frames=settings.has_b_frames)
         by_rows, with_levels = executor.by_rows, settings.bits_by_kind
         return HostFrame(*size, executor.host_zeros, settings.display, by_rows, with_levels, settings.has_b_frames)
+
+
+def in_main_stream(machine: MachineSettings) -> int:
+    """Frames in flight on a GPU that are no B frames and do not run ahead."""
+    return min(machine.threads, IN_FLIGHT_ON_GPU)
 
 
 def _is_gpu(executor: FrameDevice) -> bool:

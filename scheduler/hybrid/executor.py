@@ -72,7 +72,7 @@ class HybridExecutor:
         self.adaptation = Adaptation(plan, models, replan, probing)
         self.gpu_worker = gpus[0] if gpus else None
         self.frames_on_device = FRAMES_ON_DEVICE if gpus else 0
-        self.parallel_b_frames = 0
+        self.parallel_b_frames = self.run_ahead = 0
         self.may_switch = replan is not None if may_switch is None else may_switch
         self.single_device_executor: CpuWorker | CudaExecutor | None = None  # the one that does whole frames now
         self._serial = serial
