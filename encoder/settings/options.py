@@ -174,7 +174,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("keyint", "Frame types", read_keyint, 250, "maximum distance between IDR frames, or infinite", "INT", short="I"),
     Option("ref", "Frame types", read_int, 1, "reference frames of a P frame (more = smaller, slower). The number of a "
            "preset is lowered to what the level allows", "INT", 1, 16, short="r"),
-    Option("bframes", "Frame types", read_int, 3, "maximum number of B frames between two others; always 0 in Baseline "
+    Option("bframes", "Frame types", read_int, 3, "maximum number of B frames between two others; none in Baseline "
            "profile", "INT", 0, 16, short="b"),
     Option("b_pyramid", "Frame types", read_grid, "normal", "B frames that are references of other B frames: none; "
            "normal or strict, the middle one of a run; dyadic, also the middle of each half, and so on (longer delay). "
@@ -265,8 +265,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("me", "Analysis", read_choice, "fsbm", "motion search: fsbm (the same as esa) compares all positions; dia, "
            "hex, umh follow patterns (faster on a CPU, more bits); step searches ever finer grids (CPU only)",
            choices={"dia": "dia", "hex": "hex", "umh": "umh", "fsbm": "fsbm", "esa": "fsbm", "step": "step"}),
-    Option("step_grid", "Analysis", read_grid, 7, "with --me step: positions along each side of a grid, 3, 7 or 13 "
-           "(more = slower)", "INT", choices={"3": 3, "7": 7, "13": 13}),
+    Option("step_grid", "Analysis", read_grid, 7, "with --me step: positions along each side of a grid (more = "
+           "slower)", "INT", choices={"3": 3, "7": 7, "13": 13}),
     Option("merange", "Analysis", read_int, 16, "range of the motion search in samples (more = slower)", "INT", 4, 64),
     Option("subme", "Analysis", read_int, 6, "vectors and mode decision (higher = slower): 0 whole samples; 1 half; 2 "
            "quarter; 3 quarter by SATD; 4 half too by SATD; 5 for all partitions; 6 modes by rate and distortion "
