@@ -36,7 +36,7 @@ def compile_stages(options: dict[str, Any], names: Collection[str]) -> None:
     _encode(options | {"threads": 1})
 
 
-def _nothing(*_: Any) -> None:
+def _nothing(*_: object) -> None:
     """In place of the function of a stage."""
 
 

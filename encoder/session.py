@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import get_ident
-from typing import Any
 
 import numpy as np
 
@@ -83,7 +82,7 @@ class Session:
             if "call" in self._call and self._call["call"] is mark:
                 del self._call["call"]
 
-    def reconfigure(self, changes: Mapping[str, Any]) -> None:
+    def reconfigure(self, changes: Mapping[str, object]) -> None:
         """Other numbers of rate control for the frames encoded after it; OptionError, before any change."""
         mark = [get_ident()]
         try:

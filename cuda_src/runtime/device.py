@@ -129,7 +129,7 @@ class Device:
             self.check()
             self._recording.add(what, self.calls.call_record(name, *values), arguments)  # done at the end of `record_calls`
 
-    def _do(self, what: str, function: Callable[..., Result], *arguments: Any) -> Result:
+    def _do(self, what: str, function: Callable[..., Result], *arguments: object) -> Result:
         """A driver call that is not recorded."""
         self.check()
         try:

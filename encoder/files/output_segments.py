@@ -181,7 +181,7 @@ class SegmentSink:
         self._written.pop(self.name, None)  # it is the last one: it names the others
         self._written[self.name] = None
 
-    def _named(self, call: Callable[[], Any]) -> Any:
+    def _named(self, call: Callable[[], object]) -> Any:
         """OutputError for what cannot be written or said."""
         try:
             return call()

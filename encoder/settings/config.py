@@ -122,7 +122,7 @@ class Config(NamedTuple):
 GROUPS = tuple(Config.__annotations__.values())
 
 
-def _group(kind: Callable[..., Group], names: Iterable[str], values: Mapping[str, Any]) -> Group:
+def _group(kind: Callable[..., Group], names: Iterable[str], values: Mapping[str, object]) -> Group:
     """The settings of a subject; a field that is missing has its default."""
     return kind(**{name: values[name] for name in names if name in values})
 

@@ -86,7 +86,7 @@ def choose_devices(
     return names, f"asked for, with {', '.join(names)}"
 
 
-def resolve_machine(values: dict[str, Any], options: Mapping[str, Any], has_buffer: bool) -> None:
+def resolve_machine(values: dict[str, Any], options: Mapping[str, object], has_buffer: bool) -> None:
     """Turn device, devices, threads, gops and tuning into the fields of MachineSettings; see resolve.py. has_buffer: with
     --vbv-maxrate.
     """

@@ -9,7 +9,7 @@ from .frame_requests import IDR, Request
 from .options import BY_NAME
 
 
-def with_keyframes(options: Mapping[str, Any], seconds: float, fps: Any, has_times: bool = False) -> dict[str, Any]:
+def with_keyframes(options: Mapping[str, object], seconds: float, fps: object, has_times: bool = False) -> dict[str, Any]:
     """Options with which keyframes come where fragments of so many seconds end.
 
     A scene cut in between gets an I frame, and no keyframe that would shift the later ones. has_times: of the frames, by

@@ -106,7 +106,7 @@ def read_flag(value: object) -> bool:
     return value
 
 
-def read_choice(value: object, choices: Mapping[str, Any]) -> Any:
+def read_choice(value: object, choices: Mapping[str, object]) -> Any:
     """One of the names of `choices`; the normal form is its value there."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"not one of {', '.join(choices)}")
@@ -125,7 +125,7 @@ def read_tune(value: object, choices: Mapping[str, bool]) -> str:
     return ",".join(names)
 
 
-def read_level(value: object, choices: Mapping[str, Any]) -> Any:
+def read_level(value: object, choices: Mapping[str, object]) -> Any:
     """A level by name or number: "4.1", 4.1, and 41 as in x264; 4 and 4.0 are level 4."""
     text = value if isinstance(value, str) or isinstance(value, bool) else str(value)
     if isinstance(text, str) and text not in choices:
@@ -136,7 +136,7 @@ def read_level(value: object, choices: Mapping[str, Any]) -> Any:
     return read_choice(text, choices)
 
 
-def read_grid(value: object, choices: Mapping[str, Any]) -> Any:
+def read_grid(value: object, choices: Mapping[str, object]) -> Any:
     """One of a few whole numbers, or of names."""
     return read_choice(value if isinstance(value, str) or isinstance(value, bool) else str(value), choices)
 
@@ -279,7 +279,7 @@ def read_mastering_display(value: Any) -> tuple[int, ...] | None:
     return tuple(numbers)
 
 
-def read_cll(value: Any) -> tuple[int, int] | None:
+def read_cll(value: object) -> tuple[int, int] | None:
     """D.1.31: the most light of a sample and of a frame's mean, from "MAX,AVG" or a pair; undef: None."""
     if value == "undef":
         return None

@@ -88,7 +88,7 @@ class Option(NamedTuple):
         """The normal form of the default; None = nothing."""
         return None if self.default is None else self.value(self.default)
 
-    def word(self, value: Any) -> str:
+    def word(self, value: object) -> str:
         """The option with a value as it stands in a command."""
         return f"{self.flag}={value}" if not self.is_switch else self.flag if value else f"--no-{self.flag[2:]}"
 
@@ -356,7 +356,7 @@ BY_NAME = {option.name: option for option in OPTIONS}
 ALIASES = {"frame_rate": "fps", "bframe": "bframes", "pass": "pass_", **SPELLINGS}
 
 
-def check_names(asked: Mapping[str, Any], known: Container[str], legal: Iterable[str], dashes: str = "") -> None:
+def check_names(asked: Mapping[str, object], known: Container[str], legal: Iterable[str], dashes: str = "") -> None:
     """One OptionError for all options of `asked` that are unknown, or of x264 and not built.
 
     known: names that are options; legal: names to propose, as users write them; dashes: put before names in the message.
@@ -380,13 +380,13 @@ def check_names(asked: Mapping[str, Any], known: Container[str], legal: Iterable
         raise OptionError(("not available: " if texts else "") + "; ".join([*texts, *map(str, unknown)]))
 
 
-def check_keywords(options: Mapping[str, Any]) -> None:
+def check_keywords(options: Mapping[str, object]) -> None:
     """OptionError for keyword arguments that are unknown, or of x264 and not built; values are not read."""
     legal = [row.name for row in OPTIONS if row.scope in (ALL, API)]
     check_names(translated(options, legal)[0], legal, legal)
 
 
-def _why_not(name: str, value: object, other: Callable[[str], Any]) -> tuple[str, bool]:
+def _why_not(name: str, value: object, other: Callable[[str], object]) -> tuple[str, bool]:
     """Why `name` with `value` is refused, "" if it is not; whether another value is accepted. None: not set."""
     row = UNBUILT.get(name)
     if row is not None:
@@ -401,7 +401,7 @@ def _why_not(name: str, value: object, other: Callable[[str], Any]) -> tuple[str
 
 
 def translated(
-    options: Mapping[str, Any], known: Container[str] = frozenset(BY_NAME), dashes: str = ""
+    options: Mapping[str, object], known: Container[str] = frozenset(BY_NAME), dashes: str = ""
 ) -> tuple[dict[str, Any], list[str]]:
     """Options in x264's words as those of the table, under their first names; and lines on what acts otherwise than in x264.
 
@@ -420,7 +420,7 @@ def translated(
     return translate(named, BY_NAME, known, refusal, dashes)
 
 
-def _in_use(asked: Mapping[str, Any], name: str) -> Any:
+def _in_use(asked: Mapping[str, object], name: str) -> Any:
     """The value of an option that is built: the user's if it is legal, else the preset's or the default."""
     try:
         if name in TOOLS_OF_PRESETS and asked.get(name[3:]) is True and asked.get(name) is not True:
@@ -483,7 +483,7 @@ def fast_first_pass(changes: Mapping[str, Any]) -> dict[str, Any]:
     return faster | {"no_8x8dct": True}
 
 
-def _without_cabac(asked: Mapping[str, Any], tunes: Iterable[str]) -> bool:
+def _without_cabac(asked: Mapping[str, object], tunes: Iterable[str]) -> bool:
     """Whether the user's options and tunes exclude CABAC, whatever the preset."""
     wants = asked.get("cabac") is True or asked.get("no_cabac") is False
     tuned_off = not wants and any(TUNES[tune].get("no_cabac") for tune in tunes)

@@ -36,7 +36,7 @@ def resolve_deblocking(values: dict[str, Any], options: dict[str, Any]) -> None:
     values["deblock_alpha"], values["deblock_beta"] = offsets
 
 
-def _is_given(name: str, options: Mapping[str, Any]) -> bool:
+def _is_given(name: str, options: Mapping[str, object]) -> bool:
     """Whether the user has set an option, under any of its names."""
     return any(options.get(given) is not None for given in (name, *(alias for alias in ALIASES if ALIASES[alias] == name)))
 

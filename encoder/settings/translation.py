@@ -11,8 +11,8 @@ _LARGEST_WORD = 99  # number among the values of EQUAL and VALUES: others are no
 
 
 def translate(
-    given: Mapping[str, Any],
-    rows: Mapping[str, Any],
+    given: Mapping[str, object],
+    rows: Mapping[str, object],
     known: Container[str],
     refusal: Callable[[str, object], str],
     dashes: str = "",
@@ -34,7 +34,7 @@ def translate(
 
 
 def _meaning(
-    name: str, value: Any, rows: Mapping[str, Any], refusal: Callable[[str, object], str] | None
+    name: str, value: object, rows: Mapping[str, object], refusal: Callable[[str, object], str] | None
 ) -> tuple[dict[str, Any], str]:
     """What one option stands for, and what follows its name in a line about it. refusal: None = not lenient."""
     if value is None:

@@ -48,7 +48,7 @@ def split(tune: str | None) -> list[str]:
     return tune.split(",") if tune else []
 
 
-def tuned(tunes: Iterable[str], values: Mapping[str, Any], with_rate: bool) -> dict[str, Any]:
+def tuned(tunes: Iterable[str], values: Mapping[str, object], with_rate: bool) -> dict[str, Any]:
     """The options that `tunes` set, one after another. values: those without them, of the options that a Change is of;
     with_rate: whether QPs are chosen by rate control.
     """

@@ -162,7 +162,7 @@ class Unbuilt(NamedTuple):
     neutral: tuple[Any, ...]
     is_switch: bool = False
 
-    def accepts(self, value: object, other: Callable[[str], Any]) -> bool:
+    def accepts(self, value: object, other: Callable[[str], object]) -> bool:
         """Whether `value` asks for nothing that is not built. other: the value in use of an option that is built."""
         if self.is_switch:
             value = truth(value)

@@ -140,7 +140,7 @@ class GpuOrHostCosts:
         if self._costs is not None:
             self._costs.close()
 
-    def _call(self, name: str, *given: Any) -> Any:
+    def _call(self, name: str, *given: object) -> Any:
         """A method of the GPU's costs, or, without one or after its loss, of the host's."""
         if self._gpu is not None:
             self._is_whole = False

@@ -240,7 +240,7 @@ class FrameCosts:
             chosen = self._kernels[kernel] = kernel.chosen(*arguments)
         return chosen
 
-    def _by_rows(self, kernel: object, before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
+    def _by_rows(self, kernel: object, before: tuple[object, ...], after: tuple[object, ...]) -> None:
         """Call a kernel for all rows, which stand between its arguments `before` and `after`, on all threads."""
         own_band, *others = self._bands
         function = self._chosen(kernel, *before, *own_band, *after)
