@@ -12,9 +12,10 @@ from ..scheduler.frames.device_frame import DeviceFrame
 from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.trace import Trace
 from ..uninterrupted import release_imports
+from .encoded_frame import EncodedFrame
 from .errors import Error, InputError, RefusedFrame
 from .files.read_ahead import Read
-from .frame_pipeline import EncodedFrame, FramePipeline
+from .frame_pipeline import FramePipeline
 from .frames.reader import Chunk
 from .frames.source import HostSource, Source, check_range, planes_of
 from .settings.config import Config

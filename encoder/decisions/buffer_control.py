@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
 
 from ...scheduler.frame_spec import FrameSpec
+from ..encoded_frame import InBuffer
 from ..settings.config import Config
 from .adaptive_quantisation import shifted
 from .coded_picture_buffer import CodedPictureBuffer, Times
@@ -15,16 +15,6 @@ MOST_TRIES = 6  # of a frame; the last one has the greatest QP
 _KEPT = 8  # a plan leaves one part of so many of the buffer, and a try aims that far below what fits
 _SLOPE = 6  # QPs that halve the bits; after two tries by these
 _LEAST_SLOPE, _MOST_SLOPE = 3, 24
-
-
-class InBuffer(NamedTuple):
-    """A frame in the buffer, in bits: what can be there when it is taken out, left then; negative: it comes too late."""
-
-    there: int
-    left: int
-    size: int  # of the buffer
-    filler: int  # bytes
-    tries: int
 
 
 class BufferControl:
