@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from ..scheduler.devices import held_bytes
+from ..scheduler.devices import allocated_bytes
 
 _MIB = 1 << 20
 
@@ -23,7 +23,7 @@ def memory(on_gpu: bool) -> dict[str, Any]:
     """
     peak = peak_bytes()
     facts: dict[str, Any] = {} if peak is None else {"peak_memory_mib": -(-peak // _MIB)}
-    there, page_locked = held_bytes() if on_gpu else (0, 0)
+    there, page_locked = allocated_bytes() if on_gpu else (0, 0)
     if there:
         facts |= {"gpu_memory_mib": -(-there // _MIB), "page_locked_mib": -(-page_locked // _MIB)}
     return facts

@@ -31,7 +31,7 @@ _CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bframes", "aq_mode",
 # files of kernels that an option needs
 _ON_DEMAND = {
     "search/pattern_search", "search/step_search", "search/neighbour_vectors", "decide/rd_candidates",
-    "decide/rd_candidates_b", "decide/rd_decision", "inter/weighting", "quantiser/settle_qp",
+    "decide/rd_candidates_b", "decide/rd_decision", "inter/weighting", "quantiser/decoded_qp",
 }  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def _needed(config: Config) -> set[str]:
         ("decide/rd_candidates", by_bits and coding.cabac),
         ("decide/rd_candidates_b", by_bits and coding.cabac and coding.has_b_frames),
         ("decide/rd_decision", by_bits and not coding.cabac), ("inter/weighting", coding.weightp),
-        ("quantiser/settle_qp", coding.aq_mode > 0 or rate.mbtree),
+        ("quantiser/decoded_qp", coding.aq_mode > 0 or rate.mbtree),
         ("source/ac_energy", coding.aq_mode > 0), ("quantiser/aq_offsets", coding.aq_mode > 0),
         ("lookahead/macroblock_tree", rate.mbtree),
         ("quantiser/logarithms", rate.bitrate > 0),

@@ -9,9 +9,9 @@ from ..cuda_src.runtime.device import (
     DeviceMemoryError,
     DeviceUnavailable,
     GpuLost,
+    allocated_bytes,
     available,
     count,
-    held_bytes,
 )
 from ..cuda_src.runtime.driver import first_gpu, is_real
 from .executor import Executor
@@ -29,10 +29,10 @@ __all__ = [
     "DeviceUnavailable",
     "GpuLost",
     "OneDevice",
+    "allocated_bytes",
     "count_gpus",
     "cuda_kernels_will_compile",
     "gpu_name",
-    "held_bytes",
     "make_executor",
     "why_no_cuda",
 ]

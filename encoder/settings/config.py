@@ -21,8 +21,8 @@ from .resolve import (
     resolve_level,
     resolve_profile,
     resolve_psy,
+    resolve_qps,
     resolve_types,
-    settle_qps,
     with_rate_factor,
 )
 from .scaling_lists import FLAT
@@ -87,7 +87,7 @@ class Config(NamedTuple):
             if values[name] is None:
                 raise OptionError(f"{name} is missing")
         resolve_deblocking(values, options)
-        settle_qps(values, options)
+        resolve_qps(values, options)
         resolve_profile(values, options)
         resolve_psy(values, options)
         check_pass(values, options)

@@ -132,7 +132,7 @@ def resolve_types(values: dict[str, Any], options: dict[str, Any]) -> None:
     values["min_keyint"] = least or max(1, min(keyint // 10, int(values["fps"])))
 
 
-def settle_qps(values: dict[str, Any], options: dict[str, Any]) -> None:
+def resolve_qps(values: dict[str, Any], options: dict[str, Any]) -> None:
     """Turn no_mbtree into `mbtree`, of rate factors with frames ahead; resolve qp, crf and qpmax.
 
     Refuse a constant QP beside a rate factor, limits of a constant QP unless they limit nothing, and limits that leave no QP.

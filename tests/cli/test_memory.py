@@ -43,8 +43,8 @@ def test_of_a_gpu(driver, clip, tmp_path, capfd):  # noqa: F811
 
 def test_without_what_is_not_known(monkeypatch):
     monkeypatch.setattr(memory, "peak_bytes", lambda: None)
-    monkeypatch.setattr(memory, "held_bytes", lambda: (5 << 20, 1))
+    monkeypatch.setattr(memory, "allocated_bytes", lambda: (5 << 20, 1))
     assert memory.memory(False) == {} and memory.lines({}) == []
     assert memory.memory(True) == {"gpu_memory_mib": 5, "page_locked_mib": 1}
-    monkeypatch.setattr(memory, "held_bytes", lambda: (0, 0))
+    monkeypatch.setattr(memory, "allocated_bytes", lambda: (0, 0))
     assert memory.memory(True) == {}, "the GPUs are those of workers"
