@@ -1,6 +1,5 @@
 """SEI message that says which encoder made a stream, in which version and with which options (`--info-sei`)."""
 
-
 from ..standard.syntax import SEI_USER_DATA_UNREGISTERED, write_sei
 from ..version import __version__
 from .settings.config import Config

@@ -6,12 +6,12 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from ..jit.cache_folder import CacheFolder, find_cache_folder
 from ..jit.numba_free import cached_modules
 from ..scheduler.stages import BY_BITS, CPU, ENTROPY_STAGE, SEARCHES, files, load_launchers
 from .settings.config import Config
+from .settings.option_types import OptionValues
 
 _KERNELS = Path(__file__).resolve().parent.parent / "cpu_simd"
 _begun = False  # whether the other processes were started
@@ -102,7 +102,7 @@ def compile_in_background(config: Config) -> None:
         _compile_beside(options, names)
 
 
-def choosing(config: Config) -> dict[str, Any]:
+def choosing(config: Config) -> OptionValues:
     """The options of an encode that choose kernels of stages, by name."""
     values = config.values
     rate = {"qp": values["qp"]} if values["crf"] is None else {"crf": values["crf"], "no_mbtree": not values["mbtree"]}

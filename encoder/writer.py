@@ -23,7 +23,7 @@ from .frames.samples import is_array
 from .given_times import GivenTimes
 from .packet import Packet
 from .settings.keywords import EncoderOptions, Rate, VideoOptions, WriterOptions
-from .settings.option_types import read_text, show
+from .settings.option_types import OptionValues, read_text, show
 from .settings.options import BY_NAME, check_keywords
 from .writing_progress import Reported, progress_of
 
@@ -72,7 +72,7 @@ class VideoWriter:
         height: int | None = None,
         **options: Unpack[WriterOptions],
     ) -> None:
-        values: dict[str, Any] = dict(options)
+        values: OptionValues = dict(options)
         self._fps = BY_NAME["fps"].value(fps)
         self._target: Any = io.BytesIO() if target is None else check_target(target)
         self._of_file = take_file_options(_segments(self._target) if fragment is None else fragment, values)

@@ -11,6 +11,7 @@ from .buffer import asked_buffer, average_rate, buffer_of, nal_factor
 from .device import resolve_machine
 from .frame_requests import read_qpfile
 from .groups import HrdSettings, RateSettings, ReportSettings, StreamSettings, TypeSettings, VideoSettings
+from .option_types import OptionValues
 from .options import ALL, API, OPTIONS, Option, read_options, translated
 from .pass_file import READING, WRITING, check_pass, read_pass
 from .pyramid import dpb_frames, reordered_frames
@@ -69,7 +70,7 @@ class Config(NamedTuple):
         return 0 if buffer is None else min(most, -int(-buffer.size * self.video.fps // buffer.rate))
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> OptionValues:
         """All fields by name."""
         return {name: value for group in self for name, value in zip(group._fields, group)}
 
@@ -151,5 +152,5 @@ def with_bt709(config: Config, begun: bool) -> Config:
         return config
     if begun:
         raise InputError("RGB after other frames: set colormatrix='bt709' and range='tv' from the start")
-    values: dict[str, Any] = {name: value for name, value in BT709.items() if getattr(video, name) is None}
+    values: OptionValues = {name: value for name, value in BT709.items() if getattr(video, name) is None}
     return config._replace(video=video._replace(**values))

@@ -26,6 +26,7 @@ _LARGEST_FPS_TERM = 2**31 - 1
 FPS_LOW, FPS_HIGH = Fraction(1, 100), Fraction(10000)
 _OF_NTSC = tuple(Fraction(1000 * rate, 1001) for rate in (24, 30, 48, 60, 120))  # which are written as 23.976, 29.97, ...
 
+OptionValues = dict[str, Any]  # by name; each value has the type that its row of the table reads
 MOST_COUNT = 2**31 - 1  # limit of sizes and frame counts: bounds all numbers computed from them
 _LONGEST_NUMBER = 100  # characters
 _MOST_DEVICES = 64

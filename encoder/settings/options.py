@@ -10,6 +10,7 @@ from .frame_requests import read_zones
 from .option_types import (
     MOST_COUNT,
     OF_VALUES,
+    OptionValues,
     read_choice,
     read_cll,
     read_count,
@@ -109,7 +110,7 @@ class Option(NamedTuple):
             raise OptionError(f"{show(raw)}: {why}", self.flag[2:]) from None
 
 
-def _same(*names: str) -> dict[str, Any]:
+def _same(*names: str) -> OptionValues:
     return {name: name for name in names}
 
 
@@ -402,12 +403,12 @@ def _why_not(name: str, value: object, other: Callable[[str], object]) -> tuple[
 
 def translated(
     options: Mapping[str, object], known: Container[str] = frozenset(BY_NAME), dashes: str = ""
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[OptionValues, list[str]]:
     """Options in x264's words as those of the table, under their first names; and lines on what acts otherwise than in x264.
 
     See translation.py. OptionError for an option that is given twice, under two names.
     """
-    named: dict[str, Any] = {}
+    named: OptionValues = {}
     for raw_name, value in options.items():
         name = ALIASES.get(raw_name, raw_name)
         if name in named:
@@ -447,7 +448,7 @@ def _plain(name: str) -> str:
     return name.lstrip("-").replace("_", "-").lower()
 
 
-def read_options(options: dict[str, Any], legal: Iterable[Option] = OPTIONS) -> dict[str, Any]:
+def read_options(options: OptionValues, legal: Iterable[Option] = OPTIONS) -> OptionValues:
     """Normal forms of all `legal` options: the user's value, else the tune's, else the preset's, else the default.
 
     Refuses unknown names with a near match and unbuilt ones with the reason, all in one message; values of unbuilt ones that
@@ -465,7 +466,7 @@ def read_options(options: dict[str, Any], legal: Iterable[Option] = OPTIONS) -> 
     return merged | values
 
 
-def _preset_and_tune(asked: Mapping[str, Any]) -> dict[str, Any]:
+def _preset_and_tune(asked: Mapping[str, Any]) -> OptionValues:
     """The options of the preset and of the tune over it. asked: preset and tune in their normal forms."""
     tunes = split(asked.get("tune"))
     changes = preset(asked.get("preset") or "medium", _without_cabac(asked, tunes))
@@ -473,7 +474,7 @@ def _preset_and_tune(asked: Mapping[str, Any]) -> dict[str, Any]:
     return fast_first_pass(changes) if asked.get("pass_") == 1 and not asked.get("slow_firstpass") else changes
 
 
-def fast_first_pass(changes: Mapping[str, Any]) -> dict[str, Any]:
+def fast_first_pass(changes: Mapping[str, Any]) -> OptionValues:
     """The options of a preset with tools that find sizes, and not how small they can be."""
     faster = dict(changes)
     for name, most in (("ref", 1), ("merange", 8), ("subme", 2), ("trellis", 0)):

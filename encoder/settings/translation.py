@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-from .option_types import show
+from .option_types import OptionValues, show
 from .x264_options import CLAMPED, DISPENSABLE, EQUAL, HINTS, IS_SWITCH, VALUES, Values, truth
 
 _LARGEST_WORD = 99  # number among the values of EQUAL and VALUES: others are not made text
@@ -16,14 +16,14 @@ def translate(
     known: Container[str],
     refusal: Callable[[str, object], str],
     dashes: str = "",
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[OptionValues, list[str]]:
     """The options that `given` stands for, and a line for each that acts in another way than x264's.
 
     rows: the table of options; known: names to which others may be translated; refusal: why an option that is none here is
     refused with a value, or ""; dashes: put before names in the lines.
     """
     lenient = truth(given.get("lenient")) is True
-    options: dict[str, Any] = {}
+    options: OptionValues = {}
     lines = []
     for name, value in given.items():
         changes, line = _meaning(name, value, rows, refusal if lenient else None)
@@ -35,7 +35,7 @@ def translate(
 
 def _meaning(
     name: str, value: object, rows: Mapping[str, object], refusal: Callable[[str, object], str] | None
-) -> tuple[dict[str, Any], str]:
+) -> tuple[OptionValues, str]:
     """What one option stands for, and what follows its name in a line about it. refusal: None = not lenient."""
     if value is None:
         return ({name: value} if name in rows or name not in IS_SWITCH else {}), ""
