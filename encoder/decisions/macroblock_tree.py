@@ -150,7 +150,7 @@ class MacroblockTree:
         """The first frames leave."""
         left, self._leaving = [self._nodes.popleft() for _ in offsets], 0
         self.needed_from = min([min(node.question) for node in self._nodes if node.flow is None], default=None)
-        return [(node.spec, node.qp, node.with_tree(found)) for node, found in zip(left, offsets)]
+        return [(node.spec, node.qp, node.with_tree(of_tree)) for node, of_tree in zip(left, offsets)]
 
     def _offsets(self) -> list[np.ndarray | None]:
         """Of the frames that leave, on the host."""

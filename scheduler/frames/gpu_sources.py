@@ -87,19 +87,19 @@ class GpuSourcePool:
         numbers = [number for number in source.numbers.values() if type(number) is int]
         on_gpu = *buffer.handles[: len(SOURCES)], buffer.energy.ptr, address_of(outside)
         table = (*source.pointers.values(), *numbers, *on_gpu, order.after or 0, order.before or 0)
-        kind = source.stage, source.numbers.get("rgb_kind"), order.after is None, order.before is None
-        recording = self._recordings.get(kind)
+        key = source.stage, source.numbers.get("rgb_kind"), order.after is None, order.before is None
+        recording = self._recordings.get(key)
         if recording is None:
             with gpu.record_calls(buffer.on_host, table) as recording:
-                self._issue(*self._stand_ins(source, buffer))
-            self._recordings[kind] = recording
+                self._issue(*self._placeholders(source, buffer))
+            self._recordings[key] = recording
         else:
             recording.rebind(buffer.on_host, table)
             gpu.replay(recording)
         if order.host_waits:
             gpu.synchronize(buffer.made)
 
-    def _stand_ins(self, source: DeviceFrame, buffer: Buffer) -> tuple[DeviceFrame, Buffer, DeviceArray]:
+    def _placeholders(self, source: DeviceFrame, buffer: Buffer) -> tuple[DeviceFrame, Buffer, DeviceArray]:
         """The arguments of `_issue` with stand-ins, in the order of the table of `_replay`."""
         numbers = iter(map(placeholder_address, range(64)))
         pointers = {name: next(numbers) for name in source.pointers}
