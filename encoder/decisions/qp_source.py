@@ -74,7 +74,7 @@ class QpSource:
         if self._tree is None:
             with_qps = [(spec, qp, None if adapted is None else adapted().offsets)]
         else:
-            with_qps = self._tree.add(Node(spec, qp, self._question(spec), adapted))
+            with_qps = self._tree.add(Node(spec, qp, self._query(spec), adapted))
         known = {**self._shown, spec.coding_index: spec.display_index}
         self._shown = {index: known[index] for index in spec.references_after}
         if spec.frame_type != B:
@@ -110,11 +110,11 @@ class QpSource:
                     return self._costs.intra(spec.display_index)
                 if spec.frame_type == P:
                     return self._costs.p(self._shown[spec.list0[0]], spec.display_index)
-                return self._costs.b(*self._question(spec)) if self._predicts_b else 0
+                return self._costs.b(*self._query(spec)) if self._predicts_b else 0
             except CostPending:
                 self._costs.wait()
 
-    def _question(self, spec: FrameSpec) -> CostQuery:
+    def _query(self, spec: FrameSpec) -> CostQuery:
         """For the tree: nearest references and frame."""
         shown, display_index = self._shown, spec.display_index
         if spec.frame_type == I:

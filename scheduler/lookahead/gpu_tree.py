@@ -79,7 +79,7 @@ class GpuTree:
         self._waiting = range(0)
 
     def result(self, wait: bool) -> list[np.ndarray]:
-        """See Costs.tree."""
+        """See LookaheadCosts.tree."""
         if not wait and not self._gpu.done(self._event):
             raise CostPending
         self._gpu.synchronize(self._event)
@@ -97,12 +97,12 @@ class GpuTree:
             memory.jobs[:kept] = memory.jobs[left : left + kept]
         self._waiting = range(first, first + len(frames))
         for frame in new:
-            question = frame.question
-            motion: Motion | Used | None = motions.get(question)
-            if len(question) == 3:
+            query = frame.query
+            motion: Motion | Used | None = motions.get(query)
+            if len(query) == 3:
                 motion = used = memory.slots[frame.coding_index % memory.frames]
-                triples.append(triple(question, used))
-            source = sources[question[-1]]
+                triples.append(triple(query, used))
+            source = sources[query[-1]]
             job = tree_job(source.intra, source.error_weights, motion, frame.weight, strength, frame.noise)
             job[GIFTS : GIFTS + 2] = frame.references
             jobs.append(job)
