@@ -17,7 +17,7 @@ from .frame import AnalysedFrame, AnalysedSlice, MacroblockGrids, Samples
 _START_CODE = b"\0\0\0\1"
 
 
-class _Held(NamedTuple):
+class _Waiting(NamedTuple):
     """A frame whose place in display order, or that of a reference, is not known yet."""
 
     frame: AnalysedFrame
@@ -34,7 +34,7 @@ class Recorder:
     def __init__(self, samples: bool) -> None:
         self.ready: deque[AnalysedFrame] = deque()
         self._samples = samples
-        self._held: deque[_Held] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._units: list[tuple[NalUnit, int]] = []  # of the access unit at work, with bytes in the stream
         self._end = 0  # of the NAL unit before, in the stream
 
@@ -81,7 +81,7 @@ class Recorder:
         if self._samples:
             frame.samples = _shown(picture, *(plane[picture.slot] for plane in pool.planes))
             frame.prediction = _shown(picture, *pool.traces[:3])
-        self._held.append(_Held(frame, picture, slices, ref_id))
+        self._waiting.append(_Waiting(frame, picture, slices, ref_id))
         self._release()
 
     def shown(self, picture: Picture) -> None:
@@ -90,9 +90,9 @@ class Recorder:
 
     def _release(self) -> None:
         """Give out the first frames whose place in display order is known: references come before them in coding order."""
-        held = self._held
-        while held and (held[0].picture.display_index >= 0 or not held[0].picture.waiting):
-            frame, picture, slices, ref_id = held.popleft()
+        waiting = self._waiting
+        while waiting and (waiting[0].picture.display_index >= 0 or not waiting[0].picture.waiting):
+            frame, picture, slices, ref_id = waiting.popleft()
             frame.display_index = picture.display_index
             frame.macroblocks.reference = _twice(_places(slices, ref_id))
             frame.slices = tuple(_slice(s) for s in slices)

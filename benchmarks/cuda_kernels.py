@@ -27,7 +27,7 @@ from h264lite.benchmarks.cuda_stages import BATCH, Filler
 from h264lite.cuda_src.entropy.cabac import KERNELS as CABAC_KERNELS
 from h264lite.cuda_src.runtime.recording import Command, Recording
 from h264lite.cuda_src.search.subpel_refine import KERNELS as REFINEMENTS
-from h264lite.encoder.frame_pipeline import EncodedFrame
+from h264lite.encoder.encoded_frame import EncodedFrame
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.cuda_executor import CudaExecutor

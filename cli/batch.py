@@ -18,8 +18,9 @@ from ..encoder.files.output import check_distinct
 from ..encoder.settings.options import API, BY_NAME, OPTIONS, read_options
 from ..files import opened, shown
 from ..scheduler.hybrid.tuning.tuning_place import cores
-from .encode import FAILED, INTERRUPTED  # and the encoder, once for all processes
-from .interrupt import Interrupted, StopSignals
+from . import encode as _encode  # noqa: F401  once for all processes
+from .encode_frames import FAILED
+from .interrupt import INTERRUPTED, Interrupted, StopSignals
 
 _MOST_BYTES = 1 << 26  # of LIST
 _OF_ONE_VIDEO = ("audio", "pass_", "stats", "qpfile", "dump_yuv", "csv", "mb_csv", "mb_npz", "json", "trace", "trace_png",

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+INTERRUPTED = 130  # exit code
+
 
 class Interrupted(BaseException):
     """Raised only where the program waits for input or output, which may block for ever."""
@@ -37,7 +39,7 @@ class StopSignals:
             return
         if self.asked:
             os.write(2, b"\nh264lite: interrupted twice: left at once, the output is not finished\n")
-            os._exit(130)
+            os._exit(INTERRUPTED)
         self.asked = True
         if self._waiting:
             raise Interrupted

@@ -23,9 +23,9 @@ def memory(on_gpu: bool) -> dict[str, Any]:
     facts: dict[str, Any] = {} if peak is None else {"peak_memory_mib": -(-peak // _MIB)}
     if not on_gpu:
         return facts
-    from ..cuda_src.runtime.device import held_bytes
+    from ..cuda_src.runtime.device import allocated_bytes
 
-    there, page_locked = held_bytes()
+    there, page_locked = allocated_bytes()
     if there:
         facts |= {"gpu_memory_mib": -(-there // _MIB), "page_locked_mib": -(-page_locked // _MIB)}
     return facts

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..encoder.decisions.second_pass import parts_of
+from ..encoder.encoded_frame import EncodedFrame
 from ..encoder.errors import DeviceLost, Error
 from ..encoder.files.read_ahead import FileRead, Read
-from ..encoder.frame_pipeline import EncodedFrame
 from ..encoder.gops.concurrent_gops import POLL_SECONDS, ConcurrentGops
 from ..encoder.gops.gops import frame_bytes
 from ..encoder.gops.queue import Waiting

@@ -5,8 +5,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from ..encoder.encoded_frame import EncodedFrame
 from ..encoder.errors import DeviceLost, Error
-from ..encoder.frame_pipeline import EncodedFrame
 from ..encoder.workers.chunk import ChunkEncoder, ChunkJob, on_device
 from ..version import __version__
 from .frames import NotHere

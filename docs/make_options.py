@@ -6,7 +6,7 @@ from typing import Any
 
 from h264lite.encoder.files.names import IMAGES
 from h264lite.encoder.settings.config import Config
-from h264lite.encoder.settings.options import ALIASES, API, CLI, OPTIONS
+from h264lite.encoder.settings.options import ALIASES, API, CLI, MOST_COUNT, OPTIONS, Option
 from h264lite.encoder.settings.presets import CAVLC_PRESETS, PRESETS
 from h264lite.encoder.settings.tunes import TUNES, TUNES_WITH_RATE, WITH_RATE
 from h264lite.encoder.settings.x264_options import DISPENSABLE, HINTS, UNBUILT, VALUES, Unbuilt
@@ -22,6 +22,7 @@ X264_DEFAULTS: dict[str, Any] = {
     "qpmin": 0, "vbv_init": 0.9, "cqm": "flat", "chroma_qp_offset": 0, "slices": 1, "info_sei": True, "psnr": False,
 }  # fmt: skip
 X264_WITH_QP: dict[str, Any] = {"crf": None, "aq_mode": 0, "mbtree": False}  # where --qp changes its defaults
+MANY = 10  # values that a table lists
 OTHERWISE = (  # what no option says, or not alone: here, in x264
     ("`--stats`", "h264lite_2pass.log", "x264_2pass.log"),
     ("QP of chroma with psy-RD", "as `--chroma-qp-offset` says", "2 lower"),
@@ -36,20 +37,20 @@ Made from the table in `encoder/settings/options.py` by `make docs`; a test comp
 
 ## IN and OUT
 
-IN is one of
+IN is one of these, with samples of 8 bits, 4:2:0, unless they are images:
 
-- `x_352x288_30.yuv`: raw 8-bit I420. The size comes from the name or `--input-res`; the rate from the name or
+- `x_352x288_30.yuv`: raw I420. The size comes from the name or `--input-res`; the rate from the name or
   `--fps`, else it is 25. In a name a rate is `_50fps` or `_60Hz` anywhere, or right after the size `_30000_1001`,
   `_29.97` or a usual whole number as `_30`; other numbers may count frames. Options that contradict the name override
   it, with a line.
-- `x.y4m`: YUV4MPEG2, 8-bit 4:2:0, progressive.
+- `x.y4m`: YUV4MPEG2, progressive.
 - `*.png`, `a.png b.png ...`: images ({images}), a frame each, all of one size, 8 bits a sample, by Pillow
   (`'h264lite[images]'`) or PyAV. The shell's list is put in natural order (9 before 10); a list in another order
   keeps it. RGB becomes BT.709 in limited range, which the stream says. Images are turned as their EXIF orientation says
   (Pillow alone); alpha, and pictures of a file after its first one, are left out with a warning.
 - `frame_%04d.png`, `'*.png'`: the same, by number and without gaps, or by a pattern that the shell leaves alone.
 - `-`: standard input, Y4M or raw with `--input-res`.
-- other files: what FFmpeg decodes to 8-bit 4:2:0, by PyAV (`'h264lite[av]'`).
+- other files: what FFmpeg decodes to such samples, by PyAV (`'h264lite[av]'`).
 
 The ending of OUT, or `--muxer`, says what is written: Annex B (`.264`, `.h264`, `.avc`, `.bin` and others, `-`), `.mp4`,
 `.m3u8` (HLS) and `.mpd` (DASH) with segments beside them, and by PyAV `.mkv`, `.mov`. A `.tmp` or `.part` at the end
@@ -71,21 +72,31 @@ def option_rows() -> list[str]:
             name += f", `-{row.short}`"
         if row.is_switch and row.default is True:
             name += f", `--no-{row.flag[2:]}`"
-        values = "" if row.is_switch else row.range_text or row.metavar
+        values = "" if row.is_switch else _values(row)
         default = ("on" if row.default else "off") if row.is_switch else row.default_text
         where = {API: "Python", CLI: "command line"}.get(row.scope, "both")
         lines.append(f"| {name} | {values} | {default} | {row.help} | {where} |")
     return lines
 
 
+def _values(row: Option) -> str:
+    """What an option takes; a range as wide as the type of numbers, and many numbers, by their ends."""
+    if row.high == MOST_COUNT:
+        return f"from {row.low}"
+    choices = list(row.choices or ())
+    if len(choices) > MANY and choices[0].isdigit():
+        return f"{choices[0]} to {choices[-1]}"
+    return row.range_text or row.metavar
+
+
 def preset_rows() -> list[str]:
     """Presets: each row holds the changes from the one before."""
     lines = ["", "## What the presets are", ""]
     lines += ["Each row changes what the row before says; other options win over a preset. Without CABAC (`--profile "
-              "baseline`, `--no-cabac`) the second column holds.", ""]  # fmt: skip
-    lines += ["| preset | changes | without CABAC |", "|---|---|---|"]
-    for name, changes in PRESETS.items():
-        lines.append(f"| {name} | {_listed(changes)} | {_listed(CAVLC_PRESETS[name])} |")
+              "baseline`, `--no-cabac`) the second table is the one."]  # fmt: skip
+    for title, presets in (("preset", PRESETS), ("preset without CABAC", CAVLC_PRESETS)):
+        lines += ["", f"| {title} | changes |", "|---|---|"]
+        lines += [f"| {name} | {_listed(presets[name])} |" for name in PRESETS]
     return lines
 
 

@@ -42,7 +42,7 @@ class ClipResult(NamedTuple):
 
 def write_videos(
     targets: Iterable[Target] | None,
-    videos: Iterable[Any],
+    videos: Iterable[object],
     fps: Rate | Iterable[Rate] = 25,
     *,
     workers: int | None = None,

@@ -8,7 +8,6 @@ import json
 import sys
 import time
 from collections.abc import Collection
-from typing import Any
 
 import numpy as np
 
@@ -17,10 +16,11 @@ from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.stages import TABLE
 from .encoder import Encoder
 from .settings.config import Config
+from .settings.option_types import OptionValues
 from .warm_up import choosing, load_writers
 
 # Options that choose other kernels
-_VARIANTS: tuple[dict[str, Any], ...] = (
+_VARIANTS: tuple[OptionValues, ...] = (
     {}, {"profile": "baseline"}, {"bits_by_kind": True}, {"me": "step"}, {"me": "hex"}, {"subme": 4},
     {"subme": 6, "profile": "baseline"}, {"subme": 6}, {"merange": 8}, {"weightp": 1}, {"aq_mode": 1}, {"bframes": 1},
     {"bframes": 1, "subme": 6}, {"bframes": 1, "subme": 6, "no_cabac": True}, {"bframes": 1, "merange": 8},
@@ -28,7 +28,7 @@ _VARIANTS: tuple[dict[str, Any], ...] = (
 _STEADY = {"qp": 26, "bframes": 0}  # of the variants but for the first, so that each is of few kernels
 
 
-def compile_stages(options: dict[str, Any], names: Collection[str]) -> None:
+def compile_stages(options: OptionValues, names: Collection[str]) -> None:
     """Compile the kernels of these stages by a tiny encode in which the others do nothing, as in all later encodes."""
     for stage in TABLE:
         if stage.name not in names:
@@ -36,7 +36,7 @@ def compile_stages(options: dict[str, Any], names: Collection[str]) -> None:
     _encode(options | {"threads": 1})
 
 
-def _nothing(*_: Any) -> None:
+def _nothing(*_: object) -> None:
     """In place of the function of a stage."""
 
 
@@ -63,7 +63,7 @@ def compile_all() -> float:
     return time.perf_counter() - begin
 
 
-def _encode(options: dict[str, Any]) -> None:
+def _encode(options: OptionValues) -> None:
     with Encoder(32, 32, device="cpu", **options) as encoder:
         for _ in range(2 + encoder.config.coding.bframes):  # B frames lie between two others
             encoder.encode(np.zeros((48, 32), np.uint8))

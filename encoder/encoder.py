@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Unpack
 
 from .errors import InputError, RefusedFrame
 from .frame_pipeline import FramePipeline
@@ -19,7 +19,7 @@ from .settings.options import ALL, API, OPTIONS, read_options
 _API_OPTIONS = tuple(row for row in OPTIONS if row.scope in (ALL, API))
 
 
-def config_of(width: int, height: int, fps: Rate, options: Mapping[str, Any]) -> Config:
+def config_of(width: int, height: int, fps: Rate, options: Mapping[str, object]) -> Config:
     """The settings of keyword arguments, checked; OptionError."""
     read_options({"width": width, "height": height, "fps": fps, **options}, _API_OPTIONS)
     return Config.from_options(width=width, height=height, fps=fps, **options)
@@ -79,8 +79,8 @@ class Encoder:
         return self._session.headers()
 
     def encode(
-        self, frame: Any, stream: object = None, *, keyframe: bool = False, qp: int | None = None,
-        frame_type: str | None = None, qp_offsets: Any = None, pts: int | None = None,
+        self, frame: object, stream: object = None, *, keyframe: bool = False, qp: int | None = None,
+        frame_type: str | None = None, qp_offsets: object = None, pts: int | None = None,
     ) -> list[Packet]:  # fmt: skip
         """Encode one frame; return the finished packets, in coding order (rising dts). They may be those of earlier frames:
         with B frames none for some calls, then several at once.
@@ -116,7 +116,7 @@ class Encoder:
             raise
         return self._packets()
 
-    def _encode(self, frame: Any, stream: object, request: Request | None) -> None:
+    def _encode(self, frame: object, stream: object, request: Request | None) -> None:
         planes = self._reader.plain(frame)
         if planes is not None:
             self._session.encode(planes, request)

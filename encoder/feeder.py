@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isinf
-from typing import Any
 
 from ..standard.sample_format import chroma_shape
 from .encoder import config_of
@@ -30,7 +29,7 @@ class Feeder:
     """
 
     def __init__(
-        self, reader: FrameReader, fps: Rate, options: Mapping[str, Any], times: GivenTimes | None = None,
+        self, reader: FrameReader, fps: Rate, options: Mapping[str, object], times: GivenTimes | None = None,
         fragment: float | None = None,
     ) -> None:  # fmt: skip
         self._reader, self._fps, self._options = reader, fps, options
@@ -125,7 +124,7 @@ class Feeder:
         self._is_ended = True
         return self._packets()
 
-    def reconfigure(self, changes: Mapping[str, Any]) -> None:
+    def reconfigure(self, changes: Mapping[str, object]) -> None:
         """See Session."""
         if self._is_ended:
             self._begin_again()
@@ -190,7 +189,7 @@ class Feeder:
         warnings.warn(f"frames on a GPU are copied to the host and encoded there: {missing}", RuntimeWarning, stacklevel=5)
         return open_session(self._config(width, height, {**options, "device": "cpu"}))
 
-    def _config(self, width: int, height: int, options: Mapping[str, Any]) -> Config:
+    def _config(self, width: int, height: int, options: Mapping[str, object]) -> Config:
         """The settings; with given times the stream says that its frame rate is not fixed."""
         has_times = self._times is not None and self._times.are_given
         if self._fragment is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, MutableMapping
 from fractions import Fraction
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..mp4.tags import FileTags
 from .errors import OptionError
@@ -23,7 +23,7 @@ class FileOptions(NamedTuple):
     tags: FileTags
 
 
-def take_file_options(fragment: Any, options: MutableMapping[str, Any]) -> FileOptions:
+def take_file_options(fragment: object, options: MutableMapping[str, object]) -> FileOptions:
     """Take those of a writer out of `options`; OptionError."""
     time_base, metadata, chapters = (options.pop(name, None) for name in ("time_base", "metadata", "chapters"))
     is_chunk = isinstance(fragment, str) and fragment == CHUNK
@@ -36,7 +36,7 @@ def take_file_options(fragment: Any, options: MutableMapping[str, Any]) -> FileO
     return FileOptions(seconds, None if time_base is None else read_time_base(time_base), tags)
 
 
-def _metadata(value: Any) -> dict[str, str]:
+def _metadata(value: object) -> dict[str, str]:
     """Texts by name; numbers become texts."""
     if value is None:
         return {}
@@ -52,7 +52,7 @@ def _metadata(value: Any) -> dict[str, str]:
     return texts
 
 
-def _chapters(value: Any) -> tuple[tuple[Fraction, str], ...]:
+def _chapters(value: object) -> tuple[tuple[Fraction, str], ...]:
     """(seconds, title) in order."""
     form = "not pairs of seconds and title, in order, such as [(0, 'Start'), (12.5, 'End')]"
     if value is None:

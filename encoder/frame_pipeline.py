@@ -1,49 +1,14 @@
 """What all ways to encode have in common: frames in display order in, finished ones in coding order out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from .frames.source import Planes, Source
+from .encoded_frame import EncodedFrame
+from .frames.source import Source
 from .settings.config import Config
 from .settings.frame_requests import Request
-
-if TYPE_CHECKING:
-    from .decisions.buffer_control import InBuffer
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class EncodedFrame:
-    """One access unit and its statistics."""
-
-    index: int  # in display order
-    coding_index: int
-    pts: int  # in frames, as dts
-    dts: int
-    frame_type: str  # "I", "P" or "B"
-    is_idr: bool
-    qp: int  # SliceQPY
-    avg_qp: float  # of the macroblocks, as a decoder has it
-    qp_range: tuple[int, int]  # the least and the largest
-    qp_by: str  # as in FrameSpec
-    is_reference: bool  # as are those up to predicted
-    is_qp_asked: bool
-    over_factor: int
-    predicted: int
-    mean_qp: int  # of the macroblocks in 1 / 256, as decided; with --pass
-    data: bytes  # Annex B
-    mb_counts: np.ndarray  # int64[15], by mb_type
-    transform_8x8: int  # macroblocks with the 8x8 transform
-    ssd: tuple[int, int, int]  # squared error over the display area of Y, Cb, Cr
-    sums: list[int]  # of the arrays SUMMED, in its order
-    bits: int
-    bits_by_kind: tuple[int, ...] | None  # in the order of statistics.KINDS, if asked for
-    stage_seconds: dict[str, float]
-    reconstruction: Planes | None  # cropped, as a decoder returns it
-    in_buffer: "InBuffer | None" = None  # where a buffer is promised
-    refused: bool = False  # samples of its source, on a GPU, are far outside of their range
 
 
 class FramePipeline(Protocol):

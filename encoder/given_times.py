@@ -120,7 +120,7 @@ class GivenTimes:
             many = "a time is" if left == 1 else f"{left}{' or more' if left == _COUNTED else ''} times are"
             raise InputError(f"{many} left over: one for each frame")
 
-    def _checked(self, value: Any, number: int, last: int | None) -> int:
+    def _checked(self, value: object, number: int, last: int | None) -> int:
         """A time in units; the first one counts from 0, or stays."""
         given = self._read(value, number)
         if last is None:

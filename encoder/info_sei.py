@@ -1,7 +1,5 @@
 """SEI message that says which encoder made a stream, in which version and with which options (`--info-sei`)."""
 
-from typing import Any
-
 from ..standard.syntax import SEI_USER_DATA_UNREGISTERED, write_sei
 from ..version import __version__
 from .settings.config import Config
@@ -54,7 +52,7 @@ def _shapes_the_stream(name: str, scope: str, group: str) -> bool:
     return scope == ALL and group not in _NOT_OF_THE_STREAM and name not in _SAID_OTHERWISE
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, frozenset):

@@ -1,6 +1,6 @@
 """What slice headers say of reference lists and of marking, where the rules of 8.2.4.2 and 8.2.5.3 would give others.
 
-For streams with B frames, from the FrameSpec alone: `held` names the references before the frame.
+For streams with B frames, from the FrameSpec alone.
 """
 
 from collections.abc import Mapping, Sequence

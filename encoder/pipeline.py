@@ -27,9 +27,10 @@ from ..standard.macroblock import MB_TYPE_NAMES
 from ..standard.sample_format import chroma_shape
 from .decisions.coding_decider import CodingDecider
 from .decisions.frame_order import FrameOrder
+from .encoded_frame import EncodedFrame
 from .errors import DeviceError, DeviceLost, Error, RefusedFrame
 from .files.read_ahead import Read
-from .frame_pipeline import EncodedFrame, FramePipeline
+from .frame_pipeline import FramePipeline
 from .frames.device_frame import check_device
 from .frames.source import HostSource, Planes, Source, check_range, outside_text, planes_of
 from .hrd_syntax import filler_data

@@ -14,7 +14,8 @@ from ..scheduler.frames.frame import SourceBuffer
 from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.trace import Trace
 from .decision_queue import DecisionQueue
-from .frame_pipeline import EncodedFrame, FramePipeline
+from .encoded_frame import EncodedFrame
+from .frame_pipeline import FramePipeline
 from .frames.source import Source, check_range, planes_of
 from .settings.config import Config
 from .settings.frame_requests import Request
@@ -151,17 +152,17 @@ class ReorderingPipeline(FramePipeline):
     def _code(self, frames: Iterable[tuple[FrameSpec, SourceBuffer | DeviceFrame]]) -> list[EncodedFrame]:
         """Code frames one after another; returns what has become finished."""
         self._done = []
-        for spec, held in frames:
+        for spec, waiting in frames:
             if self._is_stopped:
                 break
             source: Source
-            if isinstance(held, DeviceFrame):
-                source, free = held, None
+            if isinstance(waiting, DeviceFrame):
+                source, free = waiting, None
             elif self._exchanges:
-                source, free = held.source, self._pipeline.exchange(held)
+                source, free = waiting.source, self._pipeline.exchange(waiting)
             else:
-                y, u, v = held.planes
-                source, free = (y, u, v), held
+                y, u, v = waiting.planes
+                source, free = (y, u, v), waiting
             self._done = self._done + self._pipeline.encode(source, spec, self._decisions.ahead)
             if free is not None:
                 self._free.append(free)

@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import get_ident
-from typing import Any
 
 import numpy as np
 
@@ -13,9 +12,10 @@ from ..scheduler.frames.device_frame import DeviceFrame
 from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.trace import Trace
 from ..uninterrupted import release_imports
+from .encoded_frame import EncodedFrame
 from .errors import Error, InputError, RefusedFrame
 from .files.read_ahead import Read
-from .frame_pipeline import EncodedFrame, FramePipeline
+from .frame_pipeline import FramePipeline
 from .frames.reader import Chunk
 from .frames.source import HostSource, Source, check_range, planes_of
 from .settings.config import Config
@@ -83,7 +83,7 @@ class Session:
             if "call" in self._call and self._call["call"] is mark:
                 del self._call["call"]
 
-    def reconfigure(self, changes: Mapping[str, Any]) -> None:
+    def reconfigure(self, changes: Mapping[str, object]) -> None:
         """Other numbers of rate control for the frames encoded after it; OptionError, before any change."""
         mark = [get_ident()]
         try:

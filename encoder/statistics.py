@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf, log10, prod
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,9 +27,7 @@ from ..standard.macroblock import (
     P_16x16,
 )
 from ..standard.sample_format import SAMPLE_MAX, chroma_shape
-
-if TYPE_CHECKING:
-    from .decisions.buffer_control import InBuffer
+from .encoded_frame import EncodedFrame, InBuffer
 
 # Macroblock types with a count of their own, in the order of the columns
 COUNTED_TYPES = (
@@ -45,28 +43,6 @@ _NO_RANGE = 51, 0  # of QPs, with that of any frame it is that of the frame
 IN_BUFFER = ("buffer_bits", "buffer_left", "buffer_size", "filler", "tries")
 _LARGEST_PSNR = 100.0  # x264's value for identical planes
 SSIM_DEFINITION = "luma, 8x8 windows, 4 apart"
-
-
-class FrameFacts(Protocol):
-    """The used attributes of the pipeline's EncodedFrame."""
-
-    index: int
-    coding_index: int
-    frame_type: str
-    is_idr: bool
-    avg_qp: float
-    qp_range: tuple[int, int]
-    qp_by: str
-    data: bytes
-    mb_counts: np.ndarray
-    transform_8x8: int
-    bits_by_kind: tuple[int, ...] | None
-    in_buffer: "InBuffer | None"
-    predicted: int
-    ssd: tuple[int, int, int]
-    sums: list[int]
-    stage_seconds: dict[str, float]
-    reconstruction: tuple[np.ndarray, np.ndarray, np.ndarray] | None
 
 
 class FrameRow(NamedTuple):
@@ -88,7 +64,7 @@ class FrameRow(NamedTuple):
     mb_counts: tuple[int, ...]  # by mb_type
     transform_8x8: int  # macroblocks with transform_size_8x8_flag
     bits_by_kind: tuple[int, ...] | None  # as KINDS
-    in_buffer: "InBuffer | None"
+    in_buffer: InBuffer | None
     predicted: int  # bits; 0: nothing predicts them
     sums: list[int]  # of the arrays SUMMED
 
@@ -250,7 +226,7 @@ class BufferTotals:
     first_underflow: int | None = None
     filler: int = 0  # bytes
 
-    def add(self, frame: int, in_buffer: "InBuffer") -> None:
+    def add(self, frame: int, in_buffer: InBuffer) -> None:
         """Add a frame, by its display index."""
         self.least = in_buffer.left if not self.frames else min(self.least, in_buffer.left)
         self.frames += 1
@@ -294,7 +270,7 @@ class Statistics:
             self._sources[self._expected] = luma.copy()
             self._expected += 1
 
-    def add(self, frame: FrameFacts) -> FrameRow:
+    def add(self, frame: EncodedFrame) -> FrameRow:
         """Add a finished frame; return its row."""
         value = None
         if self.with_ssim:

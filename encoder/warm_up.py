@@ -6,12 +6,12 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from ..jit.cache_folder import CacheFolder, find_cache_folder
 from ..jit.numba_free import cached_modules
 from ..scheduler.stages import BY_BITS, CPU, ENTROPY_STAGE, SEARCHES, files, load_launchers
 from .settings.config import Config
+from .settings.option_types import OptionValues
 
 _KERNELS = Path(__file__).resolve().parent.parent / "cpu_simd"
 _begun = False  # whether the other processes were started
@@ -31,7 +31,7 @@ _CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bframes", "aq_mode",
 # files of kernels that an option needs
 _ON_DEMAND = {
     "search/pattern_search", "search/step_search", "search/neighbour_vectors", "decide/rd_candidates",
-    "decide/rd_candidates_b", "decide/rd_decision", "inter/weighting", "quantiser/settle_qp",
+    "decide/rd_candidates_b", "decide/rd_decision", "inter/weighting", "quantiser/decoded_qp",
 }  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def _needed(config: Config) -> set[str]:
         ("decide/rd_candidates", by_bits and coding.cabac),
         ("decide/rd_candidates_b", by_bits and coding.cabac and coding.has_b_frames),
         ("decide/rd_decision", by_bits and not coding.cabac), ("inter/weighting", coding.weightp),
-        ("quantiser/settle_qp", coding.aq_mode > 0 or rate.mbtree),
+        ("quantiser/decoded_qp", coding.aq_mode > 0 or rate.mbtree),
         ("source/ac_energy", coding.aq_mode > 0), ("quantiser/aq_offsets", coding.aq_mode > 0),
         ("lookahead/macroblock_tree", rate.mbtree),
         ("quantiser/logarithms", rate.bitrate > 0),
@@ -102,7 +102,7 @@ def compile_in_background(config: Config) -> None:
         _compile_beside(options, names)
 
 
-def choosing(config: Config) -> dict[str, Any]:
+def choosing(config: Config) -> OptionValues:
     """The options of an encode that choose kernels of stages, by name."""
     values = config.values
     rate = {"qp": values["qp"]} if values["crf"] is None else {"crf": values["crf"], "no_mbtree": not values["mbtree"]}

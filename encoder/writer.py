@@ -23,7 +23,7 @@ from .frames.samples import is_array
 from .given_times import GivenTimes
 from .packet import Packet
 from .settings.keywords import EncoderOptions, Rate, VideoOptions, WriterOptions
-from .settings.option_types import read_text, show
+from .settings.option_types import OptionValues, read_text, show
 from .settings.options import BY_NAME, check_keywords
 from .writing_progress import Reported, progress_of
 
@@ -72,7 +72,7 @@ class VideoWriter:
         height: int | None = None,
         **options: Unpack[WriterOptions],
     ) -> None:
-        values: dict[str, Any] = dict(options)
+        values: OptionValues = dict(options)
         self._fps = BY_NAME["fps"].value(fps)
         self._target: Any = io.BytesIO() if target is None else check_target(target)
         self._of_file = take_file_options(_segments(self._target) if fragment is None else fragment, values)
@@ -117,7 +117,7 @@ class VideoWriter:
         self._write(lambda: self._feeder.feed(frames, stream))
         self._times.end_call()
 
-    def write_all(self, frames: object, stream: object = None, *, timestamps: Any = None, pts: Any = None) -> None:
+    def write_all(self, frames: object, stream: object = None, *, timestamps: object = None, pts: object = None) -> None:
         """Encode one array that is a whole video, or an iterable of frames and chunks. Other arguments: those of `write`."""
         if self._progress is not None:
             self._progress.total = _count(frames)
@@ -155,7 +155,7 @@ class VideoWriter:
         if self._sink is not None and self._next_dts is not None and not self._is_aborted:
             self._sink.flush(self._times.known(self._next_dts))
 
-    def _give(self, timestamps: Any, pts: Any) -> None:
+    def _give(self, timestamps: object, pts: object) -> None:
         """Times for the frames of a call."""
         if not self._keeps_times and (timestamps is not None or pts is not None):
             name = "pts" if timestamps is None else "timestamps"
@@ -388,7 +388,7 @@ def _finish_all() -> None:
 
 def write_video(
     target: Target,
-    frames: Iterable[Any] | Any,
+    frames: Iterable[object] | object,
     fps: Rate = 25,
     *,
     layout: str | None = None,
@@ -427,7 +427,7 @@ def write_video(
 
 
 def encode(
-    frames: Iterable[Any] | Any,
+    frames: Iterable[object] | object,
     fps: Rate = 25,
     *,
     layout: str | None = None,
@@ -446,7 +446,7 @@ def encode(
     return b"".join(packet.data for packet in packets)
 
 
-def check_target(target: Any) -> Any:
+def check_target(target: object) -> Any:
     """A file name whose ending says what to write, or an object with `write`; OptionError."""
     if isinstance(target, str | os.PathLike):
         from .files.output import muxer_of  # which bytes do without
@@ -482,7 +482,7 @@ def _is_byte_stream(target: object) -> bool:
     return muxer_of(target) == "raw"
 
 
-def _sound(target: Any, fragment: float | None, audio: "Audio") -> "CopiedSound | AvSound":
+def _sound(target: object, fragment: float | None, audio: "Audio") -> "CopiedSound | AvSound":
     """The sound for a target."""
     from .files.sound import open_sound
 

@@ -70,24 +70,6 @@ def intrinsic(function: Any = None, **options: Any) -> Any:
     return Intrinsic(function, **options)
 
 
-class _Function:
-    """A function of Numba that kernels call, found when such a kernel is compiled."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    @property
-    def _numba_type_(self) -> Any:
-        """By which Numba resolves a call."""
-        import_numba()
-        from numba.core.registry import cpu_target
-
-        return cpu_target.typing_context.resolve_value_type(getattr(import_module("numba"), self._name))
-
-
-carray = _Function("carray")
-
-
 # ---- marks for the first line of a kernel: `outlined` (never inlined), `inlined` (always inlined). An outlined function is
 # compiled once, not at each call. One with a single caller is better inlined: LLVM mostly does so, but not in a large caller
 def _nothing() -> None:

@@ -212,28 +212,28 @@ class AtEnd(_Groups):
         super().__init__(None)
         self._write, self._waiting = write, waiting
         self._table = SampleTable()
-        self._held: list[tuple[list[Sample], list[bytes], list[Sample], list[bytes]]] = []  # groups that are not in the file
-        self._held_bytes = 0
+        self._pending: list[tuple[list[Sample], list[bytes], list[Sample], list[bytes]]] = []  # groups not in the file
+        self._pending_bytes = 0
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
-        self._held.append((samples, data, *self._sound_run()))
-        self._held_bytes += sum(map(len, data))
-        if self._held_bytes >= _MOST_HELD_BYTES:
+        self._pending.append((samples, data, *self._sound_run()))
+        self._pending_bytes += sum(map(len, data))
+        if self._pending_bytes >= _MOST_HELD_BYTES:
             Uninterrupted().run(self._write_held)
 
     def _write_held(self) -> None:
         """The table has all samples of the groups that are in the file."""
-        held, self._held, self._held_bytes = self._held, [], 0
+        pending, self._pending, self._pending_bytes = self._pending, [], 0
         try:
-            while held:
-                samples, data, sound_samples, sound_data = held[0]
+            while pending:
+                samples, data, sound_samples, sound_data = pending[0]
                 self._waiting.writelines((*data, *sound_data))
                 self._waiting.flush()  # a fork of the process would write what is left in the buffer again, at its end
                 position = _bytes(self._track, self._table)
                 self._table.add_chunk(samples, position)
                 if self._track.sound is not None and sound_samples:
                     self._track.sound.table.add_chunk(sound_samples, position + sum(map(len, data)))
-                del held[0]
+                del pending[0]
         except BaseException:
             self.frames = self._table.count
             raise

@@ -49,10 +49,10 @@ class Mp4Units:
         position = int(self._positions[n])
         data = self._source.read(position, int(self._sizes[n]))
         try:
-            found = [(position + a, data[a:b].rstrip(b"\0")) for a, b in units_in(data, self._entry(n).length_size)]
+            units = [(position + a, data[a:b].rstrip(b"\0")) for a, b in units_in(data, self._entry(n).length_size)]
         except ValueError as error:
             raise BitstreamError(f"sample {n}: {error}") from None
-        return [(place, unit) for place, unit in found if unit]
+        return [(place, unit) for place, unit in units if unit]
 
     def start(self, n: int) -> int:
         """See AccessUnits."""
@@ -81,9 +81,9 @@ class Mp4Units:
 class StreamUnits:
     """Of a byte stream, by the map of its pictures."""
 
-    def __init__(self, source: Source, found: StreamMap) -> None:
-        self._source, self._map = source, found
-        self._starts = [n for n, is_idr in enumerate(found.is_idr) if is_idr]
+    def __init__(self, source: Source, stream_map: StreamMap) -> None:
+        self._source, self._map = source, stream_map
+        self._starts = [n for n, is_idr in enumerate(stream_map.is_idr) if is_idr]
 
     def units(self, n: int) -> Units:
         """See AccessUnits."""

@@ -47,24 +47,24 @@ def index_of(source: Source, fps: Fraction | None) -> Index:
 
 def _byte_stream(source: Source, fps: Fraction | None) -> Index:
     pieces = (source.read(at, min(PIECE, source.size - at)) for at in range(0, source.size, PIECE))
-    found = map_of(pieces)
-    order = np.array(found.shown_pictures, np.int64)
-    if found.sps is None or not len(order):
+    stream_map = map_of(pieces)
+    order = np.array(stream_map.shown_pictures, np.int64)
+    if stream_map.sps is None or not len(order):
         raise BitstreamError("no frames")
-    rate = fps or _rate_of(found.sps) or _RATE
+    rate = fps or _rate_of(stream_map.sps) or _RATE
     times = np.arange(len(order), dtype=np.int64) * rate.denominator
-    rank = np.full(len(found.positions), -1, np.int64)
+    rank = np.full(len(stream_map.positions), -1, np.int64)
     rank[order] = np.arange(len(order))
     return Index(
         container="annexb",
-        units=StreamUnits(source, found),
+        units=StreamUnits(source, stream_map),
         timescale=rate.numerator,
         rank=rank,
-        sps=found.sps,
+        sps=stream_map.sps,
         shown=Shown(order, times, np.full(len(order), rate.denominator, np.int64)),
-        keyframes=np.flatnonzero(np.frombuffer(bytes(found.is_idr), np.uint8)),
-        colour=_colour(found.sps, None),
-        aspect_ratio=aspect_ratio_of(found.sps),
+        keyframes=np.flatnonzero(np.frombuffer(bytes(stream_map.is_idr), np.uint8)),
+        colour=_colour(stream_map.sps, None),
+        aspect_ratio=aspect_ratio_of(stream_map.sps),
         matrix=None,
     )
 
@@ -117,14 +117,14 @@ def _mp4(source: Source) -> Index:
 
 def _first_sps(units: AccessUnits, count: int) -> Sps:
     """The sequence parameter set of the first picture, whose headers a decoder must accept."""
-    found = StreamMap()
-    decoder = HeaderDecoder(observer=found)
+    stream_map = StreamMap()
+    decoder = HeaderDecoder(observer=stream_map)
     for n in range(min(count, _FIRST_SAMPLES)):
         before = units.sets_before(n) if not n else []
         for _ in decoder.decode_access_unit(before + units.units(n)):
             pass
-        if found.sps is not None:
-            return found.sps
+        if stream_map.sps is not None:
+            return stream_map.sps
     raise BitstreamError(f"no picture in the first {_FIRST_SAMPLES} samples")
 
 

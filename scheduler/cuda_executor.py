@@ -18,7 +18,7 @@ from ..cuda_src.runtime.idle import keep
 from ..cuda_src.runtime.recording import HostBuffers, Recording
 from .bundles import State
 from .executor import Step
-from .frames.device_frame import DeviceFrame, Held
+from .frames.device_frame import DeviceFrame, SourceHandles
 from .frames.run_ahead import NONE, RunAhead
 from .frames.stream_schedule import FrameWaits
 from .gpu_memory import GpuMemory
@@ -167,12 +167,12 @@ class CudaExecutor(GpuMemory):
         self._start_when_uploaded(number)
         self.end_read(upload, source, self._uploaded[k])
 
-    def import_held_frame(self, number: int, held: Held, pairs: Pairs, state: State) -> None:
+    def import_gpu_source(self, number: int, handles: SourceHandles, pairs: Pairs, state: State) -> None:
         """As `import_device_frame`, for a frame in a buffer, of whose distances the state knows: it may be recorded."""
         gpu, upload = self.gpu, handle(self.streams[H2D])
-        gpu.call("wait", (upload, held.made, 0), (None, held.made))
-        self.upload_frame(number, pairs, (("load_i420",), self.load_from_gpu(held.pointers)), state)
-        gpu.call("record", (held.read, upload), (held.read,))
+        gpu.call("wait", (upload, handles.made, 0), (None, handles.made))
+        self.upload_frame(number, pairs, (("load_i420",), self.load_from_gpu(handles.pointers)), state)
+        gpu.call("record", (handles.read, upload), (handles.read,))
 
     def run(self, steps: Sequence[Step], state: State, seconds: dict[str, float]) -> None:
         """Start steps over the whole frame, on their streams; see Executor."""

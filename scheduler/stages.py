@@ -227,7 +227,7 @@ TABLE = (
         "source R,RW:slice_order n_ref intra_modes first_mb end_mb RW:intra_choice quantiser tools RW:rec RW:residual",
     ),
     Stage(  # of frames with a QP for each macroblock
-        "settle_qp", "quantiser/settle_qp.settle_qp", SLICES, "7.4.5",
+        "decoded_qp", "quantiser/decoded_qp.decoded_qp", SLICES, "7.4.5",
         "mb_type cbp slice_first_mb frame_params mb_width first_mb end_mb RW:qp",
         optional=True, unplanned=True,
     ),
@@ -400,7 +400,7 @@ def frame_steps(
     return [
         *steps,
         (("intra",), -1),
-        *([(("settle_qp",), -1)] if qp_varies else []),
+        *([(("decoded_qp",), -1)] if qp_varies else []),
         *([(("keep_motion",), -1)] if b_stream and is_reference else []),
         (("deblock",), -1),
         *((names, -1) for names in last),

@@ -207,10 +207,6 @@ class BitReader(SyntaxElements):
         code = self.get_ue()
         return (code + 1) // 2 if code & 1 else -(code // 2)
 
-    def byte_aligned(self) -> bool:
-        """7.2: byte_aligned()."""
-        return self.position % 8 == 0
-
     def more_rbsp_data(self) -> bool:
         """7.2: whether anything but rbsp_trailing_bits() is left."""
         return self.position < self._stop

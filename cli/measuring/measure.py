@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ...encoder.encoded_frame import EncodedFrame
 from ...encoder.files.opening import open_source
 from ...encoder.files.video import Planes, check_input_res
-from ...encoder.frame_pipeline import EncodedFrame
 from ...encoder.pipeline import Pipeline
 from ...encoder.settings.config import Config
 from ...scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD

@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from ...encoder.encoded_frame import EncodedFrame
 from ...encoder.errors import OutputError
 from ...encoder.files.opening import open_source
 from ...encoder.files.output import error_text
 from ...encoder.files.read_ahead import THREADS, Read, ReadAhead
 from ...encoder.files.video import Planes
-from ...encoder.frame_pipeline import EncodedFrame
 from ...encoder.gops.gops import Gops, count_lanes
 from ...encoder.pipeline import Pipeline
 from ...encoder.settings.config import Config

@@ -121,15 +121,6 @@ def levels_bits(bits, category, levels, at, mask):
 
 
 @helper
-def residual_block_bits(bits, category, levels, at, size):
-    """levels_bits of `size` levels."""
-    mask = np.int64(0)
-    for i in range(size):
-        mask |= np.int64(levels[at + i] != 0) << i
-    return levels_bits(bits, category, levels, at, mask)
-
-
-@helper
 def mvd_bits(bits, first, value, around):
     """9.3.3.1.1.7: bits of one component; first: CTX_MVD_X or CTX_MVD_Y; around: sum of the neighbours' magnitudes."""
     size = abs(value)

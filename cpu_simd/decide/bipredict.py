@@ -38,7 +38,7 @@ Shared = namedtuple("Shared", (
 Trials = namedtuple("Trials", (
     "target",  # Target with Layers, luma of all slots
     "fixed",  # Sample[256], luma predicted at one vector, layer by layer
-    "held",  # int64[1], that vector, or NONE
+    "fixed_at",  # int64[1], that vector, or NONE
     "pairs",  # int64[MOST_PAIRS, 2], the vectors tried, of list 0 and list 1
     "cost",  # int32[16], least cost of each partition, in the lanes of sums_of_large
     "pair",  # int32[16], which pair has it
@@ -110,16 +110,16 @@ def _samples(target, slots, corner, v):
 
 
 @helper
-def _hold(trials, slots, corner, v):
+def _predict_fixed(trials, slots, corner, v):
     """Predicts the macroblock at a vector -> fixed, if it is not there."""
-    if trials.held[0] == v:
+    if trials.fixed_at[0] == v:
         return
     luma, fixed = trials.target.luma, trials.fixed
     a, b = _samples(trials.target, slots, corner, v)
     predicted = predict_layers(luma, a, b, luma.shape[3])
     for r in range(4):
         store(fixed, 64 * r, predicted[r])
-    trials.held[0] = v
+    trials.fixed_at[0] = v
 
 
 @helper
@@ -175,7 +175,7 @@ def _try_pair(mb, x0, y0, v0, v1, moved, n, lam, shared, trials):
     corner = (y0 + area.pad) * trials.target.luma.shape[3] + x0 + area.pad
     weight = np.int64(references.bi_weights[e0 * references.n_ref1 + e1 - references.n_ref])
     weight = 64 - weight if moved else weight
-    _hold(trials, references.slots, corner, v0 if moved else v1)
+    _predict_fixed(trials, references.slots, corner, v0 if moved else v1)
     a, b = _samples(trials.target, references.slots, corner, v1 if moved else v0)
     rate = lam * (_bits(v0, mb, references, shared.searches) + _bits(v1, mb, references, shared.searches))
     total = add(_distortions(trials, a, b, weight, metric), splat_i32x16(rate))
@@ -306,7 +306,7 @@ def bipredict(source, references, searches, qp, settings, row0, row1, candidates
         x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
         lam = LAMBDA[qp[mb]]
         fill_layers(source, y0 * width + x0, width, layers)
-        trials.held[0] = NONE
+        trials.fixed_at[0] = NONE
         store(trials.cost, 0, splat_i32x16(B_NOT_ALLOWED))
         store(trials.pair, 0, splat_i32x16(0))
         _find_entries(mb, settings.partition_mask, lam, shared, entries, costs)

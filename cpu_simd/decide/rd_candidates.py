@@ -160,11 +160,16 @@ def residual_cost(residue, q_y, q_c, lam, may_be_8x8):
 
 
 @helper
+def _may_be_8x8(motion, transform_8x8_mode):
+    """Whether the division in `motion` may have the 8x8 transform."""
+    return transform_8x8_mode != 0 and only_8x8_partitions(motion.sub_mb_type, 0, motion.mb_type[0])
+
+
+@helper
 def _true_cost(x0, y0, references, motion, residue, q_y, q_c, lam, transform_8x8_mode):
     """residual_cost of a division, without the bits of its motion."""
     predict_inter(0, x0, y0, references, motion, residue.predicted)
-    may_be_8x8 = transform_8x8_mode != 0 and only_8x8_partitions(motion.sub_mb_type, 0, motion.mb_type[0])
-    return residual_cost(residue, q_y, q_c, lam, may_be_8x8)
+    return residual_cost(residue, q_y, q_c, lam, _may_be_8x8(motion, transform_8x8_mode))
 
 
 @helper
@@ -188,54 +193,64 @@ def _partition(shape, i, sub, j):
 
 
 @helper
-def _set_vector(bx, by, bw, bh, x, y, motion):
-    """Stores the vector of the partition at block (bx, by) in motion of one macroblock."""
+def _set_vector(block, x, y, mv):
+    """Stores the vector of the partition at block (bx, by) of bw x bh blocks. mv: of one macroblock, in one list."""
+    bx, by, bw, bh = block
     for r in range(by, by + bh):
         for c in range(bx, bx + bw):
-            motion.mv[0, 4 * r + c, 0], motion.mv[0, 4 * r + c, 1] = x, y
+            mv[0, 4 * r + c, 0], mv[0, 4 * r + c, 1] = x, y
 
 
 @helper
-def _move(mb, x0, y0, partition, true, references, area, searches, motion, residue, scale):
-    """Moves the searched vector of a partition by a quarter sample if that lowers the division's true cost.
+def move_vector(x0, y0, block, vector, middle, true, mv, references, area, motion, residue, scale):
+    """Moves a vector by a quarter sample if that lowers the true cost of its division, which is in `motion`.
 
-    partition: of _partition; true: the true cost before; scale: (QP_Y, QP_C, lambda, transform_8x8_mode). What it saves is
-    taken off the partition's cost. Returns the true cost, and whether the vector has moved.
+    block: (bx, by, bw, bh) of its partition; vector: int16[2], written; middle: what stands for its predictor; true: the true
+    cost before; mv: its list's vectors in `motion`; scale: (QP_Y, QP_C, lambda, may_be_8x8). Returns the true cost, and what
+    the vector adds to the sum of that and its bits: less than 0 if it has moved, else 0.
     """
-    q_y, q_c, lam, transform_8x8_mode = scale
-    k, bx, by, bw, bh = partition
-    ref = np.int64(motion.ref_idx[0, (by >> 1) * 2 + (bx >> 1)])
-    px, py = np.int64(searches.predictor[ref, mb, 0]), np.int64(searches.predictor[ref, mb, 1])
-    cx, cy = np.int64(searches.mv[ref, mb, k, 0]), np.int64(searches.mv[ref, mb, k, 1])
+    q_y, q_c, lam, may_be_8x8 = scale
+    px, py = middle
+    cx, cy = np.int64(vector[0]), np.int64(vector[1])
     before = true + lam * mvd_bits(cx, cy, px, py)
     best, best_x, best_y = before, cx, cy
     for n in range(4):
         x, y = cx + (n == 2) - (n == 1), cy + (n == 3) - (n == 0)
         if not inside(x, y, x0, y0, area):
             continue
-        _set_vector(bx, by, bw, bh, x, y, motion)
-        value, _ = _true_cost(x0, y0, references, motion, residue, q_y, q_c, lam, transform_8x8_mode)
+        _set_vector(block, x, y, mv)
+        predict_inter(0, x0, y0, references, motion, residue.predicted)
+        value, _ = residual_cost(residue, q_y, q_c, lam, may_be_8x8)
         cost = value + lam * mvd_bits(x, y, px, py)
         if cost < best:
             best, best_x, best_y, true = cost, x, y, value
-    _set_vector(bx, by, bw, bh, best_x, best_y, motion)
-    searches.mv[ref, mb, k, 0], searches.mv[ref, mb, k, 1] = best_x, best_y
-    searches.cost[ref, mb, k] += best - before
-    return true, best < before
+    _set_vector(block, best_x, best_y, mv)
+    vector[0], vector[1] = best_x, best_y
+    return true, best - before
 
 
 @helper
 def _refine(mb, x0, y0, shape, true, rounds, references, area, searches, motion, residue, scale):
-    """Moves the vectors of a division, which is in `motion`, one after another, `rounds` times at most. true: see _move."""
+    """Moves the vectors of a division, which is in `motion`, one after another, `rounds` times at most; what that saves is
+    taken off the partitions' costs. true: the division's true cost; scale: (QP_Y, QP_C, lambda, transform_8x8_mode).
+    """
+    q_y, q_c, lam, transform_8x8_mode = scale
+    of_division = q_y, q_c, lam, _may_be_8x8(motion, transform_8x8_mode)
     n_parts, i = 1, 0
     while i < n_parts:
         sub = motion.sub_mb_type[0, i]
         count, n_parts = _parts(shape, sub)
         for j in range(count):
-            partition = _partition(shape, i, sub, j)
-            moved, left = True, rounds
-            while moved and left > 0:
-                true, moved = _move(mb, x0, y0, partition, true, references, area, searches, motion, residue, scale)
+            k, bx, by, bw, bh = _partition(shape, i, sub, j)
+            ref = np.int64(motion.ref_idx[0, (by >> 1) * 2 + (bx >> 1)])
+            middle = np.int64(searches.predictor[ref, mb, 0]), np.int64(searches.predictor[ref, mb, 1])
+            block, vector = (bx, by, bw, bh), searches.mv[ref, mb, k]
+            more, left = np.int64(-1), rounds
+            while more < 0 and left > 0:
+                true, more = move_vector(
+                    x0, y0, block, vector, middle, true, motion.mv, references, area, motion, residue, of_division
+                )
+                searches.cost[ref, mb, k] += more
                 left -= 1
         i += 1
 

@@ -28,7 +28,7 @@ from ..decisions.decide import (
     RD_ROUNDS,
 )
 from ..inter.motion_compensation import predict_inter
-from ..inter.mv_cache import Area, inside
+from ..inter.mv_cache import Area
 from ..inter.mv_prediction import choose_predictor
 from ..layout import (
     B_EXTRA_DIRECT,
@@ -48,7 +48,7 @@ from ..residual.transform import ScalingLists, chroma_qp
 from ..residual.transform_choice import N_CHOICE_BITS, N_QPS, table_of_qp
 from ..simd.lanes import sum_of_lanes
 from ..simd.vector import load_u8x16, sub, widen
-from .rd_candidates import residual_cost
+from .rd_candidates import move_vector, residual_cost
 from .rd_cost import Residue, chroma_of
 
 NOWHERE = -1  # address of a neighbour outside of the frame
@@ -209,42 +209,15 @@ def _estimate(mb, shape, n_ref, n_ref1, candidates, direct):
 
 
 @helper
-def _set_part(shape, i, n, ref, x, y, motion):
-    """Stores the motion of part i of a division in list n."""
-    for q in range(4):
-        of_part = q >> 1 if shape == B_EXTRA_16x8 else q & 1 if shape == B_EXTRA_8x16 else q if shape == B_EXTRA_8x8 else 0
-        if of_part == i:
-            if n == 0:
-                _set_quadrant(q, ref, x, y, motion.ref_idx, motion.mv)
-            else:
-                _set_quadrant(q, ref, x, y, motion.ref_idx1, motion.mv1)
-
-
-@helper
-def _move(x0, y0, part, true, vector, middle, references, area, motion, residue, scale):
-    """Moves a vector by a quarter sample if that lowers the division's true cost.
-
-    part: (division, part, list, entry); vector: int16[2], written; middle: what stands for its predictor; true: the true cost
-    before; scale: (QP_Y, QP_C, lambda, may_be_8x8). Returns the true cost, and whether the vector has moved.
-    """
-    q_y, q_c, lam, may_be_8x8 = scale
-    shape, i, n, ref = part
-    px, py = middle
-    cx, cy = np.int64(vector[0]), np.int64(vector[1])
-    best, best_x, best_y = true + lam * mvd_bits(cx, cy, px, py), cx, cy
-    for d in range(4):
-        x, y = cx + (d == 2) - (d == 1), cy + (d == 3) - (d == 0)
-        if not inside(x, y, x0, y0, area):
-            continue
-        _set_part(shape, i, n, ref, x, y, motion)
-        predict_inter(0, x0, y0, references, motion, residue.predicted)
-        value, _ = residual_cost(residue, q_y, q_c, lam, may_be_8x8)
-        cost = value + lam * mvd_bits(x, y, px, py)
-        if cost < best:
-            best, best_x, best_y, true = cost, x, y, value
-    _set_part(shape, i, n, ref, best_x, best_y, motion)
-    vector[0], vector[1] = best_x, best_y
-    return true, best_x != cx or best_y != cy
+def _block_of(shape, i):
+    """The block (bx, by, bw, bh) of part i of a division."""
+    if shape == B_EXTRA_16x8:
+        return 0, 2 * i, 4, 2
+    if shape == B_EXTRA_8x16:
+        return 2 * i, 0, 2, 4
+    if shape == B_EXTRA_8x8:
+        return 2 * (i & 1), i & 2, 2, 2
+    return 0, 0, 4, 4
 
 
 @helper
@@ -256,16 +229,17 @@ def _refine(mb, x0, y0, shape, true, references, area, candidates, direct, motio
     """
     k, count = _parts_of(shape)
     for i in range(count):
-        goes_on, left = True, RD_ROUNDS
+        goes_on, left, block = True, RD_ROUNDS, _block_of(shape, i)
         while goes_on and left > 0:
             goes_on = False
             for n in range(2):
-                ref = np.int64(candidates.ref[mb, k + i, n])
-                if ref >= 0:
+                if candidates.ref[mb, k + i, n] >= 0:
                     vector = candidates.moved[mb, shape, n] if shape < B_EXTRA_16x8 else candidates.mv[mb, k + i, n]
-                    part, middle = (shape, i, n, ref), (direct[n, 1], direct[n, 2])
-                    true, has_moved = _move(x0, y0, part, true, vector, middle, references, area, motion, residue, scale)
-                    goes_on |= has_moved
+                    middle, mv = (direct[n, 1], direct[n, 2]), motion.mv if n == 0 else motion.mv1
+                    true, more = move_vector(
+                        x0, y0, block, vector, middle, true, mv, references, area, motion, residue, scale
+                    )
+                    goes_on |= more < 0
             left -= 1
     return true
 

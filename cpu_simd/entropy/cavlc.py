@@ -199,30 +199,3 @@ def total_zeros_code(most, total, zeros):
     if most == 4:
         return TOTAL_ZEROS_CHROMA_DC[total, zeros, 0], TOTAL_ZEROS_CHROMA_DC[total, zeros, 1]
     return TOTAL_ZEROS[total, zeros, 0], TOTAL_ZEROS[total, zeros, 1]
-
-
-@helper
-def residual_block_bits(levels, mb, block, first, most, nc_class):
-    """9.2: the number of bits that put_block writes for the same arguments."""
-    mask = nonzero_levels(levels, mb, block, first, most)
-    total = bit_count(mask)
-    ones, _ = trailing_ones(levels, mb, block, first, mask)
-    bits = COEFF_TOKEN[nc_class, total, ones, 0] + ones
-    if total == 0:
-        return bits
-    suffix_length = 1 if total > 10 and ones < 3 else 0
-    rest = mask
-    for k in range(total):
-        last = bit_length(rest) - 1
-        rest ^= 1 << last
-        if k >= ones:
-            level = np.int64(levels[mb, block, first + last])
-            code = 2 * abs(level) - 2 + (level < 0)
-            if k == ones and ones < 3:
-                code -= 2
-            bits += level_code(code, suffix_length)[0]
-            suffix_length = next_suffix_length(suffix_length, level)
-    zeros = bit_length(mask) - total
-    if total < most:
-        bits += total_zeros_code(most, total, zeros)[0]
-    return bits + runs(mask, zeros)[0]

@@ -1,11 +1,18 @@
 """Trellis quantisation for CABAC: levels of a block by distortion and bits; not part of the standard.
 
 A coefficient's level is |coefficient| / step rounded to the nearest integer, or one less. The walk goes from the last
-coefficient to the first, as levels are coded (7.3.5.3.3), and keeps the cheapest choice for each state of the contexts of
-coeff_abs_level_minus1 (9.3.3.1.3): node 0 no level so far; 1, 2, 3 so many ones (3: or more); 4 to 7 one to four larger
-levels (7: or more). Costs are in units of 1 / 256 bit. In units of the step, distortion is the same at all positions of all
-blocks with flat scaling lists, so that the ratio |coefficient| / step says it; with others `factor_at` has the square of the
-step. The twin for GPUs is cuda_src/quantiser/trellis.cuh.
+coefficient to the first, as levels are coded (7.3.5.3.3). A node is what the contexts of coeff_abs_level_minus1 depend on
+(9.3.3.1.3), and keeps its cheapest choice of levels:
+
+    node 0       no level so far             after a level of 0: the same node
+    node 1 to 3  one, two, three or more     after a level of 1: 0 -> 1 -> 2 -> 3 -> 3; 4 to 7 are left as they are
+                 levels, all of them 1
+    node 4 to 7  one, two, three, four or    after a larger one: 0, 1, 2, 3 -> 4 -> 5 -> 6 -> 7 -> 7
+                 more levels above 1
+
+Costs are in units of 1 / 256 bit. In units of the step, distortion is the same at all positions of all blocks with flat
+scaling lists, so that the ratio |coefficient| / step says it; with others `factor_at` has the square of the step.
+The twin for GPUs is cuda_src/quantiser/trellis.cuh.
 """
 
 import numpy as np

@@ -30,14 +30,14 @@ class ContextWarmup:
             return
         if library.cuInit(0):
             return
-        held, context = [], ctypes.c_void_p()
+        retained, context = [], ctypes.c_void_p()
         for ordinal in self._ordinals:
             device = ctypes.c_int()
             if not library.cuDeviceGet(ctypes.byref(device), ordinal):
                 if not library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device):
-                    held.append(device)
+                    retained.append(device)
         self._over.wait()
-        for device in held:
+        for device in retained:
             release(device)
 
     def release(self) -> None:

@@ -24,8 +24,8 @@ from .pool import Allocation, MemoryPool, Pool, allocation_bytes
 from .recording import KERNEL, NO_BUFFERS, HostBuffers, Recording
 
 __all__ = [
-    "Device", "DeviceArray", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "available", "count",
-    "held_bytes", "load_driver", "use_driver",
+    "Device", "DeviceArray", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "allocated_bytes", "available",
+    "count", "load_driver", "use_driver",
 ]  # fmt: skip
 
 Result = TypeVar("Result")
@@ -38,10 +38,10 @@ if hasattr(os, "register_at_fork"):  # absent on Windows
     os.register_at_fork(after_in_child=lambda: _of_parents.extend(_in_use))
 
 
-def held_bytes() -> tuple[int, int]:
+def allocated_bytes() -> tuple[int, int]:
     """(bytes of GPU memory, bytes of page-locked memory) that this process has allocated, on all GPUs together."""
-    held = [gpu.held_bytes for gpu in list(_in_use)]
-    return sum(memory for memory, _ in held), sum(host for _, host in held)
+    allocated = [gpu.allocated_bytes for gpu in list(_in_use)]
+    return sum(memory for memory, _ in allocated), sum(host for _, host in allocated)
 
 
 class Device:
@@ -129,7 +129,7 @@ class Device:
             self.check()
             self._recording.add(what, self.calls.call_record(name, *values), arguments)  # done at the end of `record_calls`
 
-    def _do(self, what: str, function: Callable[..., Result], *arguments: Any) -> Result:
+    def _do(self, what: str, function: Callable[..., Result], *arguments: object) -> Result:
         """A driver call that is not recorded."""
         self.check()
         try:
@@ -347,7 +347,7 @@ class Device:
             return False
 
     @property
-    def held_bytes(self) -> tuple[int, int]:
+    def allocated_bytes(self) -> tuple[int, int]:
         """(bytes of GPU memory, bytes of page-locked memory) that are allocated, in use or not."""
         return self._memory.nbytes, self.calls.pinned.nbytes
 

@@ -9,7 +9,7 @@ import os
 import shutil
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .library import LIBRARY, DeviceUnavailable, driver_library, why_no_gpu
 
@@ -94,7 +94,7 @@ def _load(way: str) -> "Driver":
 
 
 @cache
-def _way_through(way: str, module: Any) -> "Driver":
+def _way_through(way: str, module: object) -> "Driver":
     if way == PYCUDA:
         from .pycuda_driver import PyCuda
 

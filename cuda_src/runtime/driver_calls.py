@@ -91,11 +91,11 @@ class Memory:
     def take(self, size: int) -> tuple[Any, int, int]:
         """(uint8[CHUNK], offset of a part of `size` bytes in it, a multiple of 8, address of the part)."""
         if self._used + size > CHUNK:
-            self._held, self._used = np.zeros(CHUNK, np.uint8), 0
-            self._address = self._held.ctypes.data
+            self._chunk, self._used = np.zeros(CHUNK, np.uint8), 0
+            self._address = self._chunk.ctypes.data
         at = self._used
         self._used += -(-size // 8) * 8
-        return self._held, at, self._address + at
+        return self._chunk, at, self._address + at
 
 
 class DriverCalls:
@@ -140,10 +140,10 @@ class DriverCalls:
     ) -> None:  # fmt: skip
         """Start a kernel now. struct.error for arguments that are no numbers."""
         memory, pack_into = _arguments(len(values))
-        held = memory()  # arguments of 8 bytes, then their addresses: read during the call
-        address = ctypes.addressof(held)
+        chunk = memory()  # arguments of 8 bytes, then their addresses: read during the call
+        address = ctypes.addressof(chunk)
         pointers = address + 8 * len(values)
-        pack_into(held, 0, *values, *range(address, pointers, 8))
+        pack_into(chunk, 0, *values, *range(address, pointers, 8))
         if code := self._start(function, *grid, *block, shared, handle(stream), pointers, 0):
             raise self.error(code)
 
@@ -245,13 +245,13 @@ class DriverCalls:
         """
         early = waits and self.early and "launch_ex" in self._address
         n, queue = len(values), handle(stream)
-        held, at, address = self._memory.take(16 * n + LAUNCH.size)
-        struct.pack_into(f"{2 * n}Q", held, at, *[v & ALL_BITS for v in values], *range(address, address + 8 * n, 8))
+        chunk, at, address = self._memory.take(16 * n + LAUNCH.size)
+        struct.pack_into(f"{2 * n}Q", chunk, at, *[v & ALL_BITS for v in values], *range(address, address + 8 * n, 8))
         pointers, config = address + 8 * n, address + 16 * n
-        launch = Launch(function, grid, block, shared, queue, pointers, early, held[at : at + 8 * n].view(np.int64))
+        launch = Launch(function, grid, block, shared, queue, pointers, early, chunk[at : at + 8 * n].view(np.int64))
         if early:
             sizes = (*grid, *block, shared, 0, queue, config + CONFIG_BYTES, 1)
-            LAUNCH.pack_into(held, at + 16 * n, *sizes, PROGRAMMATIC_STREAM_SERIALIZATION, 0, 1)
+            LAUNCH.pack_into(chunk, at + 16 * n, *sizes, PROGRAMMATIC_STREAM_SERIALIZATION, 0, 1)
             return self.call_record("launch_ex", config, function, pointers, 0), launch
         return self.call_record("launch", function, *grid, *block, shared, queue, pointers, 0), launch
 
@@ -276,8 +276,8 @@ class DriverCalls:
         nodes = []
         for command, launch, node in zip(commands, launches, graph.nodes):
             if command.patches:
-                held, at, address = self._memory.take(NODE.size)
-                held[at : at + NODE.size] = np.frombuffer(node_parameters(launch), np.uint8)
+                chunk, at, address = self._memory.take(NODE.size)
+                chunk[at : at + NODE.size] = np.frombuffer(node_parameters(launch), np.uint8)
                 call_record = self.call_record("set_parameters", graph.made, node, address)
                 nodes.append(command._replace(call_record=call_record))
         names = KERNEL + ", ".join(command.name.removeprefix(KERNEL) for command in commands)

@@ -97,9 +97,9 @@ def keep_user(key: Hashable, user: User) -> None:
         return
     with _lock:
         _append(_users, key, user)
-        held = [one.gpu.held_bytes for _, _, one in _users]
+        allocated = [one.gpu.allocated_bytes for _, _, one in _users]
         first = max(0, len(_users) - MOST_USERS)
-        while any(sum(column[first:]) > most for column, most in zip(zip(*held), (most_gpu, MOST_HOST_MEMORY))):
+        while any(sum(column[first:]) > most for column, most in zip(zip(*allocated), (most_gpu, MOST_HOST_MEMORY))):
             first += 1
         too_many = _cut(_users, first)
     _close(too_many)

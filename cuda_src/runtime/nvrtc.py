@@ -90,10 +90,10 @@ def _candidates() -> Iterator[tuple[int, str]]:
     packages = (Path(folder).glob(pattern) for folder in sys.path if folder for pattern in _FOLDERS)
     toolkits = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda", sys.prefix)
     folders = (Path(toolkit) / part for toolkit in toolkits if toolkit for part in ("lib64", "lib", "bin", "Library/bin"))
-    for folder in (*(folder for found in packages for folder in sorted(found)), *folders):
+    for folder in (*(folder for matching in packages for folder in sorted(matching)), *folders):
         for path in sorted(folder.glob("*nvrtc*")):
-            if (found := _FILE.match(path.name)) and ".alt." not in path.name and path.suffix != ".lib":
-                yield int(found[1]), str(path)
+            if (match := _FILE.match(path.name)) and ".alt." not in path.name and path.suffix != ".lib":
+                yield int(match[1]), str(path)
     yield from _SYSTEM
 
 
@@ -101,7 +101,7 @@ def _candidates() -> Iterator[tuple[int, str]]:
 def find(latest: int | None) -> Nvrtc | None:
     """The NVRTC of the latest CUDA version up to `latest`, that of the driver (None: any); None if there is none."""
     usable = [(cuda, path) for cuda, path in _candidates() if latest is None or cuda <= latest]
-    for _, path in sorted(usable, key=lambda found: -found[0]):
+    for _, path in sorted(usable, key=lambda candidate: -candidate[0]):
         try:
             return Nvrtc(path)
         except (OSError, AttributeError, NvrtcError):

@@ -11,7 +11,7 @@ import numpy as np
 from ...cpu_simd.bundles import Planes
 from ...cpu_simd.decisions.adaptation import OFF
 from ...cpu_simd.quantiser import aq_offsets as kernels
-from ...cpu_simd.quantiser.settle_qp import smoothed_qps
+from ...cpu_simd.quantiser.decoded_qp import smoothed_qps
 from ...cpu_simd.source.ac_energy import ac_energies
 from ...jit.kernel import OneVersion
 from ...scheduler.frame_spec import FrameSpec

@@ -78,7 +78,7 @@ class TypeRules:
 class AdaptiveTypes:
     """Types of the frames of a stream in display order: IDR, I, P, B. Frames before IDR and I, and the last one, are never B.
 
-    Where questions are answered in batches, decisions are made when the next run must be known, and not before. As few
+    Where queries are answered in batches, decisions are made when the next run must be known, and not before. As few
     frames as possible are kept: those of `window`, `guard` and, where costs come late, `lag`; those from `needed_from`
     on, which others ask for. A decision that lacks a cost is made anew with a later frame.
     """
@@ -177,16 +177,16 @@ class AdaptiveTypes:
         for newest in range(self._asked_ahead, count):
             first = max(newest - longest, 0) if rules.b_adapt == BEST else newest - 1
             for start in range(newest - 1, first - 1, -1):
-                queries += self._questions(start, newest)
+                queries += self._queries(start, newest)
         self._asked_ahead = count
         if rules.b_adapt == FAST and self._anchor >= 0:  # runs are about as long as the last one
             most = min(longest, self._last_run + _PATIENCE)
             for to in range(max(self._anchor + 2, self._asked_to + 1), min(self._anchor + most + 1, count)):
-                queries += self._questions(self._anchor, to)
+                queries += self._queries(self._anchor, to)
                 self._asked_to = to
         return queries
 
-    def _questions(self, start: int, to: int) -> list[CostQuery]:
+    def _queries(self, start: int, to: int) -> list[CostQuery]:
         """Those of `_run_cost`, once."""
         if (start, to) in self._runs:
             return []
@@ -303,8 +303,8 @@ class AdaptiveTypes:
         """Of a P frame and the B frames between it and the last frame that is not B."""
         cost = self._runs.get((start, to))
         if cost is None:
-            if questions := self._questions(start, to):
-                self._costs.ahead(questions)
+            if queries := self._queries(start, to):
+                self._costs.ahead(queries)
             cost = sum([self._b_cost(*frames) for frames in self._b_frames(start, to)]) + self._costs.p(start, to)
             self._runs[start, to] = cost
         return cost

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
 
 from ...scheduler.frame_spec import FrameSpec
+from ..encoded_frame import InBuffer
 from ..settings.config import Config
 from .adaptive_quantisation import shifted
 from .coded_picture_buffer import CodedPictureBuffer, Times
@@ -15,16 +15,6 @@ MOST_TRIES = 6  # of a frame; the last one has the greatest QP
 _KEPT = 8  # a plan leaves one part of so many of the buffer, and a try aims that far below what fits
 _SLOPE = 6  # QPs that halve the bits; after two tries by these
 _LEAST_SLOPE, _MOST_SLOPE = 3, 24
-
-
-class InBuffer(NamedTuple):
-    """A frame in the buffer, in bits: what can be there when it is taken out, left then; negative: it comes too late."""
-
-    there: int
-    left: int
-    size: int  # of the buffer
-    filler: int  # bytes
-    tries: int
 
 
 class BufferControl:
@@ -82,13 +72,14 @@ class BufferControl:
         self._model.learn(self._tried, bits)
         return InBuffer(there, there - bits_sent, buffer.buffer.size, filler, len(self._tries))
 
-    def broken(self, found: InBuffer, bits: int) -> dict[str, str]:
+    def broken(self, in_buffer: InBuffer, bits: int) -> dict[str, str]:
         """What the frame at work breaks, accepted with so many bits, filler data not counted: by promise, in words."""
-        sent, most, broken = bits + 8 * found.filler, self.buffer.compared(self._planned), {}
-        if found.left < 0:
-            broken["buffer"] = f"{bits} bits at the greatest QP, and the buffer (--vbv-bufsize) {found.there}: it underflows"
+        sent, most, broken = bits + 8 * in_buffer.filler, self.buffer.compared(self._planned), {}
+        if in_buffer.left < 0:
+            there = f"the buffer (--vbv-bufsize) {in_buffer.there}"
+            broken["buffer"] = f"{bits} bits at the greatest QP, and {there}: it underflows"
         if sent > most:
-            filler = f", {8 * found.filler} of them filler data" if found.filler else ""
+            filler = f", {8 * in_buffer.filler} of them filler data" if in_buffer.filler else ""
             broken["level"] = f"{sent} bits{filler}, and the level allows {most}: it breaks MinCR"
         return broken
 

@@ -9,13 +9,14 @@ import numpy as np
 from ...scheduler.frame_spec import FrameSpec
 from ...scheduler.frames.device_frame import GpuSource
 from ...scheduler.frames.frame import Frame, HostFrame
+from ..encoded_frame import InBuffer
 from ..settings.config import Config
 from ..settings.frame_requests import Request
 from .frame_decider import FrameDecider
 from .size_feedback import RATE_LAG
 
 if TYPE_CHECKING:  # imported where settings ask for them
-    from .buffer_control import BufferControl, InBuffer
+    from .buffer_control import BufferControl
     from .coded_picture_buffer import Times
     from .rate_control import RateControl
     from .weights import Sums, Weighting
@@ -106,7 +107,7 @@ class CodingDecider:
         assert self._control is not None
         return self._control.again(bits)
 
-    def take(self, spec: FrameSpec, bits: int) -> "InBuffer":
+    def take(self, spec: FrameSpec, bits: int) -> InBuffer:
         """The last frame enters the buffer as it is. Warns of the first one that breaks a promise."""
         assert self._control is not None
         in_buffer = self._control.take(bits)

@@ -1,6 +1,5 @@
 """Logarithms and powers in integers: decisions about QPs come out alike on every machine."""
 
-from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
@@ -43,17 +42,8 @@ def scaled(number: int, by: int, shift: int) -> int:
     return (number * by + (1 << (shift - 1))) >> shift
 
 
-def log2_array(values: np.ndarray) -> np.ndarray:
-    """int64, as values: log2 of integers 1 .. 2^31 - 1, in 1 / 65536, within 2 of these."""
-    return _of_each(logarithms.log2_values, values)
-
-
 def exp2_array(values: np.ndarray) -> np.ndarray:
     """int64, as values: 2^value in 1 / 65536, within 5 of these; values: 0 .. 3 * 65536, in 1 / 65536."""
-    return _of_each(logarithms.exp2_values, values)
-
-
-def _of_each(kernel: Callable[[np.ndarray, np.ndarray], None], values: np.ndarray) -> np.ndarray:
     results = np.empty(values.size, np.int64)
-    kernel(values.astype(np.int64).reshape(-1), results)
+    logarithms.exp2_values(values.astype(np.int64).reshape(-1), results)
     return results.reshape(values.shape)

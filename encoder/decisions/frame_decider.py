@@ -149,6 +149,6 @@ def _costs_of(config: Config, copies: bool, start: Starter | None) -> LookaheadC
 
 def _qps_of(config: Config, costs: LookaheadCosts, requests: Requests, start: Starter | None) -> "QpSource":
     """Of a constant rate factor."""
-    from .qp_source import CrfQps
+    from .qp_source import QpSource
 
-    return CrfQps(config, costs, requests, start)
+    return QpSource(config, costs, requests, start)

@@ -43,9 +43,9 @@ class Node:
 
     noise = 0  # as `hidden` of tree_propagate, of a macroblock that adaptive quantisation leaves alone
 
-    def __init__(self, spec: FrameSpec, qp: int, question: CostQuery, adapt: Callable[[], Adapted] | None) -> None:
-        """qp: before offsets, in 1 / 256; question: nearest references and frame; adapt: adaptive quantisation, may wait."""
-        self.spec, self.qp, self.question, self._adapt = spec, qp, question, adapt
+    def __init__(self, spec: FrameSpec, qp: int, query: CostQuery, adapt: Callable[[], Adapted] | None) -> None:
+        """qp: before offsets, in 1 / 256; query: nearest references and frame; adapt: adaptive quantisation, may wait."""
+        self.spec, self.qp, self.query, self._adapt = spec, qp, query, adapt
         self.weight = min(64, max(0, spec.implicit_weights[0])) if spec.list1 else 0
         self.nearest = *spec.list0[:1], *spec.list1[:1]  # its references in the tree: the first of each list
         self.flow: Flow | None = None  # a GPU has it
@@ -64,14 +64,14 @@ class Node:
     def for_gpu(self) -> TreeFrame:
         """What a GPU needs of it."""
         references = (self.nearest[0], self.nearest[-1]) if self.nearest else (-1, -1)
-        return TreeFrame(self.question, self.spec.coding_index, references, self.weight, self.noise)
+        return TreeFrame(self.query, self.spec.coding_index, references, self.weight, self.noise)
 
     def load(self, costs: LookaheadCosts) -> None:
         """The flow comes to the host."""
-        intra = costs.intra_costs(self.question[-1])
+        intra = costs.intra_costs(self.query[-1])
         used = None
-        if len(self.question) > 1:
-            used = (costs.used_of_p if len(self.question) == 2 else costs.used_of_b)(*self.question)
+        if len(self.query) > 1:
+            used = (costs.used_of_p if len(self.query) == 2 else costs.used_of_b)(*self.query)
         if self._adapted is None:
             square = np.full(intra.size, 1 << SQUARE_SHIFT, np.int64)
         else:
@@ -116,8 +116,8 @@ class MacroblockTree:
         node.noise = _noise(max(0, node.qp - self._above))
         if not self._costs.has_tree:
             node.load(self._costs)
-        elif self.needed_from is None or min(node.question) < self.needed_from:
-            self.needed_from = min(node.question)
+        elif self.needed_from is None or min(node.query) < self.needed_from:
+            self.needed_from = min(node.query)
         self._nodes.append(node)
         if len(self._nodes) - self._leaving >= self._ahead + self._group:
             left += self._leave(self._group)
@@ -149,8 +149,8 @@ class MacroblockTree:
     def _with_offsets(self, offsets: Sequence[np.ndarray | None]) -> list[FrameWithQp]:
         """The first frames leave."""
         left, self._leaving = [self._nodes.popleft() for _ in offsets], 0
-        self.needed_from = min([min(node.question) for node in self._nodes if node.flow is None], default=None)
-        return [(node.spec, node.qp, node.with_tree(found)) for node, found in zip(left, offsets)]
+        self.needed_from = min([min(node.query) for node in self._nodes if node.flow is None], default=None)
+        return [(node.spec, node.qp, node.with_tree(of_tree)) for node, of_tree in zip(left, offsets)]
 
     def _offsets(self) -> list[np.ndarray | None]:
         """Of the frames that leave, on the host."""

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -18,30 +17,10 @@ from .macroblock_tree import FrameWithQp, MacroblockTree, Node
 from .rate_factor import CrfRules, RateFactor
 
 
-class QpSource(Protocol):
-    """Decides QPs in coding order, for the whole stream at one place, so that they depend on neither threads nor devices."""
-
-    @property
-    def needed_from(self) -> int:
-        """The first frame in display order whose costs are still asked for."""
-
-    def see(self, source: Source) -> None:
-        """The next source frame in display order: Y, Cb, Cr, uint8 of display size, unchanged until it is decided; or on a
-        GPU.
-        """
-
-    def add(self, specs: Sequence[FrameSpec]) -> list[FrameSpec]:
-        """The next frames in coding order, whose costs are there. All whose QPs are decided now, in coding order."""
-
-    def flush(self) -> list[FrameSpec]:
-        """No frame follows: all that wait."""
-
-    def reconfigure(self, first: int, config: Config) -> None:
-        """Other settings from frame `first` in display order on, which has not come; any thread may call."""
-
-
-class CrfQps:
-    """A QpSource: QPs of a constant rate factor. Frames wait for the macroblock tree alone."""
+class QpSource:
+    """Decides QPs by the rate factor, in coding order, for the whole stream at one place, so that they depend on neither
+    threads nor devices. Frames wait for the macroblock tree alone.
+    """
 
     def __init__(self, config: Config, costs: LookaheadCosts, requests: Requests, start: Starter | None = None) -> None:
         """start: see AdaptedFrames."""
@@ -58,25 +37,29 @@ class CrfQps:
 
     @property
     def needed_from(self) -> int:
-        """See QpSource."""
+        """The first frame in display order whose costs are still asked for."""
         waiting = None if self._tree is None else self._tree.needed_from
         return self._last_shown if waiting is None else min(waiting, self._last_shown)
 
     def see(self, source: Source) -> None:
-        """See QpSource."""
+        """The next source frame in display order: Y, Cb, Cr, uint8 of display size, unchanged until it is decided; or on a
+        GPU.
+        """
         if self._aq is not None:
             self._aq.see(source)
 
     def add(self, specs: Sequence[FrameSpec]) -> list[FrameSpec]:
-        """See QpSource."""
+        """The next frames in coding order, whose costs are there. All whose QPs are decided now, in coding order."""
         return [with_qps for spec in specs for with_qps in self._decided(spec)]
 
     def flush(self) -> list[FrameSpec]:
-        """See QpSource."""
+        """No frame follows: all that wait."""
         return [] if self._tree is None else [self._with_qp(*frame) for frame in self._tree.flush()]
 
     def reconfigure(self, first: int, config: Config) -> None:
-        """See QpSource. The first such frame in coding order begins it."""
+        """Other settings from frame `first` in display order on, which has not come; the first such frame in coding order
+        begins them. Any thread may call.
+        """
         self._changes.append((first, CrfRules.of(config)))
 
     def _decided(self, spec: FrameSpec) -> list[FrameSpec]:
@@ -91,7 +74,7 @@ class CrfQps:
         if self._tree is None:
             with_qps = [(spec, qp, None if adapted is None else adapted().offsets)]
         else:
-            with_qps = self._tree.add(Node(spec, qp, self._question(spec), adapted))
+            with_qps = self._tree.add(Node(spec, qp, self._query(spec), adapted))
         known = {**self._shown, spec.coding_index: spec.display_index}
         self._shown = {index: known[index] for index in spec.references_after}
         if spec.frame_type != B:
@@ -127,11 +110,11 @@ class CrfQps:
                     return self._costs.intra(spec.display_index)
                 if spec.frame_type == P:
                     return self._costs.p(self._shown[spec.list0[0]], spec.display_index)
-                return self._costs.b(*self._question(spec)) if self._predicts_b else 0
+                return self._costs.b(*self._query(spec)) if self._predicts_b else 0
             except CostPending:
                 self._costs.wait()
 
-    def _question(self, spec: FrameSpec) -> CostQuery:
+    def _query(self, spec: FrameSpec) -> CostQuery:
         """For the tree: nearest references and frame."""
         shown, display_index = self._shown, spec.display_index
         if spec.frame_type == I:

@@ -63,7 +63,7 @@ def of_container(container: Any, video: Any) -> list[str]:
     ]
 
 
-def tags_of(container: Any, video: Any) -> FileTags:
+def tags_of(container: object, video: object) -> FileTags:
     """The title and other metadata of a person or a camera, and the chapters, which containers of the output keep."""
     chapters = [(c["start"] * c["time_base"], c["metadata"].get("title", "")) for c in _chapters(container)]
     return FileTags(
@@ -84,7 +84,7 @@ def of_tags(tags: FileTags) -> list[str]:
     return [*_counted(len(tags.chapters), "a chapter", "chapters"), *_metadata(tags.metadata)]
 
 
-def messages_of(frame: Any) -> list[Message]:
+def messages_of(frame: object) -> list[Message]:
     """Captions and user data of a frame."""
     data: Any = side_data(frame)  # of which PyAV gives the entries, and not their names
     entries = [(entry.type.name, bytes(entry)) for entry in data]
@@ -92,7 +92,7 @@ def messages_of(frame: Any) -> list[Message]:
     return [*of_captions, *(message for name, data in entries if name == "SEI_UNREGISTERED" for message in user_data(data))]
 
 
-def hdr_of(frame: Any) -> dict[str, str | None]:
+def hdr_of(frame: object) -> dict[str, str | None]:
     """The options mastering_display and cll of what FFmpeg's structures say of a frame; numbers are fractions there."""
     data, options = side_data(frame), dict[str, str | None]()
     display, light = data.get("MASTERING_DISPLAY_METADATA"), data.get("CONTENT_LIGHT_LEVEL")
@@ -112,7 +112,7 @@ def hdr_of(frame: Any) -> dict[str, str | None]:
     return options
 
 
-def _chapters(container: Any) -> list[dict[str, Any]]:
+def _chapters(container: object) -> list[dict[str, Any]]:
     return container.chapters() if hasattr(container, "chapters") else []  # PyAV from 14.1 on
 
 

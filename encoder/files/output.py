@@ -95,7 +95,7 @@ class DisplayOrder:
         self._waiting: dict[int, Any] = {}
         self._next = 0
 
-    def add(self, index: int, frame: Any) -> Iterator[Any]:
+    def add(self, index: int, frame: object) -> Iterator[Any]:
         """The next frame in coding order, with its display index. Yields the frames whose turn has come."""
         self._waiting[index] = frame
         while self._next in self._waiting:

@@ -22,53 +22,16 @@ if TYPE_CHECKING:
 IN_MEMORY = 1 << 26  # bytes of a stream that wait in memory, before a temporary file
 
 
-class Mp4Sink:
-    """A PacketSink. The first packet begins with SPS and PPS, which say size, colours and aspect ratio.
-
-    target: the name of a file, "-" for standard output, or an object with `write`, which stays open (BytesIO, a socket's
-    file). fragment: seconds of a fragment, at least; it ends before a keyframe, infinite ones at `flush` alone. None: one
-    movie, moov in front; pipes and objects get it at the end (`waits`), files are fragments until then, so that they play if
-    the process dies. time_base: seconds of a unit of pts and dts, if not 1 / fps. matrix: of tkhd, for rotated video. tags:
-    metadata and chapters. sound: returns the sound beside the video, and is called with the first packet.
-    """
+class MuxedSink:
+    """A PacketSink by a Muxer and its Layout, which are made by the classes of it, as are `_end` and `_drop`."""
 
     keeps_times = True
+    _layout: Layout
+    _muxer: Muxer
 
-    def __init__(
-        self,
-        target: str | os.PathLike[str] | BinaryIO,
-        *,
-        fps: Fraction,
-        fragment: float | None = None,
-        time_base: Fraction | None = None,
-        matrix: tuple[int, ...] | None = None,
-        tags: FileTags | None = None,
-        sound: "Callable[[], SoundStream] | None" = None,
-    ):
-        self._file: Any
-        if isinstance(target, str | os.PathLike):
-            self._file = ByteSink(os.fspath(target), readable=True)
-        else:
-            self._file = _Object(target)
-        self.name = self._file.name
-        self._waiting: Any = None
+    def __init__(self, name: str):
+        self.name = name
         self._ending = Uninterrupted()
-        try:
-            self.waits = fragment is None and not self._file.editable
-            self._layout = self._layout_of(fragment, fps)
-            boxes = self._named((tags or FileTags()).boxes)
-            self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT, boxes, sound))
-        except BaseException:
-            self._file.close()  # and a new one goes
-            raise
-
-    def _layout_of(self, fragment: float | None, fps: Fraction) -> Layout:
-        if fragment is not None:
-            return Fragments(self._file.write, fragment, 1 / (2 * fps))
-        if self.waits:
-            self._waiting = tempfile.SpooledTemporaryFile(IN_MEMORY)
-            return AtEnd(self._file.write, self._waiting)
-        return InPlace(self._file.write, self._file.edit)
 
     @property
     def frames(self) -> int:
@@ -86,27 +49,18 @@ class Mp4Sink:
     def close(self) -> None:
         """See PacketSink. An interrupt cannot cut it: a file that is moved is finished first."""
         if not self._ending.ended:
-            self._ending.run(self._end)
-
-    def _end(self) -> None:
-        try:
-            self._named(self._muxer.finish)
-        finally:
-            if self._waiting is not None:
-                self._waiting.close()
-            self._named(self._file.close)
+            self._ending.run(lambda: self._named(self._end))
 
     def discard(self) -> None:
         """See PacketSink. An interrupt cannot cut it."""
         if not self._ending.ended:
-            self._ending.run(self._drop)
+            self._ending.run(lambda: self._named(self._drop))
+
+    def _end(self) -> None:
+        raise NotImplementedError
 
     def _drop(self) -> None:
-        try:
-            if self._waiting is not None:
-                self._waiting.close()
-        finally:
-            self._file.discard()
+        raise NotImplementedError
 
     def _named(self, call: Callable[[], Any]) -> Any:
         """OutputError for what cannot be written or said; errors of the sound are of the input."""
@@ -116,9 +70,74 @@ class Mp4Sink:
             raise
         except OSError as error:
             check_of_file(error)
-            raise OutputError(f"{self.name}: {error_text(error)}") from None
+            raise OutputError(f"{self._where(error)}: {error_text(error)}") from None
         except ValueError as error:
             raise OutputError(f"{self.name}: {error}") from None
+
+    def _where(self, error: OSError) -> str:
+        """The name of the file that could not be written."""
+        return self.name
+
+
+class Mp4Sink(MuxedSink):
+    """One file, or the caller's object. The first packet begins with SPS and PPS, which say size, colours and aspect ratio.
+
+    target: the name of a file, "-" for standard output, or an object with `write`, which stays open (BytesIO, a socket's
+    file). fragment: seconds of a fragment, at least; it ends before a keyframe, infinite ones at `flush` alone. None: one
+    movie, moov in front; pipes and objects get it at the end (`waits`), files are fragments until then, so that they play if
+    the process dies. time_base: seconds of a unit of pts and dts, if not 1 / fps. matrix: of tkhd, for rotated video. tags:
+    metadata and chapters. sound: returns the sound beside the video, and is called with the first packet.
+    """
+
+    def __init__(
+        self,
+        target: str | os.PathLike[str] | BinaryIO,
+        *,
+        fps: Fraction,
+        fragment: float | None = None,
+        time_base: Fraction | None = None,
+        matrix: tuple[int, ...] | None = None,
+        tags: FileTags | None = None,
+        sound: "Callable[[], SoundStream] | None" = None,
+    ):
+        self._file: Any
+        if isinstance(target, str | os.PathLike):
+            self._file = ByteSink(os.fspath(target), readable=True)
+        else:
+            self._file = _Object(target)
+        super().__init__(self._file.name)
+        self._waiting: Any = None
+        try:
+            self.waits = fragment is None and not self._file.editable
+            self._layout = self._layout_of(fragment, fps)
+            boxes = self._named((tags or FileTags()).boxes)
+            self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT, boxes, sound))
+        except BaseException:
+            self._file.close()  # and a new one goes
+            raise
+
+    def _layout_of(self, fragment: float | None, fps: Fraction) -> Layout:
+        if fragment is not None:
+            return Fragments(self._file.write, fragment, 1 / (2 * fps))
+        if self.waits:
+            self._waiting = tempfile.SpooledTemporaryFile(IN_MEMORY)
+            return AtEnd(self._file.write, self._waiting)
+        return InPlace(self._file.write, self._file.edit)
+
+    def _end(self) -> None:
+        try:
+            self._named(self._muxer.finish)
+        finally:
+            if self._waiting is not None:
+                self._waiting.close()
+            self._named(self._file.close)
+
+    def _drop(self) -> None:
+        try:
+            if self._waiting is not None:
+                self._waiting.close()
+        finally:
+            self._file.discard()
 
 
 class _Object:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
-from typing import Any
 
 from ...files import check_replaceable, replace_file
 from ...mp4.layouts import Fragments
@@ -14,9 +13,9 @@ from ...mp4.muxer import Muxer
 from ...mp4.playlists import Presentation, init_name, segment_name
 from ...mp4.samples import Sample
 from ...mp4.tags import FileTags
-from ...uninterrupted import Uninterrupted, check_of_file
-from ..errors import OutputError
-from .output import SEGMENT_SECONDS, ByteSink, error_text
+from ...uninterrupted import Uninterrupted
+from .output import SEGMENT_SECONDS, ByteSink
+from .output_mp4 import MuxedSink
 
 
 class _Segments(Fragments):
@@ -79,15 +78,15 @@ class _Segments(Fragments):
         Uninterrupted().run(work)  # a segment is in the playlist, or there is none
 
 
-class SegmentSink:
-    """A PacketSink. target: the name of the playlist, STEM.m3u8 or STEM.mpd; the segments lie beside it, STEM_init.mp4 and
+class SegmentSink(MuxedSink):
+    """target: the name of the playlist, STEM.m3u8 or STEM.mpd; the segments lie beside it, STEM_init.mp4 and
     STEM_00001.m4s.
 
     muxer: hls or dash. fragment: seconds of a segment, at least; it ends before a keyframe. A playlist names whole segments
     only, so that a server may give out the folder while it grows. The other arguments: see Mp4Sink.
     """
 
-    keeps_times = True
+    _layout: _Segments
 
     def __init__(
         self,
@@ -100,12 +99,11 @@ class SegmentSink:
         matrix: tuple[int, ...] | None = None,
         tags: FileTags | None = None,
     ):
-        self.name = os.fspath(target)
+        super().__init__(os.fspath(target))
         self._is_dash = muxer == "dash"
         self._folder, file = os.path.split(self.name)
         self._begun = ""
         self._written: dict[str, None] = {}  # the names of whole files, beside the initialisation segment
-        self._ending = Uninterrupted()
         stem = os.path.splitext(file)[0]
         self._first = ByteSink(os.path.join(self._folder, init_name(stem)))  # no other writer takes it, and so none the rest
         try:
@@ -119,24 +117,8 @@ class SegmentSink:
             self._first.close()  # and a new one goes
             raise
 
-    @property
-    def frames(self) -> int:
-        """See PacketSink."""
-        return self._layout.frames
-
-    def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool, duration: int | None = None) -> None:
-        """See PacketSink."""
-        self._named(lambda: self._muxer.add(data, pts, dts, is_keyframe, duration))
-
-    def flush(self, following: int | None = None) -> None:
-        """See PacketSink: a segment ends before a keyframe."""
-
-    def close(self) -> None:
-        """See PacketSink. The playlist says that it is complete."""
-        if not self._ending.ended:
-            self._ending.run(lambda: self._named(self._end))
-
     def _end(self) -> None:
+        """The playlist says that it is complete."""
         try:
             self._muxer.finish()
         finally:
@@ -151,12 +133,8 @@ class SegmentSink:
         finally:
             self._first.close()
 
-    def discard(self) -> None:
-        """See PacketSink: the playlist goes first, then what it names."""
-        if not self._ending.ended:
-            self._ending.run(lambda: self._named(self._drop))
-
     def _drop(self) -> None:
+        """The playlist goes first, then what it names."""
         try:
             for name in reversed(self._written):
                 with suppress(FileNotFoundError):
@@ -181,12 +159,5 @@ class SegmentSink:
         self._written.pop(self.name, None)  # it is the last one: it names the others
         self._written[self.name] = None
 
-    def _named(self, call: Callable[[], Any]) -> Any:
-        """OutputError for what cannot be written or said."""
-        try:
-            return call()
-        except OSError as error:
-            check_of_file(error)
-            raise OutputError(f"{error.filename or self.name}: {error_text(error)}") from None
-        except ValueError as error:
-            raise OutputError(f"{self.name}: {error}") from None
+    def _where(self, error: OSError) -> str:
+        return error.filename or self.name

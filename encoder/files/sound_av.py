@@ -23,7 +23,7 @@ class AvSound:
     file: its name, or an open file. name: for messages. InputError: no such file, or no sound in it.
     """
 
-    def __init__(self, file: Any, name: str, begin: Callable[[], Fraction]) -> None:
+    def __init__(self, file: object, name: str, begin: Callable[[], Fraction]) -> None:
         try:
             import av
         except ImportError:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
-from typing import Any, BinaryIO, Protocol
+from typing import BinaryIO, Protocol
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ...standard.sample_format import chroma_shape
 from ...uninterrupted import check_of_file
 from ..errors import InputError, OptionError
 from ..sei import Message
+from ..settings.option_types import OptionValues
 from .output import error_text
 from .read_ahead import FileRead, FileReader, Read
 from .times import FrameTimes
@@ -53,7 +54,7 @@ class VideoFormat:
     tags: FileTags = field(default_factory=FileTags)
 
 
-def take_over(video: VideoFormat, options: dict[str, Any]) -> None:
+def take_over(video: VideoFormat, options: OptionValues) -> None:
     """Put the input's own values into `options` where the user said nothing."""
     if video.fps is not None:
         options.setdefault("fps", video.fps)

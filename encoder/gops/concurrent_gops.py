@@ -8,9 +8,10 @@ import numpy as np
 from ...scheduler.frames.device_frame import DeviceFrame
 from ...scheduler.frames.host_rgb import RgbFrame
 from ..decision_queue import DecisionQueue
+from ..encoded_frame import EncodedFrame
 from ..errors import InputError
 from ..files.read_ahead import Read
-from ..frame_pipeline import EncodedFrame, FramePipeline
+from ..frame_pipeline import FramePipeline
 from ..frames.source import Source, load
 from ..settings.config import Config
 from ..settings.frame_requests import Request

@@ -15,8 +15,8 @@ import numpy as np
 
 from ...process import start_threads
 from ...scheduler.trace import Trace
+from ..encoded_frame import EncodedFrame
 from ..errors import Error
-from ..frame_pipeline import EncodedFrame
 from ..settings.config import Config
 from ..settings.pass_file import FirstPass
 from .concurrent_gops import POLL_SECONDS, ConcurrentGops

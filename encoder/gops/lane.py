@@ -8,8 +8,8 @@ import numpy as np
 
 from ...scheduler.frame_spec import FrameSpec
 from ...scheduler.threads.readers import Readers
+from ..encoded_frame import EncodedFrame
 from ..files.read_ahead import THREADS, Read, ReadAhead
-from ..frame_pipeline import EncodedFrame
 from .queue import Gop, Waiting
 
 if TYPE_CHECKING:

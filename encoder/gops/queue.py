@@ -11,8 +11,8 @@ from queue import Empty, SimpleQueue
 import numpy as np
 
 from ...scheduler.frame_spec import FrameSpec
+from ..encoded_frame import EncodedFrame
 from ..files.read_ahead import Read
-from ..frame_pipeline import EncodedFrame
 
 MOST_BYTES = 2 << 30  # of waiting frames
 BATCH = 8  # finished frames before the caller is woken: waking costs more than writing a frame's bits

@@ -11,6 +11,7 @@ from .buffer import asked_buffer, average_rate, buffer_of, nal_factor
 from .device import resolve_machine
 from .frame_requests import read_qpfile
 from .groups import HrdSettings, RateSettings, ReportSettings, StreamSettings, TypeSettings, VideoSettings
+from .option_types import OptionValues
 from .options import ALL, API, OPTIONS, Option, read_options, translated
 from .pass_file import READING, WRITING, check_pass, read_pass
 from .pyramid import dpb_frames, reordered_frames
@@ -21,8 +22,8 @@ from .resolve import (
     resolve_level,
     resolve_profile,
     resolve_psy,
+    resolve_qps,
     resolve_types,
-    settle_qps,
     with_rate_factor,
 )
 from .scaling_lists import FLAT
@@ -69,7 +70,7 @@ class Config(NamedTuple):
         return 0 if buffer is None else min(most, -int(-buffer.size * self.video.fps // buffer.rate))
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> OptionValues:
         """All fields by name."""
         return {name: value for group in self for name, value in zip(group._fields, group)}
 
@@ -87,7 +88,7 @@ class Config(NamedTuple):
             if values[name] is None:
                 raise OptionError(f"{name} is missing")
         resolve_deblocking(values, options)
-        settle_qps(values, options)
+        resolve_qps(values, options)
         resolve_profile(values, options)
         resolve_psy(values, options)
         check_pass(values, options)
@@ -122,7 +123,7 @@ class Config(NamedTuple):
 GROUPS = tuple(Config.__annotations__.values())
 
 
-def _group(kind: Callable[..., Group], names: Iterable[str], values: Mapping[str, Any]) -> Group:
+def _group(kind: Callable[..., Group], names: Iterable[str], values: Mapping[str, object]) -> Group:
     """The settings of a subject; a field that is missing has its default."""
     return kind(**{name: values[name] for name in names if name in values})
 
@@ -151,5 +152,5 @@ def with_bt709(config: Config, begun: bool) -> Config:
         return config
     if begun:
         raise InputError("RGB after other frames: set colormatrix='bt709' and range='tv' from the start")
-    values: dict[str, Any] = {name: value for name, value in BT709.items() if getattr(video, name) is None}
+    values: OptionValues = {name: value for name, value in BT709.items() if getattr(video, name) is None}
     return config._replace(video=video._replace(**values))

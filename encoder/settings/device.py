@@ -1,12 +1,13 @@
 """Chooses the device of an encode and gives the reason: once, before any allocation; how many threads and GOPs at once."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...scheduler.devices import count_gpus, gpu_name, why_no_cuda
 from ...scheduler.hybrid.tuning.tuning_place import cores
 from ...scheduler.stages import BY_BITS
 from ..errors import DeviceError, OptionError
+from .option_types import OptionValues
 from .resolve import gops_for
 from .tunes import ZERO_LATENCY, split
 from .tuning_lookup import find_tuning
@@ -86,7 +87,7 @@ def choose_devices(
     return names, f"asked for, with {', '.join(names)}"
 
 
-def resolve_machine(values: dict[str, Any], options: Mapping[str, Any], has_buffer: bool) -> None:
+def resolve_machine(values: OptionValues, options: Mapping[str, object], has_buffer: bool) -> None:
     """Turn device, devices, threads, gops and tuning into the fields of MachineSettings; see resolve.py. has_buffer: with
     --vbv-maxrate.
     """

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
-from typing import Any
 
 from .frame_requests import IDR, Request
+from .option_types import OptionValues
 from .options import BY_NAME
 
 
-def with_keyframes(options: Mapping[str, Any], seconds: float, fps: Any, has_times: bool = False) -> dict[str, Any]:
+def with_keyframes(options: Mapping[str, object], seconds: float, fps: object, has_times: bool = False) -> OptionValues:
     """Options with which keyframes come where fragments of so many seconds end.
 
     A scene cut in between gets an I frame, and no keyframe that would shift the later ones. has_times: of the frames, by

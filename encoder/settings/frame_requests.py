@@ -2,7 +2,7 @@
 
 import re
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..errors import OptionError
 from .option_types import lines_of, read_float, read_int, read_option_file, show
@@ -33,7 +33,7 @@ class Zone(NamedTuple):
     rate: Fraction = Fraction(1)
 
 
-def read_zones(value: Any) -> tuple[Zone, ...]:
+def read_zones(value: object) -> tuple[Zone, ...]:
     """first,last,q=INT or first,last,b=FLOAT, joined by slashes; ValueError."""
     form = "not of the form first,last,q=INT or first,last,b=FLOAT, joined by /"
     if not isinstance(value, str):
@@ -88,7 +88,7 @@ def _line(words: list[str]) -> tuple[int, Request]:
 
 
 def request_of(
-    keyframe: bool, qp: Any, frame_type: str | None, qp_offsets: Any, size_in_mbs: tuple[int, int]
+    keyframe: bool, qp: object, frame_type: str | None, qp_offsets: object, size_in_mbs: tuple[int, int]
 ) -> Request | None:
     """That of the arguments of `Encoder.encode`; None: they ask for nothing. size_in_mbs: (rows, columns) of macroblocks.
     OptionError.
@@ -107,7 +107,7 @@ def request_of(
     return Request(kind, number, offsets) if kind or number is not None or offsets else None
 
 
-def _offsets(qp_offsets: Any, size_in_mbs: tuple[int, int]) -> bytes:
+def _offsets(qp_offsets: object, size_in_mbs: tuple[int, int]) -> bytes:
     """See FrameSpec.qp_offsets; OptionError."""
     if qp_offsets is None:
         return b""

@@ -26,6 +26,7 @@ _LARGEST_FPS_TERM = 2**31 - 1
 FPS_LOW, FPS_HIGH = Fraction(1, 100), Fraction(10000)
 _OF_NTSC = tuple(Fraction(1000 * rate, 1001) for rate in (24, 30, 48, 60, 120))  # which are written as 23.976, 29.97, ...
 
+OptionValues = dict[str, Any]  # by name; each value has the type that its row of the table reads
 MOST_COUNT = 2**31 - 1  # limit of sizes and frame counts: bounds all numbers computed from them
 _LONGEST_NUMBER = 100  # characters
 _MOST_DEVICES = 64
@@ -106,7 +107,7 @@ def read_flag(value: object) -> bool:
     return value
 
 
-def read_choice(value: object, choices: Mapping[str, Any]) -> Any:
+def read_choice(value: object, choices: Mapping[str, object]) -> Any:
     """One of the names of `choices`; the normal form is its value there."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"not one of {', '.join(choices)}")
@@ -125,7 +126,7 @@ def read_tune(value: object, choices: Mapping[str, bool]) -> str:
     return ",".join(names)
 
 
-def read_level(value: object, choices: Mapping[str, Any]) -> Any:
+def read_level(value: object, choices: Mapping[str, object]) -> Any:
     """A level by name or number: "4.1", 4.1, and 41 as in x264; 4 and 4.0 are level 4."""
     text = value if isinstance(value, str) or isinstance(value, bool) else str(value)
     if isinstance(text, str) and text not in choices:
@@ -136,7 +137,7 @@ def read_level(value: object, choices: Mapping[str, Any]) -> Any:
     return read_choice(text, choices)
 
 
-def read_grid(value: object, choices: Mapping[str, Any]) -> Any:
+def read_grid(value: object, choices: Mapping[str, object]) -> Any:
     """One of a few whole numbers, or of names."""
     return read_choice(value if isinstance(value, str) or isinstance(value, bool) else str(value), choices)
 
@@ -279,7 +280,7 @@ def read_mastering_display(value: Any) -> tuple[int, ...] | None:
     return tuple(numbers)
 
 
-def read_cll(value: Any) -> tuple[int, int] | None:
+def read_cll(value: object) -> tuple[int, int] | None:
     """D.1.31: the most light of a sample and of a frame's mean, from "MAX,AVG" or a pair; undef: None."""
     if value == "undef":
         return None

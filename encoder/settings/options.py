@@ -10,6 +10,7 @@ from .frame_requests import read_zones
 from .option_types import (
     MOST_COUNT,
     OF_VALUES,
+    OptionValues,
     read_choice,
     read_cll,
     read_count,
@@ -88,7 +89,7 @@ class Option(NamedTuple):
         """The normal form of the default; None = nothing."""
         return None if self.default is None else self.value(self.default)
 
-    def word(self, value: Any) -> str:
+    def word(self, value: object) -> str:
         """The option with a value as it stands in a command."""
         return f"{self.flag}={value}" if not self.is_switch else self.flag if value else f"--no-{self.flag[2:]}"
 
@@ -109,7 +110,7 @@ class Option(NamedTuple):
             raise OptionError(f"{show(raw)}: {why}", self.flag[2:]) from None
 
 
-def _same(*names: str) -> dict[str, Any]:
+def _same(*names: str) -> OptionValues:
     return {name: name for name in names}
 
 
@@ -174,7 +175,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("keyint", "Frame types", read_keyint, 250, "maximum distance between IDR frames, or infinite", "INT", short="I"),
     Option("ref", "Frame types", read_int, 1, "reference frames of a P frame (more = smaller, slower). The number of a "
            "preset is lowered to what the level allows", "INT", 1, 16, short="r"),
-    Option("bframes", "Frame types", read_int, 3, "maximum number of B frames between two others; always 0 in Baseline "
+    Option("bframes", "Frame types", read_int, 3, "maximum number of B frames between two others; none in Baseline "
            "profile", "INT", 0, 16, short="b"),
     Option("b_pyramid", "Frame types", read_grid, "normal", "B frames that are references of other B frames: none; "
            "normal or strict, the middle one of a run; dyadic, also the middle of each half, and so on (longer delay). "
@@ -265,8 +266,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("me", "Analysis", read_choice, "fsbm", "motion search: fsbm (the same as esa) compares all positions; dia, "
            "hex, umh follow patterns (faster on a CPU, more bits); step searches ever finer grids (CPU only)",
            choices={"dia": "dia", "hex": "hex", "umh": "umh", "fsbm": "fsbm", "esa": "fsbm", "step": "step"}),
-    Option("step_grid", "Analysis", read_grid, 7, "with --me step: positions along each side of a grid, 3, 7 or 13 "
-           "(more = slower)", "INT", choices={"3": 3, "7": 7, "13": 13}),
+    Option("step_grid", "Analysis", read_grid, 7, "with --me step: positions along each side of a grid (more = "
+           "slower)", "INT", choices={"3": 3, "7": 7, "13": 13}),
     Option("merange", "Analysis", read_int, 16, "range of the motion search in samples (more = slower)", "INT", 4, 64),
     Option("subme", "Analysis", read_int, 6, "vectors and mode decision (higher = slower): 0 whole samples; 1 half; 2 "
            "quarter; 3 quarter by SATD; 4 half too by SATD; 5 for all partitions; 6 modes by rate and distortion "
@@ -356,7 +357,7 @@ BY_NAME = {option.name: option for option in OPTIONS}
 ALIASES = {"frame_rate": "fps", "bframe": "bframes", "pass": "pass_", **SPELLINGS}
 
 
-def check_names(asked: Mapping[str, Any], known: Container[str], legal: Iterable[str], dashes: str = "") -> None:
+def check_names(asked: Mapping[str, object], known: Container[str], legal: Iterable[str], dashes: str = "") -> None:
     """One OptionError for all options of `asked` that are unknown, or of x264 and not built.
 
     known: names that are options; legal: names to propose, as users write them; dashes: put before names in the message.
@@ -380,13 +381,13 @@ def check_names(asked: Mapping[str, Any], known: Container[str], legal: Iterable
         raise OptionError(("not available: " if texts else "") + "; ".join([*texts, *map(str, unknown)]))
 
 
-def check_keywords(options: Mapping[str, Any]) -> None:
+def check_keywords(options: Mapping[str, object]) -> None:
     """OptionError for keyword arguments that are unknown, or of x264 and not built; values are not read."""
     legal = [row.name for row in OPTIONS if row.scope in (ALL, API)]
     check_names(translated(options, legal)[0], legal, legal)
 
 
-def _why_not(name: str, value: object, other: Callable[[str], Any]) -> tuple[str, bool]:
+def _why_not(name: str, value: object, other: Callable[[str], object]) -> tuple[str, bool]:
     """Why `name` with `value` is refused, "" if it is not; whether another value is accepted. None: not set."""
     row = UNBUILT.get(name)
     if row is not None:
@@ -401,13 +402,13 @@ def _why_not(name: str, value: object, other: Callable[[str], Any]) -> tuple[str
 
 
 def translated(
-    options: Mapping[str, Any], known: Container[str] = frozenset(BY_NAME), dashes: str = ""
-) -> tuple[dict[str, Any], list[str]]:
+    options: Mapping[str, object], known: Container[str] = frozenset(BY_NAME), dashes: str = ""
+) -> tuple[OptionValues, list[str]]:
     """Options in x264's words as those of the table, under their first names; and lines on what acts otherwise than in x264.
 
     See translation.py. OptionError for an option that is given twice, under two names.
     """
-    named: dict[str, Any] = {}
+    named: OptionValues = {}
     for raw_name, value in options.items():
         name = ALIASES.get(raw_name, raw_name)
         if name in named:
@@ -420,7 +421,7 @@ def translated(
     return translate(named, BY_NAME, known, refusal, dashes)
 
 
-def _in_use(asked: Mapping[str, Any], name: str) -> Any:
+def _in_use(asked: Mapping[str, object], name: str) -> Any:
     """The value of an option that is built: the user's if it is legal, else the preset's or the default."""
     try:
         if name in TOOLS_OF_PRESETS and asked.get(name[3:]) is True and asked.get(name) is not True:
@@ -447,7 +448,7 @@ def _plain(name: str) -> str:
     return name.lstrip("-").replace("_", "-").lower()
 
 
-def read_options(options: dict[str, Any], legal: Iterable[Option] = OPTIONS) -> dict[str, Any]:
+def read_options(options: OptionValues, legal: Iterable[Option] = OPTIONS) -> OptionValues:
     """Normal forms of all `legal` options: the user's value, else the tune's, else the preset's, else the default.
 
     Refuses unknown names with a near match and unbuilt ones with the reason, all in one message; values of unbuilt ones that
@@ -465,7 +466,7 @@ def read_options(options: dict[str, Any], legal: Iterable[Option] = OPTIONS) -> 
     return merged | values
 
 
-def _preset_and_tune(asked: Mapping[str, Any]) -> dict[str, Any]:
+def _preset_and_tune(asked: Mapping[str, Any]) -> OptionValues:
     """The options of the preset and of the tune over it. asked: preset and tune in their normal forms."""
     tunes = split(asked.get("tune"))
     changes = preset(asked.get("preset") or "medium", _without_cabac(asked, tunes))
@@ -473,7 +474,7 @@ def _preset_and_tune(asked: Mapping[str, Any]) -> dict[str, Any]:
     return fast_first_pass(changes) if asked.get("pass_") == 1 and not asked.get("slow_firstpass") else changes
 
 
-def fast_first_pass(changes: Mapping[str, Any]) -> dict[str, Any]:
+def fast_first_pass(changes: Mapping[str, Any]) -> OptionValues:
     """The options of a preset with tools that find sizes, and not how small they can be."""
     faster = dict(changes)
     for name, most in (("ref", 1), ("merange", 8), ("subme", 2), ("trellis", 0)):
@@ -483,7 +484,7 @@ def fast_first_pass(changes: Mapping[str, Any]) -> dict[str, Any]:
     return faster | {"no_8x8dct": True}
 
 
-def _without_cabac(asked: Mapping[str, Any], tunes: Iterable[str]) -> bool:
+def _without_cabac(asked: Mapping[str, object], tunes: Iterable[str]) -> bool:
     """Whether the user's options and tunes exclude CABAC, whatever the preset."""
     wants = asked.get("cabac") is True or asked.get("no_cabac") is False
     tuned_off = not wants and any(TUNES[tune].get("no_cabac") for tune in tunes)

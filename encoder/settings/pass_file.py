@@ -6,7 +6,7 @@ order. QPs are in 1 / 256.
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -15,6 +15,7 @@ from ...files import check_replaceable, replace_file
 from ...scheduler.frame_spec import B, I, P
 from ...uninterrupted import check_of_file
 from ...version import __version__
+from ..encoded_frame import EncodedFrame
 from ..errors import Error, OptionError
 from .frame_requests import IDR
 from .option_types import lines_of, read_option_file
@@ -45,21 +46,6 @@ class FirstPass(NamedTuple):
     headers: np.ndarray  # bits, with all that are no vectors or levels
     vectors: np.ndarray
     levels: np.ndarray
-
-
-class CodedFrame(Protocol):
-    """The used attributes of the pipeline's EncodedFrame."""
-
-    index: int
-    coding_index: int
-    frame_type: str
-    is_idr: bool
-    is_reference: bool
-    mean_qp: int
-    over_factor: int
-    is_qp_asked: bool
-    bits: int
-    bits_by_kind: tuple[int, ...] | None
 
 
 def check_pass(values: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
@@ -177,7 +163,7 @@ class PassFile:
             check_of_file(error)
             raise Error(f"{self._name}: {error.strerror or error}") from None
 
-    def add(self, frame: CodedFrame) -> None:
+    def add(self, frame: EncodedFrame) -> None:
         """The next frame in coding order."""
         kind = IDR if frame.is_idr else frame.frame_type
         headers, vectors, *levels = frame.bits_by_kind or (frame.bits, 0, 0, 0)

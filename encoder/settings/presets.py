@@ -1,9 +1,9 @@
 """Presets: options for a speed, in the order of their time."""
 
-from typing import Any
+from .option_types import OptionValues
 
 # Each row holds the changes from the row before. With CABAC "medium" equals the defaults of the table.
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: dict[str, OptionValues] = {
     "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "p8x8", "trellis": 0, "no_8x8dct": True, "bframes": 0},
     "superfast": {"subme": 2, "bframes": 3},
     "veryfast": {"merange": 8, "subme": 3, "partitions": "p8x8,i8x8", "no_8x8dct": False, "trellis": 1},
@@ -18,7 +18,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 # Those of a preset or a tune give way to x264's --cabac, --8x8dct, --weightb, --mbtree
 TOOLS_OF_PRESETS = ("no_cabac", "no_8x8dct", "no_weightb", "no_mbtree")
 # Streams without CABAC (Baseline profile, --no-cabac), whose decisions by bits cost more and are for the CPU alone
-CAVLC_PRESETS: dict[str, dict[str, Any]] = {
+CAVLC_PRESETS: dict[str, OptionValues] = {
     "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "none", "no_deblock": True,
                   "trellis": 0, "bframes": 0},
     "superfast": {"partitions": "p8x8,i8x8", "no_deblock": False, "bframes": 3},
@@ -33,9 +33,9 @@ CAVLC_PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def preset(name: str, cavlc: bool = False) -> dict[str, Any]:
+def preset(name: str, cavlc: bool = False) -> OptionValues:
     """The options of a preset: its row and all rows before it. cavlc: of streams without CABAC."""
-    changes: dict[str, Any] = {}
+    changes: OptionValues = {}
     for row, values in (CAVLC_PRESETS if cavlc else PRESETS).items():
         changes |= values
         if row == name:

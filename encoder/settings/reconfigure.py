@@ -1,7 +1,6 @@
 """Settings of rate control that change between two frames of an encode: which may, and what of the stream forbids others."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from ...standard.levels import LEVELS, limits_exceeded
 from ..errors import OptionError
@@ -13,7 +12,7 @@ from .scaling_lists import FLAT
 CHANGEABLE = ("bitrate", "crf", "vbv_maxrate", "vbv_bufsize")
 
 
-def reconfigured(config: Config, changes: Mapping[str, Any]) -> Config:
+def reconfigured(config: Config, changes: Mapping[str, object]) -> Config:
     """The settings with other numbers of CHANGEABLE; those that are None stay. OptionError for what cannot change."""
     changed = {name: BY_NAME[name].value(value) for name, value in changes.items() if value is not None}
     _check_mode(config, changed)
@@ -28,7 +27,7 @@ def reconfigured(config: Config, changes: Mapping[str, Any]) -> Config:
     return config._replace(rate=config.rate._replace(bitrate=values["bitrate"], crf=values["crf"]), hrd=hrd)
 
 
-def _check_mode(config: Config, changed: Mapping[str, Any]) -> None:
+def _check_mode(config: Config, changed: Mapping[str, object]) -> None:
     """OptionError for another mode than the encoder's, and for what the stream has said about itself."""
     rate, hrd = config.rate, config.hrd
     mode = "--bitrate" if rate.bitrate else "--qp" if rate.crf is None else "--crf"

@@ -5,11 +5,11 @@ A step takes `values`, every option with its value or default, which it changes,
 
 from collections.abc import Mapping
 from itertools import product
-from typing import Any
 
 from ...standard.levels import Level
 from ..errors import OptionError
 from .levels import choose_level
+from .option_types import OptionValues
 from .options import ALIASES, BY_NAME
 from .scaling_lists import PARTS, scaling_lists, with_parts
 
@@ -19,7 +19,7 @@ _FACTOR = 23.0  # QPs of a bit rate begin with it; the control of the rate shift
 _QP_OF_HEADERS = 26  # pic_init_qp with a rate factor, whose QPs are not known in advance
 
 
-def resolve_deblocking(values: dict[str, Any], options: dict[str, Any]) -> None:
+def resolve_deblocking(values: OptionValues, options: OptionValues) -> None:
     """Turn no_deblock and deblock into `deblock`, `deblock_alpha`, `deblock_beta`; refuse both at once.
 
     Offsets of the user override no_deblock of a preset.
@@ -36,12 +36,12 @@ def resolve_deblocking(values: dict[str, Any], options: dict[str, Any]) -> None:
     values["deblock_alpha"], values["deblock_beta"] = offsets
 
 
-def _is_given(name: str, options: Mapping[str, Any]) -> bool:
+def _is_given(name: str, options: Mapping[str, object]) -> bool:
     """Whether the user has set an option, under any of its names."""
     return any(options.get(given) is not None for given in (name, *(alias for alias in ALIASES if ALIASES[alias] == name)))
 
 
-def resolve_level(values: dict[str, Any], options: dict[str, Any], rates: tuple[int, int, int]) -> Level:
+def resolve_level(values: OptionValues, options: OptionValues, rates: tuple[int, int, int]) -> Level:
     """The level to declare; rates: see choose_level.
 
     A preset's B frames are left out where each frame is an IDR frame. Where the level, the highest or the user's, has no room
@@ -71,7 +71,7 @@ def resolve_level(values: dict[str, Any], options: dict[str, Any], rates: tuple[
     raise last
 
 
-def check_slices(values: dict[str, Any], mb_height: int) -> None:
+def check_slices(values: OptionValues, mb_height: int) -> None:
     """OptionError for more slices than rows of macroblocks."""
     if values["slices"] > mb_height:
         size, most = f"{values['width']}x{values['height']}", mb_height
@@ -79,7 +79,7 @@ def check_slices(values: dict[str, Any], mb_height: int) -> None:
         raise OptionError(text, "slices")
 
 
-def check_sar(values: dict[str, Any]) -> None:
+def check_sar(values: OptionValues) -> None:
     """OptionError for a sample aspect ratio by which a side on the display is shorter than a sample: no player takes it."""
     if values["sar"] is None:
         return
@@ -90,7 +90,7 @@ def check_sar(values: dict[str, Any]) -> None:
         raise OptionError(f"{across}:{down}: {text}", "sar")
 
 
-def resolve_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
+def resolve_profile(values: OptionValues, options: OptionValues) -> None:
     """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off.
 
     Intra 8x8 needs the 8x8 transform. cqm and PARTS are read into `scaling_lists`. A preset's weightp and bframes give way to
@@ -112,7 +112,7 @@ def resolve_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
         values["partitions"] -= {"i8x8"}
 
 
-def resolve_types(values: dict[str, Any], options: dict[str, Any]) -> None:
+def resolve_types(values: OptionValues, options: OptionValues) -> None:
     """Turn no_scenecut and the default of scenecut into `scenecut`, no_weightb into `weightb`; resolve min_keyint.
 
     At a constant QP without B frames the default is no scene cuts. Without B frames b_adapt decides nothing.
@@ -132,7 +132,7 @@ def resolve_types(values: dict[str, Any], options: dict[str, Any]) -> None:
     values["min_keyint"] = least or max(1, min(keyint // 10, int(values["fps"])))
 
 
-def settle_qps(values: dict[str, Any], options: dict[str, Any]) -> None:
+def resolve_qps(values: OptionValues, options: OptionValues) -> None:
     """Turn no_mbtree into `mbtree`, of rate factors with frames ahead; resolve qp, crf and qpmax.
 
     Refuse a constant QP beside a rate factor, limits of a constant QP unless they limit nothing, and limits that leave no QP.
@@ -153,7 +153,7 @@ def settle_qps(values: dict[str, Any], options: dict[str, Any]) -> None:
         raise OptionError(f"{values['qpmin']}: not in 0..{values['qpmax']} (--qpmax)", "qpmin")
 
 
-def resolve_psy(values: dict[str, Any], options: dict[str, Any]) -> None:
+def resolve_psy(values: OptionValues, options: OptionValues) -> None:
     """Turn no_psy into a psy_rd of 0."""
     if values.pop("no_psy"):
         if options.get("psy_rd") is not None and values["psy_rd"]:
@@ -168,7 +168,7 @@ def gops_for(gops: int, devices: tuple[str, ...]) -> int:
     return gops
 
 
-def with_rate_factor(options: dict[str, Any], is_second_pass: bool) -> dict[str, Any]:
+def with_rate_factor(options: OptionValues, is_second_pass: bool) -> OptionValues:
     """Options with the rate factor whose QPs a bit rate shifts; OptionError for what contradicts."""
     for name in ("qp", "crf"):
         if options.get(name) is not None:

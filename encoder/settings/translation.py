@@ -4,26 +4,26 @@ import math
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-from .option_types import show
+from .option_types import OptionValues, show
 from .x264_options import CLAMPED, DISPENSABLE, EQUAL, HINTS, IS_SWITCH, VALUES, Values, truth
 
 _LARGEST_WORD = 99  # number among the values of EQUAL and VALUES: others are not made text
 
 
 def translate(
-    given: Mapping[str, Any],
-    rows: Mapping[str, Any],
+    given: Mapping[str, object],
+    rows: Mapping[str, object],
     known: Container[str],
     refusal: Callable[[str, object], str],
     dashes: str = "",
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[OptionValues, list[str]]:
     """The options that `given` stands for, and a line for each that acts in another way than x264's.
 
     rows: the table of options; known: names to which others may be translated; refusal: why an option that is none here is
     refused with a value, or ""; dashes: put before names in the lines.
     """
     lenient = truth(given.get("lenient")) is True
-    options: dict[str, Any] = {}
+    options: OptionValues = {}
     lines = []
     for name, value in given.items():
         changes, line = _meaning(name, value, rows, refusal if lenient else None)
@@ -34,8 +34,8 @@ def translate(
 
 
 def _meaning(
-    name: str, value: Any, rows: Mapping[str, Any], refusal: Callable[[str, object], str] | None
-) -> tuple[dict[str, Any], str]:
+    name: str, value: object, rows: Mapping[str, object], refusal: Callable[[str, object], str] | None
+) -> tuple[OptionValues, str]:
     """What one option stands for, and what follows its name in a line about it. refusal: None = not lenient."""
     if value is None:
         return ({name: value} if name in rows or name not in IS_SWITCH else {}), ""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from .option_types import OF_VALUES
+from .option_types import OF_VALUES, OptionValues
 
 _NO_RATE = "rate control has no such setting"
 _NO_CABAC = "entropy coding is CAVLC in Baseline profile, see --profile and --no-cabac"
@@ -111,7 +111,7 @@ HINTS: dict[str, str] = {
 _HINT_SWITCHES = ("sliced_threads", "thread_input", "non_deterministic", "no_asm", "opencl")
 
 # What says in x264's words, with a value, what other options say here. Those of messages are of the command alone
-EQUAL: dict[tuple[str, Any], dict[str, Any]] = {
+EQUAL: dict[tuple[str, Any], OptionValues] = {
     ("no_progress", True): {"progress": "none"},
     ("no_trellis", True): {"trellis": 0},
     ("no_b_adapt", True): {"b_adapt": 0},
@@ -162,7 +162,7 @@ class Unbuilt(NamedTuple):
     neutral: tuple[Any, ...]
     is_switch: bool = False
 
-    def accepts(self, value: object, other: Callable[[str], Any]) -> bool:
+    def accepts(self, value: object, other: Callable[[str], object]) -> bool:
         """Whether `value` asks for nothing that is not built. other: the value in use of an option that is built."""
         if self.is_switch:
             value = truth(value)

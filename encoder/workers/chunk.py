@@ -1,27 +1,22 @@
 """A chunk: a serialisable unit of work of whole closed GOPs, which any process encodes to the same bytes.
 
-pairs of FrameSpec and source, in coding order -> chunks_of -> ChunkJob -> encode_chunk -> list of EncodedFrame
+FrameSpecs of closed GOPs with their sources -> ChunkJob -> ChunkEncoder -> list of EncodedFrame
 """
 
 import os
 import threading
 import warnings
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
-
-import numpy as np
 
 from ...process import start_threads
 from ...scheduler.frame_spec import FrameSpec
 from ...scheduler.trace import Trace
 from ...uninterrupted import check_of_file
-from ..decision_queue import AnySource
-from ..decisions.second_pass import parts_of
+from ..encoded_frame import EncodedFrame
 from ..errors import InputError
 from ..files.read_ahead import FileRead, FileReader, Read
-from ..frame_pipeline import EncodedFrame
 from ..gops.gops import NoThreads, WarnOnce, lane_settings, lanes_by_thread, work
 from ..gops.queue import Waiting
 from ..settings.config import Config
@@ -57,32 +52,12 @@ class FileFrames:
 
 
 @dataclass(frozen=True)
-class MemoryFrames:
-    """Frames in memory: samples uint8[n, bytes of a frame], I420 of display size; rows: of each frame in coding order."""
-
-    samples: np.ndarray
-    rows: tuple[int, ...]
-
-    def reads(self, specs: Sequence[FrameSpec], opened: Callable[[int], None]) -> list[Read]:
-        return [_RowRead(self.samples, row) for row in self.rows]
-
-
-@dataclass(frozen=True)
-class _RowRead:
-    samples: np.ndarray
-    row: int
-
-    def __call__(self, buffer: np.ndarray) -> None:
-        buffer[:] = self.samples[self.row]
-
-
-@dataclass(frozen=True)
 class ChunkJob:
     """All that a process needs to encode a chunk. It can be pickled.
 
     config: of the whole stream; its device, ordinal, devices and threads are those of the process that encodes (`on_device`).
     number: chunks count from 0 in coding order. specs: of the frames of closed GOPs, in coding order, as decided for the
-    whole stream; with a second pass of whole parts (`chunks_of`). frames: their sources, as many.
+    whole stream; with a second pass of whole parts, which share corrections of their QPs. frames: their sources, as many.
     """
 
     config: Config
@@ -108,37 +83,6 @@ def on_device(config: Config, device: str, threads: int) -> Config:
             may_change_device=False,
         )
     )
-
-
-def encode_chunk(job: ChunkJob, warn: Callable[[str], None] | None = None) -> list[EncodedFrame]:
-    """The frames of a chunk in coding order. Makes an encoder for it: who has many chunks keeps a ChunkEncoder.
-
-    Errors: see ChunkEncoder.
-    """
-    with ChunkEncoder(job.config, job.keep_reconstruction, warn) as encoder:
-        return encoder.encode(job.specs, job.frames)
-
-
-def chunks_of(
-    config: Config, pairs: Iterable[tuple[FrameSpec, AnySource]], least: int = 1
-) -> Iterator[list[tuple[FrameSpec, AnySource]]]:
-    """Groups frames in coding order, each with its source of any kind, into chunks of whole GOPs.
-
-    least: frames of a chunk, but for the last one. With a second pass chunks consist of whole parts, which share corrections
-    of their QPs.
-    """
-    starts = [] if config.rate.first_pass is None else [part.start for part in parts_of(config.rate.first_pass)]
-    chunk: list[tuple[FrameSpec, AnySource]] = []
-    unit = -1
-    for spec, source in pairs:
-        number = bisect_right(starts, spec.coding_index) - 1 if starts else spec.gop
-        if number != unit and len(chunk) >= least:
-            yield chunk
-            chunk = []
-        unit = number
-        chunk.append((spec, source))
-    if chunk:
-        yield chunk
 
 
 class ChunkEncoder:

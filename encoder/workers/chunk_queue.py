@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ..frame_pipeline import EncodedFrame
+from ..encoded_frame import EncodedFrame
 from ..gops.queue import Gop, Waiting
 
 BATCH = 16  # finished frames before the reader is woken

@@ -10,9 +10,9 @@ from itertools import islice
 from ...process import start_threads
 from ...scheduler.threads.watchdog import VARIABLE, limit_from_environment
 from ...scheduler.trace import Span
+from ..encoded_frame import EncodedFrame
 from ..errors import DeviceLost, Error
 from ..files.read_ahead import FileRead
-from ..frame_pipeline import EncodedFrame
 from ..gops.gops import NoThreads
 from ..gops.queue import Gop, GopQueue, Waiting
 from ..settings.config import Config

@@ -24,7 +24,7 @@ from .frame import (
 )
 from .loop import FrameHistory, Loop
 from .loop_arrays import Arrays, FrameBinding
-from .placeholders import DECODED, FIRST_ENTRY, NOT_HELD, GpuFrame, Placeholders
+from .placeholders import DECODED, FIRST_ENTRY, NO_SOURCE, GpuFrame, Placeholders
 from .stream_schedule import StreamSchedule
 
 
@@ -74,8 +74,8 @@ class CudaLoop(Loop):
         slot, list_slots = binding.slot, binding.list_slots
         stream, waits = self._stream_schedule.enter(frame.index, slot, list_slots, bool(spec.n_ref1), spec.is_reference)
         executor.enter(stream, waits)
-        held = source.buffered.buffer.held if source is not None and source.buffered is not None else None
-        if source is not None and (held is None or not executor.records):
+        handles = source.buffered.buffer.handles if source is not None and source.buffered is not None else None
+        if source is not None and (handles is None or not executor.records):
             state = (
                 self.arrays.constants
                 | device_frame.arrays
@@ -93,11 +93,11 @@ class CudaLoop(Loop):
         placeholders = self.placeholders
         recording_key = (
             stream, spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp),
-            source is None, held is None, frame.keep_reconstruction, frame.pending_fence is None,
+            source is None, handles is None, frame.keep_reconstruction, frame.pending_fence is None,
         )  # fmt: skip
-        upload = frame.upload if held is None else frame.buffer.numbers
+        upload = frame.upload if handles is None else frame.buffer.numbers
         place = FramePlace(frame.index, frame.ring_slot, upload, frame.host_buffers)
-        addresses = placeholders.addresses(k, slot, list_slots, binding.previous, spec.n_ref, held or NOT_HELD)
+        addresses = placeholders.addresses(k, slot, list_slots, binding.previous, spec.n_ref, handles or NO_SOURCE)
         if not executor.replay(recording_key, place, addresses):
             with executor.record(recording_key, place, addresses):
                 entries = tuple(range(FIRST_ENTRY, FIRST_ENTRY - len(list_slots), -1))
@@ -117,7 +117,7 @@ class CudaLoop(Loop):
             executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, frame.pending_fence)
         elif source.buffered is not None and executor.records:
             pairs = [(frame.buffer.numbers, inputs["numbers"])]
-            executor.import_held_frame(frame.index, self.placeholders.held, pairs, state | source.numbers)
+            executor.import_gpu_source(frame.index, self.placeholders.handles, pairs, state | source.numbers)
         entropy_state = {"frame_params": inputs["frame_params"], "slice_data": executor.mapped(frame.slice_data)}
         self._stages(executor, frame, binding, entropy_state)
         results = [(device_frame.block, frame.block), *self._decoded(frame, binding)]

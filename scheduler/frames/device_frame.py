@@ -23,7 +23,7 @@ class Order(NamedTuple):
     host_waits: bool
 
 
-class Held(NamedTuple):
+class SourceHandles(NamedTuple):
     """What the loop knows of a frame in a buffer, or stand-ins for it: addresses of planes, handles of events."""
 
     y: int
@@ -51,7 +51,7 @@ class Buffer(NamedTuple):
     made: Event
     seen: Event
     read: Event
-    held: Held
+    handles: SourceHandles
     on_host: "HostBuffers"  # for recordings
 
 

@@ -149,9 +149,9 @@ class FrameExecutor(Generic[Result]):
                 executor = cast("CudaExecutor", self.loop.executor)
                 self._gpu_sources = GpuSourcePool(executor, self.settings, executor.records)
         self._is_whole = False
-        held = self._gpu_sources.hold(source)
+        buffered = self._gpu_sources.hold(source)
         self._is_whole = True
-        return held
+        return buffered
 
     def release(self, source: DeviceFrame) -> None:
         """A frame that lay in a buffer on the GPU has entered."""

@@ -17,9 +17,9 @@ from ..bundles import State
 from ..coding_settings import CodingSettings
 from ..gpu_memory import GpuMemory
 from ..stages import STAGES
-from .device_frame import Buffer, DeviceFrame, GpuSource, Held, Order
+from .device_frame import Buffer, DeviceFrame, GpuSource, Order, SourceHandles
 
-_STREAM = "held"
+_STREAM = "sources"
 _FLAGS = 4096  # more than the frames that are between their arrival and their end
 _WHAT = "frames that wait for later ones"
 
@@ -67,7 +67,7 @@ class GpuSourcePool:
         self._count += 1
         buffered = GpuSource(gpu, buffer, outside)
         self._owners.append((buffered, source.frame))
-        pointers, order, checked = buffer.held.pointers, source.order, source.checked
+        pointers, order, checked = buffer.handles.pointers, source.order, source.checked
         return DeviceFrame("load_i420", pointers, self._numbers, order, None, False, checked, buffered)
 
     def _issue(self, source: DeviceFrame, buffer: Buffer, outside: DeviceArray) -> None:
@@ -85,21 +85,21 @@ class GpuSourcePool:
         """The same by a recording. What differs between frames of a kind: addresses, distances, streams."""
         gpu, order = self._memory.gpu, source.order
         numbers = [number for number in source.numbers.values() if type(number) is int]
-        on_gpu = *buffer.held[: len(SOURCES)], buffer.energy.ptr, address_of(outside)
+        on_gpu = *buffer.handles[: len(SOURCES)], buffer.energy.ptr, address_of(outside)
         table = (*source.pointers.values(), *numbers, *on_gpu, order.after or 0, order.before or 0)
-        kind = source.stage, source.numbers.get("rgb_kind"), order.after is None, order.before is None
-        recording = self._recordings.get(kind)
+        key = source.stage, source.numbers.get("rgb_kind"), order.after is None, order.before is None
+        recording = self._recordings.get(key)
         if recording is None:
             with gpu.record_calls(buffer.on_host, table) as recording:
-                self._issue(*self._stand_ins(source, buffer))
-            self._recordings[kind] = recording
+                self._issue(*self._placeholders(source, buffer))
+            self._recordings[key] = recording
         else:
             recording.rebind(buffer.on_host, table)
             gpu.replay(recording)
         if order.host_waits:
             gpu.synchronize(buffer.made)
 
-    def _stand_ins(self, source: DeviceFrame, buffer: Buffer) -> tuple[DeviceFrame, Buffer, DeviceArray]:
+    def _placeholders(self, source: DeviceFrame, buffer: Buffer) -> tuple[DeviceFrame, Buffer, DeviceArray]:
         """The arguments of `_issue` with stand-ins, in the order of the table of `_replay`."""
         numbers = iter(map(placeholder_address, range(64)))
         pointers = {name: next(numbers) for name in source.pointers}
@@ -135,7 +135,7 @@ class GpuSourcePool:
         made, seen, read = (gpu.record(gpu.event(), self._stream) for _ in range(3))
         energy, energies = gpu.array((n_energies,), np.int32, _WHAT), gpu.pinned((n_energies,), np.int32)
         y, u, v = planes
-        held = Held(y.ptr, u.ptr, v.ptr, made.handle, read.handle)
+        handles = SourceHandles(y.ptr, u.ptr, v.ptr, made.handle, read.handle)
         on_host = HostBuffers(sums, energies, made, seen, read)
-        self._buffers.append(Buffer(planes, energy, sums, energies, made, seen, read, held, on_host))
+        self._buffers.append(Buffer(planes, energy, sums, energies, made, seen, read, handles, on_host))
         return self._buffers[-1]

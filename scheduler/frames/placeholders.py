@@ -10,14 +10,14 @@ from ...cuda_src.runtime.device import Device
 from ...cuda_src.runtime.recording import placeholder_address
 from ..arrays import KEPT, LEVELS, of_roles
 from ..bundles import State
-from .device_frame import Held
+from .device_frame import SourceHandles
 from .frame import FrameArrays, References, Zeros
 from .loop_arrays import PreviousFrame
 
 DECODED, FIRST_ENTRY = -1, -2  # slots of the decoded frame and, downwards, of the entries of both lists
 Addresses = tuple[int, ...]
 GpuFrame = FrameArrays[DeviceArray]
-NOT_HELD = Held(0, 0, 0, 0, 0)  # of a frame whose source is in no buffer on the GPU
+NO_SOURCE = SourceHandles(0, 0, 0, 0, 0)  # of a frame whose source is in no buffer on the GPU
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,8 +76,8 @@ class Placeholders:
         ]
         self.previous = PreviousFrame(self._like(self.frame.ref_idx), self._like(self.frame.mv), ())
         colocated = {"kept_still": self._like(motion["kept_still"])}
-        self.held = Held(*(placeholder_address(self._n_made + k) for k in range(len(NOT_HELD))))
-        first = self._n_made + len(NOT_HELD)
+        self.handles = SourceHandles(*(placeholder_address(self._n_made + k) for k in range(len(NO_SOURCE))))
+        first = self._n_made + len(NO_SOURCE)
 
         def entry(number: int) -> DeviceArray:
             return DeviceArray(gpu, placeholder_address(first + number), luma.shape, luma.dtype)
@@ -93,17 +93,18 @@ class Placeholders:
 
     def addresses(
         self, k: int, slot: int, list_slots: tuple[int, ...], previous: PreviousFrame | None, n_ref: int,
-        held: Held = NOT_HELD,
+        handles: SourceHandles = NO_SOURCE,
     ) -> Addresses:  # fmt: skip
         """What the stand-ins are for in a frame, by number.
 
         k: index in `frames`; slot: of the decoded frame; list_slots: slots of both lists, of which the first has n_ref
-        entries; held: the source.
+        entries; handles: the source.
         """
         frame_addresses, of_slot = self._of_frame[k], self._of_slot
         colocated = of_slot[list_slots[n_ref] if n_ref < len(list_slots) else slot][-1]
         continued = (previous.ref_idx.ptr, previous.mv.ptr) if previous else frame_addresses[:2]
-        return (*frame_addresses, *of_slot[slot], *continued, colocated, *held, *[of_slot[entry][0] for entry in list_slots])
+        listed = [of_slot[entry][0] for entry in list_slots]
+        return (*frame_addresses, *of_slot[slot], *continued, colocated, *handles, *listed)
 
 
 def _own_arrays(frame: GpuFrame, upload_target: State) -> list[DeviceArray]:

@@ -276,7 +276,11 @@ def shifted(rows: tuple[int, ...], cut: int, by: int) -> tuple[int, ...]:
 
 
 def make_plan(
-    devices: Sequence[str], frame_kind: FrameKind, models: Models, pins: Mapping[str, Any] | None = None, tries: int = TRIES
+    devices: Sequence[str],
+    frame_kind: FrameKind,
+    models: Models,
+    pins: Mapping[str, object] | None = None,
+    tries: int = TRIES,
 ) -> Planned:
     """The best plan found for frames of this kind. ValueError if no plan has all its stages measured."""
     search = _Search(tuple(devices), frame_kind, models, tries)

@@ -111,7 +111,7 @@ class FrameKind:
         return RefLists((*[0] * self.duplicates, *range(self.n_ref)), n_ref1)
 
     @property
-    def held_after(self) -> tuple[int, ...]:
+    def references_after(self) -> tuple[int, ...]:
         """The references that are held after it, as `after` says."""
         return (CURRENT, *range(self.limit - 1)) if self.after is None else self.after
 
@@ -312,7 +312,7 @@ class _Route:
     def residency_after(self) -> Residency:
         """The residency before the next frame."""
         after: dict[Key, dict[str, Rows]] = {}
-        numbers = {number: k for k, number in enumerate(self.frame_kind.held_after)}
+        numbers = {number: k for k, number in enumerate(self.frame_kind.references_after)}
         for (name, number), rows_in in self.valid.items():
             if name in REFERENCE_ARRAYS and number in numbers:
                 framed = self.extended.get((name, number))

@@ -36,11 +36,6 @@ def cycle(plan: Plan, frame_kind: FrameKind) -> tuple[tuple[Op, ...], ...]:
     return frames
 
 
-def steady(plan: Plan, frame_kind: FrameKind) -> tuple[Op, ...]:
-    """Operations of a P frame in the steady state."""
-    return cycle(plan, frame_kind)[0]
-
-
 @dataclass(frozen=True)
 class Timeline:
     """Begin and end of each operation of the last frame, in seconds from the end of the frame before.

@@ -1,6 +1,6 @@
 """Questions about source frames, and what costs are there to answer them.
 
-A question is a tuple of frame numbers: (frame,) by intra prediction; (reference, frame) as P; (earlier, later, frame) as B;
+A query is a tuple of frame numbers: (frame,) by intra prediction; (reference, frame) as P; (earlier, later, frame) as B;
 (reference, frame, frame) as P from the reference with the frame's levels.
 """
 
@@ -39,7 +39,7 @@ class UsedMotion(NamedTuple):
 class TreeFrame(NamedTuple):
     """A frame of the macroblock tree (encoder/decisions/macroblock_tree.py) for a GPU."""
 
-    question: CostQuery  # its nearest references and itself
+    query: CostQuery  # its nearest references and itself
     coding_index: int  # one more for each frame
     references: tuple[int, int]  # coding indices of the earlier and of the later one, which may have left; -1: none
     weight: int  # of the later one in a prediction from both, of 64
@@ -60,11 +60,11 @@ class LookaheadCosts(Protocol):
     def expect(self, number: int, luma: np.ndarray) -> None:
         """Frame `number` is there, and its `add` follows: work on it may begin. Called in another thread than all else."""
 
-    def ahead(self, questions: list[CostQuery]) -> None:
+    def ahead(self, queries: list[CostQuery]) -> None:
         """These will be asked, probably."""
 
     def wait(self) -> None:
-        """Block until what CostPending was raised for has ended; a question of several steps may raise it again."""
+        """Block until what CostPending was raised for has ended; a query of several steps may raise it again."""
 
     def forget(self, before: int) -> None:
         """Frames before this one are not asked for any more."""
@@ -102,7 +102,7 @@ class LookaheadCosts(Protocol):
 
     @property
     def in_batches(self) -> bool:
-        """Whether questions of several frames at once cost less than one after another."""
+        """Whether queries of several frames at once cost less than one after another."""
 
     @property
     def has_tree(self) -> bool:
@@ -120,7 +120,7 @@ class LookaheadCosts(Protocol):
         """
 
     def close(self) -> None:
-        """No question follows."""
+        """No query follows."""
 
 
 def position_between(earlier: int, later: int, frame: int) -> int:

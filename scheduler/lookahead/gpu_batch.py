@@ -34,7 +34,7 @@ class GpuFrame:
     aq_offsets: np.ndarray | None = None
     error_weights: DeviceArray | None = None
     source: Buffer | None = None  # of a frame that came on the GPU, until its work starts
-    questions: list[CostQuery] = field(default_factory=list)  # that have been asked, of which it is the first frame
+    queries: list[CostQuery] = field(default_factory=list)  # that have been asked, of which it is the first frame
 
     def __post_init__(self) -> None:
         weights = () if self.error_weights is None else (self.error_weights,)
@@ -67,8 +67,8 @@ class Batch:
         self.jobs, self.results = (gpu.pinned(TABLE, np.int64) for _ in range(2))
         self.event = gpu.event()
         self.n_rows = 0
-        self.questions: Sequence[CostQuery] = ()
-        self.first = 0  # the row of the first question; one follows another
+        self.queries: Sequence[CostQuery] = ()
+        self.first = 0  # the row of the first query; one follows another
         self.new: Sequence[int] = ()  # frames whose luma it reads
         self.counted: list[tuple[int, np.ndarray]] = []  # frames whose samples are counted, from row 0 on, and their `coarse`
         self.numbers = np.zeros(OF_BATCH + MOST_NEW * OF_FRAME, np.int64)  # see Recording.bind
@@ -82,9 +82,9 @@ class Batch:
             addresses = [address for frame in new for address in frame.addresses()]
             self.numbers[-len(addresses) :] = addresses[::-1]
 
-    def fill(self, rows: Sequence[int], questions: Sequence[CostQuery], first: int = 0, new: Sequence[int] = ()) -> None:
-        """The work: rows of the table, one behind another, the last of which, from `first` on, are those of the questions."""
-        self.n_rows, self.questions, self.first, self.new, self.counted = len(rows) // WORDS, questions, first, new, []
+    def fill(self, rows: Sequence[int], queries: Sequence[CostQuery], first: int = 0, new: Sequence[int] = ()) -> None:
+        """The work: rows of the table, one behind another, the last of which, from `first` on, are those of the queries."""
+        self.n_rows, self.queries, self.first, self.new, self.counted = len(rows) // WORDS, queries, first, new, []
         _packer(len(rows))(self.jobs, 0, *rows)
 
 

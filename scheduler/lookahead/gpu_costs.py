@@ -1,6 +1,6 @@
-"""Costs of source frames on a GPU: questions are answered in batches on a stream of their own, before they are asked.
+"""Costs of source frames on a GPU: queries are answered in batches on a stream of their own, before they are asked.
 
-A batch is one upload, a few launches and one download of sums, for new frames and any number of questions; the host waits
+A batch is one upload, a few launches and one download of sums, for new frames and any number of queries; the host waits
 for none unless it is told to. It has a Device of its own: another thread may record the launches of another one.
 """
 
@@ -76,7 +76,7 @@ class GpuCosts:
         self._free_batches: list[Batch] = []
         self._memories: list[SearchMemory] = []  # of the jobs of a batch: batches run one after another
         self._batches: deque[Batch] = deque()  # that are not collected, in order
-        self.known: dict[CostQuery, int | None] = {}  # by question; None: under way
+        self.known: dict[CostQuery, int | None] = {}  # by query; None: under way
         self._counts: dict[int, tuple[list[int], np.ndarray]] = {}  # samples by their value, and brightness, of frames
         self._free_coarse: list[np.ndarray] = []
         self._levelled: tuple[HalfSize, Motion] | None = None  # a reference with other levels, and motion from it
@@ -126,7 +126,7 @@ class GpuCosts:
 
     @property
     def reads_from(self) -> int:
-        """See Costs."""
+        """See LookaheadCosts."""
         if self._reads_forgotten():
             self._collect()
         return min(self.first, self._read_first())
@@ -143,12 +143,12 @@ class GpuCosts:
             if number in self._new:
                 self._new.remove(number)
             frame = self._frames.pop(number)
-            for question in frame.questions:
-                del self.known[question]
-                if (motion := self._motions.pop(question, None)) is not None:
+            for query in frame.queries:
+                del self.known[query]
+                if (motion := self._motions.pop(query, None)) is not None:
                     self._free_motions.append(motion)
             self._counts.pop(number, None)
-            frame.questions.clear()
+            frame.queries.clear()
             frame.source = None
             if not frame.copied:
                 frame.planes = ()
@@ -170,44 +170,44 @@ class GpuCosts:
 
     def p_of_levels(self, reference: int, frame: int) -> int:
         """See FrameCosts. In two steps: the samples of both frames are counted first."""
-        question = reference, frame, frame
-        if (total := self.known.get(question)) is None:
+        query = reference, frame, frame
+        if (total := self.known.get(query)) is None:
             self._collect()
-            if question not in self.known:
+            if query not in self.known:
                 self._start([], [])
                 self._start_levels(reference, frame)
-            if (total := self.known.get(question)) is None:
+            if (total := self.known.get(query)) is None:
                 raise CostPending
         return total
 
     def brightness(self, frame: int) -> np.ndarray:
-        """See Costs. Of a frame with a cost by `p_of_levels`: its samples come with the counts for that."""
+        """See LookaheadCosts. Of a frame with a cost by `p_of_levels`: its samples come with the counts for that."""
         return self._counts[frame][1]
 
     def aq_offsets(self, frame: int) -> np.ndarray | None:
-        """See Costs: they come with the cost by intra prediction."""
+        """See LookaheadCosts: they come with the cost by intra prediction."""
         self.intra(frame)
         return self._frames[frame].aq_offsets
 
-    def ahead(self, questions: Iterable[CostQuery]) -> None:
-        """Start what will be asked: see Question; frames that are kept."""
+    def ahead(self, queries: Iterable[CostQuery]) -> None:
+        """Start what will be asked: see CostQuery; frames that are kept."""
         pairs: dict[CostQuery, None] = {}
         triples: dict[CostQuery, None] = {}
-        for question in questions:
-            if question not in self.known and len(question) > 1:
-                for pair in _pairs(question):
+        for query in queries:
+            if query not in self.known and len(query) > 1:
+                for pair in _pairs(query):
                     if pair not in self.known:
                         pairs[pair] = None
-                if len(question) == 3:
-                    triples[question] = None
+                if len(query) == 3:
+                    triples[query] = None
         self._start(list(pairs), list(triples))
 
     has_tree = in_batches = True
 
     def start_tree(self, frames: list[TreeFrame], count: int, strength: int) -> bool:
-        """See Costs."""
+        """See LookaheadCosts."""
         new = frames if self._tree is None else self._tree.new(frames)
-        pairs = {pair: None for frame in new for pair in _pairs(frame.question) if pair not in self.known}
+        pairs = {pair: None for frame in new for pair in _pairs(frame.query) if pair not in self.known}
         self._start(list(pairs), [])
         with self._gpu:
             if self._tree is None:
@@ -216,7 +216,7 @@ class GpuCosts:
         return True
 
     def tree(self, wait: bool) -> list[np.ndarray] | None:
-        """See Costs."""
+        """See LookaheadCosts."""
         assert self._tree is not None
         with self._gpu:
             return self._tree.result(wait)
@@ -254,11 +254,11 @@ class GpuCosts:
         self._stream = None
         self._gpu.close()
 
-    def _value(self, question: CostQuery) -> int:
-        if (total := self.known.get(question)) is None:
+    def _value(self, query: CostQuery) -> int:
+        if (total := self.known.get(query)) is None:
             self._collect()
-            if (total := self.known.get(question)) is None:
-                self.ahead([question])
+            if (total := self.known.get(query)) is None:
+                self.ahead([query])
                 raise CostPending
         return total
 
@@ -426,9 +426,9 @@ class GpuCosts:
 
     def _started(self, batch: Batch) -> None:
         self._batches.append(batch)
-        for question in batch.questions:
-            self.known[question] = None
-            self._frames[min(question)].questions.append(question)
+        for query in batch.queries:
+            self.known[query] = None
+            self._frames[min(query)].queries.append(query)
 
     def _pair(self, pair: CostQuery, memory: SearchMemory) -> list[int]:
         """The job of a pair, whose motion is kept."""
@@ -473,9 +473,9 @@ class GpuCosts:
 
     def _keep_costs(self, batch: Batch) -> None:
         """Of a batch that has ended."""
-        for question, total in zip(batch.questions, batch.results[batch.first : batch.n_rows, SUM].tolist()):
-            if question in self.known:  # else a frame of it was forgotten
-                self.known[question] = total
+        for query, total in zip(batch.queries, batch.results[batch.first : batch.n_rows, SUM].tolist()):
+            if query in self.known:  # else a frame of it was forgotten
+                self.known[query] = total
         for k, (number, coarse) in enumerate(batch.counted):
             if number >= self.first:
                 counts = batch.results[COUNTS * k : COUNTS * (k + 1)].view(np.int32).reshape(-1).tolist()
@@ -508,9 +508,9 @@ class GpuCosts:
         return self._gpu.array(shape, dtype, "the lookahead")
 
 
-def _pairs(question: CostQuery) -> tuple[CostQuery, ...]:
-    """Whose motion a question needs."""
-    if len(question) < 3:
-        return (question,) if len(question) == 2 else ()
-    earlier, later, frame = question
+def _pairs(query: CostQuery) -> tuple[CostQuery, ...]:
+    """Whose motion a query needs."""
+    if len(query) < 3:
+        return (query,) if len(query) == 2 else ()
+    earlier, later, frame = query
     return (earlier, frame), (later, frame), (earlier, later)

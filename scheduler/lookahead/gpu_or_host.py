@@ -42,29 +42,29 @@ class GpuOrHostCosts:
         self._known: Mapping[CostQuery, int | None] = {}  # by the GPU
 
     def add(self, source: Source) -> None:
-        """See Costs. Without the GPU, a frame there is downloaded."""
+        """See LookaheadCosts. Without the GPU, a frame there is downloaded."""
         if self._gpu is None and self._costs is None:
             self._start()
         self._call("add", source)
 
     def expect(self, number: int, luma: np.ndarray) -> None:
-        """See Costs: a GPU begins in `add`."""
+        """See LookaheadCosts: a GPU begins in `add`."""
 
-    def ahead(self, questions: list[CostQuery]) -> None:
-        """See Costs."""
-        self._call("ahead", questions)
+    def ahead(self, queries: list[CostQuery]) -> None:
+        """See LookaheadCosts."""
+        self._call("ahead", queries)
 
     def wait(self) -> None:
-        """See Costs."""
+        """See LookaheadCosts."""
         self._call("wait")
 
     def forget(self, before: int) -> None:
-        """See Costs."""
+        """See LookaheadCosts."""
         self._call("forget", before)
 
     @property
     def reads_from(self) -> int:
-        """See Costs."""
+        """See LookaheadCosts."""
         if self._gpu is not None:
             try:
                 return self._gpu.reads_from
@@ -73,74 +73,74 @@ class GpuOrHostCosts:
         return NOTHING_READ
 
     def intra(self, frame: int) -> int:
-        """See Costs."""
+        """See LookaheadCosts."""
         known = self._known.get((frame,))
         return int(self._call("intra", frame)) if known is None else known
 
     def p(self, reference: int, frame: int) -> int:
-        """See Costs."""
+        """See LookaheadCosts."""
         known = self._known.get((reference, frame))
         return int(self._call("p", reference, frame)) if known is None else known
 
     def b(self, earlier: int, later: int, frame: int) -> int:
-        """See Costs."""
+        """See LookaheadCosts."""
         known = self._known.get((earlier, later, frame))
         return int(self._call("b", earlier, later, frame)) if known is None else known
 
     def p_of_levels(self, reference: int, frame: int) -> int:
-        """See Costs."""
+        """See LookaheadCosts."""
         return int(self._call("p_of_levels", reference, frame))
 
     def brightness(self, frame: int) -> np.ndarray:
-        """See Costs."""
+        """See LookaheadCosts."""
         means: np.ndarray = self._call("brightness", frame)
         return means
 
     def aq_offsets(self, frame: int) -> np.ndarray | None:
-        """See Costs."""
+        """See LookaheadCosts."""
         offsets: np.ndarray | None = self._call("aq_offsets", frame)
         return offsets
 
     def intra_costs(self, frame: int) -> np.ndarray:
-        """See Costs; without a GPU alone."""
+        """See LookaheadCosts; without a GPU alone."""
         costs: np.ndarray = self._call("intra_costs", frame)
         return costs
 
     def used_of_p(self, reference: int, frame: int) -> UsedMotion:
-        """See Costs; without a GPU alone."""
+        """See LookaheadCosts; without a GPU alone."""
         motion: UsedMotion = self._call("used_of_p", reference, frame)
         return motion
 
     def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
-        """See Costs; without a GPU alone."""
+        """See LookaheadCosts; without a GPU alone."""
         motion: UsedMotion = self._call("used_of_b", earlier, later, frame)
         return motion
 
     @property
     def has_tree(self) -> bool:
-        """See Costs."""
+        """See LookaheadCosts."""
         return self._gpu is not None
 
     in_batches = has_tree
 
     def start_tree(self, frames: list[TreeFrame], count: int, strength: int) -> bool:
-        """See Costs."""
+        """See LookaheadCosts."""
         return bool(self._call("start_tree", frames, count, strength))
 
     def tree(self, wait: bool) -> list[np.ndarray] | None:
-        """See Costs."""
+        """See LookaheadCosts."""
         offsets: list[np.ndarray] | None = self._call("tree", wait)
         return offsets
 
     def close(self) -> None:
-        """See Costs. Frees the GPU's memory."""
+        """See LookaheadCosts. Frees the GPU's memory."""
         gpu, self._gpu, self._known = self._gpu, None, {}
         if gpu is not None and not self._keep(gpu):
             gpu.close()
         if self._costs is not None:
             self._costs.close()
 
-    def _call(self, name: str, *given: Any) -> Any:
+    def _call(self, name: str, *given: object) -> Any:
         """A method of the GPU's costs, or, without one or after its loss, of the host's."""
         if self._gpu is not None:
             self._is_whole = False

@@ -26,7 +26,7 @@ class Memory(NamedTuple):
     rows: np.ndarray  # int64[3 * frames, WORDS], page-locked
     amounts: DeviceArray  # int64[frames + 1, n_mb]; the first words of the last row are the launch's progress
     offsets: DeviceArray  # int32[frames, n_mb]
-    found: np.ndarray  # the same, page-locked
+    host_offsets: np.ndarray  # the same, page-locked
     used: Used  # of B frames, of all slots
     slots: list[Used]
     jobs: np.ndarray  # int64[frames, WORDS]: tree_job of the frames that wait, in their order; as GIFTS, their references
@@ -70,7 +70,7 @@ class GpuTree:
         progress = memory.amounts[n].view(np.int32)[:2]
         tree_propagate(table[at : at + n], *self._size, progress, stream)
         tree_offsets(table[at + n :], self._n_mb, self._logarithms, stream)
-        memory.offsets[:count].get(memory.found[:count], stream)
+        memory.offsets[:count].get(memory.host_offsets[:count], stream)
         self._gpu.record(self._event, stream)
         self._count = count
 
@@ -79,12 +79,12 @@ class GpuTree:
         self._waiting = range(0)
 
     def result(self, wait: bool) -> list[np.ndarray]:
-        """See Costs.tree."""
+        """See LookaheadCosts.tree."""
         if not wait and not self._gpu.done(self._event):
             raise CostPending
         self._gpu.synchronize(self._event)
         assert self._memory is not None
-        return list(self._memory.found[: self._count])
+        return list(self._memory.host_offsets[: self._count])
 
     def _enter(
         self, memory: Memory, frames: Sequence[TreeFrame], strength: int, sources: Mapping[int, GpuFrame],
@@ -97,12 +97,12 @@ class GpuTree:
             memory.jobs[:kept] = memory.jobs[left : left + kept]
         self._waiting = range(first, first + len(frames))
         for frame in new:
-            question = frame.question
-            motion: Motion | Used | None = motions.get(question)
-            if len(question) == 3:
+            query = frame.query
+            motion: Motion | Used | None = motions.get(query)
+            if len(query) == 3:
                 motion = used = memory.slots[frame.coding_index % memory.frames]
-                triples.append(triple(question, used))
-            source = sources[question[-1]]
+                triples.append(triple(query, used))
+            source = sources[query[-1]]
             job = tree_job(source.intra, source.error_weights, motion, frame.weight, strength, frame.noise)
             job[GIFTS : GIFTS + 2] = frame.references
             jobs.append(job)
@@ -138,8 +138,8 @@ class GpuTree:
         slots = [Used(*(of_all[k] for of_all in used)) for k in range(frames)]
         table, rows = self._array((3 * frames, WORDS), np.int64), pinned((3 * frames, WORDS), np.int64)
         amounts, offsets = self._array((frames + 1, n_mb), np.int64), self._array(size, np.int32)
-        found, jobs = pinned(size, np.int32), np.zeros((frames, WORDS), np.int64)
-        return Memory(frames, table, rows, amounts, offsets, found, used, slots, jobs)
+        host_offsets, jobs = pinned(size, np.int32), np.zeros((frames, WORDS), np.int64)
+        return Memory(frames, table, rows, amounts, offsets, host_offsets, used, slots, jobs)
 
     def _array(self, shape: Sequence[int], dtype: DTypeLike) -> DeviceArray:
         return self._gpu.array(shape, dtype, "the macroblock tree")

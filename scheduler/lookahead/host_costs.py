@@ -1,6 +1,6 @@
 """Costs of source frames in half size on the host, before they are coded: what the decisions about frame types compare.
 
-Not part of the standard. Integers that depend on two or three source frames alone: neither on the order of the questions nor
+Not part of the standard. Integers that depend on two or three source frames alone: neither on the order of the queries nor
 on threads. Every frame is made half as large once, and every pair of frames searched once: by the thread that first needs it,
 or before by one that is free.
 """
@@ -70,7 +70,7 @@ class FrameCosts:
         self._between: dict[CostQuery, ComputeOnce[UsedMotion]] = {}  # of triples; without `keeps_used` the costs alone
 
     def expect(self, number: int, luma: np.ndarray) -> None:
-        """See Costs: free threads begin with the frame."""
+        """See LookaheadCosts: free threads begin with the frame."""
         half = self._frames.setdefault(number, ComputeOnce(partial(self._half_size, luma)))
         intra = self._intra.setdefault(number, ComputeOnce(partial(self._intra_costs, half)))
         if self._start is not None:
@@ -84,21 +84,21 @@ class FrameCosts:
         half()
         self._count += 1
 
-    def ahead(self, questions: list[CostQuery]) -> None:
-        """See Costs: each is computed when it is asked for, if not before by free threads."""
+    def ahead(self, queries: list[CostQuery]) -> None:
+        """See LookaheadCosts: each is computed when it is asked for, if not before by free threads."""
         if self._start is None:
             return
-        for question in questions:
-            frame, between = question[-1], len(question) == 3 and question[1] != question[2]
-            pairs = [(frame, reference) for reference in question[:-1]]
-            for pair in [*pairs, (question[1], question[0])] if between else pairs:
+        for query in queries:
+            frame, between = query[-1], len(query) == 3 and query[1] != query[2]
+            pairs = [(frame, reference) for reference in query[:-1]]
+            for pair in [*pairs, (query[1], query[0])] if between else pairs:
                 if pair not in self._motions and pair[0] != pair[1]:
                     self._start(self._motion_of(*pair))
-            if between and question not in self._sums and question not in self._between:
-                self._start(self._between_of(question))
+            if between and query not in self._sums and query not in self._between:
+                self._start(self._between_of(query))
 
     def wait(self) -> None:
-        """See Costs: nothing is under way."""
+        """See LookaheadCosts: nothing is under way."""
 
     def close(self) -> None:
         """End the threads."""
@@ -118,7 +118,7 @@ class FrameCosts:
 
     @property
     def reads_from(self) -> int:
-        """See Costs."""
+        """See LookaheadCosts."""
         return NOTHING_READ
 
     def intra(self, frame: int) -> int:
@@ -140,7 +140,7 @@ class FrameCosts:
         return self._sum(motion[1], self._intra[frame]())
 
     def brightness(self, frame: int) -> np.ndarray:
-        """See Costs."""
+        """See LookaheadCosts."""
         return brightness(self._frames[frame]().coarse)
 
     def b(self, earlier: int, later: int, frame: int) -> int:
@@ -154,18 +154,18 @@ class FrameCosts:
         return self._sums[key]
 
     def aq_offsets(self, frame: int) -> None:
-        """See Costs: other threads find them, of all planes."""
+        """See LookaheadCosts: other threads find them, of all planes."""
 
     def intra_costs(self, frame: int) -> np.ndarray:
-        """See Costs."""
+        """See LookaheadCosts."""
         return self._intra[frame]()
 
     def used_of_p(self, reference: int, frame: int) -> UsedMotion:
-        """See Costs."""
+        """See LookaheadCosts."""
         return UsedMotion.of_p(*self._motion_of(frame, reference)())
 
     def used_of_b(self, earlier: int, later: int, frame: int) -> UsedMotion:
-        """See Costs."""
+        """See LookaheadCosts."""
         key = earlier, later, frame
         return self._between_of(key)() if self._keeps_used else self._use_both(True, *self._for_both(*key))
 
@@ -173,15 +173,15 @@ class FrameCosts:
 
     @property
     def has_tree(self) -> bool:
-        """See Costs: the caller grows it."""
+        """See LookaheadCosts: the caller grows it."""
         return False
 
     def start_tree(self, frames: list[TreeFrame], count: int, strength: int) -> bool:
-        """See Costs."""
+        """See LookaheadCosts."""
         return False
 
     def tree(self, wait: bool) -> None:
-        """See Costs."""
+        """See LookaheadCosts."""
 
     def _half_size(self, luma: np.ndarray) -> HalfSize:
         frame = half_size_arrays(self._mb_width, self._mb_height)
@@ -240,7 +240,7 @@ class FrameCosts:
             chosen = self._kernels[kernel] = kernel.chosen(*arguments)
         return chosen
 
-    def _by_rows(self, kernel: object, before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
+    def _by_rows(self, kernel: object, before: tuple[object, ...], after: tuple[object, ...]) -> None:
         """Call a kernel for all rows, which stand between its arguments `before` and `after`, on all threads."""
         own_band, *others = self._bands
         function = self._chosen(kernel, *before, *own_band, *after)

@@ -239,7 +239,7 @@ def test_memory_is_bounded_by_reordering():
 
     recorder, most = Recorder(False), 0
     for _ in Decoder(observer=recorder).decode(stream):
-        most = max(most, len(recorder._held) + len(recorder.ready))
+        most = max(most, len(recorder._waiting) + len(recorder.ready))
     assert 1 <= most <= 8
 
 

@@ -6,6 +6,7 @@ import re
 import pytest
 from h264lite.cli import memory
 from h264lite.cli.cli import main
+from h264lite.cuda_src.runtime import device
 
 from ..cuda_emulator.fixtures import driver  # noqa: F401
 from ..support import round_trip
@@ -43,8 +44,8 @@ def test_of_a_gpu(driver, clip, tmp_path, capfd):  # noqa: F811
 
 def test_without_what_is_not_known(monkeypatch):
     monkeypatch.setattr(memory, "peak_bytes", lambda: None)
-    monkeypatch.setattr(memory, "held_bytes", lambda: (5 << 20, 1))
+    monkeypatch.setattr(device, "allocated_bytes", lambda: (5 << 20, 1))
     assert memory.memory(False) == {} and memory.lines({}) == []
     assert memory.memory(True) == {"gpu_memory_mib": 5, "page_locked_mib": 1}
-    monkeypatch.setattr(memory, "held_bytes", lambda: (0, 0))
+    monkeypatch.setattr(device, "allocated_bytes", lambda: (0, 0))
     assert memory.memory(True) == {}, "the GPUs are those of workers"

@@ -39,7 +39,7 @@ def test_fill_bits_is_a_line_by_qp(slice_type):
 
 
 @pytest.mark.parametrize("category", range(6))
-def test_residual_block_bits(bits, category):
+def test_levels_bits(bits, category):
     rng = np.random.default_rng(category)
     size = SIZES[category]
     for spread in (0.3, 1, 5, 400):
@@ -47,7 +47,8 @@ def test_residual_block_bits(bits, category):
             levels = np.zeros(size + 3, np.int16)
             levels[3:] = np.rint(rng.laplace(0, spread, size) * (rng.random(size) < 0.6))
             expected = bits_of_bins(residual_bins(category, levels[3:]), bits)
-            assert cabac_bits.residual_block_bits(bits, category, levels, 3, size) == expected
+            mask = np.int64(sum(1 << i for i in range(size) if levels[3 + i]))
+            assert cabac_bits.levels_bits(bits, category, levels, 3, mask) == expected
 
 
 def test_mvd_bits(bits):

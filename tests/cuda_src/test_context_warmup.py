@@ -114,9 +114,9 @@ def test_the_command_lets_go_when_it_has_its_own(monkeypatch, tmp_path):
         def close(self):
             seen.append("closed")
 
-    encode = encode_command._encode
+    encode = encode_command.encode_frames
     monkeypatch.setattr(waking, "ContextWarmup", ContextWarmup)
-    monkeypatch.setattr(encode_command, "_encode", lambda *given: (seen.append("encodes"), encode(*given))[1])
+    monkeypatch.setattr(encode_command, "encode_frames", lambda *given: (seen.append("encodes"), encode(*given))[1])
     source, out = tmp_path / "a_16x16.yuv", str(tmp_path / "a.264")
     source.write_bytes(np.zeros(2 * 384, np.uint8).tobytes())
     assert cli.main(["encode", str(source), out, "--quiet"]) == 0

@@ -118,17 +118,17 @@ def test_nothing_is_made_for_the_second_of_two_like_encoders(kept):
 
 def test_memory_of_another_size_is_freed_by_the_encoder_after(kept):
     encode(48, 32)
-    small = kept_gpu().held_bytes[0]
+    small = kept_gpu().allocated_bytes[0]
     encode(96, 64)
     encode(48, 32)
-    assert kept_gpu().held_bytes[0] == small
+    assert kept_gpu().allocated_bytes[0] == small
 
 
 def test_memory_of_another_size_is_freed_where_it_is_needed(kept):
     if kept is None:
         pytest.skip("the emulated GPU has little memory on demand")
     encode(96, 64)
-    kept.memory = kept_gpu().held_bytes[0] + 4096
+    kept.memory = kept_gpu().allocated_bytes[0] + 4096
     assert encode(80, 64) == encode(80, 64, device="cpu")
 
 

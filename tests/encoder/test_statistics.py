@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from h264lite import Decoder
 from h264lite.encoder import pipeline, statistics
-from h264lite.encoder.decisions.buffer_control import InBuffer
+from h264lite.encoder.encoded_frame import InBuffer
 from h264lite.encoder.encoder import Encoder
 from h264lite.encoder.files.video import split_planes
 from h264lite.encoder.statistics import IN_BUFFER, SUMMED, FrameRow, Statistics, psnr, ssim

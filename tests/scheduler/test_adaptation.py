@@ -19,7 +19,7 @@ from h264lite.scheduler.hybrid.probing import (
     probe,
 )
 from h264lite.scheduler.hybrid.route import FrameKind, Run
-from h264lite.scheduler.hybrid.simulate import predict, steady
+from h264lite.scheduler.hybrid.simulate import cycle, predict
 from h264lite.scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Models, guess
 
 GPU = "cuda:0"
@@ -65,7 +65,7 @@ class Encode:
                 cost = took - self.seconds(adaptation.plan)
                 self.spent, self.dearest = self.spent + cost, max(self.dearest, cost)
             if adaptation.probe is not None or adaptation.plan.single is None or not adaptation.knows():
-                for op in steady(plan, PICTURE):
+                for op in cycle(plan, PICTURE)[0]:
                     if isinstance(op, Run):
                         rows = op.row1 - op.row0
                         seconds = self.true.seconds(op.stage, op.device, rows, PICTURE.size.mb_width)

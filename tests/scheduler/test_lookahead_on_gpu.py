@@ -91,7 +91,7 @@ def test_memory_is_bounded(device):  # noqa: F811
         if n >= 2:
             gpu.ahead([(n - 2, n, n - 1)])
         gpu.forget(n - 4)
-        held.append(device.held_bytes)
+        held.append(device.allocated_bytes)
     assert len(set(held[12:])) == 1
     gpu.wait()
     assert len(gpu.known) <= 6 * 5 and len(gpu._motions) <= 6 * 4

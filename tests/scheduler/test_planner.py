@@ -12,7 +12,7 @@ from h264lite.scheduler.hybrid.plan import SPLITS, Plan
 from h264lite.scheduler.hybrid.planner import CODING, DECIDING, _Search, complete, make_plan, pinned, rounded, shifted
 from h264lite.scheduler.hybrid.route import Copy, FrameKind, Run
 from h264lite.scheduler.hybrid.row_split_lp import REPEATED, RowSplitLp, feeds
-from h264lite.scheduler.hybrid.simulate import cycle, predict, simulate, steady
+from h264lite.scheduler.hybrid.simulate import cycle, predict, simulate
 from h264lite.scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, Models, guess
 
 GPU = "cuda:0"
@@ -199,10 +199,10 @@ def test_the_least_that_a_plan_takes_is_never_more_than_it_takes():
 
 def test_steady_repeats():
     plan = one_cut(5, 9, 0, False)
-    ops = steady(plan, frame_kind_of(SIZES[1]))
+    ops = cycle(plan, frame_kind_of(SIZES[1]))[0]
     copied = [op for op in ops if isinstance(op, Copy)]
     assert ops and copied and all(op.bytes > 0 for op in copied)
-    assert not [op for op in steady(one_cut(0, 9, 1, False), frame_kind_of(SIZES[1])) if isinstance(op, Copy)]
+    assert not [op for op in cycle(one_cut(0, 9, 1, False), frame_kind_of(SIZES[1]))[0] if isinstance(op, Copy)]
 
 
 def test_what_writes_what_somebody_else_reads():

@@ -144,7 +144,7 @@ class Machine:
         rows_of = {name: list(rows) for name, rows in rows_of.items()}
         for memory in self.memories.values():  # numbers of the next picture
             for name in REFERENCE_ARRAYS:
-                kept = [memory.get((name, k), [("nothing", name, k)] * HEIGHT) for k in picture.held_after]
+                kept = [memory.get((name, k), [("nothing", name, k)] * HEIGHT) for k in picture.references_after]
                 for key in [key for key in memory if key[0] == name]:
                     del memory[key]
                 memory |= {(name, k): rows for k, rows in enumerate(kept)}

@@ -4,7 +4,7 @@ import socket
 import threading
 
 import numpy as np
-from h264lite.encoder.frame_pipeline import EncodedFrame
+from h264lite.encoder.encoded_frame import EncodedFrame
 from h264lite.encoder.workers.connection import Connection
 from h264lite.encoder.workers.worker import show_life
 

@@ -8,7 +8,7 @@ from typing import Any
 import h264lite
 import numpy as np
 import pytest
-from h264lite.encoder.frame_pipeline import EncodedFrame
+from h264lite.encoder.encoded_frame import EncodedFrame
 from h264lite.encoder.statistics import FrameRow
 
 from .steady import steady

@@ -193,7 +193,7 @@ def read(text: str, path: str) -> Tuning:
     return tuning
 
 
-def _parsed(text: str, path: str, check: Callable[["_Reader", dict[str, Any]], Any]) -> Any:
+def _parsed(text: str, path: str, check: Callable[["_Reader", dict[str, Any]], object]) -> Any:
     """The result of `check` for the TOML table of the text."""
     try:
         return check(_Reader(path), tomllib.loads(text))
@@ -238,7 +238,7 @@ class _Reader:
             if name not in legal:
                 raise self.error(f"{key}.{name}".lstrip("."), f"unknown; there are {', '.join(legal)}")
 
-    def part(self, table: Mapping[str, Any], name: str) -> dict[str, Any]:
+    def part(self, table: Mapping[str, object], name: str) -> dict[str, Any]:
         value = table.get(name, {} if name in ("pins", "links") else None)
         if not isinstance(value, dict):
             raise self.error(name, "is missing" if value is None else "no table")
@@ -260,7 +260,7 @@ class _Reader:
                 raise self.error(f"{key}.{name}", f"{value!r}: not in {legal[0]}..{legal[1]}")
         return table
 
-    def pins(self, table: Mapping[str, Any]) -> dict[str, Any]:
+    def pins(self, table: Mapping[str, object]) -> dict[str, Any]:
         pins = self.values(self.part(table, "pins"), "pins", PINS)
         if "rows_gpu" in pins and "rows_cpu" in pins:
             raise self.error("pins", "rows_gpu and rows_cpu say the same thing twice: keep one")

@@ -1,5 +1,5 @@
 // The QP that a decoder has for each macroblock, where QP varies within frames (7.4.5).
-#include "quantiser/settle_qp_launch.cuh"
+#include "quantiser/decoded_qp_launch.cuh"
 #include "simd.cuh"
 #include "tables.cuh"
 
@@ -20,7 +20,7 @@ DEVICE int greatest_so_far(int value) {
 // Macroblocks [mb0, mb1), whole slices; one block. The QP of a macroblock is set by the last one, up to itself, that has
 // mb_qp_delta or begins a slice: the greatest such address, found over the threads, each with consecutive macroblocks. Those that
 // set a QP by mb_qp_delta are not written, so that all threads may read them.
-extern "C" __global__ void __launch_bounds__(THREADS) settle_qp(const uint8_t *mb_type, const uint8_t *cbp, const int *slice_first_mb,
+extern "C" __global__ void __launch_bounds__(THREADS) decoded_qp(const uint8_t *mb_type, const uint8_t *cbp, const int *slice_first_mb,
     const int *frame_params, int mb_width, int mb0, int mb1, uint8_t *qp) {
   SHARED(int, warps, 32);
   wait_for_the_kernel_before();

@@ -1,8 +1,8 @@
-"""settle_qp against the rule of 7.4.5, macroblock by macroblock."""
+"""decoded_qp against the rule of 7.4.5, macroblock by macroblock."""
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.quantiser.settle_qp import settle_qp
+from h264lite.cpu_simd.quantiser.decoded_qp import decoded_qp
 from h264lite.standard.macroblock import B_SKIP, I_PCM, P_SKIP, I_4x4, I_16x16, P_8x8, P_16x16
 
 KINDS = np.array([I_4x4, I_16x16, I_PCM, P_SKIP, P_16x16, P_8x8, B_SKIP], np.uint8)
@@ -40,7 +40,7 @@ def test_rule(coded):
         *given, params, qp = random_frame(rng, mb_width, rows, coded)
         wanted = expected(*given, params, mb_width, qp)
         for _ in range(2):  # settled QPs stay
-            settle_qp(*given, params, mb_width, 0, mb_width * rows, qp)
+            decoded_qp(*given, params, mb_width, 0, mb_width * rows, qp)
             np.testing.assert_array_equal(qp, wanted)
 
 
@@ -51,5 +51,5 @@ def test_slice_by_slice():
     wanted = expected(mb_type, cbp, first, params, 5, qp)
     cuts = [*np.unique(first).tolist(), 60]
     for begin, end in zip(cuts, cuts[1:]):
-        settle_qp(mb_type, cbp, first, params, 5, begin, end, qp)
+        decoded_qp(mb_type, cbp, first, params, 5, begin, end, qp)
     np.testing.assert_array_equal(qp, wanted)

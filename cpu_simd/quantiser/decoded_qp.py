@@ -1,4 +1,4 @@
-"""QPs of macroblocks, where they vary within frames: few changes are chosen; stage "settle_qp" finds those of a decoder."""
+"""QPs of macroblocks, where they vary within frames: few changes are chosen; stage "decoded_qp" finds those of a decoder."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from ...standard.macroblock import I_PCM, I_16x16
 
 
 @closed_kernel
-def settle_qp(mb_type, cbp, slice_first_mb, frame_params, mb_width, first_mb, end_mb, qp):
+def decoded_qp(mb_type, cbp, slice_first_mb, frame_params, mb_width, first_mb, end_mb, qp):
     """7.4.5: the QP of macroblocks without mb_qp_delta among first_mb .. end_mb - 1, whole slices, becomes QP_Y,PRED.
 
     That is the QP of the macroblock before in coding order, SliceQPY of a slice's first one: of skipped macroblocks, I_PCM
