@@ -47,7 +47,7 @@ def test_levels_bits(bits, category):
             levels = np.zeros(size + 3, np.int16)
             levels[3:] = np.rint(rng.laplace(0, spread, size) * (rng.random(size) < 0.6))
             expected = bits_of_bins(residual_bins(category, levels[3:]), bits)
-            mask = np.int64(sum(1 << i for i in range(size) if levels[3 + i]))
+            mask = np.uint64(sum(1 << i for i in range(size) if levels[3 + i])).astype(np.int64)
             assert cabac_bits.levels_bits(bits, category, levels, 3, mask) == expected
 
 
