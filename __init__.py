@@ -4,6 +4,7 @@ Nothing is loaded here: each public name is imported when it is first used, so t
 takes no CUDA context and costs a millisecond.
 """
 
+import sys
 from importlib import import_module
 
 from . import forks as forks  # registers what a fork has to do, before there are locks
@@ -57,8 +58,14 @@ __path__.append(f"{__path__[0]}/extras")
 __all__ = ["__version__", *_PUBLIC]
 
 
-def _require_main_interpreter() -> None:
-    """ImportError in a sub-interpreter, where the first kernel would wait for ever."""
+def _require_interpreter() -> None:
+    """ImportError in a build of Python without the GIL, for which kernels' calls are not written, and in a sub-interpreter,
+    where the first kernel would wait for ever.
+    """
+    if "t" in getattr(sys, "abiflags", ""):
+        raise ImportError(
+            "h264lite needs a build of Python with the GIL (this one is free-threaded): python3.14, not python3.14t"
+        )
     for name in ("_interpreters", "_xxsubinterpreters"):  # the latter before Python 3.13
         try:
             interpreters = import_module(name)
@@ -69,7 +76,7 @@ def _require_main_interpreter() -> None:
         return
 
 
-_require_main_interpreter()
+_require_interpreter()
 
 
 def __getattr__(name: str) -> "Any":

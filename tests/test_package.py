@@ -131,6 +131,12 @@ print(said, h264lite.__version__)
 """
 
 
+def test_a_free_threaded_python_is_refused_by_name():
+    text = f"import sys; sys.path[:] = {sys.path!r}; sys.abiflags = 't'; import h264lite"
+    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 1 and "this one is free-threaded" in run.stderr
+
+
 def test_a_sub_interpreter_is_refused_by_name():
     """NumPy and Numba work in one interpreter of a process; the first kernel would wait for ever in another one."""
     text = f"import sys; sys.path[:] = {sys.path!r}\n{SUB_INTERPRETER}"
