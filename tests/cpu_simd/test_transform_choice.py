@@ -18,6 +18,11 @@ def mean_bits(bits, context, value):
     return int(sum(int(bits[2 * k + value]) for k in range(context, context + 4))) >> 2
 
 
+def bits_of_levels(bits, category, block):
+    mask = np.bitwise_or.reduce(np.int64(1) << np.flatnonzero(block), initial=np.int64(0))
+    return cabac_bits.levels_bits(bits, category, block, 0, mask)
+
+
 def definition(levels, ratios, is_8x8, bits):
     """levels, ratios: int[16, 16] as blocks of the macroblock; the cost and the coded_block_pattern."""
     total, pattern = 0, 0
@@ -30,11 +35,11 @@ def definition(levels, ratios, is_8x8, bits):
             value = (int(kept) * CHOICE_DISTORTION >> 8) + mean_bits(bits, CTX_CBP_LUMA, 1)
             if is_8x8:
                 block = quadrant.ravel()[tables.ZIGZAG_8x8].astype(np.int16)
-                value += cabac_bits.residual_block_bits(bits, cabac_bits.LUMA_8x8, block, 0, 64)
+                value += bits_of_levels(bits, cabac_bits.LUMA_8x8, block)
             for y in range(0, 0 if is_8x8 else 8, 4):
                 for x in (0, 4):
                     block = quadrant[y : y + 4, x : x + 4].ravel()[tables.ZIGZAG_4x4].astype(np.int16)
-                    value += cabac_bits.residual_block_bits(bits, cabac_bits.LUMA_4x4, block, 0, 16)
+                    value += bits_of_levels(bits, cabac_bits.LUMA_4x4, block)
                     value += mean_bits(bits, CODED_BLOCK_BASE[cabac_bits.LUMA_4x4], int(block.any()))
             if value < cost:
                 cost, pattern = value, pattern | 1 << q
