@@ -10,7 +10,7 @@ from importlib import import_module
 from . import forks as forks  # registers what a fork has to do, before there are locks
 from .version import __version__
 
-TYPE_CHECKING = False  # true for a type checker; typing's is five milliseconds away, in which Ctrl-C would leave a traceback
+TYPE_CHECKING = False  # true for a type checker; to import typing takes long enough for Ctrl-C to leave a traceback there
 if TYPE_CHECKING:
     from typing import Any
 

@@ -23,7 +23,7 @@ IN_MEMORY = 1 << 26  # bytes of a stream that wait in memory, before a temporary
 
 
 class MuxedSink:
-    """A PacketSink by a Muxer and its Layout, which are made by the classes of it, as are `_end` and `_drop`."""
+    """A PacketSink by a Muxer and its Layout. A subclass makes both, and says how the output is finished or removed."""
 
     keeps_times = True
     _layout: Layout
@@ -57,9 +57,11 @@ class MuxedSink:
             self._ending.run(lambda: self._named(self._drop))
 
     def _end(self) -> None:
+        """Finish the output; called once."""
         raise NotImplementedError
 
     def _drop(self) -> None:
+        """Remove the output; called once, in place of `_end`."""
         raise NotImplementedError
 
     def _named(self, call: Callable[[], Any]) -> Any:
