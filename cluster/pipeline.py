@@ -129,7 +129,7 @@ class RayPipeline(ConcurrentGops):
         if self._file is not None:
             return read
         read(self.next_buffer())
-        return self._leave_buffer()
+        return self._buffers.popleft()
 
     # ---- chunks
     def _window(self) -> int:

@@ -1,6 +1,7 @@
 """What pipelines that encode several GOPs at once have in common: how frames enter, are decided about and come back."""
 
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -27,7 +28,7 @@ class ConcurrentGops(FramePipeline):
         self.config = config
         self._taken: list[EncodedFrame] = []
         self._decisions = DecisionQueue[np.ndarray | Read](config, warn)
-        self._buffer: np.ndarray | None = None  # of the next frame
+        self._buffers: deque[np.ndarray | Read] = deque()  # of the next frames
         self._is_stopped = False
 
     @property
@@ -43,9 +44,12 @@ class ConcurrentGops(FramePipeline):
         return True
 
     def next_buffer(self, ahead: int = 0) -> np.ndarray:
-        if self._buffer is None:
-            self._buffer = self._new_buffer()
-        return self._buffer
+        while len(self._buffers) <= ahead:
+            self._buffers.append(self._new_buffer())
+        return self._samples_of(self._buffers[ahead])
+
+    def read_ahead(self) -> bool:
+        return True
 
     def reconfigure(self, config: Config) -> None:
         self._decisions.reconfigure(config)  # for all lanes: with a bit rate or a buffer there is one GOP at a time
@@ -63,7 +67,7 @@ class ConcurrentGops(FramePipeline):
                 self.set_bt709()
             while not self.has_room() and not self._is_stopped:
                 self._wait()
-            self._add(self._decisions.add(self._leave_buffer(), planes))
+            self._add(self._decisions.add(self._buffers.popleft(), planes))
         else:
             assert not self.config.decides_by_samples
             self._add(self._decisions.add(self._waiting_read(source)))
@@ -83,12 +87,12 @@ class ConcurrentGops(FramePipeline):
         return self._fetch()
 
     @abstractmethod
-    def _new_buffer(self) -> np.ndarray:
-        """A buffer for a frame, uint8[n]."""
+    def _new_buffer(self) -> np.ndarray | Read:
+        """A buffer for a frame, as the frame waits in it."""
 
-    def _leave_buffer(self) -> np.ndarray | Read:
-        """The next buffer, with a frame in it, as it waits."""
-        buffer, self._buffer = self.next_buffer(), None
+    def _samples_of(self, buffer: np.ndarray | Read) -> np.ndarray:
+        """uint8[n]: where the samples of the frame go."""
+        assert isinstance(buffer, np.ndarray)
         return buffer
 
     def _waiting_read(self, read: Read) -> np.ndarray | Read:

@@ -17,6 +17,7 @@ from ...process import start_threads
 from ...scheduler.trace import Trace
 from ..encoded_frame import EncodedFrame
 from ..errors import Error
+from ..files.read_ahead import Read
 from ..settings.config import Config
 from ..settings.pass_file import FirstPass
 from .concurrent_gops import POLL_SECONDS, ConcurrentGops
@@ -151,7 +152,7 @@ class Gops(ConcurrentGops):
     def cut(self) -> None:
         self.queue.end(cut=True)
 
-    def _new_buffer(self) -> np.ndarray:
+    def _new_buffer(self) -> np.ndarray | Read:
         return self.queue.buffer()
 
     def _add(self, frames: Iterable[Waiting]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from ...scheduler.trace import Span, Trace
 from ..decisions.second_pass import parts_of
 from ..errors import DeviceLost
+from ..files.read_ahead import Read
 from ..gops.gops import Gops, WarnOnce, frame_bytes
 from ..gops.queue import MOST_BYTES, GopQueue, Waiting
 from ..settings.config import Config, with_bt709
@@ -28,15 +29,13 @@ _SPARE = 8  # frames beside those that wait to be decided about
 def uses_workers(config: Config, frames: int | None) -> bool:
     """Whether processes encode for several devices; frames: of the input, None: unknown.
 
-    Not where samples decide: this process then reads and measures all frames, and is the limit.
+    Where samples decide, this process reads and measures all frames, and is the limit; lanes of its own would be a lower one.
     """
     setting = os.environ.get(VARIABLE, "")
     if len(config.machine.devices) < 2 or not POSSIBLE or setting == "0":
         return False
     if setting == "1":
         return True
-    if config.decides_by_samples:
-        return False
     if frames is None:
         return True
     gops = len(parts_of(config.rate.first_pass)) if config.rate.first_pass is not None else -(-frames // config.types.keyint)
@@ -52,7 +51,6 @@ class Workers(Gops):
 
     _slots: Slots
     _remotes: Sequence[RemoteLanes] = ()  # before `_start`
-    _slot: Slot  # of `next_buffer`
 
     def _start(self, lanes: int, longest: int, keep: bool, say: Callable[[str], None], trace: Trace | None) -> None:
         config, names = self.config, self.config.machine.devices
@@ -98,13 +96,12 @@ class Workers(Gops):
             for remote in self._remotes:
                 remote.set_bt709()
 
-    def _new_buffer(self) -> np.ndarray:
-        self._slot = self._slots.take()
-        return self._slot.buffer
+    def _new_buffer(self) -> Slot:
+        return self._slots.take()
 
-    def _leave_buffer(self) -> Slot:
-        self._buffer = None
-        return self._slot
+    def _samples_of(self, buffer: np.ndarray | Read) -> np.ndarray:
+        assert isinstance(buffer, Slot)
+        return buffer.buffer
 
     def _add(self, frames: Iterable[Waiting]) -> None:
         """In batches: each one wakes the threads of the workers."""
