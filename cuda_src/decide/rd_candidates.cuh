@@ -284,7 +284,7 @@ DEVICE void weigh_divisions(const Scaling &all_scaling, const Sample *__restrict
 #define NO_MORE
 #define SCALING , const short *__restrict__ scaling
 #define RD_CANDIDATES(name, psy, parts, scaling, more)                                                                                         \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS, parts ? 3 : 4) name(const Sample *__restrict__ src_y, const Sample *__restrict__ src_u,\
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, parts ? RESIDENT_PARTS : 4) name(const Sample *__restrict__ src_y, const Sample *__restrict__ src_u,\
       const Sample *__restrict__ src_v, const Sample *__restrict__ ref_luma, const Sample *__restrict__ ref_chroma,                    \
       const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int n_ref, const uint8_t *__restrict__ qp,          \
       int chroma_qp_offset, int partition_mask, int subme, int max_mv_y, int psy_rd, int transform_8x8_mode, int mb_width,             \

@@ -7,6 +7,13 @@
 #include "decisions/quantise.cuh"
 #include "quantiser/quantise_8x8.cuh"
 
+// Least blocks of a multiprocessor for kernels that move vectors by true cost: with more the assembler spills registers
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define RESIDENT_PARTS 2
+#else
+#define RESIDENT_PARTS 3
+#endif
+
 // Shared memory of a warp; bits: of fill_bits
 struct alignas(16) Residue {
   int exchange[EXCHANGE_8x8];
