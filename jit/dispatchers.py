@@ -1,12 +1,11 @@
 """Numba's dispatchers of the functions in kernel.py, each made when it compiles: options, events, Numba's own cache."""
 
 import weakref
-from contextlib import suppress
 
 from numba import njit
 from numba.core import event, types
 
-from . import cache_checks, compiling
+from . import cache_checks, compiling, numba_cache
 from .interfaces import why_ordinary
 from .numba_version import is_possible
 
@@ -63,8 +62,7 @@ def _entry(function, closed=False, **options):
     if not _is_compiled(dispatcher):
         return dispatcher
     if why_ordinary() or not is_possible():
-        with suppress(RuntimeError):  # Numba finds no folder for its files
-            dispatcher.enable_caching()
+        numba_cache.enable(dispatcher)
     return dispatcher if why_ordinary() else _one_specialisation(dispatcher)
 
 

@@ -190,8 +190,9 @@ def cached_modules(sources: Path, wanted: Collection[str]) -> set[str]:
                 file = name.partition(".")[0]
                 if file in names or file not in wanted:
                     continue
-                if not host and name.endswith(f"{ENDING}.nbi"):  # Numba checks its files itself
-                    names.add(file)
+                if not host and name.endswith(f"{ENDING}.nbi"):  # Numba looks for edits itself
+                    if not _numbas_problem(folder / name):
+                        names.add(file)
                 elif host and name.endswith(".nbd"):
                     content = _looked_at[folder / name] = _content(folder / name)
                     if content is not None and content[0][:3] == (numba_version(), stamp(sources / f"{file}.py"), host):
@@ -202,11 +203,20 @@ def cached_modules(sources: Path, wanted: Collection[str]) -> set[str]:
 def unusable_files(sources: Path) -> list[str]:
     """Files of kernels of a source folder that exist and are not loaded, each with the reason."""
     problems: list[str] = []
+    look, endings = (cache_checks.problem_of, (".nbd",)) if is_possible() else (_numbas_problem, (".nbi", ".nbc"))
     for folder in find_cache_folder(sources).readable:
         with suppress(OSError):  # that kernels are compiled again is said already
-            paths = [path for path in folder.iterdir() if ENDING in path.suffixes and path.suffix == ".nbd"]
-            problems += [f"{path} {problem}" for path in paths if (problem := cache_checks.problem_of(path))]
+            paths = [path for path in folder.iterdir() if ENDING in path.suffixes and path.suffix in endings]
+            problems += [f"{path} {problem}" for path in paths if (problem := look(path))]
     return problems
+
+
+def _numbas_problem(path: Path) -> str:
+    """See numba_cache.problem_of."""
+    import_numba()
+    from .numba_cache import problem_of
+
+    return problem_of(path)
 
 
 def _content(path: Path) -> Any:

@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -236,7 +237,17 @@ def test_no_second_process_compiles_what_cannot_be_kept(monkeypatch):
 
 
 # ---- doctor
-@pytest.mark.parametrize("name", ("cpu_simd/intra/intra", "decoder/deblock"))
+def test_doctor_looks_into_every_folder_of_kernels():
+    """Each folder of the package with an entry that is cached."""
+    root, entry = first_run._KERNELS.parent, re.compile(r"^@(kernel|closed_kernel|quick_kernel)$", re.MULTILINE)
+    outside = {"tests", "benchmarks", "papers"}  # of the checkout, or for developers
+    rooms = {path.parent for path in root.glob("*/__init__.py") if path.parent.name not in outside}
+    sources = [path for room in rooms for path in room.rglob("*.py")]
+    holding = {path.parent.relative_to(root).as_posix() for path in sources if entry.search(path.read_text())}
+    assert {name for name in holding if not name.startswith("cpu_simd/")} == set(doctor_command.OTHER_KERNELS)
+
+
+@pytest.mark.parametrize("name", ("cpu_simd/intra/intra", *(f"{folder}/k" for folder in doctor_command.OTHER_KERNELS)))
 def test_doctor_tells_of_damaged_kernels(kernels, capsys, name):
     folder = kernel_place.find_cache_folder((first_run._KERNELS.parent / name).parent).folder
     path = folder / f"k.one-7{numba_free.ENDING}.0.nbd"
@@ -261,6 +272,17 @@ def test_doctor_tells_where_nothing_can_be_kept(monkeypatch, tmp_path):
         facts = doctor_command.examine()
         assert not facts["processor"]["compiled"]
         assert any(text.startswith(f"{words} c") and "every process compiles again" in text for text in facts["problems"])
+
+
+def test_doctor_tells_of_a_full_disk(kernels, capsys, monkeypatch):
+    """Also where some kernel of each file is kept, so that none seems to be missing."""
+    usage = doctor_command.shutil.disk_usage(kernels)
+    monkeypatch.setattr(doctor_command.shutil, "disk_usage", lambda folder: usage._replace(free=90 << 10))
+    assert cli.main(["doctor"]) == 1
+    said = capsys.readouterr().out
+    assert f"problem: {kernels / 'cpu_simd'}: 90 KiB of the disk are free, too little for all compiled kernels" in said
+    monkeypatch.setattr(doctor_command.shutil, "disk_usage", lambda folder: usage._replace(free=1 << 30))
+    assert not doctor_command._full_disk(first_run.kernel_cache_folder())
 
 
 def test_doctor_tells_of_a_variable_that_is_of_no_use(monkeypatch):
