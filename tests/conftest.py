@@ -9,6 +9,7 @@ each value meets each value of any other parameter, as long as a third one is th
 """
 
 import gc
+from collections.abc import Sequence
 
 import pytest
 
@@ -16,24 +17,45 @@ ORDERS = {"emulated", "emulated-reversed"}
 FEW = 2  # sets of other parameters, with which both orders run
 
 
-def positions(item: pytest.Item) -> dict[str, int]:
-    """Where a test's parameters stand in their lists; those that stand in one list together count once."""
-    call = getattr(item, "callspec", None)
-    if call is None:
-        return {}
-    together = [names for mark in item.iter_markers("parametrize") for names in [_names(mark.args[0])]]
-    repeated = {name for names in together for name in names[1:]}
-    return {name: n for name, n in call.indices.items() if name not in repeated}
+def lists_of(item: pytest.Item) -> list[list[str]]:
+    """The names of a test's parameters, those together that come from one list."""
+    given = vars(item).get("callspec")
+    if given is None:
+        return []
+    together = [_names(mark.args[0]) for mark in item.iter_markers("parametrize")]
+    alone = [[name] for name in given.params if not any(name in names for names in together)]
+    return [*together, *alone]
 
 
-def _names(argument: str | tuple[str, ...] | list[str]) -> list[str]:
+def _names(argument: str | Sequence[str]) -> list[str]:
     return [name.strip() for name in argument.split(",")] if isinstance(argument, str) else list(argument)
 
 
-def order_of(item: pytest.Item) -> str | None:
-    """The name of the parameter that is an order of the emulated GPU's threads."""
-    call = getattr(item, "callspec", None)
-    return next((name for name in ("device", "gpu") if call and call.params.get(name) in ORDERS), None)
+def is_order(item: pytest.Item, names: list[str]) -> bool:
+    """Whether a list is that of the orders of the emulated GPU's threads, and one of them is asked for."""
+    return names in (["device"], ["gpu"]) and vars(item)["callspec"].params[names[0]] in ORDERS
+
+
+def mark_halves(items: list[pytest.Item]) -> None:
+    """Mark every second set of one test function as slow. items: its sets, in the order of the lists."""
+    values: dict[str, list[tuple[int, ...]]] = {}  # of a list, as identities, in the order in which they come
+    places, others, ordered = [], set(), []
+    for item in items:
+        place, other = [], []
+        lists = lists_of(item)
+        for names in lists:
+            value = tuple(id(vars(item)["callspec"].params[name]) for name in names)
+            known = values.setdefault(names[0], [])
+            if value not in known:
+                known.append(value)
+            place.append(known.index(value))
+            other += [] if is_order(item, names) else [value]
+        places.append(sum(place))
+        others.add(tuple(other))
+        ordered.append(any(is_order(item, names) for names in lists))
+    for item, place, in_order in zip(items, places, ordered):
+        if place % 2 and (item.get_closest_marker("half") or (in_order and len(others) > FEW)):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,16 +64,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before those are left out that -m does not ask for
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every second set as slow."""
-    sets: dict[str, set[tuple[int, ...]]] = {}  # of other parameters than the order, by function
+    functions: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if order := order_of(item):
-            others = tuple(n for name, n in positions(item).items() if name != order)
-            sets.setdefault(item.nodeid.split("[")[0], set()).add(others)
-    for item in items:
-        is_half = item.get_closest_marker("half") or (order_of(item) and len(sets[item.nodeid.split("[")[0]]) > FEW)
-        if is_half and sum(positions(item).values()) % 2:
-            item.add_marker(pytest.mark.slow)
+        functions.setdefault(item.nodeid.split("[")[0], []).append(item)
+    for of_function in functions.values():
+        mark_halves(of_function)
 
 
 def pytest_collection_finish() -> None:
