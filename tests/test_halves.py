@@ -1,4 +1,4 @@
-"""What tests/conftest.py leaves to `make test-all`: every second set of parameters, none for good, and no order of threads."""
+"""What tests/conftest.py leaves to `make test-all`: every second set of parameters, and no order of threads for good."""
 
 import re
 import subprocess
