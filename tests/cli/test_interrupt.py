@@ -49,6 +49,7 @@ def frames_in(path):
     return len(FRAME.findall(path.read_bytes())) if path.exists() else 0
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("after", [1, 2, 5, 10, 20])
 def test_a_signal_finishes_the_file(clip, tmp_path, number, after):

@@ -173,6 +173,7 @@ def pictures(ref, keyint, count, **more):
         yield n, FrameKind(SIZE, min(n % keyint, ref), ref, **more)
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("devices", (GPU, ("cuda:0", "cpu"), ("cpu", "cpu:1"), ("cuda:0", "cpu", "cuda:1")), ids=str)
 @pytest.mark.parametrize(("ref", "keyint"), ((1, 20), (3, 20), (2, 3)))
 @pytest.mark.parametrize("by_cost", (False, True))
@@ -213,6 +214,7 @@ def b_pictures(pyramid, by_cost, **more):
         held = spec.references_after
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("devices", (GPU, ("cuda:0", "cpu"), ("cuda:0", "cpu", "cuda:1")), ids=str)
 @pytest.mark.parametrize("pyramid", ("none", "normal", "dyadic"))
 @pytest.mark.parametrize("by_cost", (False, True))
