@@ -28,7 +28,7 @@ def csv_rows(frame: AnalysedFrame) -> list[list[str]]:
     get, width = frame.by_macroblock, frame.mb_width
     place = [str(frame.display_index), str(frame.coding_index)]
     addresses = range(width * frame.mb_height)
-    columns = [[MB_TYPE_NAMES[kind] for kind in get("mb_type").tolist()]]
+    columns = [[MB_TYPE_NAMES[mb_type] for mb_type in get("mb_type").tolist()]]
     columns += [[str(value) for value in get(name).astype(np.int64).tolist()] for name in _OF_MB]
     columns += [[f"{value:.3f}" for value in get("bits_by_kind")[:, k] / 256] for k in range(len(BIT_KINDS))]
     columns += [_joined(get(name)) for name in _OF_BLOCKS]

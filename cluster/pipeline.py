@@ -223,8 +223,8 @@ class RayPipeline(ConcurrentGops):
         if isinstance(cause, Error):
             raise cause from None
         said = (str(cause or error).strip() or type(error).__name__).splitlines()[0]
-        kind = type(cause or error).__name__
-        raise DeviceLost(f"Ray: frames {first} to {last} cannot be encoded: {kind}: {said}") from None
+        error_name = type(cause or error).__name__
+        raise DeviceLost(f"Ray: frames {first} to {last} cannot be encoded: {error_name}: {said}") from None
 
     def _fetch(self) -> list[EncodedFrame]:
         self._taken, self._ready = self._ready, []

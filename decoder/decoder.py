@@ -246,29 +246,29 @@ class Decoder:
     def _nal_unit(self, offset: int, data: bytes) -> None:
         """7.3.1: one NAL unit; those that decoding does not need are skipped."""
         unit = parse_nal_unit(data)._replace(offset=offset)
-        kind = unit.nal_unit_type
-        ends = kind in _ENDS  # the access unit that they belong to
+        nal_unit_type = unit.nal_unit_type
+        ends = nal_unit_type in _ENDS  # the access unit that they belong to
         if self._observer is not None and ends:
             self._observer.unit(unit)
-        if kind in _BETWEEN_PICTURES:
+        if nal_unit_type in _BETWEEN_PICTURES:
             self._finish_before(unit)
             self._last = None
-        if self._observer is not None and not ends and kind not in (NAL_SLICE, NAL_IDR):
+        if self._observer is not None and not ends and nal_unit_type not in (NAL_SLICE, NAL_IDR):
             self._observer.unit(unit)
-        if kind in (NAL_SLICE, NAL_IDR):
-            if self._skipping and kind != NAL_IDR:
+        if nal_unit_type in (NAL_SLICE, NAL_IDR):
+            if self._skipping and nal_unit_type != NAL_IDR:
                 self._skipped += 1
             else:
                 self._slice(unit)
-        elif kind == NAL_SPS:
+        elif nal_unit_type == NAL_SPS:
             sps = parse_sps(unit.rbsp())
             self._sps[sps.seq_parameter_set_id] = sps
-        elif kind == NAL_PPS:
+        elif nal_unit_type == NAL_PPS:
             self._parameter_set(unit.rbsp())
-        elif kind == NAL_SEI:
+        elif nal_unit_type == NAL_SEI:
             with suppress(BitstreamError):  # decoding does not need it
                 user_data_texts(unit.rbsp(), self.user_data)
-        elif NAL_PARTITION_A <= kind <= NAL_PARTITION_C:
+        elif NAL_PARTITION_A <= nal_unit_type <= NAL_PARTITION_C:
             raise Unsupported("data partitioning")
 
     def _parameter_set(self, rbsp: bytes) -> None:

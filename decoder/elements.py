@@ -17,11 +17,11 @@ def mb_type(data, s, p, c, slice_id, types, mb):
     if p[P_CABAC]:
         left, above = is_left(p, slice_id, mb), is_above(p, slice_id, mb)
         return elements_cabac.mb_type(data, s, c, slice_type, types, mb, p[P_MB_WIDTH], left, above)
-    kind = ue(data, s)
-    if kind > (25 if slice_type == SLICE_I else 30 if slice_type == SLICE_P else 48):
+    number = ue(data, s)
+    if number > (25 if slice_type == SLICE_I else 30 if slice_type == SLICE_P else 48):
         fail(s, E_MB_TYPE)
         return 0
-    return kind
+    return number
 
 
 @helper

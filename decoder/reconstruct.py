@@ -291,13 +291,13 @@ def reconstruct_slice(p, m, planes, motion, references, factors_4x4, factors_8x8
     mv, ref_idx = motion.mv[slot], motion.ref_idx[slot]
     for mb in range(p[P_FIRST_MB], p[P_END_MB]):
         error = 0
-        kind = m.mb_type[mb]
+        mb_type = m.mb_type[mb]
         y, x = place(p, mb)
-        if not is_intra(kind):
-            error = predict_inter(p, flat, size, slot, mv, ref_idx, references, 4 * y, 4 * x, kind, work)
+        if not is_intra(mb_type):
+            error = predict_inter(p, flat, size, slot, mv, ref_idx, references, 4 * y, 4 * x, mb_type, work)
             if traces.y.size:
                 keep_macroblock(p, mb, planes, traces)
-        if error == 0 and (is_intra(kind) or m.cbp[mb]):
+        if error == 0 and (is_intra(mb_type) or m.cbp[mb]):
             error = reconstruct_macroblock(p, m, mb, planes, flat, factors_4x4, factors_8x8, edges, d, rest, traces)
             if traces.y.size and error == 0:
                 traces.energy[mb] = residual_energy(p, mb, planes.y[slot], traces.y)

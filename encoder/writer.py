@@ -201,9 +201,9 @@ class VideoWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, error_class: type[BaseException] | None, *_: object) -> None:
         try:
-            if kind is None:
+            if error_class is None:
                 self.close()
             elif not self._closed and not self._is_of_parent():
                 try:

@@ -47,11 +47,11 @@ class Mp4Reader:
         movie: Contents | None = None
         self.is_movie_in_front = True
         for place in places(file, self._size):
-            if place.kind == "ftyp":
+            if place.box_type == "ftyp":
                 self.brands = _brands(contents(file, place))
-            elif place.kind == "mdat" and movie is None:
+            elif place.box_type == "mdat" and movie is None:
                 self.is_movie_in_front = False
-            elif place.kind == "moov":
+            elif place.box_type == "moov":
                 movie = contents(file, place)
                 break
         if movie is None:
@@ -88,7 +88,7 @@ class Mp4Reader:
                 durations.add(sample.duration)
         return {
             "brands": self.brands, "moov_in_front": self.is_movie_in_front, "fragments": self.fragments,
-            "track": self.kind, "frames": count, "seconds": end / self.timescale,
+            "track": self.coding_name, "frames": count, "seconds": end / self.timescale,
             "mean_fps": float(count * self.timescale / end) if end else None,
             "variable_rate": len(durations) > 2, "rotated": not self.is_upright,
         }  # fmt: skip
@@ -99,7 +99,7 @@ class Mp4Reader:
         layout = "moov in front" if self.is_movie_in_front else "moov last"
         if self.fragments:
             layout = f"{self.fragments} fragment{'s' * (self.fragments > 1)}"
-        parts = [f"MP4 ({', '.join(self.brands)}), {layout}", f"{self.kind} track of {facts['frames']} frames"]
+        parts = [f"MP4 ({', '.join(self.brands)}), {layout}", f"{self.coding_name} track of {facts['frames']} frames"]
         if facts["mean_fps"] is not None:
             rate = f"{facts['mean_fps']:.3f} frames/s" + (" on average" if facts["variable_rate"] else "")
             parts += [f"{facts['seconds']:.3f} s", rate]
@@ -113,9 +113,9 @@ class Mp4Reader:
         return self.matrix[:2] + self.matrix[3:5] == UPRIGHT[:2] + UPRIGHT[3:5]
 
     @property
-    def kind(self) -> str:
+    def coding_name(self) -> str:
         """avc1 or avc3."""
-        return self.entries[0].kind
+        return self.entries[0].coding_name
 
     def rate(self) -> Fraction | None:
         """Frames a second, by the duration of the first sample."""
@@ -170,7 +170,7 @@ class Mp4Reader:
         reader = FragmentReader(self.track_id, _defaults(self._movie, self.track_id))
         self.fragments = 0
         for place in places(self._file, self._size):
-            if place.kind == "moof" and not _is_cut_off(self._file, place, self._size):
+            if place.box_type == "moof" and not _is_cut_off(self._file, place, self._size):
                 self.fragments += 1
                 yield from reader.samples(contents(self._file, place), place.start)
 
@@ -199,10 +199,10 @@ class Mp4Reader:
 
 
 class Entry:
-    """5.4.2.1 of 14496-15: a sample entry: kind, length_size, parameter_sets in Annex B."""
+    """5.4.2.1 of 14496-15: a sample entry: coding_name, length_size, parameter_sets in Annex B."""
 
     def __init__(self, box: Contents, distinct_sets: dict[bytes, bytes]) -> None:
-        self.kind = box.name
+        self.coding_name = box.name
         if box.name == "encv":
             raise BitstreamError("the video is encrypted")
         if box.name not in _H264:
@@ -222,9 +222,9 @@ class Entry:
     def colour(self) -> Colour | None:
         """12.1.5 of 14496-12: colr of type nclx, or nclc, which QuickTime has without the range; None without one."""
         for box in self._more.boxes("colr"):
-            kind, *points = box.at(0, "4sHHH") if box.left >= 10 else (b"", 0, 0, 0)
-            if kind == b"nclc" or (kind == b"nclx" and box.left > 10):
-                full_range = box.at(10, "B")[0] >> 7 if kind == b"nclx" else 0
+            colour_type, *points = box.at(0, "4sHHH") if box.left >= 10 else (b"", 0, 0, 0)
+            if colour_type == b"nclc" or (colour_type == b"nclx" and box.left > 10):
+                full_range = box.at(10, "B")[0] >> 7 if colour_type == b"nclx" else 0
                 return Colour(points[0], points[1], points[2], full_range)
         return None
 

@@ -24,7 +24,7 @@ def open_sound(file: BinaryIO) -> SoundStream:
 
     OtherSound if it cannot be copied. The edit list says what is heard: perhaps nothing first, then one part of the track.
     """
-    movie = next((contents(file, place) for place in places(file, length(file)) if place.kind == "moov"), None)
+    movie = next((contents(file, place) for place in places(file, length(file)) if place.box_type == "moov"), None)
     if movie is None:
         raise BitstreamError("this MP4 has no moov: its writer was stopped, or the end is missing")
     track = _sound_track(movie)
@@ -109,7 +109,7 @@ def _samples(file: BinaryIO, movie: Contents, track: Contents, table: Contents) 
             defaults = Defaults(*values)
     reader, size = FragmentReader(track_id, defaults), length(file)
     for place in places(file, size):
-        if place.kind == "moof":
+        if place.box_type == "moof":
             if place.end == size and int.from_bytes(read_at(file, place.start, 4), "big") > size - place.start:
                 return  # cut off: the fragments before are whole
             yield from reader.samples(contents(file, place), place.start)

@@ -93,7 +93,7 @@ class CudaExecutor(GpuMemory):
             self._number = 0  # of the current frame
             self._download_events: dict[Hashable, Event] = {}  # download events that the host waits for, by slot
             self._host_buffers: dict[tuple[Hashable, int], HostBuffers] = {}  # by slot, and index of the frame's events
-            self._recordings: dict[Hashable, Recording] = {}  # by kind
+            self._recordings: dict[Hashable, Recording] = {}  # by key
             for event in (*self._ended.values(), *self._uploaded, *self._coded, *self._downloaded):
                 gpu.record(event, self.streams[MAIN])  # the first frames wait for events that no frame has recorded
 
@@ -223,7 +223,7 @@ class CudaExecutor(GpuMemory):
         return self._clock is None
 
     def replay(self, recording_key: Hashable, place: "FramePlace", addresses: Sequence[int]) -> bool:
-        """Replay the recording of this kind; False if there is none.
+        """Replay the recording of this key; False if there is none.
 
         recording_key: equal for frames with the same calls; addresses: those of the arrays that stand-ins are for
         (recording.py).

@@ -38,8 +38,8 @@ class Trace:
     def seconds(self, process: int = GPU) -> dict[str, list[float]]:
         """Durations by name."""
         by_name = defaultdict(list)
-        for kind, _, name, _, seconds, _ in list(self.spans):
-            if kind == process:
+        for of_process, _, name, _, seconds, _ in list(self.spans):
+            if of_process == process:
                 by_name[name].append(seconds)
         return dict(by_name)
 

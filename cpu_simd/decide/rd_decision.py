@@ -27,7 +27,7 @@ from ..inter.mv_prediction import predict_skip_mv
 from ..layout import SCALING_FINER, SCALING_SET
 from ..quantiser.trellis import LONGEST
 from ..residual.inter_residual import code_inter
-from ..residual.macroblock_coding import BY_CAVLC, Buffers, Rounding, load_macroblock, rounding_kind
+from ..residual.macroblock_coding import BY_CAVLC, Buffers, Rounding, load_macroblock, rounding_method
 from ..residual.transform import BUFFER, ScalingLists, chroma_qp
 from ..simd.lanes import squares_of_pairs
 from ..simd.vector import add, aligned, load_u8x16, splat_i32x8, store, sub, widen
@@ -137,8 +137,8 @@ def set_up(step, estimate, x0, y0, mb, skip_x, skip_y, choice, lam, area, kept, 
             return False, estimate
         estimate = min(estimate, cost)
     commit_motion(mv_cache, mb, motion.ref_idx, motion.mv)
-    kind = P_SKIP if step == 1 else P_16x8 if step == 2 else P_8x16 if step == 3 else P_8x8 if step == 4 else P_16x16
-    motion.mb_type[mb] = kind
+    chosen = P_SKIP if step == 1 else P_16x8 if step == 2 else P_8x16 if step == 3 else P_8x8 if step == 4 else P_16x16
+    motion.mb_type[mb] = chosen
     return True, estimate
 
 
@@ -160,8 +160,8 @@ def rd_decision(
     scaling = ScalingLists(scaling_table, np.int64(SCALING_SET), np.int64(scaling_table[SCALING_FINER]), has_scaling_lists)
     total_coeff = residual.total_coeff
     dead_zone = np.int64(DEAD_ZONE_INTER)
-    kind = rounding_kind(CodingTools(settings.trellis, None, None, dead_zone, dead_zone, None), BY_CAVLC)
-    rounding = Rounding(kind, dead_zone, dead_zone, np.int64(TRELLIS_INTER), np.zeros(N_BITS, np.int32), scaling, None)
+    method = rounding_method(CodingTools(settings.trellis, None, None, dead_zone, dead_zone, None), BY_CAVLC)
+    rounding = Rounding(method, dead_zone, dead_zone, np.int64(TRELLIS_INTER), np.zeros(N_BITS, np.int32), scaling, None)
     height, width = source.y.shape
     mb_width = width // 16
     stride = ref_luma.shape[3]

@@ -241,11 +241,11 @@ def dc_flag(m, mb, block, available, is_intra):
     """
     if not available:
         return is_intra
-    kind = m.mb_type[mb]
-    if kind == I_PCM:
+    mb_type = m.mb_type[mb]
+    if mb_type == I_PCM:
         return 1
     if block == LUMA_DC:
-        return np.int64(kind == I_16x16 and nonzero_levels(m.levels, mb, block, 0, 16) != 0)
+        return np.int64(mb_type == I_16x16 and nonzero_levels(m.levels, mb, block, 0, 16) != 0)
     return np.int64(m.cbp[mb] >> 4 != 0 and nonzero_levels(m.levels, mb, block, 0, 4) != 0)
 
 
@@ -298,9 +298,9 @@ def put_chroma_ac(bins, at, mb, m, is_intra, left, above, mb_width):
 def put_residual(bins, at, mb, m, left, above, mb_width):
     """7.3.5.3: residual() of macroblock mb."""
     inlined()
-    kind = m.mb_type[mb]
-    is_intra = np.int64(kind <= LAST_INTRA)
-    if kind == I_16x16:
+    mb_type = m.mb_type[mb]
+    is_intra = np.int64(mb_type <= LAST_INTRA)
+    if mb_type == I_16x16:
         at = put_dc(bins, at, mb, m, LUMA_DC, 16, CAT_LUMA_DC, is_intra, left, above, mb_width)
     if m.cbp[mb] & 15:
         at = put_luma(bins, at, mb, m, is_intra, left, above, mb_width)

@@ -37,7 +37,7 @@ from .macroblock_coding import (
     pcm_is_cheaper,
     quantise_chosen,
     quantise_chosen_8x8,
-    rounding_kind,
+    rounding_method,
     scan_luma,
     store_chroma,
     store_luma,
@@ -122,7 +122,7 @@ def _code_either(mb, buffers, qp, rounding, residual):
         return 0
     cost, pattern = luma_cost(quantised, _quadrants_of(coded), False, bits, scratch, dc)
     cost_8x8, pattern_8x8 = luma_cost(quantised_8x8, coded_8x8, True, bits, scratch, dc)
-    if rounding.kind:
+    if rounding.method:
         try_4x4 = cost <= cost_8x8 + (cost_8x8 >> CHOICE_NEAR)
         try_8x8 = cost_8x8 < cost + (cost >> CHOICE_NEAR)
         cost = cost_8x8 = np.int64(1) << 40
@@ -218,8 +218,8 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     quantised, scratch, dc = np.zeros(BUFFER, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
-    kind, dead_zone = rounding_kind(tools, BY_CAVLC), np.int64(tools.dead_zone_inter)
-    rounding = Rounding(kind, dead_zone, np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), bits, scaling, tools.cabac)
+    method, dead_zone = rounding_method(tools, BY_CAVLC), np.int64(tools.dead_zone_inter)
+    rounding = Rounding(method, dead_zone, np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), bits, scaling, tools.cabac)
     values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(BUFFER, np.int16)
     buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     for mb in range(row0 * mb_width, row1 * mb_width):

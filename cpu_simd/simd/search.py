@@ -135,9 +135,9 @@ def _row_sads_portable(builder, at_source, at_reference, lanes):
 def _place(context, builder, sig, args, n):
     """A function that makes the address of an element of array number n, whose offset follows it, by more elements."""
 
-    def address(more, kind):
+    def address(more, pointee):
         offset = builder.add(args[n + 1], ir.Constant(args[n + 1].type, more))
-        return _address(context, builder, sig.args[n], args[n], offset, kind)
+        return _address(context, builder, sig.args[n], args[n], offset, pointee)
 
     return address
 
@@ -150,11 +150,11 @@ def _make_row_sads(native, arranged):
             if not native:
                 sads = _row_sads_portable(builder, at_source, at_reference, like.lanes)
             else:
-                make, compare, kind = _WINDOWS[like.lanes]
+                make, compare, vec = _WINDOWS[like.lanes]
                 windows = (
                     make(builder, at_reference)
                     if not arranged
-                    else [_load(builder, at_reference(n * kind.lanes, kind.ir)) for n in range(2)]
+                    else [_load(builder, at_reference(n * vec.lanes, vec.ir)) for n in range(2)]
                 )
                 sads = compare(builder, at_source, windows)
             return context.make_tuple(builder, sig.return_type, sads)
@@ -182,8 +182,8 @@ def _make_arrange_row(native):
                 parts = enumerate(_WINDOWS[like.lanes][0](builder, at_reference))
                 parts = [(n * part.type.count, part) for n, part in parts]
             else:
-                kinds = (0, ir.VectorType(ir.IntType(8), like.lanes)), (like.lanes - 1, u8x16.ir)
-                parts = [(offset, _load(builder, at_reference(offset, kind))) for offset, kind in kinds]
+                loads = (0, ir.VectorType(ir.IntType(8), like.lanes)), (like.lanes - 1, u8x16.ir)
+                parts = [(offset, _load(builder, at_reference(offset, vector_type))) for offset, vector_type in loads]
             for offset, part in parts:
                 builder.store(part, at_window(offset, part.type)).align = 1
             return context.get_dummy_value()

@@ -126,13 +126,13 @@ DEVICE unsigned levels_score(const Source &source, int k, const unsigned *p, con
   transformed_columns(p, c);
 #pragma unroll
   for (int i = 0; i < 8; i++) {
-    const int kind = class_of_word(i);
+    const int position = class_of_word(i);
     unsigned v = c[i] - own[i];
     v += (v & 0x8000) << 1;  // halves
     const unsigned sign = signs2(v);
     const unsigned magnitudes = (v ^ sign) + (sign & BOTH_HALVES);
-    if (LEVEL_SCORES[i]) score = dot2(min2(add_max2(magnitudes, limits.one[kind], 0), BOTH_HALVES), LEVEL_SCORES[i], score);
-    larger = add_max2(magnitudes, limits.two[kind], larger);
+    if (LEVEL_SCORES[i]) score = dot2(min2(add_max2(magnitudes, limits.one[position], 0), BOTH_HALVES), LEVEL_SCORES[i], score);
+    larger = add_max2(magnitudes, limits.two[position], larger);
   }
   return score + (larger ? BUDGET : 0);
 }

@@ -203,7 +203,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const Samp
   }
   // the choices, a lane each
   const int c = lane < N_B_CHOICES ? lane : 0, k = min(c, B_WHOLE);
-  const int kinds = c < B_WHOLE ? 7 : 1 << (c - B_WHOLE);
+  const int pred_modes = c < B_WHOLE ? 7 : 1 << (c - B_WHOLE);
   const int of_quadrant = __shfl_sync(FULL_WARP, keys[0], (k & 2) * 4 + (k & 1) * 2);
   const int of_16x8 = __shfl_sync(FULL_WARP, keys[1], (k & 1) * 8), of_8x16 = __shfl_sync(FULL_WARP, keys[2], (k & 1) * 2);
   const int key = k < B_16x8_PART ? of_quadrant : k < B_8x16_PART ? of_16x8 : k < B_WHOLE ? of_8x16 : keys[3];
@@ -213,15 +213,15 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const Samp
   const unsigned w0 = __shfl_sync(FULL_WARP, own.v, k), w1 = __shfl_sync(FULL_WARP, own.v, 16 + k);
   int best = B_NOT_ALLOWED, chosen = B_NOT_ALLOWED;
   Tried vectors = {0, 0, entries_of(NONE & 255, NONE), 0};
-  if (kinds & 1 && r0 >= 0 && c0 + lam * B_BITS_L0 < best) {
+  if (pred_modes & 1 && r0 >= 0 && c0 + lam * B_BITS_L0 < best) {
     best = c0 + lam * B_BITS_L0, chosen = c0 - b0;
     vectors = {w0, 0, entries_of(r0, NONE), 0};
   }
-  if (kinds & 2 && r1 >= 0 && c1 + lam * B_BITS_L1 < best) {
+  if (pred_modes & 2 && r1 >= 0 && c1 + lam * B_BITS_L1 < best) {
     best = c1 + lam * B_BITS_L1, chosen = c1 - b1;
     vectors = {0, w1, entries_of(NONE & 255, r1), 0};
   }
-  if (kinds & 4 && (r0 >= 0 || r1 >= 0) && key != NO_PAIR && (key >> ORDER) + lam * B_BITS_BI < best) {
+  if (pred_modes & 4 && (r0 >= 0 || r1 >= 0) && key != NO_PAIR && (key >> ORDER) + lam * B_BITS_BI < best) {
     vectors = pairs[key & ((1 << ORDER) - 1)];
     chosen = (key >> ORDER) - vectors.rate;
   }

@@ -189,7 +189,7 @@ DEVICE bool whole_macroblock(const Picture &p, MacroblockCache &m, const Limits 
 }
 
 // 16x8 and 8x16 against `best`, one in the even lanes, one in the odd ones. own: of this lane's block, raster
-DEVICE int weigh_halves(const Picture &p, Motion *mv_caches, const Search &s, int kind, int &best, Motion &own) {
+DEVICE int weigh_halves(const Picture &p, Motion *mv_caches, const Search &s, int mb_type, int &best, Motion &own) {
   const int lane = threadIdx.x & 31, shape = lane & 1;
   Motion *mv_cache = mv_caches + MV_CACHE * shape, first = {0, 0}, second = {0, 0};
   int cost = s.lam * BITS_16x8, half_cost = 0;
@@ -208,16 +208,16 @@ DEVICE int weigh_halves(const Picture &p, Motion *mv_caches, const Search &s, in
     const Motion one = from_lane(first, i), other = from_lane(second, i);
     if (half < best && all < best) {
       best = all;
-      kind = i ? P_8x16 : P_16x8;
+      mb_type = i ? P_8x16 : P_16x8;
       own = (i ? lane >> 1 : lane >> 3) & 1 ? other : one;
     }
   }
-  return kind;
+  return mb_type;
 }
 
 // 8x8 against `best`, quadrant by quadrant, sub_mb_type t in the lanes 4 t to 4 t + 3 and an mv_cache of their own. least: lower
 // bound of the cost of all quadrants
-DEVICE int weigh_quarters(const Picture &p, Motion *mv_caches, const MacroblockCache &m, const Search &s, int least, int kind,
+DEVICE int weigh_quarters(const Picture &p, Motion *mv_caches, const MacroblockCache &m, const Search &s, int least, int mb_type,
                           int &best, Motion &own, int &sub_types) {
   const int lane = threadIdx.x & 31, t = lane >> 2 & 3, j = lane & 3, dx = j & 1, dy = j >> 1;
   const bool counts = t == SUB_4x4 || (t == SUB_8x4 ? !dx : t == SUB_4x8 ? !dy : !j);
@@ -246,7 +246,7 @@ DEVICE int weigh_quarters(const Picture &p, Motion *mv_caches, const MacroblockC
     cost += cheapest >> 2;
     least -= m.least[q];
     chosen |= sub << (2 * q);
-    if (max(cost, cost + least) >= best) return kind;
+    if (max(cost, cost + least) >= best) return mb_type;
     const unsigned predicts = __shfl_sync(FULL_WARP, v, 4 * sub + j);
     const unsigned stays = __shfl_sync(FULL_WARP, v, 4 * sub + (lane >> 1 & 2) + (lane & 1));
     if (lane < 16) mv_cache[place] = {whole.ref, predicts};
@@ -268,11 +268,11 @@ DEVICE int decide(const Picture &p, Motion *mv_caches, MacroblockCache &m, const
   Motion c = from_lane(around, 5), choice = {0, 0};
   const Motion a = from_lane(around, 6), b = from_lane(around, 1), d = from_lane(around, 0);
   if (c.ref == -2) c = d;
-  int best, skip_cost, kind = P_16x16, sub_types = 0;
+  int best, skip_cost, mb_type = P_16x16, sub_types = 0;
   unsigned skip;
   const bool skipped = whole_macroblock(p, m, limits, place_of(p, x0, y0), s, a, b, c, best, choice, skip, skip_cost);
   own = choice;
-  if (skipped) return kind;
+  if (skipped) return mb_type;
   const int quarters = m.least[0] + m.least[1] + m.least[2] + m.least[3];
   const int least_halves = p.partition_mask & 2 ? min(m.least[4], m.least[5]) : COST_MAX;
   const int least_quarters = p.partition_mask & 4 ? quarters + s.lam * BITS_8x8 : COST_MAX;
@@ -282,19 +282,19 @@ DEVICE int decide(const Picture &p, Motion *mv_caches, MacroblockCache &m, const
       for (int t = 0; t < 4; t++) mv_caches[MV_CACHE * t + (lane < 6 ? lane : 6 * (lane - 5))] = around;
     }
     __syncwarp();
-    if (least_halves < best) kind = weigh_halves(p, mv_caches, s, kind, best, own);
-    if (least_quarters < best) kind = weigh_quarters(p, mv_caches, m, s, quarters, kind, best, own, sub_types);
+    if (least_halves < best) mb_type = weigh_halves(p, mv_caches, s, mb_type, best, own);
+    if (least_quarters < best) mb_type = weigh_quarters(p, mv_caches, m, s, quarters, mb_type, best, own, sub_types);
   }
   if (m.intra_cost + s.lam * BITS_INTRA < best) {
     best = m.intra_cost + s.lam * BITS_INTRA;
-    kind = I_16x16;
+    mb_type = I_16x16;
     sub_types = 0;
     own = {-1, 0};
   }
   if (p.by_cost && skip_cost <= best + m.skip_limit) {
-    kind = P_SKIP;
+    mb_type = P_SKIP;
     sub_types = 0;
     own = {0, skip};
   }
-  return kind | sub_types << 8;
+  return mb_type | sub_types << 8;
 }

@@ -251,9 +251,9 @@ extern "C" __global__ void mark_skipped(const int *slice_first_mb, const signed 
   wait_for_the_kernel_before();
   const int mb = mb0 + int(blockIdx.x * blockDim.x + threadIdx.x);
   if (mb >= mb1 || cbp[mb]) return;
-  const int kind = mb_type[mb];
-  if (kind == B_DIRECT) mb_type[mb] = B_SKIP;
-  if (kind != P_SKIP && (kind != P_16x16 || ref_idx[4 * mb])) return;
+  const int type_of_mb = mb_type[mb];
+  if (type_of_mb == B_DIRECT) mb_type[mb] = B_SKIP;
+  if (type_of_mb != P_SKIP && (type_of_mb != P_16x16 || ref_idx[4 * mb])) return;
   const int first_mb = slice_first_mb[mb / mb_width];
   const Motion a = motion_of(neighbour_block(mb, -1, 0, mb_width, first_mb), ref_idx, mv);
   const Motion b = motion_of(neighbour_block(mb, 0, -1, mb_width, first_mb), ref_idx, mv);

@@ -202,7 +202,7 @@ DEVICE void weigh_direct(const FrameB &f, const Inputs &in, const Limits *limits
 
 // What is chosen: mb_type, sub_mb_type of the quadrants, two bits each, and the choice of B_16x16
 struct Decided {
-  int kind, subs, whole;
+  int mb_type, subs, whole;
 };
 DEVICE Decided decide(const FrameB &f, const Inputs &in, const Found &found, int lam) {
   const int lane = threadIdx.x & 31, n = min(lane, HISTORIES - 1), last = 31 - __clz(n + 1), direct_bits = lam * BITS_B_SUB[B_SUB_DIRECT];
@@ -217,30 +217,30 @@ DEVICE Decided decide(const FrameB &f, const Inputs &in, const Found &found, int
     subs |= (is_direct ? B_SUB_DIRECT : B_SUB_L0 + lists_of(in, B_QUADRANT + q)) << (2 * q);
     taken |= is_direct << q;
   }
-  int kind = B_16x16, best = found.best;
+  int mb_type = B_16x16, best = found.best;
   const bool empty = !f.by_cost && all + lam * BITS_SKIP <= best && found.empty;
   const int by_direct = all + in.extra[B_EXTRA_DIRECT] + lam * BITS_B_DIRECT, by_intra = in.intra_cost + lam * BITS_B_INTRA;
-  if (empty || by_direct < best) best = by_direct, kind = B_DIRECT;
+  if (empty || by_direct < best) best = by_direct, mb_type = B_DIRECT;
   if (!empty) {
-    if (f.partition_mask & 2 && found.upper < best) best = found.upper, kind = B_16x8;
-    if (f.partition_mask & 2 && found.left < best) best = found.left, kind = B_8x16;
-    if (f.partition_mask & 4 && quarters < best) best = quarters, kind = B_8x8;
-    if (by_intra < best) best = by_intra, kind = I_16x16;
+    if (f.partition_mask & 2 && found.upper < best) best = found.upper, mb_type = B_16x8;
+    if (f.partition_mask & 2 && found.left < best) best = found.left, mb_type = B_8x16;
+    if (f.partition_mask & 4 && quarters < best) best = quarters, mb_type = B_8x8;
+    if (by_intra < best) best = by_intra, mb_type = I_16x16;
   }
   if (f.by_cost) {
     const int by_skip = int((unsigned long long)(found.error) * RD_SKIP_WEIGHT[in.qp] >> 16) + in.skip_limit + lam * BITS_SKIP;
-    if (by_skip <= best) kind = B_SKIP;
+    if (by_skip <= best) mb_type = B_SKIP;
   }
-  return {kind, subs, found.whole};
+  return {mb_type, subs, found.whole};
 }
 
 // Motion of block lane & 15 in the list of this half of the lanes; direct: of that list
 DEVICE Motion motion_chosen(const Inputs &in, const Decided &d, const Direct &direct, int sub) {
   const int lane = threadIdx.x & 31, k = lane & 15, q = (k >> 3) * 2 + (k >> 1 & 1);
-  if (d.kind == B_DIRECT || d.kind == B_SKIP || (d.kind == B_8x8 && sub == B_SUB_DIRECT)) return of_quadrant(direct, q);
-  if (d.kind == I_16x16) return {-1, 0};
-  const int part = d.kind == B_16x8 ? B_16x8_PART + (k >> 3) : d.kind == B_8x16 ? B_8x16_PART + (k >> 1 & 1) : B_QUADRANT + q;
-  return in.choices[d.kind == B_16x16 ? d.whole : part][lane >> 4];
+  if (d.mb_type == B_DIRECT || d.mb_type == B_SKIP || (d.mb_type == B_8x8 && sub == B_SUB_DIRECT)) return of_quadrant(direct, q);
+  if (d.mb_type == I_16x16) return {-1, 0};
+  const int part = d.mb_type == B_16x8 ? B_16x8_PART + (k >> 3) : d.mb_type == B_8x16 ? B_8x16_PART + (k >> 1 & 1) : B_QUADRANT + q;
+  return in.choices[d.mb_type == B_16x16 ? d.whole : part][lane >> 4];
 }
 
 // The arrays that Inputs come from, as the kernel's launcher says
@@ -380,7 +380,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) mode_decision_b(const Samp
     if (warp == INPUTS_WARP) continue;
     ask_for_motion(above, mx + 1, mb_width);
     const Decided decided = decide(f, in, found, LAMBDA[in.qp]);
-    const int sub = decided.kind == B_8x8 ? decided.subs >> (2 * q) & 3 : 0;
+    const int sub = decided.mb_type == B_8x8 ? decided.subs >> (2 * q) & 3 : 0;
     chosen = motion_chosen(in, decided, direct, sub);
     if (warp == BITS_WARP) {
       if (hands && (k == 8 || k == 10)) publish(below + HANDED * mx + 2 * list + (k == 10), chosen.v, unsigned(chosen.ref + 2));
@@ -392,7 +392,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) mode_decision_b(const Samp
         list_ref[4 * mb + q] = (signed char)(chosen.ref);
         if (list == 0) sub_mb_type[4 * mb + q] = uint8_t(sub);
       }
-      if (lane == 0) mb_type[mb] = uint8_t(decided.kind);
+      if (lane == 0) mb_type[mb] = uint8_t(decided.mb_type);
     }
   }
   if (threadIdx.x == 0 && atomicAdd(progress + ENDED, 1) == int(gridDim.x) - 1) progress[TICKETS] = progress[ENDED] = 0;

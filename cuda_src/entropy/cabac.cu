@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(MAPPERS) map_ranges(const int2 *sli
       codes[chunk * CHUNK + i] = uint8_t(code);
       const Bin bin = bin_of(code, range_of);
       own[padded(i)] = bin;
-      const unsigned lps = __ballot_sync(FULL_WARP, bin.kind & IS_LPS);
+      const unsigned lps = __ballot_sync(FULL_WARP, bin.flags & IS_LPS);
       if (lane == 0) masks[i >> 5] = lps;
     }
     __syncthreads();
@@ -287,7 +287,7 @@ extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int2 *slice
       const int i = ADDERS * j + tid;
       const Bin bin = bin_of(found[j], range_of);
       own[padded(i)] = bin;
-      const unsigned is_lps = __ballot_sync(FULL_WARP, bin.kind & IS_LPS), adds = __ballot_sync(FULL_WARP, bin.kind != 0);
+      const unsigned is_lps = __ballot_sync(FULL_WARP, bin.flags & IS_LPS), adds = __ballot_sync(FULL_WARP, bin.flags != 0);
       if (lane == 0) lps[i >> 5] = is_lps;
       if (lane == 0) adding[i >> 5] = adds;
     }

@@ -45,9 +45,9 @@ DEVICE Range unpacked(unsigned v) { return {int(v & 511), int(v >> 9)}; }
 DEVICE unsigned packed(const Range &r) { return unsigned(r.range) | unsigned(r.bits) << 9; }
 DEVICE int quarter(int range) { return range >> 6 & 3; }  // qCodIRangeIdx
 
-// A bin: rangeTabLPS of its state, a byte for each qCodIRangeIdx, 0 in bypass bins; and its kind
+// A bin: rangeTabLPS of its state, a byte for each qCodIRangeIdx, 0 in bypass bins; and flags
 struct alignas(8) Bin {
-  unsigned ranges, kind;
+  unsigned ranges, flags;
 };
 constexpr unsigned IS_LPS = 1, IS_BYPASS_1 = 2;
 
@@ -62,8 +62,8 @@ constexpr int PADDED_CHUNK = CHUNK + CHUNK / 32;
 DEVICE int step(const Bin &bin, Range &r) {
   const int lps = int(__byte_perm(0, bin.ranges, unsigned(r.range >> 6)));  // 4 to 7 choose from the second word
   r.range -= lps;
-  const int added = bin.kind ? r.range : 0;
-  if (bin.kind & IS_LPS) r.range = lps;
+  const int added = bin.flags ? r.range : 0;
+  if (bin.flags & IS_LPS) r.range = lps;
   const int shift = __clz(r.range) - 23;
   r.range <<= shift;
   r.bits += shift + (bin.ranges == 0);

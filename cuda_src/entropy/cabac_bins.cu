@@ -20,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) make_bins(STATE_PARA
   uint16_t *own = memory + warp * MOST_KEPT;
   const int count = make_entry(s, e, own, MOST_KEPT);
   __syncwarp();
-  if (lane == 0) counts[entry] = unsigned(count) | (e.own.kind == I_PCM ? PCM : 0);
+  if (lane == 0) counts[entry] = unsigned(count) | (e.own.mb_type == I_PCM ? PCM : 0);
   if (count <= MOST_KEPT && 8 * lane < count)
     reinterpret_cast<uint4 *>(kept + size_t(entry) * MOST_KEPT)[lane] = reinterpret_cast<const uint4 *>(own)[lane];
 }
@@ -126,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) code_bin_by_bin(STATE_PARAME
     }
     total += count;
     r = {__shfl_sync(FULL_WARP, r.range, 0), __shfl_sync(FULL_WARP, r.bits, 0)};
-    const bool is_pcm = e.coded && e.own.kind == I_PCM;
+    const bool is_pcm = e.coded && e.own.mb_type == I_PCM;
     if (r.bits + LAST_BITS > most || !(is_pcm || e.ends)) continue;
     if (lane == 0) out.mark(r.bits + LAST_BITS - 1);
     if (!is_pcm) continue;

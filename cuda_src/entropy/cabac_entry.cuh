@@ -24,12 +24,12 @@ DEVICE int make_entry(const State &s, const Entry &e, uint16_t *to, int room) {
     if (e.ends && lane == 0) to[0] = uint16_t(TERMINATE << 1 | 1);
     return e.ends;
   }
-  const bool residual = o.kind == I_16x16 || (o.kind != SKIP && o.kind != I_PCM && o.pattern);
+  const bool residual = o.mb_type == I_16x16 || (o.mb_type != SKIP && o.mb_type != I_PCM && o.pattern);
   QpDelta qp = {0, false};
   Difference mvd = {0, 0, 0, 0};
   Block block = {nullptr, 0, 0, 0, -1, false};
   if (residual) qp = qp_delta_of(s, o.mb, o.first_mb);
-  if (o.kind > LAST_INTRA && o.kind != SKIP) {
+  if (o.mb_type > LAST_INTRA && o.mb_type != SKIP) {
     const int k = (lane - BLOCK_LANES) & 15;
     mvd = lane_difference(s, o, int(BLOCK_TO_RASTER_DIGITS >> (4 * k) & 15));
   }

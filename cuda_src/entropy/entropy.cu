@@ -23,9 +23,9 @@ DEVICE void look_back(const State &s, int mb, int first_mb, int &run, int &qp) {
   qp = __ldg(s.frame_params);
   bool ran = false;
   for (int end = mb; end > first_mb; end -= 32) {
-    const int i = end - 1 - lane, kind = i < first_mb ? SKIP : int(s.mb_type[i]);
-    const unsigned coded = __ballot_sync(FULL_WARP, kind != SKIP);
-    const unsigned residual = __ballot_sync(FULL_WARP, has_residual(s, i, kind));
+    const int i = end - 1 - lane, mb_type = i < first_mb ? SKIP : int(s.mb_type[i]);
+    const unsigned coded = __ballot_sync(FULL_WARP, mb_type != SKIP);
+    const unsigned residual = __ballot_sync(FULL_WARP, has_residual(s, i, mb_type));
     if (coded && !ran) run = mb - (end - 1 - (__ffs(int(coded)) - 1)) - 1;
     ran |= coded != 0;
     if (residual) {
@@ -71,64 +71,64 @@ DEVICE void put_mode(const State &s, const Own &o, int raster, Code &c) {
 // 7.3.5: whether transform_size_8x8_flag follows coded_block_pattern
 DEVICE bool has_transform_flag(const State &s, const Own &o, bool inter) {
   if (!s.transform_8x8_mode || !inter || !(o.pattern & 15)) return false;
-  return o.kind != P_8x8 || !*reinterpret_cast<const unsigned *>(s.sub_mb_type + 4 * size_t(o.mb));  // all SUB_8x8
+  return o.mb_type != P_8x8 || !*reinterpret_cast<const unsigned *>(s.sub_mb_type + 4 * size_t(o.mb));  // all SUB_8x8
 }
 
 // What a lane has of all that comes before residual(): lane 0 types, lane 1 references, 2 to 17 modes or vectors of the
 // blocks in decoding order, 18 the rest. In two codes, in sequence
 DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code &c, Code &after) {
   const int lane = threadIdx.x & 31, offset = IS_B ? B_INTRA_OFFSET : s.n_ref ? P_INTRA_OFFSET : 0, k = lane - 2;
-  const bool inter = o.kind > LAST_INTRA && o.kind != SKIP;
+  const bool inter = o.mb_type > LAST_INTRA && o.mb_type != SKIP;
   const uint8_t *sub = s.sub_mb_type + 4 * size_t(o.mb);
   const unsigned refs = inter ? *reinterpret_cast<const unsigned *>(s.ref_idx + 4 * size_t(o.mb)) : 0;
-  const bool ref0 = s.n_ref > 1 && o.kind == P_8x8 && refs == 0;
-  const int wide = o.kind == P_8x16 || o.kind == P_8x8 ? 2 : 4, high = o.kind == P_16x8 || o.kind == P_8x8 ? 2 : 4;
+  const bool ref0 = s.n_ref > 1 && o.mb_type == P_8x8 && refs == 0;
+  const int wide = o.mb_type == P_8x16 || o.mb_type == P_8x8 ? 2 : 4, high = o.mb_type == P_16x8 || o.mb_type == P_8x8 ? 2 : 4;
   if (lane == 0) {
     if (s.n_ref) append_ue(c, unsigned(run));
-    if (o.kind == I_16x16)
+    if (o.mb_type == I_16x16)
       append_ue(after, unsigned(offset + 1 + s.intra16x16_mode[o.mb] + 4 * (o.pattern >> 4) + (o.pattern & 15 ? 12 : 0)));
-    else if (!inter) append_ue(after, unsigned(offset + (o.kind == I_PCM ? I_PCM_TYPE : I_NxN_TYPE)));
+    else if (!inter) append_ue(after, unsigned(offset + (o.mb_type == I_PCM ? I_PCM_TYPE : I_NxN_TYPE)));
     else if (IS_B) append_ue(after, unsigned(b_mb_type(s, o)));
-    else append_ue(after, unsigned(ref0 ? P_8x8REF0_TYPE : o.kind - P_16x16 + P_16x16_TYPE));
-    if (o.kind == (IS_B ? B_8x8 : P_8x8))
+    else append_ue(after, unsigned(ref0 ? P_8x8REF0_TYPE : o.mb_type - P_16x16 + P_16x16_TYPE));
+    if (o.mb_type == (IS_B ? B_8x8 : P_8x8))
       for (int q = 0; q < 4; q++) append_ue(after, sub[q]);
-    if (s.transform_8x8_mode && (o.kind == I_4x4 || o.kind == I_8x8)) append(after, o.kind == I_8x8, 1);
+    if (s.transform_8x8_mode && (o.mb_type == I_4x4 || o.mb_type == I_8x8)) append(after, o.mb_type == I_8x8, 1);
   } else if (IS_B && lane == 1) {
     for (int q = 0; inter && q < 4; q++) {
-      if (!begins_partition(o.kind, q)) continue;
-      if (s.n_ref > 1 && has_vector(s, o.mb, o.kind, q, 0)) append_te(c, refs_of(s, o.mb, 0)[q], s.n_ref - 1);
-      if (s.n_ref1 > 1 && has_vector(s, o.mb, o.kind, q, 1)) append_te(after, refs_of(s, o.mb, 1)[q], s.n_ref1 - 1);
+      if (!begins_partition(o.mb_type, q)) continue;
+      if (s.n_ref > 1 && has_vector(s, o.mb, o.mb_type, q, 0)) append_te(c, refs_of(s, o.mb, 0)[q], s.n_ref - 1);
+      if (s.n_ref1 > 1 && has_vector(s, o.mb, o.mb_type, q, 1)) append_te(after, refs_of(s, o.mb, 1)[q], s.n_ref1 - 1);
     }
   } else if (!IS_B && lane == 1 && inter && s.n_ref > 1 && !ref0) {
     for (int q = 0; q < 4; q++)
       if ((q & 1) * 2 % wide == 0 && (q >> 1) * 2 % high == 0) append_te(c, int(refs >> (8 * q) & 255), s.n_ref - 1);
   } else if (k >= 0 && k < 16) {
     const int raster = int(BLOCK_TO_RASTER_DIGITS >> (4 * k) & 15), bx = raster & 3, by = raster >> 2;
-    if (o.kind == I_4x4 || (o.kind == I_8x8 && k % 4 == 0)) put_mode(s, o, raster, c);
+    if (o.mb_type == I_4x4 || (o.mb_type == I_8x8 && k % 4 == 0)) put_mode(s, o, raster, c);
     if (IS_B && inter) {  // the quadrants of list 0, then of list 1
       const int q = k & 3, list = k >> 2;
-      if (list < 2 && begins_partition(o.kind, q) && has_vector(s, o.mb, o.kind, q, list)) {
+      if (list < 2 && begins_partition(o.mb_type, q) && has_vector(s, o.mb, o.mb_type, q, list)) {
         const unsigned mvd = b_difference(s, o.mb, o.first_mb, q, list);
         append_se(c, x_of(mvd));
         append_se(after, y_of(mvd));
       }
     } else if (inter) {
-      const int part = o.kind == P_8x8 ? sub[k >> 2] : SUB_8x8;
+      const int part = o.mb_type == P_8x8 ? sub[k >> 2] : SUB_8x8;
       const int bw = part == SUB_4x8 || part == SUB_4x4 ? 1 : wide, bh = part == SUB_8x4 || part == SUB_4x4 ? 1 : high;
       if (bx % bw == 0 && by % bh == 0) put_mvd(s, o, bx, by, bw, bh, c, after);
     }
-  } else if (lane == 18 && o.kind != I_PCM) {
+  } else if (lane == 18 && o.mb_type != I_PCM) {
     if (!inter) append_ue(c, s.intra_chroma_mode[o.mb]);
-    if (o.kind != I_16x16) append_ue(c, unsigned(inter ? CBP_INTER_CODE[o.pattern] : CBP_INTRA_CODE[o.pattern]));
+    if (o.mb_type != I_16x16) append_ue(c, unsigned(inter ? CBP_INTER_CODE[o.pattern] : CBP_INTRA_CODE[o.pattern]));
     if (has_transform_flag(s, o, inter)) append(c, s.transform_8x8[o.mb], 1);
-    if (o.pattern || o.kind == I_16x16) append_se(c, (int(s.qp[o.mb]) - qp_before + 26 + 52) % 52 - 26);  // 7.4.5: QPY wraps
+    if (o.pattern || o.mb_type == I_16x16) append_se(c, (int(s.qp[o.mb]) - qp_before + 26 + 52) % 52 - 26);  // 7.4.5: QPY wraps
   }
 }
 
 // A lane's block of residual() (7.3.5.3): which of its levels are not 0, after position `first`; false if it is not coded
 DEVICE bool find_block(const State &s, const Own &o, int &first, int &most, int &nc_class, int &block) {
   const int lane = threadIdx.x & 31;
-  const bool whole = o.kind == I_16x16;
+  const bool whole = o.mb_type == I_16x16;
   block = lane == 0 ? LUMA_DC : lane <= 16 ? lane - 1 : lane == 17 ? CB_DC : lane == 18 ? CR_DC : lane - 3;
   first = 0;
   most = 16;
@@ -174,7 +174,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
   const bool behind_row = mx == mb_width;
   const bool ends = behind_row && (entry + 1 == entries || slice_first_mb[row + 1] != first_mb);
   const Own o = {mb, first_mb, behind_row ? SKIP : int(mb_type[mb]), behind_row ? 0 : int(cbp[mb]), mx > 0, mb - mb_width >= first_mb};
-  if (o.kind == SKIP && !ends) {
+  if (o.mb_type == SKIP && !ends) {
     if (lane == 0) lengths[entry] = 0;
     return;
   }
@@ -191,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
   int at = sum_before(c.length + after.length, length);
   store(own, at, c);
   store(own, at + c.length, after);
-  if (o.kind != I_PCM && (o.pattern || o.kind == I_16x16)) {
+  if (o.mb_type != I_PCM && (o.pattern || o.mb_type == I_16x16)) {
     int first, most, nc_class, block;
     Counted counted;
     unsigned mask = 0;
@@ -209,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
     }
   }
   __syncwarp();
-  if (o.kind == I_PCM) {
+  if (o.mb_type == I_PCM) {
     const int x = 16 * mx, y = 16 * row, width = 16 * mb_width;
     for (int i = lane; i < SAMPLE_BITS / 32; i += 32) {  // a word is four samples
       const Sample *p = source_y + size_t(y + i / 4) * width + x + 4 * (i & 3);
@@ -219,8 +219,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
       out[SAMPLES + i] = __byte_perm(*reinterpret_cast<const unsigned *>(p), 0, 0x0123);
     }
   }
-  for (int i = lane; i < min((length + 31) / 32, o.kind == I_PCM ? SAMPLES : ROOM); i += 32) out[i] = own[i];
-  if (lane == 0) lengths[entry] = length > 32 * ROOM ? TOO_LONG : unsigned(length) | (o.kind == I_PCM ? ALIGNED : 0);
+  for (int i = lane; i < min((length + 31) / 32, o.mb_type == I_PCM ? SAMPLES : ROOM); i += 32) out[i] = own[i];
+  if (lane == 0) lengths[entry] = length > 32 * ROOM ? TOO_LONG : unsigned(length) | (o.mb_type == I_PCM ? ALIGNED : 0);
 }
 
 #ifndef B_SLICES  // one of each serves all slices

@@ -33,11 +33,11 @@ struct State {
 
 // The macroblock of a warp
 struct Own {
-  int mb, first_mb, kind, pattern;
+  int mb, first_mb, mb_type, pattern;
   bool left, above;
 };
 
-DEVICE bool has_residual(const State &s, int mb, int kind) { return kind == I_16x16 || (kind != SKIP && kind != I_PCM && s.cbp[mb]); }
+DEVICE bool has_residual(const State &s, int mb, int mb_type) { return mb_type == I_16x16 || (mb_type != SKIP && mb_type != I_PCM && s.cbp[mb]); }
 
 // 8.3.1.1: the predicted mode of an Intra 4x4 block
 DEVICE int predicted_mode(const State &s, const Own &o, int raster) {

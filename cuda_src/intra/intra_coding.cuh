@@ -107,7 +107,7 @@ DEVICE Quantiser<ListScaling> quantiser_of(const ListScaling &all_scaling, int q
   return {qp, __ldg(scaling.multipliers(qp).from + place), __ldg(scaling.factors(qp).from + place), shift, rounding_of(dead_zone, shift)};
 }
 DEVICE Quantiser<FlatScaling> quantiser_of(FlatScaling, int qp, int dead_zone, int lane) {
-  const int kind = position_class(lane & 15), place = kind == 0 ? 0 : kind == 1 ? 5 : 1;
+  const int position = position_class(lane & 15), place = position == 0 ? 0 : position == 1 ? 5 : 1;
   const int shift = kept(15 + qp / 6, lane);
   return {qp, QUANT_MF[qp % 6][place], NORM_ADJUST_4x4[qp % 6][place] << (qp / 6), shift, rounding_of(dead_zone, shift)};
 }

@@ -42,9 +42,9 @@ constexpr Places make_places() {
   for (int n = 0; n < N_MODES_4x4 + 2; n++)
     for (int j = 0; j < 16; j++) {
       const int mode = n < N_MODES_4x4 ? n : n == N_MODES_4x4 ? DOWN_LEFT : VERTICAL_LEFT, last = n < N_MODES_4x4 ? 13 : 9;
-      const int sample = edge_sample(mode, j & 3, j >> 2), kind = sample & ~15, i = sample & 15;
-      const int a = place(kind == FILTERED ? i - 1 : i, last), b = place(kind == MEAN ? i + 1 : i, last);
-      const int c = place(kind == FILTERED ? i + 1 : i, last);
+      const int sample = edge_sample(mode, j & 3, j >> 2), filter = sample & ~15, i = sample & 15;
+      const int a = place(filter == FILTERED ? i - 1 : i, last), b = place(filter == MEAN ? i + 1 : i, last);
+      const int c = place(filter == FILTERED ? i + 1 : i, last);
       p.of[n][j] = unsigned(a & 255) | unsigned(b & 255) << 8 | unsigned(c & 255) << 16;
     }
   return p;

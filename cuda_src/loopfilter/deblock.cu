@@ -109,7 +109,7 @@ DEVICE void write_records(const State &s, const SecondList &second, const Where 
   unsigned *to = records + size_t(mb) * RECORD;
   if ((lane & 7) == 0) to[lane >> 3] = word;
   if (lane < 6) {
-    int kind = lane % 3, other = kind == 0 ? (left ? mb - 1 : mb) : kind == 1 ? (above ? mb - mb_width : mb) : mb;
+    int edge_class = lane % 3, other = edge_class == 0 ? (left ? mb - 1 : mb) : edge_class == 1 ? (above ? mb - mb_width : mb) : mb;
     int a = mb_type[mb] == I_PCM ? 0 : qp[mb], b = mb_type[other] == I_PCM ? 0 : qp[other];
     if (lane >= 3) {
       a = QP_CHROMA[clip3(0, 51, a + chroma_qp_offset)];
@@ -149,7 +149,7 @@ DEVICE void run_schedule(Sample *samples, int stride, const unsigned *records, c
       const int direction = line >> 12 & 1, edge = line >> 15 & 3;
       const unsigned *record = records + (line >> 17) * RECORD;
       const unsigned bs = strength_of(record, direction, edge, line >> 13 & 3);
-      if (bs) filter_line<LUMA>(samples + (line & 4095), direction ? stride : 1, bs, record[(LUMA ? 4 : 7) + kind_of(direction, edge)]);
+      if (bs) filter_line<LUMA>(samples + (line & 4095), direction ? stride : 1, bs, record[(LUMA ? 4 : 7) + edge_class_of(direction, edge)]);
     }
     __syncwarp();
   }

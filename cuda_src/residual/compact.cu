@@ -25,9 +25,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) compact_masks(const uint8_
   unsigned count = 0;
   for (int mx = int(threadIdx.x); mx < mb_width; mx += THREADS) {
     const size_t mb = size_t(row) * mb_width + mx;
-    const int kind = mb_type[mb];
+    const int type_of_mb = mb_type[mb];
     unsigned mask = 0;
-    if (kind != I_PCM && kind != P_SKIP && kind != B_SKIP) {
+    if (type_of_mb != I_PCM && type_of_mb != P_SKIP && type_of_mb != B_SKIP) {
       const uint2 *coded = reinterpret_cast<const uint2 *>(total_coeff + 24 * mb);
 #pragma unroll
       for (int i = 0; i < 3; i++) {
@@ -38,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) compact_masks(const uint8_
           if (byte_of(k < 4 ? w.x : w.y, k & 3)) mask |= 1u << block;
         }
       }
-      if (kind == I_16x16) mask |= 1u << LUMA_DC;
+      if (type_of_mb == I_16x16) mask |= 1u << LUMA_DC;
       if (cbp[mb] >> 4) mask |= 1u << CB_DC | 1u << CR_DC;
     }
     index[mb_height + 1 + mb] = mask;

@@ -66,10 +66,10 @@ struct Factors {
 };
 template <class T>
 DEVICE Factors factors_8x8(const T *table, int row) {
-  const int kind = row & 1 ? 1 : row & 2;  // 0: row % 4 is 0; 1: odd; 2
+  const int parity = row & 1 ? 1 : row & 2;  // 0: row % 4 is 0; 1: odd; 2
   const int even = table[0], odd = table[9], two = table[18], first = table[1], second = table[2], last = table[10];
-  return {{kind == 0 ? even : kind == 1 ? first : second, kind == 0 ? first : kind == 1 ? odd : last,
-           kind == 0 ? second : kind == 1 ? last : two}};
+  return {{parity == 0 ? even : parity == 1 ? first : second, parity == 0 ? first : parity == 1 ? odd : last,
+           parity == 0 ? second : parity == 1 ? last : two}};
 }
 
 // The same with scaling lists that are not flat, from the table of cpu_simd/quantiser/scaling.py

@@ -24,7 +24,7 @@ class FrameOrder:
         self._frame_num = 0  # of the next frame (7.4.3)
         self._references: tuple[ReferenceFrame, ...] = ()  # latest in display order first
         self._last: tuple[int, ...] = ()  # the same as coding indices, in streams without B frames
-        self._qps = {(kind, is_used): qp_of(config.rate, kind, is_used) for kind in (I, P, B) for is_used in (True, False)}
+        self._qps = {(t, is_used): qp_of(config.rate, t, is_used) for t in (I, P, B) for is_used in (True, False)}
         self._delay = config.coding.max_num_reorder_frames
         of_b = reference_levels(config.coding.bframes, self._pyramid)
         self._most_of_p = min(config.coding.ref, config.coding.dpb_frames - of_b)

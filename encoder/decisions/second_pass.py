@@ -24,7 +24,7 @@ _SLOPES = tuple(fixed(slope, LOG2_SHIFT) for slope in (0.25, 0.5, 1.1))
 _MOST = 51  # QPs
 _LEAST_FACTOR, _MOST_FACTOR = -2 * _MOST * QP_ONE, 2 * _MOST * QP_ONE
 _ONE = 1 << LOG2_SHIFT
-_MEMORY = 32  # frames over which real and predicted sizes of a kind are compared
+_MEMORY = 32  # frames over which real and predicted sizes of a class are compared
 _TRUST = 4  # frames: so much the predictions count in that at first
 _REPAID = 12  # frames in which a deviation is made good at the soonest: faster corrections swing
 _MOST_STEP = QP_ONE // 4  # of the correction from a frame to the next one
@@ -123,7 +123,7 @@ class SecondPass:
         self._qpmin, self._qpmax, self._has_buffer = whole.qpmin, whole.qpmax, whole.has_buffer
         self._sizes, self._left, self._end = whole.sizes, whole.share(frames), frames.stop
         self._frame_classes, self._over = whole.frame_classes, whole.over
-        # bits of the frames of each kind that have no QP yet, with QPs higher by -_MOST .. _MOST
+        # bits of the frames of each class that have no QP yet, with QPs higher by -_MOST .. _MOST
         self._factors = whole.factor + QP_ONE * np.arange(-_MOST, _MOST + 1)
         self._ahead = {frame_class: np.zeros(2 * _MOST + 1, np.int64) for frame_class in self._frame_classes[part]}
         members = {
@@ -132,16 +132,16 @@ class SecondPass:
         }
         for row, factor in enumerate(self._factors.tolist()):
             bits = self._sizes.with_factor(part, factor)
-            for frame_class, of_kind in members.items():
-                self._ahead[frame_class][row] = bits[of_kind].sum()
-        self._real = dict.fromkeys(self._ahead, 0)  # recent bits by kind, and the predicted ones
+            for frame_class, is_member in members.items():
+                self._ahead[frame_class][row] = bits[is_member].sum()
+        self._real = dict.fromkeys(self._ahead, 0)  # recent bits by class, and the predicted ones
         self._predicted = dict.fromkeys(self._ahead, 0)
         # of predictions, beside these
         self._trust = {
             frame_class: _TRUST * (int(self._ahead[frame_class][_MOST]) // int(members[frame_class].sum()) + 1)
             for frame_class in self._ahead
         }
-        self._waiting: deque[tuple[tuple[str, bool], int]] = deque()  # kind and predicted bits of frames of unknown size
+        self._waiting: deque[tuple[tuple[str, bool], int]] = deque()  # class and predicted bits of frames of unknown size
         self._correction = 0  # in 1 / 256 QP
         self._rest = 0  # bits that rounding to whole QPs has left
         self._count = frames.start  # the coding index of the next frame
@@ -173,7 +173,7 @@ class SecondPass:
         self._predicted[frame_class] += predicted - self._predicted[frame_class] // _MEMORY
 
     def _ratio(self, frame_class: tuple[str, bool]) -> int:
-        """Real over predicted bits of frames of a kind, in 1 / 65536; without many of them that of all frames counts too."""
+        """Real over predicted bits of frames of a class, in 1 / 65536; without many of them that of all frames counts too."""
         real, predicted = sum(self._real.values()), sum(self._predicted.values())
         most, trust = max(self._trust.values()), self._trust[frame_class]
         usual = ((real + most) << LOG2_SHIFT) // (predicted + most)

@@ -48,15 +48,15 @@ def of_rgb(
     if not -MOST_BYTES <= step <= MOST_BYTES or not -MOST_BYTES <= pitch <= MOST_BYTES:
         raise InputError(f"{samples.name}: rows or columns more than {MOST_BYTES} bytes apart: copy it")
     pointers = {"input_red": red, "input_green": green, "input_blue": blue}
-    numbers = _numbers_of_rgb(samples.kind, step, pitch, *values)
+    numbers = _numbers_of_rgb(samples.dtype, step, pitch, *values)
     return DeviceFrame("load_rgb", pointers, numbers, order, samples.owner, first, checked, None, _believed((samples,)))
 
 
 @lru_cache(64)  # frames of a loop are alike
-def _numbers_of_rgb(kind: str, step: int, pitch: int, black: float, white: float) -> dict[str, int | str]:
+def _numbers_of_rgb(dtype: str, step: int, pitch: int, black: float, white: float) -> dict[str, int | str]:
     """The arguments of load_rgb beside the pointers."""
     low, factor = (int(number.view(np.int32)) for number in (np.float32(black), scale(black, white)))
-    return {"rgb_kind": kind, "rgb_step": step, "rgb_pitch": pitch, "rgb_low": low, "rgb_scale": factor}
+    return {"rgb_dtype": dtype, "rgb_step": step, "rgb_pitch": pitch, "rgb_low": low, "rgb_scale": factor}
 
 
 def _believed(arrays: tuple[Samples, ...]) -> int | None:

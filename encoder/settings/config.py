@@ -117,21 +117,21 @@ class Config(NamedTuple):
             "buffer": buffer_of(values, (rate, size), level, mb_width * mb_height),
             "first_pass": read_pass(values) if values["pass_"] in READING else None,
         }
-        return cls(*(_group(kind, kind._fields, values) for kind in GROUPS))
+        return cls(*(_group(group_class, group_class._fields, values) for group_class in GROUPS))
 
 
 GROUPS = tuple(Config.__annotations__.values())
 
 
-def _group(kind: Callable[..., Group], names: Iterable[str], values: Mapping[str, object]) -> Group:
+def _group(group_class: Callable[..., Group], names: Iterable[str], values: Mapping[str, object]) -> Group:
     """The settings of a subject; a field that is missing has its default."""
-    return kind(**{name: values[name] for name in names if name in values})
+    return group_class(**{name: values[name] for name in names if name in values})
 
 
 def check_fields(rows: Iterable[Option]) -> None:
     """TypeError that names the options of the encoder for which no subject of Config has a field; called at import."""
     parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut", "no_mbtree", "no_psy", "lenient"}
-    known = parts_of_others.union(*(kind._fields for kind in GROUPS))
+    known = parts_of_others.union(*(group_class._fields for group_class in GROUPS))
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:
         raise TypeError(f"options without a field of their name in a subject of Config (settings/groups.py): {missing}")

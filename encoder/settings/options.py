@@ -162,7 +162,7 @@ OPTIONS: tuple[Option, ...] = (
 
     Option("preset", "Presets", read_choice, "medium", "speed against compression: a set of options; single options "
            "override it", choices=_same(*PRESETS)),
-    Option("tune", "Presets", read_tune, None, "options for a kind of content or use. They override the preset, single "
+    Option("tune", "Presets", read_tune, None, "options for some content or use. They override the preset, single "
            "options override them. Several are joined by commas: fastdecode, zerolatency and at most one of the others",
            "LIST", choices={name: name not in OF_USE for name in TUNES}),
     Option("lenient", "Presets", read_flag, False, "of options and values of x264 that are not built, take what is nearest, "

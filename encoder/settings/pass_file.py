@@ -102,20 +102,20 @@ def _parsed(lines: Iterator[str], bframes: int, pyramid: str) -> FirstPass:
     """ValueError with the reason why the lines, of columns and frames, are no statistics."""
     if next(lines, "") != " ".join(_COLUMNS):
         raise ValueError(f"line 2 is not {' '.join(_COLUMNS)}")
-    given, kinds_given = array("q"), []  # row by row
+    given, types_given = array("q"), []  # row by row
     for n, line in enumerate(lines, 3):
         row = dict(zip(_COLUMNS, line.split()))
         texts = [row.get(name, "") for name in _NUMBERS]
         if len(line.split()) != len(_COLUMNS) or row["type"] not in _TYPES or not all(map(_is_number, texts)):
             raise ValueError(f"line {n} is not of the form {' '.join(_COLUMNS)}")
         given.extend(map(int, texts))
-        kinds_given.append(row["type"])
-    count = len(kinds_given)
+        types_given.append(row["type"])
+    count = len(types_given)
     if not count:
         raise ValueError("it has no frames")
     numbers, types = np.array(given).reshape(count, len(_NUMBERS)), [""] * count
     places: list[tuple[int, bool]] = []
-    for n, (row_type, display, reference) in enumerate(zip(kinds_given, *numbers[:, 1:3].T.tolist()), 3):
+    for n, (row_type, display, reference) in enumerate(zip(types_given, *numbers[:, 1:3].T.tolist()), 3):
         if not 0 <= display < count:
             raise ValueError(f"line {n}: frame {display} of {count}")
         types[display] = row_type
@@ -165,10 +165,10 @@ class PassFile:
 
     def add(self, frame: EncodedFrame) -> None:
         """The next frame in coding order."""
-        kind = IDR if frame.is_idr else frame.frame_type
+        frame_type = IDR if frame.is_idr else frame.frame_type
         headers, vectors, *levels = frame.bits_by_kind or (frame.bits, 0, 0, 0)
         numbers = (frame.mean_qp, frame.over_factor, int(frame.is_qp_asked), frame.bits, headers, vectors, sum(levels))
-        words = (frame.coding_index, frame.index, kind, int(frame.is_reference), *numbers)
+        words = (frame.coding_index, frame.index, frame_type, int(frame.is_reference), *numbers)
         self._lines.append(" ".join(map(str, words)))
 
     def finish(self) -> None:

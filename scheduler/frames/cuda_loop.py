@@ -29,7 +29,7 @@ from .stream_schedule import StreamSchedule
 
 
 class CudaLoop(Loop):
-    """See FrameLoop. The driver calls of a frame are recorded, and replayed on the arrays of later frames of its kind."""
+    """See FrameLoop. The driver calls of a frame are recorded, and replayed on the arrays of later frames with its key."""
 
     executor: CudaExecutor
 

@@ -14,11 +14,11 @@ LEAST_ROWS = 64  # of chroma in a band: fewer cost more to hand out than to conv
 
 
 class RgbFrame(NamedTuple):
-    """width x height samples of one of cpu_simd.layout.KINDS; places: offsets of red, green and blue, step and pitch in
+    """width x height samples of one of cpu_simd.layout.RGB_DTYPES; places: offsets of red, green and blue, step and pitch in
     elements.
     """
 
-    kind: str
+    dtype: str
     width: int
     height: int
     memory: np.ndarray
@@ -39,7 +39,7 @@ class RgbFrame(NamedTuple):
         bands = max(1, min(threads, rows // LEAST_ROWS)) if run is not None else 1
         cuts = [rows * k // bands for k in range(bands + 1)]
         out = Planes(*planes)
-        parts = [partial(load_rgb, self.kind, rgb, self.width, self.height, a, b, out) for a, b in zip(cuts, cuts[1:])]
+        parts = [partial(load_rgb, self.dtype, rgb, self.width, self.height, a, b, out) for a, b in zip(cuts, cuts[1:])]
         if run is not None and bands > 1:
             run(parts)
         else:

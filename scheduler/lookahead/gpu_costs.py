@@ -82,7 +82,7 @@ class GpuCosts:
         self._levelled: tuple[HalfSize, Motion] | None = None  # a reference with other levels, and motion from it
         self._new: list[int] = []  # frames whose work has not started: all came from the host, or all on the GPU
         self._tree: GpuTree | None = None
-        self._recordings: dict[RecordingKey, Recording] = {}  # of batches, by kind
+        self._recordings: dict[RecordingKey, Recording] = {}  # of batches, by key
         self.first = self.count = 0  # frames that are kept: from `first` on, before `count`
         with gpu:
             gpu.load((*KERNELS, *AQ_KERNELS) if aq else KERNELS)
@@ -357,7 +357,7 @@ class GpuCosts:
         return DeviceArray(self._gpu, placeholder_address(number), array.shape, array.dtype)
 
     def _keep(self, recording_key: RecordingKey, recording: Recording) -> None:
-        """For later batches of a kind."""
+        """For later batches of a key."""
         if len(self._recordings) == MOST_RECORDINGS:
             self._drop_recordings()
         self._recordings[recording_key] = recording

@@ -9,7 +9,7 @@ from h264lite.encoder.settings.device_prediction import predict_single_device
 from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.hybrid.plan import SPLITS
 from h264lite.scheduler.hybrid.planner import make_plan
-from h264lite.scheduler.hybrid.route import FrameKind
+from h264lite.scheduler.hybrid.route import FrameTraits
 from h264lite.scheduler.hybrid.tuning.models import CPU, ISSUE, LOAD, Curve, Link, Models, guess
 from h264lite.scheduler.trace import HOST, Trace
 
@@ -38,7 +38,7 @@ def measured(encodes, events, streams=4):
 
 
 def picture(encode, ref=1):
-    return FrameKind(Size(encode.mb_width, encode.mb_height, 48), ref, ref)
+    return FrameTraits(Size(encode.mb_width, encode.mb_height, 48), ref, ref)
 
 
 def too_slow_then_too_fast(n):

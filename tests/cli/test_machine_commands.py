@@ -146,7 +146,7 @@ def test_tune_measures_every_stage_on_every_device(quick, gpu, capfd, monkeypatc
 
 def medium_kind(columns, rows):
     """P frames of preset medium."""
-    return device_prediction.frame_kind_of(columns, rows, subme=6, cabac=True)
+    return device_prediction.frame_traits_of(columns, rows, subme=6, cabac=True)
 
 
 def test_what_tune_predicts_is_what_it_measured(quick, gpu, tmp_path):
@@ -559,8 +559,8 @@ def test_bench_says_how_far_predictions_are_off(quick, gpu, tmp_path, capfd):
     models = read(cache_file().read_text(), "x").models
     for row, (width, height) in zip(report["sizes"], ((1920, 1080), (1024, 576))):
         rows, columns = -(-height // 16), width // 16
-        frame_kind = medium_kind(columns, rows)
-        rate = 1 / device_prediction.predict_single_device(models, "cuda:0", frame_kind).seconds
+        frame_traits = medium_kind(columns, rows)
+        rate = 1 / device_prediction.predict_single_device(models, "cuda:0", frame_traits).seconds
         measured = 1 / (1.1 * gpu_takes(rows, columns)[0])  # four streams, four rows a tile: not as tune chose
         assert row["predicted_encode_fps"]["cuda"] == pytest.approx(rate, rel=1e-3)
         assert row["predicted_off_percent"]["cuda"] == pytest.approx(100 * (rate / measured - 1), abs=0.1)

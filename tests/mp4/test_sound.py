@@ -127,7 +127,7 @@ def chunks_in_order(data):
 def sound_samples(file):
     from h264lite.mp4 import sound_reader
 
-    movie = next(contents(file, place) for place in places(file, length(file)) if place.kind == "moov")
+    movie = next(contents(file, place) for place in places(file, length(file)) if place.box_type == "moov")
     track = sound_reader._sound_track(movie)
     return sound_reader._samples(file, movie, track, track.only("mdia").only("minf").only("stbl"))
 
@@ -182,7 +182,7 @@ def test_ffmpeg_sees_the_times(tmp_path, kind):
 def boxes_of(data, *path):
     """The contents of the last box of a path in moov, in the track of sound."""
     file = io.BytesIO(data)
-    movie = next(contents(file, place) for place in places(file, length(file)) if place.kind == "moov")
+    movie = next(contents(file, place) for place in places(file, length(file)) if place.box_type == "moov")
     box = list(movie.boxes("trak"))[1]
     for name in path:
         box = box.only(name)

@@ -277,7 +277,7 @@ class _Reader:
             value = table.get(row.name)
             expected_type = list if row.name == "gpus" else int if row.name == "cores" else str
             if not isinstance(value, expected_type):
-                raise self.error(f"machine.{row.name}", "is missing" if value is None else f"{value!r}: of the wrong kind")
+                raise self.error(f"machine.{row.name}", "is missing" if value is None else f"{value!r}: of the wrong type")
         return Machine(**{**table, "gpus": tuple(map(str, table["gpus"]))})
 
     def links(self, table: dict[str, Any]) -> dict[tuple[str, str], Link]:
@@ -285,7 +285,7 @@ class _Reader:
         for name, value in table.items():
             source, to, target = name.partition(" to ")
             if not to or not isinstance(value, dict):
-                raise self.error(f"links.{name}", 'not of the kind "cpu to cuda:0" = {latency = 8.0, rate = 50.0}')
+                raise self.error(f"links.{name}", 'not of the form "cpu to cuda:0" = {latency = 8.0, rate = 50.0}')
             for device in (source, target):
                 self.device(f"links.{name}", device)
             self.only(value, f"links.{name}", ("latency", "rate"))
