@@ -26,11 +26,11 @@ def call_words(typingctx, address, words, at):  # type: ignore[no-untyped-def]
     """Calls the function at an address with MOST_WORDS words of an array, from the index `at` on; 0, or it has failed."""
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        word, code, place = ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
+        word, code, pointer = ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
         data = builder.gep(context.make_array(sig.args[1])(context, builder, args[1]).data, [args[2]])
         given = [builder.load(builder.gep(data, [ir.Constant(word, k)])) for k in range(MOST_WORDS)]
-        result, error = cgutils.alloca_once(builder, place), cgutils.alloca_once(builder, place)
-        function_type = ir.FunctionType(code, [place.as_pointer()] * 2 + [word] * MOST_WORDS)
+        result, error = cgutils.alloca_once(builder, pointer), cgutils.alloca_once(builder, pointer)
+        function_type = ir.FunctionType(code, [pointer.as_pointer()] * 2 + [word] * MOST_WORDS)
         return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), [result, error, *given])
 
     return types.int32(types.int64, words, types.intp), codegen

@@ -127,7 +127,7 @@ def keep(function: Any, described: Any, result: Any) -> None:
         made = (numba_version(), stamp(source), host, described)
         try:
             cache_checks.write(_file(folder.folder, name, host, described), pickle.dumps((made, *_contents(result))))
-            problem, reason = second_best(folder), "place"
+            problem, reason = second_best(folder), "folder"
         except OSError as error:
             problem, reason = f"{folder.folder}: {cache_checks.error_text(error)}", "write"
         except (pickle.PicklingError, TypeError, AttributeError, LookupError) as error:
@@ -174,10 +174,10 @@ def _saved(function: Any, described: Any) -> tuple[bytes, str, Constants] | None
 def _places(sources: Path, folders: Iterable[Path]) -> list[tuple[Path, tuple[str, ...]]]:
     """(folder, what its code depends on): the cache's folders, then that of the package."""
     host = _host()
-    places = [(folder, host) for folder in folders]
+    candidates = [(folder, host) for folder in folders]
     if not host[4:] and (shipped := wheel_kernels.class_folder(sources, host[2])):
-        places.append((shipped[0], _of_class(*shipped[1])))
-    return places
+        candidates.append((shipped[0], _of_class(*shipped[1])))
+    return candidates
 
 
 def cached_modules(sources: Path, wanted: Collection[str]) -> set[str]:
@@ -223,9 +223,9 @@ def _module(name: str) -> Any:
     """A C module of Numba, loaded by its file name; ImportError without it. It is not left among sys.modules."""
     if name in sys.modules:
         return sys.modules[name]
-    folder, place = numba_folder(), name.split(".")[1:]
+    folder, module_path = numba_folder(), name.split(".")[1:]
     for suffix in importlib.machinery.EXTENSION_SUFFIXES if folder is not None else ():
-        path = os.path.join(str(folder), *place) + suffix
+        path = os.path.join(str(folder), *module_path) + suffix
         if os.path.exists(path):
             spec = importlib.util.spec_from_file_location(name, path)
             assert spec is not None and spec.loader is not None
@@ -273,8 +273,8 @@ def _load(function: Any, code: bytes, wrapper: str, environments: Constants) -> 
     home, text = sys.modules[function.__module__], function.__doc__ or ""
     address = engine.get_function_address(wrapper)
     made: Callable[..., Any] = maker.make_function(home, function.__name__, text, address, kept[0], (engine, *kept))
-    own = wrapper.removeprefix(_WRAPPER)
-    return made, engine.get_function_address(f"_ZN{own}") if own != wrapper else 0
+    suffix = wrapper.removeprefix(_WRAPPER)
+    return made, engine.get_function_address(f"_ZN{suffix}") if suffix != wrapper else 0
 
 
 def _find(function: Any, described: tuple[Any, ...]) -> Loaded | None:

@@ -50,8 +50,8 @@ _SCORE_OF_RUN = np.array([3, 2, 2, 1, 1, 1, *[0] * 10], np.uint8)
 
 
 def _score(mask: int) -> tuple[int, int]:
-    places = [i for i in range(8) if mask >> i & 1]
-    scores = [int(_SCORE_OF_RUN[i - before - 1]) for before, i in zip([-1, *places], places)]
+    positions = [i for i in range(8) if mask >> i & 1]
+    scores = [int(_SCORE_OF_RUN[i - before - 1]) for before, i in zip([-1, *positions], positions)]
     return sum(scores), sum(scores[1:])
 
 

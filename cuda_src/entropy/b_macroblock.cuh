@@ -21,7 +21,7 @@ DEVICE bool has_vector(const State &s, int mb, int mb_type, int q, int list) {
 DEVICE int used_lists(const State &s, int mb, int q) { return (refs_of(s, mb, 0)[q] >= 0) + 2 * (refs_of(s, mb, 1)[q] >= 0); }
 
 // Table 7-14: mb_type of a B macroblock that is not B_Skip
-DEVICE int b_mb_type(const State &s, const Own &o) {
+DEVICE int b_mb_type(const State &s, const CurrentMb &o) {
   if (o.mb_type == B_DIRECT) return B_DIRECT_TYPE;
   if (o.mb_type == B_8x8) return B_8x8_TYPE;
   const int first = used_lists(s, o.mb, 0);
@@ -44,10 +44,10 @@ DEVICE unsigned b_difference(const State &s, int mb, int first_mb, int q, int li
   const signed char *refs = list ? s.ref_idx1 : s.ref_idx;
   const unsigned *vectors = list ? s.mv1 : s.mv;
   const auto at = [&](int dx, int dy) { return motion_of(neighbour_block(mb, bx + dx, by + dy, s.mb_width, first_mb), refs, vectors); };
-  const Motion own = at(0, 0), a = at(-1, 0), b = at(0, -1);
+  const Motion current = at(0, 0), a = at(-1, 0), b = at(0, -1);
   Motion c = {-2, 0};
   if (corner_available(bx, by, bw)) c = at(bw, -1);
   if (c.ref == -2) c = at(-1, -1);
-  const unsigned p = choose_predictor(bx, by, bw, bh, own.ref, a, b, c);
-  return vector_of(x_of(own.v) - x_of(p), y_of(own.v) - y_of(p));
+  const unsigned p = choose_predictor(bx, by, bw, bh, current.ref, a, b, c);
+  return vector_of(x_of(current.v) - x_of(p), y_of(current.v) - y_of(p));
 }

@@ -3,7 +3,7 @@
 #include "entropy/cabac_residual.cuh"
 
 struct Entry {
-  Own own;
+  CurrentMb macroblock;
   bool coded, ends;
 };
 DEVICE Entry entry_of(const State &s, int entry, int entries) {
@@ -19,7 +19,7 @@ DEVICE Entry entry_of(const State &s, int entry, int entries) {
 // The bins of an entry -> to, if there are at most `room`. Returns their number. The whole warp
 DEVICE int make_entry(const State &s, const Entry &e, uint16_t *to, int room) {
   const int lane = threadIdx.x & 31;
-  const Own &o = e.own;
+  const CurrentMb &o = e.macroblock;
   if (!e.coded) {
     if (e.ends && lane == 0) to[0] = uint16_t(TERMINATE << 1 | 1);
     return e.ends;

@@ -97,11 +97,11 @@ def _word(n: int, line: Line, plane: int = 0) -> int:
     mx, my, direction, edge, k = line
     y, x = _sample(n, line, 0)
     if n == 16:
-        place = (y + LUMA_TOP) * LUMA_STRIDE + x + LUMA_LEFT
+        offset = (y + LUMA_TOP) * LUMA_STRIDE + x + LUMA_LEFT
     else:
-        place = (y + CHROMA_TOP + plane * CHROMA_ROWS) * CHROMA_STRIDE + x + CHROMA_LEFT
+        offset = (y + CHROMA_TOP + plane * CHROMA_ROWS) * CHROMA_STRIDE + x + CHROMA_LEFT
     block, luma_edge = (k // 4, edge) if n == 16 else (k // 2, 2 * edge)
-    return place | direction << 12 | block << 13 | luma_edge << 15 | ((TILE + 2) * (my + 1) + mx + 1) << 17
+    return offset | direction << 12 | block << 13 | luma_edge << 15 | ((TILE + 2) * (my + 1) + mx + 1) << 17
 
 
 @cache

@@ -18,7 +18,7 @@ struct Search {
   int size, left, top, predictor_x, predictor_y, weight;
   bool large;
   int number;             // of the group's next candidate
-  unsigned own[8], key[N_SHAPES];
+  unsigned source_rows[8], key[N_SHAPES];
   int at[N_SHAPES];        // the candidate of key, y << 7 | x
 
   DEVICE int bits(int x, int y) const { return mvd_bits(4 * (left + x) - predictor_x, 4 * (top + y) - predictor_y); }
@@ -38,8 +38,8 @@ struct Search {
     unsigned upper = 0, lower = 0;
 #pragma unroll
     for (int r = 0; r < 4; r++) {
-      upper = sad4(load_word(p + size_t(r) * width), own[r], upper);
-      lower = sad4(load_word(p + size_t(r + 4) * width), own[r + 4], lower);
+      upper = sad4(load_word(p + size_t(r) * width), source_rows[r], upper);
+      lower = sad4(load_word(p + size_t(r + 4) * width), source_rows[r + 4], lower);
     }
     const unsigned motion = inside ? unsigned(weight * bits(x, y)) : 65535u, tall = upper + lower;
     const int here = y << 7 | x, lane = threadIdx.x & 31;
@@ -171,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) pattern_search(const Sa
   const int x = 16 * mx + 4 * (lane & 3), y = 16 * my + 8 * (lane >> 2 & 1), middle = range << 7 | range;
   s.corner = reference + size_t(y + s.top + pad) * width + x + s.left + pad;
 #pragma unroll
-  for (int r = 0; r < 8; r++) s.own[r] = *reinterpret_cast<const unsigned *>(source + size_t(y + r) * source_width + x);
+  for (int r = 0; r < 8; r++) s.source_rows[r] = *reinterpret_cast<const unsigned *>(source + size_t(y + r) * source_width + x);
 #pragma unroll
   for (int k = 0; k < N_SHAPES; k++) {
     s.key[k] = 65535u << 16;
