@@ -104,8 +104,8 @@ def _places(slices: list[CodedSlice], ref_id: np.ndarray) -> np.ndarray:
     known = {p.id: p.display_index for s in slices for p in (*s.list0, *s.list1) if p is not None}
     below = min(known, default=0) - 1
     table = np.full(max(known, default=0) - below + 1, -1, np.int32)
-    for number, place in known.items():
-        table[number - below] = place
+    for number, index in known.items():
+        table[number - below] = index
     return table[np.maximum(ref_id - below, 0)]
 
 

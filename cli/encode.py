@@ -17,8 +17,9 @@ from ..encoder.files.video import Source, VideoFormat, check_input_res, take_ove
 from ..encoder.session import open_session
 from ..encoder.settings.config import Config
 from ..encoder.settings.fragments import with_keyframes
-from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, read_options
+from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS
 from ..encoder.settings.pass_file import check_frames
+from ..encoder.settings.user_options import read_options
 from ..encoder.warm_up import will_compile
 from ..jit import compiling
 from ..scheduler.devices import cuda_kernels_will_compile

@@ -182,7 +182,7 @@ class Decoder:
                 where, take = self._inputs.popleft()
                 self._units += take()
         except BitstreamError as error:
-            self._name_place(error, where)
+            self._name_position(error, where)
             self._finish_complete()
             self._abandon()
             if where == BYTE_STREAM:  # what follows may be a stream
@@ -195,10 +195,10 @@ class Decoder:
         self._halfway = False
         return True
 
-    def _name_place(self, error: BitstreamError, where: str) -> None:
-        place = "" if error.position is None else f", {'byte' if where == BYTE_STREAM else 'bit'} {error.position}"
+    def _name_position(self, error: BitstreamError, where: str) -> None:
+        position = "" if error.position is None else f", {'byte' if where == BYTE_STREAM else 'bit'} {error.position}"
         end = f", byte {self._splitter.offset}" if where == END else ""
-        error.args = (f"{where}{end}{place}: {error.args[0]}",)
+        error.args = (f"{where}{end}{position}: {error.args[0]}",)
 
     def _recover(self) -> None:
         """After an exception that the caller has caught: forget what was given to the decoder, but for parameter sets."""

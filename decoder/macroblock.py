@@ -48,7 +48,7 @@ from .layout import (
     P_DIRECT_8x8,
     P_TRANSFORM_8x8,
 )
-from .neighbours import place, set_vectors
+from .neighbours import mb_position, set_vectors
 from .residual import residual
 
 MAX_MVD = 16384  # quarter samples; twice the range of vectors (A.3)
@@ -104,7 +104,7 @@ def skipped_macroblock(s, p, m, ref_idx, mb):
         set_sub_types(m.sub_type, mb, SUB_DIRECT)
     else:
         m.mb_type[mb] = P_SKIP
-        y, x = place(p, mb)
+        y, x = mb_position(p, mb)
         set_ref_idx(ref_idx[0], 2 * y, 2 * x, 2, 2, 0)
 
 
@@ -125,7 +125,7 @@ def read_ref_idx(data, s, p, m, ref_idx, mb, k, quadrant):
 def read_mvd(data, s, p, m, mb, k, y4, x4, height, width):
     """7.3.5.1: mvd_l0 or mvd_l1 (list k) of a partition at the 4x4 block (x4, y4) of the macroblock."""
     mvd = m.mvd[k]
-    y, x = place(p, mb)
+    y, x = mb_position(p, mb)
     y4, x4 = y4 + 4 * y, x4 + 4 * x
     dx = read.mvd(data, s, p, m.contexts, m.slice_id, mvd, mb, y4, x4, 0)
     dy = read.mvd(data, s, p, m.contexts, m.slice_id, mvd, mb, y4, x4, 1)
@@ -139,7 +139,7 @@ def read_mvd(data, s, p, m, mb, k, y4, x4, height, width):
 def mb_pred_inter(data, s, p, m, ref_idx, mb, height, width, mode0, mode1):
     """7.3.5.1: references and vector differences of one or two partitions of height x width 4x4 blocks."""
     parts = 16 // (height * width)
-    row, column = place(p, mb)
+    row, column = mb_position(p, mb)
     y8, x8 = 2 * row, 2 * column
     step_y = 2 if height == 2 else 0
     step_x = 2 if width == 2 else 0
@@ -159,7 +159,7 @@ def mb_pred_inter(data, s, p, m, ref_idx, mb, height, width, mode0, mode1):
 @helper
 def sub_mb_pred(data, s, p, m, ref_idx, mb, ref_is_0):
     """7.3.5.2: sub-macroblock types, references and vector differences of P_8x8 and B_8x8."""
-    row, column = place(p, mb)
+    row, column = mb_position(p, mb)
     y8, x8 = 2 * row, 2 * column
     is_b = p[P_SLICE_TYPE] == SLICE_B
     modes = 0  # prediction modes of the quadrants, 2 bits each
@@ -199,7 +199,7 @@ def intra_macroblock(data, s, p, m, mb, number):
     """7.3.5, 7.3.5.1: prediction of an intra macroblock, `number` as in Table 7-11; coded_block_pattern or -1."""
     inlined()
     cbp = -1
-    row, column = place(p, mb)
+    row, column = mb_position(p, mb)
     y4, x4 = 4 * row, 4 * column
     if number == 0:
         size = 1
@@ -270,7 +270,7 @@ def pcm_macroblock(data, s, p, m, mb):
     m.cbp[mb] = 47
     m.dc_coded[mb] = 7
     s[S_QP_DELTA] = 0
-    y, x = place(p, mb)
+    y, x = mb_position(p, mb)
     set_nonzero(m.nonzero, m.nonzero_chroma, y, x, 16)
     m.bits_by_kind[mb, KIND_LUMA], m.bits_by_kind[mb, KIND_CHROMA] = UNIT * 8 * 256, UNIT * 8 * 128
     read.pcm_samples(data, s, p, m.levels[mb])

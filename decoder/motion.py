@@ -18,7 +18,7 @@ from .layout import (
     partition_size,
 )
 from .mv_prediction import predict_mv, predict_skip_mv
-from .neighbours import neighbours, place, set_vectors
+from .neighbours import mb_position, neighbours, set_vectors
 
 
 @helper
@@ -91,7 +91,7 @@ def derive_motion(p, m, motion, references):
     mv, ref_idx, ref_id = motion.mv[slot], motion.ref_idx[slot], motion.ref_id[slot]
     is_b = p[P_SLICE_TYPE] == SLICE_B
     for mb in range(p[P_FIRST_MB], p[P_END_MB]):
-        y, x = place(p, mb)
+        y, x = mb_position(p, mb)
         y0, x0 = 4 * y, 4 * x
         mb_type = m.mb_type[mb]
         error = 0

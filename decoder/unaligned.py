@@ -78,9 +78,9 @@ def _turn(inwards):  # type: ignore[no-untyped-def]
         def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
             lines, first, at, second, at2, stride = arguments
             types = signature.args
-            places = [(plane, builder.add(start, builder.mul(stride, i64(k))))
+            rows = [(plane, builder.add(start, builder.mul(stride, i64(k))))
                       for plane, start in ((first, at), (second, at2)) for k in range(8)]  # fmt: skip
-            outside = [builder.bitcast(_address(context, builder, types[1], *place), short.as_pointer()) for place in places]
+            outside = [builder.bitcast(_address(context, builder, types[1], *row), short.as_pointer()) for row in rows]
             inside = [
                 builder.bitcast(_address(context, builder, types[0], lines, i64(16 * k)), long.as_pointer()) for k in range(8)
             ]

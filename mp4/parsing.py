@@ -11,7 +11,7 @@ LARGEST_MOVIE = 1 << 28  # bytes of moov or moof: tens of millions of samples
 _HEADER = struct.Struct(">I4s")  # of a box: size, box_type
 
 
-class Place(NamedTuple):
+class FileBox(NamedTuple):
     """A box of the file: its contents are the bytes [begin, end)."""
 
     box_type: str
@@ -37,10 +37,10 @@ class Contents:
         self._at += struct.calcsize(">" + form)
         return values
 
-    def at(self, place: int, form: str) -> tuple[Any, ...]:
+    def at(self, offset: int, form: str) -> tuple[Any, ...]:
         """Values at a byte of the contents."""
         try:
-            return struct.unpack_from(">" + form, self._data, place)
+            return struct.unpack_from(">" + form, self._data, offset)
         except struct.error:
             raise BitstreamError(f"box {self.name} is too short: {len(self._data)} bytes") from None
 
@@ -105,7 +105,7 @@ def printable(box_type: bytes) -> str:
     return "".join(chr(byte) if 32 <= byte < 127 else "?" for byte in box_type)
 
 
-def places(file: BinaryIO, size: int) -> Iterator[Place]:
+def file_boxes(file: BinaryIO, size: int) -> Iterator[FileBox]:
     """4.2: the boxes of a file of `size` bytes. The last one may be cut off: its end is that of the file."""
     at = 0
     while at + 8 <= size:
@@ -121,16 +121,16 @@ def places(file: BinaryIO, size: int) -> Iterator[Place]:
         end = size if length == 0 else at + length
         if end < begin:
             raise BitstreamError(f"box {printable(box_type)} of {length} bytes at byte {at}")
-        yield Place(printable(box_type), at, begin, min(end, size))
+        yield FileBox(printable(box_type), at, begin, min(end, size))
         at = end
 
 
-def contents(file: BinaryIO, place: Place) -> Contents:
+def contents(file: BinaryIO, box: FileBox) -> Contents:
     """The contents of a box of the file, in memory; BitstreamError above LARGEST_MOVIE."""
-    size = place.end - place.begin
+    size = box.end - box.begin
     if size > LARGEST_MOVIE:
-        raise BitstreamError(f"box {place.box_type} of {size} bytes is too large")
-    return Contents(read_at(file, place.begin, size), place.box_type)
+        raise BitstreamError(f"box {box.box_type} of {size} bytes is too large")
+    return Contents(read_at(file, box.begin, size), box.box_type)
 
 
 def read_at(file: BinaryIO, position: int, size: int) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, NamedTuple
 from ..standard.bits import LARGEST_NAL_UNIT, BitstreamError
 from .avc import Colour, to_byte_stream
 from .movie import UPRIGHT
-from .parsing import Contents, Place, contents, length, places, printable, read_at
+from .parsing import Contents, FileBox, contents, file_boxes, length, printable, read_at
 from .sample_reader import Defaults, FoundSample, FragmentReader, TableReader
 
 _FIRST_BOXES = (b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip", b"wide", b"pdin")
@@ -34,7 +34,7 @@ class Edit(NamedTuple):
 
 
 class Mp4Reader:
-    """A file of boxes that can be read at any place. BitstreamError, at once or later: damaged, or without H.264.
+    """A file of boxes that can be read at any box. BitstreamError, at once or later: damaged, or without H.264.
 
     brands; timescale: units a second; matrix: of tkhd; entries: the sample entries; fragments: of the whole file, known
     after `samples`.
@@ -46,13 +46,13 @@ class Mp4Reader:
         self.fragments = 0
         movie: Contents | None = None
         self.is_movie_in_front = True
-        for place in places(file, self._size):
-            if place.box_type == "ftyp":
-                self.brands = _brands(contents(file, place))
-            elif place.box_type == "mdat" and movie is None:
+        for box in file_boxes(file, self._size):
+            if box.box_type == "ftyp":
+                self.brands = _brands(contents(file, box))
+            elif box.box_type == "mdat" and movie is None:
                 self.is_movie_in_front = False
-            elif place.box_type == "moov":
-                movie = contents(file, place)
+            elif box.box_type == "moov":
+                movie = contents(file, box)
                 break
         if movie is None:
             raise BitstreamError("this MP4 has no moov: its writer was stopped, or the end is missing")
@@ -169,10 +169,10 @@ class Mp4Reader:
         yield from self._table.samples()
         reader = FragmentReader(self.track_id, _defaults(self._movie, self.track_id))
         self.fragments = 0
-        for place in places(self._file, self._size):
-            if place.box_type == "moof" and not _is_cut_off(self._file, place, self._size):
+        for box in file_boxes(self._file, self._size):
+            if box.box_type == "moof" and not _is_cut_off(self._file, box, self._size):
                 self.fragments += 1
-                yield from reader.samples(contents(self._file, place), place.start)
+                yield from reader.samples(contents(self._file, box), box.start)
 
     def byte_stream(self) -> Iterator[bytes]:
         """The access units in Annex B; parameter sets of a sample entry precede the sample where they change.
@@ -272,6 +272,6 @@ def _brands(box: Contents) -> list[str]:
     return list(dict.fromkeys(words[:1] + words[2:]))
 
 
-def _is_cut_off(file: BinaryIO, place: Place, size: int) -> bool:
+def _is_cut_off(file: BinaryIO, box: FileBox, size: int) -> bool:
     """Whether the file ends in this moof: the writer was stopped there, and the fragments before are whole."""
-    return place.end == size and int.from_bytes(read_at(file, place.start, 4), "big") > size - place.start
+    return box.end == size and int.from_bytes(read_at(file, box.start, 4), "big") > size - box.start

@@ -66,7 +66,7 @@ def _with_keys(metadata: Mapping[str, str]) -> bytes:
     """meta with handler mdta: the names of the values, then the values by the places of their names, from 1 on."""
     names = [name.encode() for name in metadata]
     keys = b"".join(struct.pack(">I4s", 8 + len(name), b"mdta") + name for name in names)
-    values = b"".join(box(struct.pack(">I", place), _value(text)) for place, text in enumerate(metadata.values(), 1))
+    values = b"".join(box(struct.pack(">I", index), _value(text)) for index, text in enumerate(metadata.values(), 1))
     head = full_box(b"keys", 0, 0, struct.pack(">I", len(names)), keys)
     return full_box(b"meta", 0, 0, _handler(b"mdta"), head, box(b"ilst", values))
 

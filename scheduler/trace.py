@@ -31,7 +31,7 @@ class Trace:
         """One span on a track (a stream, a thread) of the GPU or the host."""
         self.spans.append((process, self._prefix + track, name, begin, seconds, frame))
 
-    def part(self, prefix: str) -> "Trace":
+    def with_prefix(self, prefix: str) -> "Trace":
         """A view of this timeline whose tracks get a prefix, for one of several lanes."""
         return Trace(self.gpu, self, prefix)
 

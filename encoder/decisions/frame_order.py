@@ -47,7 +47,7 @@ class FrameOrder:
             self._gop, self._idr_display, self._frame_num, self._references = self._gop + 1, display, 0, ()
         anchor = self._spec(P if frame_type == P else I, display, True)
         order = coding_order(waiting, self._pyramid)
-        return [anchor, *(self._spec(B, display - waiting + place, is_reference) for place, is_reference in order)]
+        return [anchor, *(self._spec(B, display - waiting + offset, is_reference) for offset, is_reference in order)]
 
     def _in_display_order(self, frame_type: str) -> FrameSpec:
         """The next frame of a stream without B frames: a reference, in a sliding window of `ref` frames (8.2.5.3)."""

@@ -39,12 +39,12 @@ def of_planes(planes: tuple[Samples, ...], order: Order, frame: object, first: b
 
 
 def of_rgb(
-    samples: Samples, places: tuple[int, int, int, int, int], values: tuple[float, float], order: Order, first: bool,
+    samples: Samples, addresses: tuple[int, int, int, int, int], values: tuple[float, float], order: Order, first: bool,
     checked: bool,
 ) -> DeviceFrame:  # fmt: skip
-    """RGB; places: addresses of the first red, green and blue, bytes from column to column and row to row; values: of black
-    and white."""
-    red, green, blue, step, pitch = places
+    """RGB; addresses: of the first red, green and blue, then bytes from column to column and row to row; values: of black and
+    white."""
+    red, green, blue, step, pitch = addresses
     if not -MOST_BYTES <= step <= MOST_BYTES or not -MOST_BYTES <= pitch <= MOST_BYTES:
         raise InputError(f"{samples.name}: rows or columns more than {MOST_BYTES} bytes apart: copy it")
     pointers = {"input_red": red, "input_green": green, "input_blue": blue}

@@ -63,13 +63,13 @@ class Chunk:
         red, green, blue, step, pitch = steps.rgb
         if samples.on_gpu:
             order = order_of(samples.producer, k == 0, k == self.frames - 1)
-            places = (pointer + red, pointer + green, pointer + blue, step, pitch)
-            return of_rgb(samples, places, self.values, order, k == 0, self.checked)
+            addresses = (pointer + red, pointer + green, pointer + blue, step, pitch)
+            return of_rgb(samples, addresses, self.values, order, k == 0, self.checked)
         memory, at = memory_of(samples)
         at += (pointer - samples.pointer) // samples.itemsize
         red, green, blue, step, pitch = (number // samples.itemsize for number in steps.rgb)
-        places = (at + red, at + green, at + blue, step, pitch)
-        return RgbFrame(samples.dtype, self.width, self.height, memory, places, *self.values, samples.owner, self.checked)
+        offsets = (at + red, at + green, at + blue, step, pitch)
+        return RgbFrame(samples.dtype, self.width, self.height, memory, offsets, *self.values, samples.owner, self.checked)
 
     def _packed(self, pointer: int) -> Samples:
         """The rows of a packed frame, contiguous; InputError if they are not on a GPU."""

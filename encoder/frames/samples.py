@@ -192,12 +192,12 @@ def _of_torch(tensor: Any, name: str, stream: Any) -> Samples:
     if tensor.is_neg():
         raise InputError(f"{name}: a tensor whose memory has the negative values: take .resolve_neg() of it")
     strides, dtype = _form_of_tensor(tensor.stride(), tensor.element_size(), tensor.dtype)
-    place = tensor.data_ptr(), tuple(tensor.shape), strides, dtype
+    memory = tensor.data_ptr(), tuple(tensor.shape), strides, dtype
     if not on_gpu:
-        return Samples(name, *place, False, COMPLETE, tensor)
+        return Samples(name, *memory, False, COMPLETE, tensor)
     ordinal = tensor.device.index or 0
     number = stream_of_torch(torch, ordinal) if stream is None else stream_number(stream)
-    return Samples(name, *place, True, Producer(number), tensor, ordinal, is_believed=True)
+    return Samples(name, *memory, True, Producer(number), tensor, ordinal, is_believed=True)
 
 
 @lru_cache(64)
@@ -224,7 +224,7 @@ def _of_dlpack(value: Any, name: str, stream: Any) -> Samples:
 def _of_interface(value: object, name: str, stream: object) -> Samples:
     interface: Mapping[str, Any] = getattr(value, INTERFACE)
     if not isinstance(interface, Mapping) or not {"shape", "typestr", "data"} <= set(interface):
-        raise InputError(f"{name}: its {INTERFACE} says neither shape nor place")
+        raise InputError(f"{name}: its {INTERFACE} says neither shape nor memory")
     typestr = str(interface["typestr"])
     if interface.get("mask") is not None:
         raise InputError(f"{name} has a mask: not supported")
@@ -240,8 +240,8 @@ def _of_interface(value: object, name: str, stream: object) -> Samples:
         raise InputError(f"{name}: its {INTERFACE} is wrong ({error})") from None
     producer = Producer(stream_number(stream)) if stream is not None else producer_of(value, interface, name)
     said = getattr(getattr(value, "device", None), "id", None)  # CuPy's, JAX's
-    place = pointer, shape, strides, dtype, True, producer, value, said if isinstance(said, int) else 0
-    return Samples(name, *place, is_believed=isinstance(said, int) and is_of(value, "cupy", "ndarray"))
+    memory = pointer, shape, strides, dtype, True, producer, value, said if isinstance(said, int) else 0
+    return Samples(name, *memory, is_believed=isinstance(said, int) and is_of(value, "cupy", "ndarray"))
 
 
 def upright(image: Any) -> Any:

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, TypeVar
 from ...scheduler.coding_settings import CodingSettings
 from ...scheduler.machine_settings import MachineSettings
 from ..errors import InputError, OptionError
-from .buffer import asked_buffer, average_rate, buffer_of, nal_factor
+from .buffer import average_rate, buffer_of, nal_factor, requested_buffer
 from .device import resolve_machine
 from .frame_requests import read_qpfile
 from .groups import HrdSettings, RateSettings, ReportSettings, StreamSettings, TypeSettings, VideoSettings
 from .option_types import OptionValues
-from .options import ALL, API, OPTIONS, Option, read_options, translated
+from .options import ALL, API, OPTIONS, Option
 from .pass_file import READING, WRITING, check_pass, read_pass
 from .pyramid import dpb_frames, reordered_frames
 from .resolve import (
@@ -27,6 +27,7 @@ from .resolve import (
     with_rate_factor,
 )
 from .scaling_lists import FLAT
+from .user_options import read_options, translated
 
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
@@ -100,7 +101,7 @@ class Config(NamedTuple):
         mb_width, mb_height = -(-values["width"] // 16), -(-values["height"] // 16)
         check_slices(values, mb_height)
         check_sar(values)
-        rate, size = asked_buffer(values, options)
+        rate, size = requested_buffer(values, options)
         high = values["transform_8x8_mode"] or values["scaling_lists"] != FLAT
         level = resolve_level(values, options, (rate or average_rate(values["bitrate"], high), size, nal_factor(high)))
         resolve_types(values, options)

@@ -27,7 +27,7 @@ def missing_on_gpus(me: str, subme: int, cabac: bool) -> tuple[str, str, str] | 
 
 
 def choose_device(
-    asked: str, n_mb: int, me: str = "fsbm", tuning: "Tuning | None" = None, frame_traits: "FrameTraits | None" = None,
+    requested: str, n_mb: int, me: str = "fsbm", tuning: "Tuning | None" = None, frame_traits: "FrameTraits | None" = None,
     subme: int = 0, cabac: bool = False, bframes: int = 0,
     aq_mode: int = 0, mbtree: bool = False, has_buffer: bool = False,
 ) -> tuple[str, str]:  # fmt: skip
@@ -37,16 +37,17 @@ def choose_device(
     tuning: measurements of this machine, by which `auto` chooses for such a `frame_traits`; hybrid has the stages of both.
     Creates no GPU context: the executor does.
     """
-    if asked == "cpu":
-        return "cpu", "asked for"
-    needs_cpu = None if asked == "hybrid" else missing_on_gpus(me, subme, cabac)
+    if requested == "cpu":
+        return "cpu", "requested for"
+    needs_cpu = None if requested == "hybrid" else missing_on_gpus(me, subme, cabac)
     if needs_cpu:
         option, value, instead = needs_cpu
-        if asked == "auto":
+        if requested == "auto":
             return "cpu", f"--{option} {value} exists for the CPU only"
-        raise OptionError(f"{value} exists for the CPU only, not for device {asked}; use {instead}, or device cpu", option)
+        only = f"{value} exists for the CPU only, not for device {requested}"
+        raise OptionError(f"{only}; use {instead}, or device cpu", option)
     missing = why_no_cuda()
-    if asked == "auto":
+    if requested == "auto":
         if missing:
             return "cpu", f"no usable GPU ({missing})"
         tuned = None
@@ -61,8 +62,8 @@ def choose_device(
             return "cpu", "the frames are too small to fill a GPU"
         return "cuda", gpu_name()
     if missing:
-        raise DeviceError(f"device {asked}: {missing}; use --device cpu or auto")
-    return asked, f"asked for, {gpu_name()}"
+        raise DeviceError(f"device {requested}: {missing}; use --device cpu or auto")
+    return requested, f"requested for, {gpu_name()}"
 
 
 def choose_devices(
@@ -84,15 +85,15 @@ def choose_devices(
         raise DeviceError(f"devices {','.join(names)}: there is no cuda:{max(gpus)}; the driver reports {count_gpus()}")
     if every:
         names = tuple([f"cuda:{ordinal}" for ordinal in range(count_gpus())])
-    return names, f"asked for, with {', '.join(names)}"
+    return names, f"requested for, with {', '.join(names)}"
 
 
 def resolve_machine(values: OptionValues, options: Mapping[str, object], has_buffer: bool) -> None:
     """Turn device, devices, threads, gops and tuning into the fields of MachineSettings; see resolve.py. has_buffer: with
     --vbv-maxrate.
     """
-    asked, named = values["device"], values["devices"]
-    tuning, note = find_tuning(values["tuning"], asked if named is None else "")
+    requested, named = values["device"], values["devices"]
+    tuning, note = find_tuning(values["tuning"], requested if named is None else "")
     if named is not None and options.get("device") is not None:
         raise OptionError("contradicts device: give one of them", "devices")
     if named is None:
@@ -103,7 +104,7 @@ def resolve_machine(values: OptionValues, options: Mapping[str, object], has_buf
 
             frame_traits = frame_traits_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools, values["bframes"])
         device, reason = choose_device(
-            asked,
+            requested,
             mb_width * mb_height,
             values["me"],
             tuning,
@@ -124,7 +125,7 @@ def resolve_machine(values: OptionValues, options: Mapping[str, object], has_buf
         "devices": devices,
         "ordinal": int(devices[0].partition(":")[2] or 0),
         "device_reason": reason,
-        "may_change_device": named is None and asked in ("auto", "hybrid"),
+        "may_change_device": named is None and requested in ("auto", "hybrid"),
         "threads_by_user": values["threads"] > 0,
         "threads": values["threads"] or (tuning and tuning.value("threads")) or cores(),
         "waits_for_packets": ZERO_LATENCY in split(values["tune"]) or has_buffer,

@@ -49,15 +49,15 @@ class Connection:
         head, files = bytearray(), list[int]()
         while len(head) < _HEAD.size:
             self._wait(patience)
-            part, ancillary, _, _ = self._end.recvmsg(_HEAD.size - len(head), socket.CMSG_SPACE(4))
+            received, ancillary, _, _ = self._end.recvmsg(_HEAD.size - len(head), socket.CMSG_SPACE(4))
             for level, message_type, rights in ancillary:
                 if (level, message_type) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                     files += array.array("i", rights[: len(rights) - len(rights) % 4]).tolist()
-            if not part:
+            if not received:
                 for file in files:
                     os.close(file)
                 raise EOFError
-            head += part
+            head += received
         size, _ = _HEAD.unpack(head)
         data = bytearray(size)
         rest = memoryview(data)

@@ -100,7 +100,7 @@ class GpuSourcePool:
             gpu.synchronize(buffer.made)
 
     def _placeholders(self, source: DeviceFrame, buffer: Buffer) -> tuple[DeviceFrame, Buffer, DeviceArray]:
-        """The arguments of `_issue` with stand-ins, in the order of the table of `_replay`."""
+        """The arguments of `_issue` with placeholders, in the order of the table of `_replay`."""
         numbers = iter(map(placeholder_address, range(64)))
         pointers = {name: next(numbers) for name in source.pointers}
         distances = {name: next(numbers) if type(n) is int else n for name, n in source.numbers.items()}

@@ -52,7 +52,7 @@ class Planned:
         lines[0] += f"; {self.pinned}" if self.pinned else ""
         others = [f"{device} alone {_ms(seconds)}" for device, seconds in self.single_device_seconds.items()]
         lines.append(f"  {', '.join([*others, f'{self.tried} plans tried'])}")
-        lines.append("  a frame: " + ", ".join(f"{name} {_ms(seconds)}" for name, seconds in self.prediction.parts.items()))
+        lines.append("  a frame: " + ", ".join(f"{name} {_ms(seconds)}" for name, seconds in self.prediction.times.items()))
         if plan.single is None:
             spent = self.timeline.stage_seconds()
             for stage, rows in plan.rows.items():

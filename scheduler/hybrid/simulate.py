@@ -153,19 +153,19 @@ def _simulate_frame(
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predicted seconds a frame. parts: seconds by bottleneck; the slowest decides."""
+    """Predicted seconds a frame. times: seconds by bottleneck; the slowest decides."""
 
-    parts: dict[str, float] = field(default_factory=dict)
+    times: dict[str, float] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
         """Seconds a frame."""
-        return max(self.parts.values())
+        return max(self.times.values())
 
     @property
     def bound(self) -> str:
         """Name of the slowest part."""
-        return max(self.parts, key=lambda name: self.parts[name])
+        return max(self.times, key=lambda name: self.times[name])
 
 
 def predict(plan: Plan, frame_traits: FrameTraits, models: Models, timeline: Timeline | None = None) -> Prediction:
@@ -187,12 +187,12 @@ def predict(plan: Plan, frame_traits: FrameTraits, models: Models, timeline: Tim
     bits, load, issue = host(ENTROPY) / threads, host(LOAD), host(ISSUE)
     pixels = sum(seconds for key, seconds in busy.items() if len(key) == 1 and not is_gpu(key[0]))
     if plan.single in gpus:
-        parts = {"loop": loop, "host thread": load + issue}
+        times = {"loop": loop, "host thread": load + issue}
     elif gpus:
-        parts = {"bits": bits, "loop": loop, "host thread": load + issue}
-        parts["processor"] = pixels + bits + (load + issue) / threads
+        times = {"bits": bits, "loop": loop, "host thread": load + issue}
+        times["processor"] = pixels + bits + (load + issue) / threads
     else:
-        parts = {"bits": bits, "loop": loop + bits + load + issue}
+        times = {"bits": bits, "loop": loop + bits + load + issue}
     for (source, target), seconds in ((key, seconds) for key, seconds in busy.items() if len(key) == 2):
-        parts[f"copies {source} to {target}"] = seconds
-    return Prediction(parts)
+        times[f"copies {source} to {target}"] = seconds
+    return Prediction(times)

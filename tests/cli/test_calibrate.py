@@ -54,7 +54,7 @@ def test_where_the_gpu_binds_its_loop_takes_what_a_frame_took(streams):
         prediction = predict_single_device(models, GPU, picture(encode))
         assert abs(predict_single_device(before, GPU, picture(encode)).seconds / encode.frame - 1) > 0.05
         assert prediction.bound == "loop" and prediction.seconds == pytest.approx(encode.frame, rel=0.003)
-        assert prediction.parts["host thread"] == pytest.approx(0.7 * encode.frame, rel=0.003)  # all but what it waits
+        assert prediction.times["host thread"] == pytest.approx(0.7 * encode.frame, rel=0.003)  # all but what it waits
         changed = [models.stages[name, GPU].at(encode.macroblocks) / before.stages[name, GPU].at(encode.macroblocks)
                    for name in ("full_search", "mode_decision", "inter_residual")]
         assert changed == pytest.approx([changed[0]] * 3, rel=1e-3)  # as they are beside each other

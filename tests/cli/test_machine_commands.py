@@ -23,7 +23,7 @@ from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
 from h264lite.encoder.gops.gops import count_lanes
 from h264lite.encoder.settings import device_prediction, tuning_lookup
 from h264lite.encoder.settings.config import Config
-from h264lite.jit import cache_folder as kernel_place
+from h264lite.jit import cache_folder as cache_folders
 from h264lite.jit import numba_free
 from h264lite.scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, guess
 from h264lite.scheduler.hybrid.tuning.tuning_file import Machine, Tuning, cache_file, now, read, save
@@ -685,7 +685,7 @@ def test_doctor_names_compiled_kernels_that_may_not_be_read(monkeypatch, tmp_pat
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(kernel_place.os, "access", lambda place, mode: not mode & os.W_OK and "__pycache__" in str(place))
+    monkeypatch.setattr(cache_folders.os, "access", lambda place, mode: not mode & os.W_OK and "__pycache__" in str(place))
     monkeypatch.setattr(numba_free.os, "listdir", closed)
     assert first_run.will_compile()
     facts = doctor_command.examine()

@@ -264,12 +264,12 @@ def test_bits_and_the_host_bound_the_rate():
     slow = Models(models.stages | {(ENTROPY, CPU): Curve.line(0, 1e-5), (ISSUE, GPU): Curve.line(3e-3, 0)}, models.links, 2)
     plan = Plan.complete((GPU,), 68, dict.fromkeys((*SPLITS, DECIDING, CODING), (68,)))
     prediction = predict(plan, HD, slow)  # the GPU writes the bits
-    assert prediction.parts["host thread"] == pytest.approx(3e-3 + models.seconds(LOAD, GPU, 68, 120))
-    assert prediction.seconds == prediction.parts["host thread"] and prediction.bound == "host thread"
+    assert prediction.times["host thread"] == pytest.approx(3e-3 + models.seconds(LOAD, GPU, 68, 120))
+    assert prediction.seconds == prediction.times["host thread"] and prediction.bound == "host thread"
     rows = dict.fromkeys(SPLITS, (34, 34)) | dict.fromkeys((DECIDING, CODING), (0, 68))
     divided = predict(Plan.complete(BOTH, 68, rows), HD, slow)  # then the processor writes them
-    assert divided.parts["bits"] == pytest.approx(8160e-5 / 2)
-    assert divided.parts["host thread"] == prediction.parts["host thread"]
+    assert divided.times["bits"] == pytest.approx(8160e-5 / 2)
+    assert divided.times["host thread"] == prediction.times["host thread"]
 
 
 # ---- B frames
