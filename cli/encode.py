@@ -17,8 +17,9 @@ from ..encoder.files.video import Source, VideoFormat, check_input_res, take_ove
 from ..encoder.session import open_session
 from ..encoder.settings.config import Config
 from ..encoder.settings.fragments import with_keyframes
-from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, read_options
+from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS
 from ..encoder.settings.pass_file import check_frames
+from ..encoder.settings.user_options import read_options
 from ..encoder.warm_up import will_compile
 from ..jit import compiling
 from ..scheduler.devices import cuda_kernels_will_compile
@@ -190,14 +191,14 @@ def make_config(
     if "fragment" in option_texts:
         seconds = BY_NAME["fragment"].value(option_texts["fragment"])
         options = with_keyframes(options, seconds, options.get("fps", BY_NAME["fps"].default), has_times)
-    if video.kind == "images":
+    if video.file_type == "images":
         check_colours_of_images(options)
     try:
         return Config.from_options(width=video.width, height=video.height, **options)
     except OptionError as error:
         if error.option in ("fps", "sar") and error.option not in option_texts:
             raise InputError(f"{name}: {_of_input(video, error)}") from None
-        if video.kind != "raw" and not error.option:
+        if video.file_type != "raw" and not error.option:
             raise InputError(f"{name}: {error}") from None
         raise
 
@@ -206,7 +207,7 @@ def _of_input(video: VideoFormat, error: OptionError) -> str:
     """What is wrong with the rate or the aspect ratio that the input says, by its own words."""
     what = {"fps": "frame rate", "sar": "sample aspect ratio"}[error.option]
     first, second = video.fps.as_integer_ratio() if error.option == "fps" and video.fps else video.sar or (0, 0)
-    return f"{'Y4M' if video.kind == 'y4m' else 'its'} {what} {first}:{second}: {str(error).rpartition(': ')[2]}"
+    return f"{'Y4M' if video.file_type == 'y4m' else 'its'} {what} {first}:{second}: {str(error).rpartition(': ')[2]}"
 
 
 def print_plan(run: Run, config: Config, verbose: bool) -> None:

@@ -33,10 +33,10 @@ def messages_to(listener: Callable[[str], object]) -> Iterator[None]:
         _reported.update(said)
 
 
-def warn_once(kind: str, text: str) -> None:
-    """Reports the first message of each kind: a hundred kernels fail alike."""
-    if kind not in _reported:
-        _reported.add(kind)
+def warn_once(reason: str, text: str) -> None:
+    """Reports the first message of each reason: a hundred kernels fail alike."""
+    if reason not in _reported:
+        _reported.add(reason)
         if _listener is None:
             warnings.warn(text, RuntimeWarning, stacklevel=2)
         else:

@@ -41,14 +41,14 @@ def helper(function):
 
 
 def compiled(dispatcher, arguments):
-    """Numba's CompileResult of a kernel for arguments of these kinds; None: its dispatcher serves calls."""
+    """Numba's CompileResult of a kernel for arguments of these types; None: its dispatcher serves calls."""
     if why_ordinary() or not _is_compiled(dispatcher):
         return None
     missing = dispatcher.py_func.__code__.co_argcount - len(arguments)
     left_out = dispatcher.py_func.__defaults__[-missing:] if missing else ()
-    kinds = (*map(dispatcher.typeof_pyval, arguments), *map(types.Omitted, left_out))
-    dispatcher.compile(kinds)
-    return dispatcher.overloads[kinds]
+    signature = (*map(dispatcher.typeof_pyval, arguments), *map(types.Omitted, left_out))
+    dispatcher.compile(signature)
+    return dispatcher.overloads[signature]
 
 
 def _is_compiled(dispatcher):
@@ -101,7 +101,7 @@ def _one_specialisation(dispatcher):
 
     def without_literals(args, kws):
         # Numba tries literal types first and would compile another version for every constant in a call.
-        return get_call_template(tuple(map(unliteral, args)), {name: unliteral(kind) for name, kind in kws.items()})
+        return get_call_template(tuple(map(unliteral, args)), {name: unliteral(t) for name, t in kws.items()})
 
     dispatcher.get_call_template = without_literals
     return dispatcher

@@ -226,7 +226,7 @@ def test_handlers_are_put_back():
     before = signal.getsignal(signal.SIGINT)
     with StopSignals() as stop:
         os.kill(os.getpid(), signal.SIGINT)
-        assert stop.asked
+        assert stop.is_requested
         with pytest.raises(Interrupted), stop.waiting():
             pytest.fail("must not be reached")
     assert signal.getsignal(signal.SIGINT) is before

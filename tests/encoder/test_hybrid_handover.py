@@ -8,7 +8,7 @@ from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.hybrid.plan import Plan
 from h264lite.scheduler.hybrid.residency import NOTHING, resident_in
-from h264lite.scheduler.hybrid.route import FrameKind, all_resident_in, route
+from h264lite.scheduler.hybrid.route import FrameTraits, all_resident_in, route
 from h264lite.scheduler.hybrid.workers import CpuWorker
 
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
@@ -185,10 +185,10 @@ def test_what_one_device_leaves_is_what_a_route_leaves(n_ref, single):
     whole, divided = Plan.split(DEVICES, ROWS, ROWS * (not single), single), Plan.split(DEVICES, ROWS, 2, 1)
     valid, memory = NOTHING, DEVICES[single]
     for n in range(4):
-        _, valid = route(divided, FrameKind(size, min(n, n_ref), max(1, n_ref)), valid)
+        _, valid = route(divided, FrameTraits(size, min(n, n_ref), max(1, n_ref)), valid)
     assert not all_resident_in(valid, memory, ROWS)
     for n in range(5):
-        _, valid = route(whole, FrameKind(size, min(n, n_ref), max(1, n_ref)), valid)
+        _, valid = route(whole, FrameTraits(size, min(n, n_ref), max(1, n_ref)), valid)
         assert all_resident_in(valid, memory, ROWS)
     only = tuple((key, tuple(pair for pair in held if pair[0] == memory)) for key, held in valid)
     assert only == resident_in(memory, max(1, n_ref), ROWS)
